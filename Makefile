@@ -1,0 +1,74 @@
+# Bare `make` prints what there is. CI runs `make test` and nothing else.
+
+BIN := .venv/bin
+PYTHON_READY := .venv/.ready
+JARS_READY := .cache/jars/.ready
+SOURCES := spark dags tests
+# Spark's workers and Airflow's processes run the python3 that they find.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws golden bench lock all clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(PYTHON_READY) $(JARS_READY) ## everything the project needs, into its own folder (once)
+	@:
+
+$(PYTHON_READY): requirements.lock pyproject.toml tools/setup.sh
+	@sh tools/setup.sh
+	@touch $@
+
+$(JARS_READY): jars.lock $(PYTHON_READY)
+	@$(BIN)/python -m shardaudit.jobs.jars
+	@touch $@
+
+demo: setup ## a stream with planted faults, audited by Airflow: planted against found
+	@$(BIN)/python -m shardaudit.jobs.demo
+
+airflow: setup ## Airflow with our DAGs, until Ctrl-C
+	@$(BIN)/python -m shardaudit.jobs.airflow
+
+test: setup lint types ## all tests
+	$(BIN)/pytest
+
+check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
+
+fmt: setup ## formats the sources
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+lint: setup
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	PYTHONPATH=spark:. $(BIN)/lint-imports
+
+types: setup
+	$(BIN)/mypy
+
+fast: setup
+	$(BIN)/pytest tests/unit
+
+test-spark: setup ## the tests that need Spark
+	$(BIN)/pytest tests/spark
+
+test-dags: setup ## the tests that need Airflow
+	$(BIN)/pytest tests/dags
+
+test-aws: setup ## the tests against stand-ins of AWS
+	$(BIN)/pytest tests/aws
+
+golden: setup ## writes the expected results of the golden cases anew: review the diff
+	$(BIN)/python -m tests.golden.rewrite
+
+bench: setup ## speed against plain joins, as ratios
+	$(BIN)/python -m tests.bench
+
+lock: setup ## resolves requirements.lock and jars.lock anew
+	@sh tools/lock.sh
+	@$(BIN)/python -m shardaudit.jobs.jars --lock
+
+all: test ## the same as test
+
+clean: ## removes what can be made again, but .venv and the jars
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench spark-warehouse

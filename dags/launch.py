@@ -1,0 +1,103 @@
+"""Runs a shardaudit command by spark-submit; its exit code decides whether Airflow tries again."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from audit_plan import PlannedAudit
+from shardaudit.jobs import __file__ as jobs
+from shardaudit.model.errors import ExitCode, FinalError, RetryableError, ShardauditError
+
+# What type an error has decides whether another try may help; exit code 75 gives such an error.
+ONLY_RETRYABLE = ExceptionRetryPolicy([RetryRule(RetryableError)], default=RetryAction.FAIL)
+RETRIES = {"retries": 3, "retry_delay": timedelta(minutes=5), "retry_policy": ONLY_RETRYABLE}
+
+JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where the cluster has them
+
+# A driver of spark-submit has 1 GB unless told; [spark] of the configuration overrides all of it.
+_DRIVER = {
+    "spark.driver.memory": "3g",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.log.level": "WARN",
+}
+_REASONS: dict[int, str] = {
+    ExitCode.FAILED: "it failed in a way that another try does not cure",
+    ExitCode.USAGE: "it refused its arguments or its configuration",
+    ExitCode.BAD_VERDICT: "it was asked to check, and the verdict is bad",
+}
+
+
+class JobBusyError(RetryableError):
+    """The command ended with 75: a later try may work."""
+
+
+class JobFailedError(FinalError, AirflowFailException):
+    """The command ended with anything else: another try would end the same."""
+
+
+class ShardauditJob(SparkSubmitOperator):
+    """Runs one command for one planned audit: one Spark driver, where the connection says.
+
+    The command line carries no credentials: the job finds them in the usual AWS chain.
+    """
+
+    template_fields = (*SparkSubmitOperator.template_fields, "planned")
+
+    def __init__(self, *, command: str, planned: PlannedAudit, **kwargs: Any) -> None:
+        # Not durable: a retry asks for the warehouse anew, which a driver that still runs holds.
+        main = str(Path(jobs).with_name("main.py"))
+        super().__init__(application=main, durable=False, **kwargs)
+        self.command = command
+        self.planned = planned
+
+    def execute(self, context: Context) -> None:
+        """Submits the job and waits for it.
+
+        Raises:
+            JobBusyError: exit code 75; Airflow tries again.
+            JobFailedError: any other failure; Airflow does not try again.
+        """
+        name = f"shardaudit {self.command} {self.planned['stream']}"
+        self.name = name
+        self.conf = _DRIVER | self.planned["driver"]
+        self.jars = _jars()
+        self.application_args = list(self.planned["arguments"][self.command])
+        try:
+            super().execute(context)
+        except FileNotFoundError as error:
+            raise JobFailedError(f"{name}: no spark-submit on Airflow's PATH") from error
+        except AirflowException as error:
+            raise _explained(error, name, self._exit_code()) from None
+
+    def _exit_code(self) -> int | None:
+        """What the driver left behind; None when it was never started."""
+        if self._hook is None:
+            return None
+        process, in_pod = self._hook._submit_sp, self._hook._spark_exit_code  # noqa: SLF001 - the provider tells it only in a sentence
+        return None if process is None else in_pod or process.returncode
+
+
+def _explained(error: AirflowException, name: str, code: int | None) -> ShardauditError:
+    """What the exit code means. The hook's own text repeats the whole command and log."""
+    if code is None:
+        return JobFailedError(f"{name} was not started: {error}")
+    if code == ExitCode.RETRY:
+        return JobBusyError(f"{name} ended with 75: a later try may work")
+    reason = _REASONS.get(code, "it did not end by itself")
+    return JobFailedError(f"{name} ended with {code}: {reason}. Its own words are in the log above")
+
+
+def _jars() -> str | None:
+    """The jars of the folder as spark-submit wants them."""
+    folder = os.environ.get(JARS)
+    if not folder:
+        return None
+    jars = sorted(str(jar.absolute()) for jar in Path(folder).glob("*.jar"))
+    if not jars:
+        raise JobFailedError(f"{JARS}={folder} holds no jars: run `make setup`")
+    return ",".join(jars)

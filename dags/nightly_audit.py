@@ -1,0 +1,75 @@
+"""The nightly audit: every stream's last days, compared again with what landed.
+
+ingest → audit (per stream) → publish (an asset event) → verdict (per stream; red when it is bad).
+One task at a time, one run at a time: a warehouse has one writing Spark driver.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import (
+    Asset,
+    CronTriggerTimetable,
+    TriggerRule,
+    dag,
+    get_current_context,
+    task,
+    task_group,
+)
+
+from audit_form import FORM
+from audit_plan import PlannedAudit, planned_run
+from audit_verdict import event_extra, judge
+from launch import RETRIES, ShardauditJob
+
+AUDITS = Asset(name="shardaudit_audits", uri="shardaudit://audits")
+NAME = "{{ task.op_kwargs.planned.stream }}"
+# No start date, or switching the DAG on would at once audit as of last night.
+TONIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0))
+
+
+@dag(
+    schedule=TONIGHT,
+    catchup=False,
+    max_active_runs=1,
+    max_active_tasks=1,
+    params=FORM,
+    default_args=RETRIES,
+    tags=["shardaudit"],
+    doc_md=__doc__,
+)
+def nightly_audit() -> None:
+    """Plans, ingests, audits, publishes, judges."""
+
+    @task
+    def plan() -> list[PlannedAudit]:
+        context = get_current_context()
+        return planned_run(context["params"], run_after=context["dag_run"].run_after)
+
+    @task_group
+    def stream(planned: PlannedAudit) -> None:
+        jobs = [
+            ShardauditJob(
+                task_id=command,
+                command=command,
+                planned=planned,
+                map_index_template="{{ task.planned.stream }}",
+                max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
+            )
+            for command in ("ingest", "audit")
+        ]
+        jobs[0] >> jobs[1]
+
+    @task(outlets=[AUDITS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
+    def publish(planned: list[PlannedAudit], outlet_events: Any = None) -> None:
+        outlet_events[AUDITS].extra = event_extra(planned)
+
+    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+    def verdict(planned: PlannedAudit) -> None:
+        judge(planned)
+
+    audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
+    stream.expand(planned=audits) >> publish(audits) >> verdict.expand(planned=audits)
+
+
+nightly_audit()

@@ -1,0 +1,147 @@
+"""The door to files, local and in S3: listing them and opening them, for driver and workers alike.
+
+`S3Access` and the paths are plain values, so that a Python worker can open what the driver listed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from shardaudit.model.errors import RetryableError
+from shardaudit.model.source import SourceFile
+
+_S3A = "s3a://"
+_TIMEOUT_S = 20
+_ATTEMPTS = 4
+
+
+class StorageError(RetryableError, OSError):
+    """A file or a folder could not be reached; nothing is known about what is in it."""
+
+    def __init__(self, path: str, error: object) -> None:
+        super().__init__(f"{path} could not be read: {error}; try again, or check the access to it")
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How S3 is reached. Without keys, the usual AWS credential chain of the process that reads."""
+
+    endpoint: str | None = None
+    region: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    session_token: str | None = None
+
+    def __repr__(self) -> str:
+        """Without the keys: reprs end up in logs."""
+        return f"S3Access(endpoint={self.endpoint!r}, region={self.region!r})"
+
+
+def s3_access(spark: SparkSession) -> S3Access:
+    """What the session's s3a is set to, so that both readers see the same buckets."""
+    # Any: py4j has no types
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - pyspark has no public way to Hadoop's settings
+    endpoint = hadoop.get("fs.s3a.endpoint") or None
+    if endpoint and "://" not in endpoint:
+        is_plain = hadoop.get("fs.s3a.connection.ssl.enabled") == "false"
+        endpoint = f"{'http' if is_plain else 'https'}://{endpoint}"
+    return S3Access(
+        endpoint=endpoint,
+        region=hadoop.get("fs.s3a.endpoint.region") or None,
+        access_key=hadoop.get("fs.s3a.access.key") or None,
+        secret_key=hadoop.get("fs.s3a.secret.key") or None,
+        session_token=hadoop.get("fs.s3a.session.token") or None,
+    )
+
+
+def list_files(folder: str, access: S3Access) -> list[SourceFile]:
+    """Every file under a folder, sorted by path; none when there is no such folder.
+
+    Names that begin with `_` or `.`, and all below folders named so, are left out as Spark does
+    (markers, checksums, files in the making).
+
+    Raises:
+        StorageError: the folder could not be listed.
+    """
+    store, root = _opened(folder, access)
+    selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
+    try:
+        found = store.get_file_info(selector)
+    except OSError as error:
+        raise StorageError(folder, error) from error
+    scheme = _S3A if folder.startswith(_S3A) else ""
+    return sorted(
+        SourceFile(scheme + info.path, info.size, info.mtime_ns // 1_000_000)
+        for info in found
+        if info.type == fs.FileType.File and not _is_hidden(info.path.removeprefix(root))
+    )
+
+
+def has_folder(path: str, access: S3Access) -> bool:
+    """Whether there is a folder with anything in it."""
+    store, root = _opened(path, access)
+    try:
+        return bool(store.get_file_info(root).type == fs.FileType.Directory)
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def read_text(path: str, access: S3Access) -> str:
+    """The whole text of a small UTF-8 file.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        StorageError: it could not be reached.
+    """
+    with open_file(path, access) as file:
+        return str(file.read().decode())
+
+
+def open_file(path: str, access: S3Access) -> pa.NativeFile:
+    """A file open for reading at any place.
+
+    Raises:
+        FileNotFoundError: it is not there (any more).
+        StorageError: it could not be reached.
+    """
+    store, key = _opened(path, access)
+    try:
+        return store.open_input_file(key)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
+def _opened(path: str, access: S3Access) -> tuple[fs.FileSystem, str]:
+    if path.startswith(_S3A):
+        key = path.removeprefix(_S3A).rstrip("/")
+        return _s3(access, bucket=key.partition("/")[0]), key
+    return fs.LocalFileSystem(), path.removeprefix("file://")
+
+
+def _s3(access: S3Access, *, bucket: str) -> fs.S3FileSystem:
+    scheme, _, host = (access.endpoint or "").rpartition("://")
+    is_aws = access.endpoint is None
+    return fs.S3FileSystem(
+        access_key=access.access_key,
+        secret_key=access.secret_key,
+        session_token=access.session_token,
+        region=access.region or (fs.resolve_s3_region(bucket) if is_aws else None),
+        endpoint_override=host or None,
+        scheme=scheme or "https",
+        connect_timeout=_TIMEOUT_S,
+        request_timeout=_TIMEOUT_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+    )
+
+
+def _is_hidden(relative: str) -> bool:
+    """As Spark sees it: `_col=1` is a partition of a column with an odd name."""
+    return any(
+        part.startswith(".") or (part.startswith("_") and "=" not in part)
+        for part in relative.split("/")
+    )

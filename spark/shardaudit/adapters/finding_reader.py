@@ -1,0 +1,55 @@
+"""Reads findings for people, without Spark: a list must not wait for a JVM."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from shardaudit.adapters.published import WarehouseUnreadableError
+from shardaudit.adapters.s3 import delta_rs_options
+from shardaudit.model.config import Settings
+from shardaudit.model.tables import FINDINGS
+
+Row = Mapping[str, Any]  # Any: a column's type is what model/tables.py says
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The first rows of a list, by the names of the findings table, and how long it is."""
+
+    rows: tuple[Row, ...]
+    total: int
+
+
+def read_findings(settings: Settings, wanted: Mapping[str, str], *, limit: int) -> Findings:
+    """Findings whose columns have the wanted values, the soonest `recoverable_until` first.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    place = f"{settings.warehouse}/{FINDINGS.name}"
+    address = place.replace("s3a://", "s3://", 1)
+    try:
+        table = DeltaTable(address, storage_options=delta_rs_options(settings.aws))
+        found = table.to_pyarrow_dataset().to_table(columns=FINDINGS.names, filter=_where(wanted))
+    except TableNotFoundError:
+        return Findings((), 0)
+    except (OSError, DeltaError) as error:
+        raise WarehouseUnreadableError(place, error) from error
+    order = [
+        ("recoverable_until", "ascending"),
+        *((name, "ascending") for name in ("stream", "shard_id", "message_id", "kind")),
+    ]
+    first = pc.sort_indices(found, sort_keys=order)[:limit]  # NULLs last
+    return Findings(tuple(found.take(first).to_pylist()), found.num_rows)
+
+
+def _where(wanted: Mapping[str, str]) -> pc.Expression | None:
+    where = None
+    for column, value in wanted.items():
+        is_value = pc.field(column) == value
+        where = is_value if where is None else where & is_value
+    return where

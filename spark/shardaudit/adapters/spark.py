@@ -1,0 +1,98 @@
+"""The door to Spark: one way to get a session, on one machine or on a cluster."""
+
+import os
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from shardaudit.model.config import Aws, Settings
+from shardaudit.model.errors import FinalError
+
+JARS = Path(__file__).parents[3] / ".cache" / "jars" / "spark"
+
+# The meaning of our results hangs on these: they are set wherever the job runs.
+_MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # max(text) would sort every row; above this many groups a hash aggregate turns to sorting too.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+}
+
+# One machine (STACK 3). Whoever submits to a cluster, or writes [spark], overrides them.
+_ONE_MACHINE = {
+    "spark.master": "local[*]",
+    "spark.driver.memory": "3g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+class JarsMissingError(FinalError, FileNotFoundError):
+    """The jars that set-up fetches are not there."""
+
+    def __init__(self) -> None:
+        super().__init__(f"no jars in {JARS}: run `make setup` once, with the network on")
+
+
+def spark_session(settings: Settings, *, app: str) -> SparkSession:
+    """The session of this process, made or found.
+
+    Precedence: `[spark]` of the configuration > what keeps our meaning > spark-submit > one
+    machine.
+
+    Raises:
+        JarsMissingError: not under spark-submit, and set-up has not run.
+    """
+    under_submit = "PYSPARK_GATEWAY_PORT" in os.environ  # set by spark-submit
+    wanted = _MEANING | settings.spark | _s3a(settings.aws)
+    if under_submit:
+        SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf cannot see the submit's settings before it
+        submitted = SparkConf()
+        # --jars, the master and the memory are the submitter's; the rest only where it was silent.
+        silent = {k: v for k, v in _ONE_MACHINE.items() if not submitted.contains(k)}
+        local = (submitted.get("spark.master") or "").startswith("local")
+        wanted = (silent if local else {}) | wanted
+    else:
+        wanted = _ONE_MACHINE | {"spark.jars": _jars()} | wanted
+    builder = SparkSession.builder.appName(app)
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _jars() -> str:
+    jars = sorted(str(jar) for jar in JARS.glob("*.jar"))
+    if not jars:
+        raise JarsMissingError
+    return ",".join(jars)
+
+
+def _s3a(aws: Aws) -> dict[str, str]:
+    """The settings of s3a; credentials come from the usual chain, never from the configuration."""
+    options = {
+        "spark.hadoop.fs.s3a.attempts.maximum": "3",
+        "spark.hadoop.fs.s3a.retry.limit": "3",
+        "spark.hadoop.fs.s3a.connection.establish.timeout": "5s",
+    }
+    if aws.region:
+        options["spark.hadoop.fs.s3a.endpoint.region"] = aws.region
+    endpoint = aws.endpoint("s3")
+    if endpoint:
+        options |= {
+            "spark.hadoop.fs.s3a.endpoint": endpoint,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": str(endpoint.startswith("https")).lower(),
+        }
+    return options

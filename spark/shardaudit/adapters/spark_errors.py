@@ -1,0 +1,64 @@
+"""Spark's and Delta's errors in our tree: which of them a later try may cure."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from shardaudit.model.errors import FinalError, RetryableError
+
+# Names of Java exceptions, anywhere in the chain of causes. The network, an overloaded service,
+# and a commit that met another one.
+_PASSING = (
+    "AWSServiceIOException",
+    "AWSServiceThrottledException",
+    "AWSStatus500Exception",
+    "ConcurrentAppendException",
+    "DELTA_CONCURRENT_",
+    "ConcurrentModificationException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "ConnectException",
+    "NoRouteToHostException",
+    "SocketException",
+    "SocketTimeoutException",
+    "UnknownHostException",
+)
+_PYTHON_STACK = "Traceback (most recent call last):"
+
+
+class SparkFailedError(FinalError, RuntimeError):
+    """A Spark job ended in an error that another try would meet again."""
+
+
+class SparkInterruptedError(RetryableError, ConnectionError):
+    """A Spark job ended because something did not answer, or wrote at the same time."""
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Turns the errors of Spark in its block into ours, with the first line of what it said."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        text = str(error)
+        passing = [name for name in _PASSING if name in text]
+        said = _first_words(text)
+        if passing:
+            raise SparkInterruptedError(f"{passing[0]}: {said}") from error
+        raise SparkFailedError(f"Spark: {said}") from error
+
+
+def _first_words(text: str) -> str:
+    """What the exception says, without py4j's introduction and the stacks around it."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if _PYTHON_STACK in text:  # the error of a Python worker: its stack is told first
+        below = lines[next(i for i, line in enumerate(lines) if _PYTHON_STACK in line) + 1 :]
+        lines = [line for line in below if not line.startswith(" ")]
+    said = [
+        line.strip().removeprefix(": ")
+        for line in lines
+        if not line.strip().startswith(("An error occurred while", "at "))
+    ]
+    return said[0] if said else "no words"

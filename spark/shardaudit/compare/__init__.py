@@ -1,0 +1,1 @@
+"""What happened to each cell and each message id."""

@@ -1,0 +1,63 @@
+"""Fingerprints of both sides, cell by cell: which cells agree and which must be looked into."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+_SUMS = ("n", "sum_lo", "sum_hi")
+
+
+def sequence_key(sequence_number: Column) -> Column:
+    """What sequence numbers of one shard sort by; NULL for NULL, so that `max` passes it over."""
+    key = F.struct(F.length(sequence_number).alias("digits"), sequence_number.alias("text"))
+    return F.when(sequence_number.isNotNull(), key)
+
+
+def cell_sums(fingerprints: DataFrame) -> DataFrame:
+    """The ledger summed over its batches: one row per cell that either side ever touched.
+
+    Input:
+        fingerprints: rows of one stream; several batches add up, removed rows count below zero.
+    Output:
+        `shard_id`, `bucket_start`, `sent_n, sent_sum_lo, sent_sum_hi`, `landed_n, …` (bigint, never
+        NULL), `sent_key`, `landed_key` (sequence keys of the greatest, or NULL),
+        `last_landed_at` (timestamp or NULL), `ever_landed` (boolean), `ledger_rows` (bigint).
+    """
+    sides = {"sent": F.col("side") == "traces", "landed": F.col("side") == "sink"}
+    sums = [
+        F.sum(F.when(mine, F.col(name)).otherwise(0)).alias(f"{prefix}_{name}")
+        for prefix, mine in sides.items()
+        for name in _SUMS
+    ]
+    keys = [
+        F.max(F.when(mine, sequence_key(F.col("max_sequence_number")))).alias(f"{prefix}_key")
+        for prefix, mine in sides.items()
+    ]
+    return fingerprints.groupBy("shard_id", "bucket_start").agg(
+        *sums,
+        *keys,
+        F.max(F.when(sides["landed"], F.col("last_at"))).alias("last_landed_at"),
+        F.max(sides["landed"] & (F.col("n") > 0)).alias("ever_landed"),
+        F.count("*").alias("ledger_rows"),
+    )
+
+
+def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
+    """The grid with both sides' sums and whether they differ: one row per cell, none is missing.
+
+    Output:
+        the grid's columns and those of `cell_sums` (zeros where neither side was seen), `differs`.
+    """
+    counts = [f"{side}_{name}" for side in ("sent", "landed") for name in _SUMS]
+    counts.append("ledger_rows")
+    # Both sides are unique on the cell: the grid by its making, the sums by their grouping.
+    return (
+        grid.join(sums, ["shard_id", "bucket_start"], how="left")
+        .fillna(0, subset=counts)
+        .withColumn("differs", differs())
+    )
+
+
+def differs() -> Column:
+    """Whether the two fingerprints of a cell are not the same set of ids, each landed once."""
+    unequal = [F.col(f"sent_{name}") != F.col(f"landed_{name}") for name in _SUMS]
+    return unequal[0] | unequal[1] | unequal[2]

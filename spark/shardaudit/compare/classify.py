@@ -1,0 +1,240 @@
+"""Evidence to kinds and causes, ids to cell verdicts (DESIGN section 6)."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.compare.drill_down import CELL
+from shardaudit.model.verdict import Cause, Kind, Verdict
+
+COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved")
+_INTERNAL_COUNTS = ("over_counted", "lost", "stuck")
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Spans `[from, to)` of `bucket_start` that an unreadable file of either side may have fed."""
+
+    traces: tuple[tuple[datetime, datetime], ...] = ()
+    sink: tuple[tuple[datetime, datetime], ...] = ()
+
+
+def is_damaged(
+    spans: tuple[tuple[datetime, datetime], ...], bucket_start: Column | None = None
+) -> Column:
+    """Whether a bucket, that of the row when none is given, lies in one of the spans."""
+    start = F.col("bucket_start") if bucket_start is None else bucket_start
+    inside = F.lit(False)
+    for since, until in spans:
+        inside |= (start >= F.lit(since)) & (start < F.lit(until))
+    return inside
+
+
+def classified_ids(
+    ids: DataFrame,
+    shard_facts: DataFrame,
+    *,
+    as_of: datetime,
+    sink_has_sequences: bool,
+    damage: Damage,
+) -> DataFrame:
+    """One row per id with what is wrong with it.
+
+    Input:
+        ids: of `drill_down.ids`; shard_facts: of `shard_facts`, unique on shard_id.
+        sink_has_sequences: whether any row of the stream's sink ever carried a sequence number.
+    Output:
+        the ids' columns; `not_landed` (lost | stuck | pending, NULL when it landed),
+        `duplicated`, `untraced`, `moved` (the cause, NULL when it is not so).
+    """
+    # shard_facts is unique on shard_id and knows every shard of the ledger.
+    facts = F.broadcast(shard_facts)
+    return (
+        ids.join(facts, ["shard_id"], how="left")
+        .withColumn("not_landed", _not_landed(as_of, sink_has_sequences, damage))
+        .withColumn("duplicated", _duplicated())
+        .withColumn("untraced", _untraced(damage))
+        .withColumn("moved", F.when(F.col("is_moved"), Cause.RESHARD.value))
+        .drop("frontier", "settled_frontier", "frontier_at", "allowance", "shard_state")
+    )
+
+
+def _not_landed(as_of: datetime, sink_has_sequences: bool, damage: Damage) -> Column:
+    is_overdue = _seconds_between(F.col("sent_at"), F.lit(as_of)) > F.col("allowance")
+    has_no_position = F.col("counted_key").isNull() | ~F.lit(sink_has_sequences)
+    is_passed = F.coalesce(F.col("counted_key") <= F.col("settled_frontier"), F.lit(False))
+    state = F.col("shard_state")
+    verdict = (
+        F.when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
+        .when((state == "silent") & is_overdue, Cause.STUCK.value)
+        .when(state == "silent", Verdict.PENDING.value)
+        .when(has_no_position & is_overdue, Cause.LOST.value)
+        .when(has_no_position, Verdict.PENDING.value)
+        .when(is_passed, Cause.LOST.value)
+        .when((state == "stalled") & is_overdue, Cause.STUCK.value)
+        .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)
+    )
+    return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), verdict)
+
+
+def _seconds_between(earlier: Column, later: Column) -> Column:
+    return (F.unix_micros(later) - F.unix_micros(earlier)) / F.lit(1_000_000)
+
+
+def _duplicated() -> Column:
+    cause = (
+        F.when(F.col("landed_pairs") == 1, Cause.CONSUMER_REPLAY.value)
+        .when(F.col("landed_pairs") > 1, Cause.PRODUCER_RETRY.value)
+        .when(F.col("landed_pairs") == 0, Cause.UNKNOWN.value)
+    )
+    return F.when(F.col("landed_count") > 1, cause)
+
+
+def _untraced(damage: Damage) -> Column:
+    cause = F.when(is_damaged(damage.traces), Cause.UNKNOWN.value).otherwise(Cause.TRACE_LOSS.value)
+    return F.when((F.col("sent_count") == 0) & (F.col("landed_count") > 0), cause)
+
+
+def cell_counts(classified: DataFrame) -> DataFrame:
+    """What the ids of a cell add up to: one row per cell in which an id counts.
+
+    Output:
+        `shard_id`, `bucket_start`, `missing, pending, duplicated, extra_rows, untraced, moved`,
+        `lost`, `stuck`, `over_counted` (ids that another cell counts too), all bigint.
+    """
+    not_landed = F.col("not_landed")
+    per_id = classified.select(
+        *CELL,
+        _one(not_landed.isin("lost", "stuck")).alias("missing"),
+        _one(not_landed == "pending").alias("pending"),
+        _one(F.col("duplicated").isNotNull()).alias("duplicated"),
+        F.greatest(F.col("landed_count") - 1, F.lit(0)).alias("extra_rows"),
+        _one(F.col("untraced").isNotNull()).alias("untraced"),
+        _one(F.col("moved").isNotNull()).alias("moved"),
+        F.lit(0).alias("over_counted"),
+        _one(not_landed == "lost").alias("lost"),
+        _one(not_landed == "stuck").alias("stuck"),
+    )
+    # An id whose traces disagree on sent_at was counted in several cells: the first one keeps it.
+    others = classified.where(F.size("counted_cells") > 1).select(
+        F.explode(F.expr("slice(counted_cells, 2, size(counted_cells))")).alias("cell")
+    )
+    over_counted = others.select(
+        "cell.shard_id",
+        "cell.bucket_start",
+        *(F.lit(int(name == "over_counted")).alias(name) for name in COUNTS + _INTERNAL_COUNTS),
+    )
+    return (
+        per_id.unionByName(over_counted)
+        .groupBy(*CELL)
+        .agg(*(F.sum(name).alias(name) for name in COUNTS + _INTERNAL_COUNTS))
+    )
+
+
+def _one(is_so: Column) -> Column:
+    return F.when(is_so, 1).otherwise(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The values that the verdict of a cell depends on, besides its counts."""
+
+    as_of: datetime
+    bucket: timedelta
+    settle_grace: timedelta
+    trace_coverage_floor: float
+    damage: Damage
+
+
+def judged_cells(
+    cells: DataFrame, counts: DataFrame, drilled: DataFrame, facts: DataFrame, judgement: Judgement
+) -> DataFrame:
+    """Every cell with its counts and its verdict: as many rows as `cells`.
+
+    Input:
+        cells: of `compared_cells`; counts: of `cell_counts`; drilled: the cells compared by ids;
+        facts: of `shard_facts`. The last three are unique on their keys.
+    Output:
+        CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`.
+    """
+    numbers = COUNTS + _INTERNAL_COUNTS
+    joined = (
+        cells.join(counts, CELL, how="left")
+        .join(F.broadcast(drilled.withColumn("compared", F.lit("ids"))), CELL, how="left")
+        .join(F.broadcast(facts), ["shard_id"], how="left")
+        .fillna(0, subset=list(numbers))
+        .fillna("fingerprint", subset=["compared"])
+        .fillna(judgement.settle_grace.total_seconds(), subset=["allowance"])
+    )
+    width = F.make_dt_interval(secs=F.lit(judgement.bucket.total_seconds()))
+    sent = F.col("sent_n") - F.col("over_counted")
+    return (
+        joined.withColumn("bucket_end", F.col("bucket_start") + width)
+        .withColumn("sent", sent)
+        .withColumn("landed", F.col("landed_n"))
+        .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
+        .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
+        .withColumn("verdict", verdict(judgement))
+        .select(
+            *CELL,
+            "bucket_end",
+            "sent",
+            "landed",
+            "matched",
+            *COUNTS,
+            "verdict",
+            "compared",
+            "lost",
+            "is_damaged",
+        )
+    )
+
+
+def verdict(judgement: Judgement) -> Column:
+    """The verdict of a cell, the first that holds; every cell gets one."""
+    landed_ids = F.col("matched") + F.col("untraced")
+    coverage = F.col("matched") / F.nullif(landed_ids, F.lit(0))
+    is_settled = (
+        _seconds_between(F.col("bucket_end"), F.lit(judgement.as_of)) >= F.col("allowance")
+    ) | F.coalesce(
+        (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier")), F.lit(False)
+    )
+    is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
+    return (
+        F.when(F.col("is_damaged"), Verdict.INCONCLUSIVE.value)
+        .when(is_silent, Verdict.SILENT.value)
+        .when(F.col("stuck") > 0, Verdict.STALLED.value)
+        .when((F.col("lost") > 0) & (F.col("duplicated") > 0), Verdict.MIXED.value)
+        .when(F.col("lost") > 0, Verdict.LOSS.value)
+        .when(F.col("duplicated") > 0, Verdict.DUPLICATION.value)
+        .when(coverage < judgement.trace_coverage_floor, Verdict.INCONCLUSIVE.value)
+        .when((F.col("untraced") > 0) | (F.col("moved") > 0), Verdict.UNTRACED.value)
+        .when((F.col("pending") > 0) | ~is_settled, Verdict.PENDING.value)
+        .when(is_settled, Verdict.OK.value)
+    )
+
+
+def kinds(classified: DataFrame) -> DataFrame:
+    """One row per (id, kind) that is wrong: what becomes a finding.
+
+    Output:
+        the ids' columns, `kind`, `cause`. A pending id has none.
+    """
+    missing = F.when(F.col("not_landed") != Verdict.PENDING.value, F.col("not_landed"))
+    causes = {
+        Kind.MISSING: missing,
+        Kind.DUPLICATED: F.col("duplicated"),
+        Kind.UNTRACED: F.col("untraced"),
+        Kind.MOVED: F.col("moved"),
+    }
+    pairs = F.array(
+        *(F.struct(F.lit(k.value).alias("kind"), c.alias("cause")) for k, c in causes.items())
+    )
+    return (
+        classified.withColumn("found", F.explode(F.filter(pairs, lambda p: p["cause"].isNotNull())))
+        .withColumn("kind", F.col("found.kind"))
+        .withColumn("cause", F.col("found.cause"))
+        .drop("found", "not_landed", "duplicated", "untraced", "moved", "is_moved")
+    )

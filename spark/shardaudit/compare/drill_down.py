@@ -1,0 +1,183 @@
+"""The ids of the cells that differ: one row per id with the evidence of both sides.
+
+Two passes: `seen` reads of the drilled cells only what tells ids apart and gives the `suspects`,
+the few ids that were not sent once and landed once in one cell; then everything of those ids is
+read, in their buckets and on any shard. Grain on the way: `cell_ids` has one row per (id, cell in
+which anything of it was seen); `ids` folds those over the cells, so that an id that sits in another
+cell or shard is one id, not lost + extra.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.compare.cells import sequence_key
+
+CELL = ["shard_id", "bucket_start"]
+
+
+def seen(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
+    """What stands in the given cells on both sides: one row per trace and per row of the sink.
+
+    Output:
+        `message_id, shard_id, bucket_start`, `counted`, `landed` (int, 0 or 1).
+    """
+    marks = {"counted": (traces, F.col("counted").cast("int"), F.lit(0))}
+    marks["landed"] = (rows, F.lit(0), F.lit(1))
+    tagged = [
+        # Presence only: nothing can multiply.
+        side.join(F.broadcast(cells), CELL, how="left_semi").select(
+            "message_id", *CELL, counted.alias("counted"), landed.alias("landed")
+        )
+        for side, counted, landed in marks.values()
+    ]
+    return tagged[0].unionByName(tagged[1])
+
+
+def suspects(seen: DataFrame) -> DataFrame:
+    """The ids that were not counted once and landed once in the same cell, with their buckets.
+
+    Output:
+        `message_id`, `bucket_start`: unique pairs. An id whose trace or other row lies in a cell
+        that was not looked into is among them.
+    """
+    cell = F.xxhash64(*CELL)
+    per_id = seen.groupBy("message_id").agg(
+        F.sum("counted").alias("counted"),
+        F.sum("landed").alias("landed"),
+        # Read only where both counts are 1: then they are the one cell of each side.
+        F.max(F.when(F.col("counted") == 1, cell)).alias("counted_cell"),
+        F.max(F.when(F.col("landed") == 1, cell)).alias("landed_cell"),
+    )
+    whole = (F.col("counted") == 1) & (F.col("landed") == 1)
+    is_clean = whole & F.col("counted_cell").eqNullSafe(F.col("landed_cell"))
+    return (
+        seen.join(per_id.where(~is_clean), ["message_id"], how="left_semi")
+        .select("message_id", "bucket_start")
+        .distinct()
+    )
+
+
+def traces_of(traces: DataFrame, suspects: DataFrame) -> DataFrame:
+    """All traces of the suspects in their buckets, in the shape that both sides share."""
+    return traces.join(suspects, ["message_id", "bucket_start"], how="left_semi").select(
+        "message_id",
+        *CELL,
+        F.lit(1).alias("sent_count"),
+        F.col("counted").cast("int").alias("counted"),
+        F.lit(0).alias("landed_count"),
+        F.col("sequence_number").alias("sent_sequence"),
+        F.lit(None).cast("string").alias("landed_sequence"),
+        "sent_at",
+        F.lit(None).cast("timestamp").alias("landed_at"),
+        "location",
+        "attributes",
+    )
+
+
+def rows_of(sink_rows: DataFrame, suspects: DataFrame) -> DataFrame:
+    """All rows of the suspects in their buckets, in the same shape."""
+    return sink_rows.join(suspects, ["message_id", "bucket_start"], how="left_semi").select(
+        "message_id",
+        *CELL,
+        F.lit(0).alias("sent_count"),
+        F.lit(0).alias("counted"),
+        F.lit(1).alias("landed_count"),
+        F.lit(None).cast("string").alias("sent_sequence"),
+        F.col("sequence_number").alias("landed_sequence"),
+        "sent_at",
+        "landed_at",
+        F.lit(None).cast("string").alias("location"),
+        F.lit(None).cast("map<string,string>").alias("attributes"),
+    )
+
+
+def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
+    """Both sides tagged, united and grouped: one row per (id, cell).
+
+    Output:
+        `message_id, shard_id, bucket_start, sent_count, counted, landed_count` (bigint),
+        `sent_key`, `counted_key` (sequence keys or NULL), `sent_sequences`, `landed_sequences`
+        (arrays, sorted), `sent_at, first_landed_at, last_landed_at, location, attributes`.
+    """
+    counted_key = F.when(F.col("counted") == 1, sequence_key(F.col("sent_sequence")))
+    first_trace = F.struct(F.col("sent_count") == 0, "sent_sequence")
+    return (
+        traces.unionByName(rows)
+        .groupBy("message_id", *CELL)
+        .agg(
+            F.sum("sent_count").alias("sent_count"),
+            F.sum("counted").alias("counted"),
+            F.sum("landed_count").alias("landed_count"),
+            F.max(counted_key).alias("counted_key"),
+            F.sort_array(F.collect_set("sent_sequence")).alias("sent_sequences"),
+            F.sort_array(F.collect_set("landed_sequence")).alias("landed_sequences"),
+            F.min("sent_at").alias("sent_at"),
+            F.min("landed_at").alias("first_landed_at"),
+            F.max("landed_at").alias("last_landed_at"),
+            F.min("location").alias("location"),
+            F.min_by("attributes", first_trace).alias("attributes"),
+        )
+    )
+
+
+def ids(cell_ids: DataFrame) -> DataFrame:
+    """One row per id, the evidence of all its cells together.
+
+    Output:
+        `message_id`; `shard_id`, `bucket_start`: the cell it counts in (that of its counted trace,
+        else the least in which it landed); `sent_count, counted, landed_count`; `counted_key`;
+        `counted_cells` (array of cells, sorted: more than one when a producer broke the rule of
+        `sent_at`); `landed_pairs` (how many distinct (shard, sequence number) its rows have; 0 when
+        the sink knows none); `sequence_numbers` (all, by (length, text)); `is_moved`; times,
+        location, attributes.
+    """
+    folded = _folded(cell_ids)
+    is_moved = (
+        (F.col("sent_count") > 0)
+        & (F.col("landed_count") > 0)
+        & ~F.arrays_overlap("sent_shards", "landed_shards")
+    )
+    return folded.select(
+        "message_id",
+        F.col("home.shard_id").alias("shard_id"),
+        F.col("home.bucket_start").alias("bucket_start"),
+        "sent_count",
+        "counted",
+        "landed_count",
+        "counted_key",
+        "counted_cells",
+        F.size(F.array_distinct("landed_pairs")).alias("landed_pairs"),
+        F.transform(
+            F.array_sort(F.transform(F.array_distinct("numbers"), sequence_key)),
+            lambda key: key["text"],
+        ).alias("sequence_numbers"),
+        is_moved.alias("is_moved"),
+        "sent_at",
+        "first_landed_at",
+        "last_landed_at",
+        "location",
+        "attributes",
+    )
+
+
+def _folded(cell_ids: DataFrame) -> DataFrame:
+    cell = F.struct(*CELL)
+    home = F.struct(F.col("counted") == 0, F.col("sent_count") == 0, *CELL)
+    landed_pairs = F.transform(
+        "landed_sequences", lambda s: F.struct(F.col("shard_id"), s.alias("sequence_number"))
+    )
+    return cell_ids.groupBy("message_id").agg(
+        F.min(home).alias("home"),
+        *(F.sum(name).alias(name) for name in ("sent_count", "counted", "landed_count")),
+        F.min_by("counted_key", home).alias("counted_key"),
+        F.sort_array(F.collect_set(F.when(F.col("counted") > 0, cell))).alias("counted_cells"),
+        F.flatten(F.collect_list(landed_pairs)).alias("landed_pairs"),
+        F.flatten(F.collect_list(F.concat("sent_sequences", "landed_sequences"))).alias("numbers"),
+        F.collect_set(F.when(F.col("sent_count") > 0, F.col("shard_id"))).alias("sent_shards"),
+        F.collect_set(F.when(F.col("landed_count") > 0, F.col("shard_id"))).alias("landed_shards"),
+        F.min_by("sent_at", home).alias("sent_at"),
+        F.min("first_landed_at").alias("first_landed_at"),
+        F.max("last_landed_at").alias("last_landed_at"),
+        F.min("location").alias("location"),
+        F.min_by("attributes", home).alias("attributes"),
+    )

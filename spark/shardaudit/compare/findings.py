@@ -1,0 +1,178 @@
+"""Findings and their life: what is new, what came back, what is settled, what can not be saved."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.compare.classify import Damage, is_damaged
+from shardaudit.model.tables import FINDINGS, TRANSITIONS
+from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.window import Window
+
+KEY = ["message_id", "kind"]
+_EVIDENCE = ("sent_count", "landed_count", "sequence_numbers")
+_LIVE = (State.OPEN.value, State.PLANNED.value, State.REPLAYED.value)
+_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFacts:
+    """What a finding has to know of the audit that touches it."""
+
+    audit_id: str
+    stream: str
+    window: Window
+    as_of: datetime
+    bucket: timedelta
+    retention: timedelta
+    damage: Damage
+
+
+def folded_findings(
+    kinds: DataFrame, previous: DataFrame, pending: DataFrame, facts: AuditFacts
+) -> DataFrame:
+    """The findings that this audit opens, sees again, or closes: one row per (message id, kind).
+
+    Input:
+        kinds: of `classify.kinds`, unique on (message_id, kind).
+        previous: FINDINGS rows of the stream, unique on the same.
+        pending: `message_id` of ids that can not be judged yet, unique.
+    Output:
+        FINDINGS without `updated_at`, and `from_state` (NULL for a new one). Findings that the
+        audit has nothing to say of are not in it.
+    """
+    # Presence comes from the markers, never from a null key.
+    now = _current(kinds, facts).withColumn("is_found", F.lit(True)).alias("now")
+    before = previous.withColumn("is_known", F.lit(True)).alias("before")
+    unjudged = pending.withColumn("is_unjudged", F.lit(True))
+    both = (
+        now.join(before, KEY, how="full_outer")
+        .join(unjudged, ["message_id"], how="left")
+        .withColumn("is_found", F.coalesce("is_found", F.lit(False)))
+        .withColumn("is_known", F.coalesce("is_known", F.lit(False)))
+        .withColumn("was_in_reach", _was_in_reach(facts))
+        .withColumn("next_state", _state(facts))
+    )
+    staged = both.select(
+        *KEY,
+        *(_newest(name) for name in _CARRIED),
+        F.col("before.state").alias("from_state"),
+        F.col("next_state").alias("state"),
+        _reason(F.col("next_state")).alias("changed_because"),
+        "is_found",
+        F.col("before.state_reason").alias("old_reason"),
+        F.coalesce("before.first_audit_id", F.lit(facts.audit_id)).alias("first_audit_id"),
+        F.when(F.col("is_found"), F.lit(facts.audit_id))
+        .otherwise(F.col("before.last_audit_id"))
+        .alias("last_audit_id"),
+        F.coalesce("before.opened_at", F.lit(facts.as_of)).alias("opened_at"),
+    )
+    changed = ~F.col("state").eqNullSafe(F.col("from_state"))
+    reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
+    return (
+        staged.where(F.col("is_found") | changed)
+        .withColumn("stream", F.lit(facts.stream))
+        .withColumn("state_reason", reason)
+        .select(*(name for name in FINDINGS.names if name != "updated_at"), "from_state")
+    )
+
+
+_CARRIED = (
+    "shard_id",
+    "cause",
+    "location",
+    "sent_at",
+    "first_landed_at",
+    "last_landed_at",
+    *_EVIDENCE,
+    "recoverable_until",
+    "attributes",
+)
+
+
+def _newest(name: str) -> Column:
+    found, known = F.col(f"now.{name}"), F.col(f"before.{name}")
+    return F.when(F.col("is_found"), found).otherwise(known).alias(name)
+
+
+def _current(kinds: DataFrame, facts: AuditFacts) -> DataFrame:
+    deadline = F.col("sent_at") + F.make_dt_interval(secs=F.lit(facts.retention.total_seconds()))
+    is_missing = F.col("kind") == Kind.MISSING.value
+    return kinds.withColumn("recoverable_until", F.when(is_missing, deadline)).select(
+        *KEY, *_CARRIED
+    )
+
+
+def _was_in_reach(facts: AuditFacts) -> Column:
+    """Whether the audit looked at the finding's cell and could judge it."""
+    width = int(facts.bucket.total_seconds())
+    epoch = F.unix_seconds("before.sent_at")
+    bucket_start = F.timestamp_seconds(epoch - F.pmod(epoch, F.lit(width)))
+    return (
+        (bucket_start >= F.lit(facts.window.start))
+        & (bucket_start < F.lit(facts.window.end))
+        & F.col("is_unjudged").isNull()
+        & ~is_damaged(facts.damage.traces + facts.damage.sink, bucket_start)
+    )
+
+
+def _has_new_evidence() -> Column:
+    same = [F.col(f"now.{name}").eqNullSafe(F.col(f"before.{name}")) for name in _EVIDENCE]
+    return ~(same[0] & same[1] & same[2])
+
+
+def _is_out_of_time(facts: AuditFacts) -> Column:
+    deadline = F.when(F.col("is_found"), F.col("now.recoverable_until")).otherwise(
+        F.col("before.recoverable_until")
+    )
+    return F.coalesce(F.lit(facts.as_of) > deadline, F.lit(False))
+
+
+def _state(facts: AuditFacts) -> Column:
+    before = F.col("before.state")
+    is_gone = ~F.col("is_found") & F.col("was_in_reach")
+    fresh = F.when(_is_out_of_time(facts), State.EXPIRED.value).otherwise(State.OPEN.value)
+    was_repaired = (before == State.REPLAYED.value) | (F.col("kind") == Kind.DUPLICATED.value)
+    is_closable = before.isin(*_LIVE, State.EXPIRED.value)
+    return (
+        F.when(~F.col("is_known"), fresh)
+        .when(is_gone & is_closable & was_repaired, State.RECOVERED.value)
+        .when(is_gone & is_closable, State.FALSE_ALARM.value)
+        .when(F.col("is_found") & before.isin(*_ENDED), fresh)
+        .when(F.col("is_found") & (before == State.ACCEPTED.value) & _has_new_evidence(), fresh)
+        .when(before.isin(*_LIVE) & _is_out_of_time(facts), State.EXPIRED.value)
+        .otherwise(before)
+    )
+
+
+def _reason(state: Column) -> Column:
+    before = F.col("before.state")
+    is_missing = F.col("kind") == Kind.MISSING.value
+    return (
+        F.when(state == State.EXPIRED.value, "the stream's retention has run out")
+        .when(~F.col("is_known"), "found by the audit")
+        .when(~F.col("is_found") & (before == State.REPLAYED.value), "landed after the replay")
+        .when(~F.col("is_found") & is_missing, "it arrived later")
+        .when(~F.col("is_found"), "a later audit no longer finds it")
+        .when(before == State.ACCEPTED.value, "new evidence since it was accepted")
+        .otherwise("found again after it was closed")
+    )
+
+
+def transitions(folded: DataFrame, facts: AuditFacts) -> DataFrame:
+    """The changes of state among folded findings, in the shape of TRANSITIONS."""
+    return (
+        folded.where(~F.col("state").eqNullSafe(F.col("from_state")))
+        .withColumn("to_state", F.col("state"))
+        .withColumn("audit_id", F.lit(facts.audit_id))
+        .withColumn("reason", F.col("state_reason"))
+        .withColumn("changed_at", F.lit(facts.as_of))
+        .select(TRANSITIONS.names)
+    )
+
+
+def pending_ids(classified: DataFrame) -> DataFrame:
+    """The ids that no audit can judge yet: `message_id`, unique."""
+    return classified.where(F.col("not_landed") == Verdict.PENDING.value).select("message_id")

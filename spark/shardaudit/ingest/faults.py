@@ -1,0 +1,81 @@
+"""Why a value cannot be used: each function gives the reason as a text, NULL when all is well."""
+
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from shardaudit.model.sequence import PATTERN
+
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+MAX_AHEAD = timedelta(days=1)
+MAX_ID_BYTES = 1024
+MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
+RAW_BYTES = 4096
+
+# To Java `$` would let a line break pass at the end.
+_WHOLE_SEQUENCE_NUMBER = PATTERN.removesuffix("$") + r"\z"
+
+
+def first_fault(*faults: Column) -> Column:
+    """The first reason that there is; NULL when there is none."""
+    return F.coalesce(*faults)
+
+
+def fault(condition: Column, reason: str) -> Column:
+    """The reason where the condition holds."""
+    return F.when(condition, F.lit(reason))
+
+
+def message_id_fault(message_id: Column) -> Column:
+    """An id is any text to 1 KiB, the empty one too."""
+    return first_fault(
+        fault(message_id.isNull(), "message_id is missing"),
+        fault(
+            F.octet_length(message_id) > MAX_ID_BYTES,
+            f"message_id is longer than {MAX_ID_BYTES} bytes",
+        ),
+    )
+
+
+def shard_id_fault(shard_id: Column) -> Column:
+    """A shard has a name."""
+    length = F.length(shard_id)
+    return first_fault(
+        fault(shard_id.isNull(), "shard_id is missing"),
+        fault(
+            (length == 0) | (length > MAX_SHARD_CHARS),
+            f"shard_id is not a text of 1 to {MAX_SHARD_CHARS} characters",
+        ),
+    )
+
+
+def sequence_number_fault(sequence_number: Column) -> Column:
+    """A sequence number may be absent, but not be anything else than Kinesis writes."""
+    return fault(
+        ~sequence_number.rlike(_WHOLE_SEQUENCE_NUMBER),
+        "sequence_number is not a text of 1 to 129 decimal digits",
+    )
+
+
+def time_fault(name: str, instant: Column, *, is_given: Column) -> Column:
+    """A time that was given must be one, and not before 2000."""
+    return first_fault(
+        fault(
+            is_given & instant.isNull(),
+            f"{name} is not an ISO 8601 time with a zone, nor epoch milliseconds",
+        ),
+        fault(instant < F.lit(EARLIEST), f"{name} is before 2000"),
+    )
+
+
+def ahead_fault(name: str, instant: Column, *, of: Column, what: str) -> Column:
+    """A time may not be over a day ahead of another."""
+    return fault(instant > of + F.lit(MAX_AHEAD), f"{name} is over a day ahead of {what}")
+
+
+def cut(raw: Column) -> Column:
+    """The text cut to 4 KiB, never through a character."""
+    begin = F.substring(raw.cast("binary"), 1, RAW_BYTES)
+    whole_characters = F.rtrim(F.make_valid_utf8(begin.cast("string")), F.lit("\ufffd"))
+    return F.when(F.octet_length(raw) <= RAW_BYTES, raw).otherwise(whole_characters)

@@ -1,0 +1,196 @@
+"""What a batch reads, stored with it: a crash is repaired by reading exactly that again."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields, replace
+from datetime import timedelta
+from typing import Any, Self
+
+from shardaudit.model.source import SourceFile
+
+
+@dataclass(frozen=True)
+class CellShape:
+    """How ids are put into cells. It must stay the same for as long as a ledger lives."""
+
+    bucket_s: int
+    sample_rate: float
+
+    @property
+    def bucket(self) -> timedelta:
+        """The width of a cell."""
+        return timedelta(seconds=self.bucket_s)
+
+
+@dataclass(frozen=True)
+class DamagedFile:
+    """A file that could not be read to its end, found so by this batch."""
+
+    file: SourceFile
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What all inputs share: the text that BATCHES holds, and the damage that was found in them."""
+
+    columns: Mapping[str, str]
+    shape: CellShape
+    damaged: tuple[DamagedFile, ...] = ()
+
+    def as_json(self) -> str:
+        """The text that BATCHES holds."""
+        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+    def with_damage(self, damaged: Sequence[DamagedFile]) -> Self:
+        """The same, knowing of more unreadable files."""
+        return replace(self, damaged=(*self.damaged, *damaged))
+
+
+@dataclass(frozen=True)
+class TraceInputs(_Inputs):
+    """Trace files. `columns`: standard name -> key or column of the input, for all names."""
+
+    format: str = "json"
+    files: tuple[SourceFile, ...] = ()
+
+    def heals(self, damaged: SourceFile) -> bool:
+        """Whether a later version of a file that was damaged once is read here, to its end."""
+        unread = {damage.file.path for damage in self.damaged}
+        return damaged.path in {file.path for file in self.files} - unread
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inputs that a text of `as_json` holds."""
+        values = _common(text)
+        return cls(**values | {"files": _files(values["files"])})
+
+
+@dataclass(frozen=True)
+class DeltaInputs(_Inputs):
+    """A Delta table under `path` up to a version; from scratch when `from_version` is NULL.
+
+    `columns`: standard name -> column, those that the table has. `meaning`: what the meaning of a
+    row hangs on; when it changes, all is read anew. `excluded`: paths of files in the table, as its
+    log has them, that earlier batches found unreadable.
+    """
+
+    path: str = ""
+    meaning: str = ""
+    to_version: int = 0
+    from_version: int | None = None
+    excluded: tuple[str, ...] = ()
+    format: str = "delta"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all is read anew."""
+        return self.from_version is None
+
+    @property
+    def unread(self) -> set[str]:
+        """The paths of all files in the table that do not count."""
+        return {*self.excluded, *(damage.file.path for damage in self.damaged)}
+
+    def heals(self, damaged: SourceFile) -> bool:
+        """Whether a file that was damaged once does no harm any more."""
+        return damaged.path not in self.unread
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inputs that a text of `as_json` holds."""
+        values = _common(text)
+        return cls(**values | {"excluded": tuple(values["excluded"])})
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files that are read in one way: standard name -> (column, Spark type)."""
+
+    columns: Mapping[str, tuple[str, str]]
+    files: tuple[SourceFile, ...]
+
+
+@dataclass(frozen=True)
+class ParquetInputs(_Inputs):
+    """A folder of Parquet files under `path`: all that count, and which of them are new.
+
+    `added` NULL: all is read anew. `excluded`: files that earlier batches found unreadable.
+    """
+
+    path: str = ""
+    meaning: str = ""
+    groups: tuple[FileGroup, ...] = ()
+    added: tuple[str, ...] | None = None
+    excluded: tuple[SourceFile, ...] = ()
+    format: str = "parquet"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether all is read anew."""
+        return self.added is None
+
+    @property
+    def unread(self) -> set[SourceFile]:
+        """The files in the folder that do not count."""
+        return {*self.excluded, *(damage.file for damage in self.damaged)}
+
+    def heals(self, damaged: SourceFile) -> bool:
+        """Whether a file that was damaged once does no harm any more."""
+        return damaged not in self.unread
+
+    @property
+    def files(self) -> list[SourceFile]:
+        """Every file that was there, readable or not."""
+        listed = {file for group in self.groups for file in group.files}
+        return sorted(listed | self.unread)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inputs that a text of `as_json` holds."""
+        values = _common(text)
+        groups = tuple(
+            FileGroup(
+                {name: (column, kind) for name, (column, kind) in columns.items()}, _files(files)
+            )
+            for columns, files in values["groups"]
+        )
+        added = None if values["added"] is None else tuple(values["added"])
+        files = {"groups": groups, "added": added, "excluded": _files(values["excluded"])}
+        return cls(**values | files)
+
+
+SinkInputs = DeltaInputs | ParquetInputs
+
+
+def sink_inputs(text: str) -> SinkInputs:
+    """The inputs of a sink's batch, of whatever format."""
+    is_delta = json.loads(text)["format"] == "delta"
+    return DeltaInputs.from_json(text) if is_delta else ParquetInputs.from_json(text)
+
+
+def _plain(value: object) -> object:
+    """Lists in the place of our classes: as short as JSON can be, for there may be many files."""
+    match value:
+        case CellShape():
+            return asdict(value)
+        case SourceFile():
+            return astuple(value)
+        case DamagedFile():
+            return [_plain(value.file), value.reason]
+        case FileGroup():
+            return [dict(value.columns), _plain(value.files)]
+        case tuple() | list():
+            return [_plain(item) for item in value]
+    return value
+
+
+def _common(text: str) -> dict[str, Any]:  # Any: JSON
+    values: dict[str, Any] = json.loads(text)
+    damaged = tuple(DamagedFile(SourceFile(*file), why) for file, why in values["damaged"])
+    return values | {"shape": CellShape(**values["shape"]), "damaged": damaged}
+
+
+def _files(values: Sequence[Sequence[Any]]) -> tuple[SourceFile, ...]:  # Any: JSON
+    return tuple(SourceFile(*value) for value in values)

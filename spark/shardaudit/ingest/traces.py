@@ -1,0 +1,183 @@
+"""Loose traces → judged traces → the new ones, each told whether its cell counts it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from shardaudit.ingest.faults import (
+    MAX_AHEAD,
+    cut,
+    fault,
+    first_fault,
+    message_id_fault,
+    sequence_number_fault,
+    shard_id_fault,
+    time_fault,
+)
+from shardaudit.ingest.instants import bucket_start, in_sample, parsed_instant
+
+DEFAULT_LOCATION = "producer"
+
+# The columns of TRACES that an input gives, in table order.
+GIVEN = (
+    "message_id",
+    "shard_id",
+    "sequence_number",
+    "sent_at",
+    "bucket_start",
+    "location",
+    "attempt",
+    "producer_id",
+    "session",
+    "session_seq",
+    "sample_rate",
+    "acked_at",
+    "attributes",
+)
+TRACE_KEY = ("bucket_start", "message_id", "shard_id", "sequence_number")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRules:
+    """What a trace is judged by."""
+
+    streams: Sequence[str]
+    bucket: timedelta
+    now: datetime
+    sample_rate: float
+
+
+def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
+    """Every loose trace with its values, or with the reason why it cannot be used.
+
+    Ids outside the sample are left out.
+
+    Input:
+        loose: the shape of `lines.loose_traces`.
+    Output:
+        `file, line` (NULL: the rest of the file is lost), `raw` (NULL when all is well, else cut),
+        `reason` (NULL when all is well), and GIVEN.
+    """
+    valued = (
+        loose.withColumn("sent_at", _instant("sent_at"))
+        .withColumn("acked_at", _instant("acked_at"))
+        .withColumn("attribute_map", _attributes())
+        .withColumn("reason", _reason(rules))
+    )
+    is_good = F.col("reason").isNull()
+    return valued.where(~is_good | in_sample(F.col("message_id"), rules.sample_rate)).select(
+        "file",
+        "line",
+        F.when(~is_good, cut(_shown())).alias("raw"),
+        "reason",
+        "message_id",
+        "shard_id",
+        "sequence_number",
+        "sent_at",
+        F.when(is_good, bucket_start(F.col("sent_at"), rules.bucket)).alias("bucket_start"),
+        F.coalesce("location", F.lit(DEFAULT_LOCATION)).alias("location"),
+        F.col("attempt").try_cast("int").alias("attempt"),
+        "producer_id",
+        "session",
+        F.col("session_seq").try_cast("bigint").alias("session_seq"),
+        F.col("sample_rate").try_cast("double").alias("sample_rate"),
+        "acked_at",
+        F.col("attribute_map").alias("attributes"),
+    )
+
+
+def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
+    """The good traces that no batch brought before: unique on TRACE_KEY, `counted` told.
+
+    Of the traces of an id in one bucket, over all shards, one counts: the one that was known first;
+    within a batch the least (shard, sequence number).
+
+    Input:
+        judged: `judged_traces`.
+        known: TRACES of the stream in the buckets that `judged` touches, without this batch's own.
+    Output:
+        GIVEN, `counted`.
+    """
+    old = known.select(*TRACE_KEY, F.lit(True).alias("is_old"))
+    new = judged.where(F.col("reason").isNull()).withColumn("is_old", F.lit(False))
+    # One shuffle serves both windows: whatever shares an id and a bucket lies together.
+    of_id = Window.partitionBy("bucket_start", "message_id")
+    in_order = of_id.orderBy(
+        "shard_id",
+        F.length("sequence_number"),
+        "sequence_number",
+        F.desc("is_old"),
+        "sent_at",
+        "file",
+        "line",
+    )
+    place = F.struct("shard_id", "sequence_number")
+    return (
+        new.unionByName(old, allowMissingColumns=True)
+        .withColumn("is_repeated", place == F.lag(place).over(in_order))
+        .withColumn("rank", F.row_number().over(in_order))
+        .withColumn("is_known_id", F.max("is_old").over(of_id))
+        .where(~F.col("is_old") & ~F.coalesce("is_repeated", F.lit(False)))
+        .select(*GIVEN, ((F.col("rank") == 1) & ~F.col("is_known_id")).alias("counted"))
+    )
+
+
+def _instant(name: str) -> Column:
+    return F.coalesce(parsed_instant(F.col(f"{name}_text")), F.timestamp_micros(f"{name}_us"))
+
+
+def _attributes() -> Column:
+    return F.coalesce("attributes", F.from_json("attributes_text", "map<string,string>"))
+
+
+def _shown() -> Column:
+    """What a person sees of a bad row: its line, or the fields that a Parquet row has."""
+    fields = [
+        name
+        for name in (*GIVEN, "stream", "sent_at_text", "acked_at_text")
+        if name not in {"bucket_start", "attributes"}
+    ]
+    return F.coalesce("raw", F.when(F.col("line").isNotNull(), F.to_json(F.struct(*fields))))
+
+
+def _reason(rules: TraceRules) -> Column:
+    return first_fault(
+        F.col("fault"),
+        message_id_fault(F.col("message_id")),
+        fault(
+            ~F.col("stream").isin(list(rules.streams)),
+            f"the trace is of another stream than {' or '.join(rules.streams)}",
+        ),
+        shard_id_fault(F.col("shard_id")),
+        sequence_number_fault(F.col("sequence_number")),
+        fault(~_is_given("sent_at"), "sent_at is missing"),
+        _time_fault("sent_at", rules.now),
+        _time_fault("acked_at", rules.now),
+        *(_number_fault(name, kind) for name, kind in _NUMBERS.items()),
+        fault(
+            F.col("attributes_text").isNotNull() & F.col("attribute_map").isNull(),
+            "attributes is not an object",
+        ),
+    )
+
+
+_NUMBERS = {"attempt": "int", "session_seq": "bigint", "sample_rate": "double"}
+
+
+def _number_fault(name: str, kind: str) -> Column:
+    is_number = F.col(name).try_cast(kind).isNotNull()
+    return fault(F.col(name).isNotNull() & ~is_number, f"{name} is not a number ({kind})")
+
+
+def _time_fault(name: str, now: datetime) -> Column:
+    return first_fault(
+        time_fault(name, F.col(name), is_given=_is_given(name)),
+        fault(F.col(name) > F.lit(now + MAX_AHEAD), f"{name} is over a day ahead"),
+    )
+
+
+def _is_given(name: str) -> Column:
+    return F.col(f"{name}_text").isNotNull() | F.col(f"{name}_us").isNotNull()

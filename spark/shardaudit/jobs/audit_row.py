@@ -1,0 +1,122 @@
+"""What an audit is asked, and its own row in `audits` from the start to the end."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.clock import now
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.totals import SUMS
+from shardaudit.jobs.evidence import Ingested
+from shardaudit.jobs.outcome import Outcome
+from shardaudit.model.audit_id import audit_id
+from shardaudit.model.config import Stream
+from shardaudit.model.tables import AUDITS, QUARANTINE
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from shardaudit.report.summary import AuditReport
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """What is audited: a stream's window, as of a time, with the retention that was in force."""
+
+    name: str
+    stream: Stream
+    window: Window
+    as_of: datetime
+    retention: timedelta
+    notes: tuple[str, ...] = ()
+
+    @property
+    def aligned(self) -> Window:
+        """The window in whole buckets."""
+        return self.window.aligned(self.stream.bucket)
+
+    @property
+    def audit_id(self) -> str:
+        """The same for the same request."""
+        return audit_id(self.name, self.aligned, self.as_of, self.stream.digest())
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """Writes the row of one audit; each save replaces the one before."""
+
+    warehouse: Warehouse
+    request: AuditRequest
+    state: Ingested
+    started_at: datetime
+
+    def save(self, status: str) -> None:
+        """Stores an audit that has no numbers: running or failed."""
+        self._merge(self._identity(status) | {"self_check": "skipped"})
+
+    def finish(self, status: str, outcome: Outcome, *, self_check: str) -> AuditReport:
+        """Stores the audit's numbers and gives them back as a report."""
+        report = self._report(status, outcome, self_check)
+        sums = {name: outcome.sums[name] for name in SUMS}
+        self._merge(
+            self._identity(status)
+            | sums
+            | {
+                "finished_at": now(),
+                "verdict": report.verdict.value,
+                "trace_coverage": report.trace_coverage,
+                "cells_total": report.cells_total,
+                "cells_compared_by_id": report.cells_compared_by_id,
+                "self_check": self_check,
+                "watermark": report.watermark,
+            }
+        )
+        return report
+
+    def _identity(self, status: str) -> dict[str, object]:
+        request = self.request
+        return {
+            "audit_id": request.audit_id,
+            "stream": request.name,
+            "window_start": request.aligned.start,
+            "window_end": request.aligned.end,
+            "as_of": request.as_of,
+            "started_at": self.started_at,
+            "status": status,
+            "config_digest": request.stream.digest(),
+            "inputs": self.state.as_json(),
+        }
+
+    def _merge(self, values: dict[str, object]) -> None:
+        row = [values.get(name) for name in AUDITS.names]
+        self.warehouse.merge(self.warehouse.spark.createDataFrame([tuple(row)], AUDITS.ddl), AUDITS)
+
+    def _report(self, status: str, outcome: Outcome, self_check: str) -> AuditReport:
+        request = self.request
+        verdict = outcome.verdict(
+            tolerance=request.stream.tolerance,
+            coverage_floor=request.stream.trace_coverage_floor,
+        )
+        is_trusted = self_check != "failed" and status == "published"
+        quarantined = self.warehouse.read(QUARANTINE).where(F.col("stream") == request.name)
+        return AuditReport(
+            audit_id=request.audit_id,
+            stream=request.name,
+            window_start=request.aligned.start,
+            window_end=request.aligned.end,
+            as_of=request.as_of,
+            status=status,
+            verdict=verdict if is_trusted else Verdict.INCONCLUSIVE,
+            counts={name: outcome.sums[name] for name in SUMS},
+            trace_coverage=outcome.trace_coverage,
+            self_check=self_check,
+            watermark=outcome.watermark(request.aligned.end),
+            cells_total=outcome.sums["cells"],
+            cells_compared_by_id=outcome.sums["by_id"],
+            worst_shards=outcome.worst_shards(
+                tolerance=request.stream.tolerance,
+                coverage_floor=request.stream.trace_coverage_floor,
+            ),
+            deadlines=outcome.deadlines,
+            quarantined=quarantined.count(),
+            notes=request.notes,
+        )

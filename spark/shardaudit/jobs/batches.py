@@ -1,0 +1,179 @@
+"""The ledger of batches: planned, written, done. A crash leaves a planned one, which is redone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic, Protocol, TypeVar
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.ingest.inputs import CellShape, DamagedFile
+from shardaudit.ingest.quarantine import Refuser, quarantine_rows
+from shardaudit.model.config import Stream
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.source import SourceFile
+from shardaudit.model.table import Table
+from shardaudit.model.tables import BATCHES, QUARANTINE
+from shardaudit.model.window import Window
+
+
+class Inputs(Protocol):
+    """What a batch reads."""
+
+    @property
+    def shape(self) -> CellShape:
+        """How ids are put into cells."""
+
+    @property
+    def damaged(self) -> tuple[DamagedFile, ...]:
+        """The files that it found unreadable."""
+
+    def as_json(self) -> str:
+        """The text that is stored."""
+
+    def heals(self, damaged: SourceFile, /) -> bool:
+        """Whether a file that was unreadable earlier does no harm any more."""
+
+
+SomeInputs = TypeVar("SomeInputs", bound=Inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of one side. Everything that it writes bears its number or its planning time."""
+
+    stream: str
+    side: str
+    number: int
+    planned_at: datetime
+
+    @property
+    def batch_id(self) -> str:
+        """The name that its rows bear."""
+        return f"{self.stream}/{self.side}/{self.number}"
+
+    def writes(self, table: Table) -> tuple[str, int]:
+        """By which Delta recognises a second write of the same rows."""
+        return f"{self.stream}/{self.side}/{table.name}", self.number
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a batch. `damage`: the cells that unreadable files may have fed."""
+
+    rows: int
+    quarantined: int
+    damage: Window | None = None
+
+
+class Batches(Generic[SomeInputs]):
+    """The batches of one side of a stream."""
+
+    def __init__(
+        self, warehouse: Warehouse, stream: str, side: str, *, parse: Callable[[str], SomeInputs]
+    ) -> None:
+        self._warehouse, self._stream, self._side = warehouse, stream, side
+        of_side = (F.col("stream") == stream) & (F.col("side") == side)
+        rows = warehouse.read(BATCHES).where(of_side).orderBy("number").collect()
+        self._rows: list[Row] = rows
+        self._inputs = [parse(row.inputs) for row in rows]
+
+    @property
+    def done(self) -> list[SomeInputs]:
+        """The inputs of the finished batches, oldest first."""
+        return self._inputs[:-1] if self.unfinished else self._inputs
+
+    @property
+    def shape(self) -> CellShape | None:
+        """How the ledger's cells were cut so far."""
+        return self._inputs[-1].shape if self._inputs else None
+
+    @property
+    def unfinished(self) -> tuple[Batch, SomeInputs] | None:
+        """The batch that a crash left behind, with its inputs."""
+        if not self._rows or self._rows[-1].state == "done":
+            return None
+        row = self._rows[-1]
+        planned_at = row.planned_at.astimezone(UTC)
+        return Batch(self._stream, self._side, row.number, planned_at), self._inputs[-1]
+
+    def plan(self, inputs: SomeInputs, *, at: datetime) -> Batch:
+        """Stores what the next batch is going to read, before it writes anything."""
+        number = self._rows[-1].number + 1 if self._rows else 1
+        batch = Batch(self._stream, self._side, number, at)
+        self.plan_again(batch, inputs)
+        return batch
+
+    def plan_again(self, batch: Batch, inputs: SomeInputs) -> None:
+        """Stores what a batch that has written nothing yet is going to read instead."""
+        self._save(batch, inputs, {"state": "planned"})
+
+    def finish(self, batch: Batch, inputs: SomeInputs, *, result: Result, at: datetime) -> None:
+        """Stores that the batch is complete, and which older damage it healed."""
+        fields = {
+            "state": "done",
+            "rows": result.rows,
+            "quarantined": result.quarantined,
+            "damaged_from": result.damage.start if result.damage else None,
+            "damaged_to": result.damage.end if result.damage else None,
+            "done_at": at,
+        }
+        self._save(batch, inputs, fields)
+
+    def _save(self, batch: Batch, inputs: SomeInputs, fields: dict[str, object]) -> None:
+        mine: dict[str, object] = dict.fromkeys(BATCHES.names) | {
+            "batch_id": batch.batch_id,
+            "stream": batch.stream,
+            "side": batch.side,
+            "number": batch.number,
+            "inputs": inputs.as_json(),
+            "planned_at": batch.planned_at,
+        }
+        older = [(row, i) for row, i in self._both() if row.number < batch.number]
+        current = [*older, (Row(**mine | fields), inputs)]
+        healed = _healed(current) if fields["state"] == "done" else []
+        spark = self._warehouse.spark
+        values = [tuple(row[name] for name in BATCHES.names) for row in (*healed, current[-1][0])]
+        self._warehouse.merge(spark.createDataFrame(values, BATCHES.ddl), BATCHES)
+        self._rows, self._inputs = [row for row, _ in current], [i for _, i in current]
+
+    def _both(self) -> list[tuple[Row, SomeInputs]]:
+        return list(zip(self._rows, self._inputs, strict=True))
+
+
+def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:
+    """The batches, without their damage, whose unreadable files later ones replaced or dropped."""
+    healed: list[Row] = []
+    for position, (row, inputs) in enumerate(batches):
+        later = [since for _, since in batches[position + 1 :]]
+        files = [damage.file for damage in inputs.damaged]
+        is_healed = all(any(since.heals(file) for since in later) for file in files)
+        if row.damaged_from is not None and is_healed:
+            healed.append(Row(**row.asDict() | {"damaged_from": None, "damaged_to": None}))
+    return healed
+
+
+def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch) -> None:
+    """Stores the refused rows of a batch, once."""
+    by = Refuser(batch.batch_id, batch.stream, batch.side, batch.planned_at)
+    rows = quarantine_rows(refused, by)
+    warehouse.append(rows, QUARANTINE, batch=batch.writes(QUARANTINE))
+
+
+def cell_shape(name: str, stream: Stream, previous: CellShape | None) -> CellShape:
+    """How the stream's ids are put into cells.
+
+    Raises:
+        ConfigError: the ledger was begun otherwise, and its cells cannot be cut anew.
+    """
+    shape = CellShape(int(stream.bucket.total_seconds()), stream.sample_rate)
+    if previous is not None and previous != shape:
+        raise ConfigError(
+            f"streams.{name}: bucket and sample_rate",
+            f"{shape.bucket_s}s and {shape.sample_rate}",
+            f"{previous.bucket_s}s and {previous.sample_rate}, with which this warehouse was "
+            "filled; other values need a new warehouse folder",
+        )
+    return shape

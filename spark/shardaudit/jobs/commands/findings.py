@@ -1,0 +1,86 @@
+"""`shardaudit findings list` and `shardaudit findings accept`."""
+
+import argparse
+from dataclasses import fields
+
+from rich.text import Text
+
+from shardaudit.adapters.clock import now
+from shardaudit.adapters.finding_reader import Row, read_findings
+from shardaudit.jobs.command import Desk, Reply
+from shardaudit.jobs.findings import accept_findings
+from shardaudit.jobs.opened import opened
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.verdict import Cause, Kind, State
+from shardaudit.report.render import findings_view
+from shardaudit.report.summary import FindingLine
+
+EXAMPLES = """\
+  shardaudit findings list --stream events --kind missing --state open
+  shardaudit findings accept --stream events --message-id 4711 4712 --reason "test traffic"
+"""
+ACCEPT_STAGES = 2
+_FILTERS = ("stream", "kind", "state")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The two actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listed = actions.add_parser("list", help="findings, the soonest deadline first")
+    listed.add_argument("--stream", help="its name in the configuration; default: all")
+    listed.add_argument("--kind", choices=[kind.value for kind in Kind])
+    listed.add_argument("--state", choices=[state.value for state in State])
+    listed.add_argument("--limit", type=int, default=50, metavar="N", help="default: 50")
+    accepted = actions.add_parser("accept", help="says that findings are known")
+    accepted.add_argument("--stream", required=True, help="its name in the configuration")
+    accepted.add_argument("--message-id", required=True, nargs="+", metavar="ID")
+    accepted.add_argument("--reason", required=True, help="why; it is kept with the findings")
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Lists or accepts."""
+    return _list(arguments, desk) if arguments.action == "list" else _accept(arguments, desk)
+
+
+def _list(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings = desk.settings()
+    if arguments.limit < 1:
+        raise ConfigError("--limit", arguments.limit, "a whole number from 1 on")
+    if arguments.stream is not None:
+        settings.stream(arguments.stream)
+    given = {name: getattr(arguments, name) for name in _FILTERS}
+    wanted = {name: value for name, value in given.items() if value is not None}
+    found = read_findings(settings, wanted, limit=arguments.limit)
+    return Reply(
+        document={"total": found.total, "findings": found.rows},
+        view=findings_view([_line(row) for row in found.rows], total=found.total),
+    )
+
+
+def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings = desk.settings()
+    settings.stream(arguments.stream)
+    if not arguments.reason.strip():
+        raise ConfigError("--reason", arguments.reason, "a reason")
+    progress = desk.progress(ACCEPT_STAGES)
+    with (
+        opened(settings, owner="findings accept", progress=progress) as warehouse,
+        progress.stage("accept"),
+    ):
+        outcome = accept_findings(
+            warehouse,
+            arguments.stream,
+            arguments.message_id,
+            reason=arguments.reason,
+            now=now(),
+        )
+    text = f"{outcome.accepted:,} findings accepted"
+    if outcome.unchanged:
+        text += f", {outcome.unchanged:,} were accepted or closed before"
+    return Reply(document=outcome, view=Text(text))
+
+
+def _line(row: Row) -> FindingLine:
+    values = {field.name: row[field.name] for field in fields(FindingLine)}
+    enums = {"kind": Kind(row["kind"]), "cause": Cause(row["cause"]), "state": State(row["state"])}
+    return FindingLine(**values | enums)

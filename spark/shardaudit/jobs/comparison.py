@@ -1,0 +1,98 @@
+"""Both sides of a window: the ledger for every cell, ids for those that need a look."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.carried import ID, Carried, carried, ledger_digest
+from shardaudit.compare.cells import cell_sums, compared_cells
+from shardaudit.compare.classify import classified_ids
+from shardaudit.compare.drill_down import CELL, ids, suspects
+from shardaudit.compare.grid import grid
+from shardaudit.compare.self_check import sampled_cells, with_neighbours
+from shardaudit.compare.shard_facts import landing_allowances, shard_facts
+from shardaudit.jobs.audit_row import AuditRequest
+from shardaudit.jobs.evidence import Ingested, buckets_of, sources
+from shardaudit.model.tables import EVIDENCE, FINGERPRINTS, SHARDS
+
+SAMPLED_SHARDS = 4  # clean cells, each with its two neighbours, that every audit reads in full
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything that the verdicts are made of. `cells` is the whole grid.
+
+    `by_id`: the cells that were ever compared by id; `read`: those of them that this run read, and
+    `seen` what stands in them; `sample`: clean cells among them; `classified`: the ids.
+    """
+
+    cells: DataFrame
+    facts: DataFrame
+    by_id: DataFrame
+    read: DataFrame
+    seen: DataFrame
+    sample: DataFrame
+    classified: DataFrame
+
+
+def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Comparison:
+    """Compares the window's cells and looks into those that differ."""
+    cells, facts = _ledger(warehouse, request)
+    seed = request.as_of.date().isoformat()
+    sample = sampled_cells(cells, seed=seed, size=SAMPLED_SHARDS).localCheckpoint()
+    stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
+    known = carried(stored, cells)
+    read = _to_read(cells, known, sample, request).localCheckpoint()
+    both = sources(warehouse, request.name, request.stream, sink_inputs=state.sink_inputs)
+    seen = both.within(buckets_of(read)).seen(read).localCheckpoint()
+    suspected = suspects(seen).union(known.stale).distinct().localCheckpoint()
+    buckets = buckets_of(suspected)
+    digests = cells.select(*CELL, "cell_digest")
+    # Unique on the cell on the right: every id's cell is one of the grid.
+    fresh = both.within(buckets).cell_ids(suspected).join(digests, CELL, how="left")
+    evidence = (
+        known.evidence.join(suspected, ID, how="left_anti")
+        .unionByName(fresh.withColumn("stream", F.lit(request.name)))
+        .localCheckpoint()
+    )
+    if buckets:
+        others = stored.join(digests, CELL, how="left_anti")  # those of other windows stay
+        rows = others.unionByName(evidence)
+        warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
+    has_sequences = facts.where(F.col("frontier").isNotNull()).limit(1).count() > 0
+    classified = classified_ids(
+        ids(evidence),
+        facts,
+        as_of=request.as_of,
+        sink_has_sequences=has_sequences,
+        damage=state.damage,
+    ).localCheckpoint()
+    by_id = read.union(known.covered).distinct()
+    return Comparison(cells, facts, by_id, read, seen, sample, classified)
+
+
+def _ledger(warehouse: Warehouse, request: AuditRequest) -> tuple[DataFrame, DataFrame]:
+    """The grid's cells with both fingerprints, and the facts of each shard."""
+    stream, window = request.stream, request.aligned
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
+    sums = cell_sums(ledger).localCheckpoint()
+    allowances = landing_allowances(
+        ledger, window=window, settle_grace=stream.settle_grace, retention=request.retention
+    )
+    facts = shard_facts(sums, allowances, as_of=request.as_of, settle_grace=stream.settle_grace)
+    known = warehouse.read(SHARDS).where(F.col("stream") == request.name).select("shard_id")
+    shards = facts.select("shard_id").union(known).distinct()
+    cells = compared_cells(grid(shards, window=window, bucket=stream.bucket), sums)
+    return ledger_digest(cells).localCheckpoint(), facts.localCheckpoint()
+
+
+def _to_read(
+    cells: DataFrame, known: Carried, sample: DataFrame, request: AuditRequest
+) -> DataFrame:
+    """The cells that differ and are not known yet, and the sample of clean ones."""
+    near = with_neighbours(sample, bucket=request.stream.bucket)
+    in_window = cells.select(*CELL).join(near, CELL, how="left_semi")
+    differing = cells.where(F.col("differs")).select(*CELL)
+    return differing.join(known.covered, CELL, how="left_anti").union(in_window).distinct()

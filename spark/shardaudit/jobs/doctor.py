@@ -1,0 +1,157 @@
+"""Looks whether everything that an audit needs is there; each line says the cure."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from rich.console import Group
+from rich.text import Text
+
+from shardaudit.adapters.jars import jar_problems
+from shardaudit.adapters.java import INSTALL, SUPPORTED, java_version
+from shardaudit.adapters.kinesis import kinesis_client, kinesis_errors, stream_facts
+from shardaudit.adapters.probes import SAMPLE, count_files, probe_warehouse, sink_columns
+from shardaudit.jobs.command import Desk, Reply
+from shardaudit.model.config import Settings, Stream
+from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
+from shardaudit.model.inputs import SINK_COLUMNS
+from shardaudit.report.plain import harmless
+
+EXAMPLES = """\
+  shardaudit doctor
+  shardaudit --config /etc/shardaudit.toml doctor --json
+"""
+OK, WARN, FAIL = "ok", "warn", "fail"
+_STYLES = {OK: "green", WARN: "yellow", FAIL: "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One check: how it went, what was found, and what cures it when it is not ok."""
+
+    check: str
+    level: str
+    found: str
+    cure: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own."""
+    del parser
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Checks the machine, then the configuration, then what the configuration names."""
+    del arguments
+    lines, exit_code = [_java(), _jars()], ExitCode.FAILED
+    try:
+        settings = desk.settings()
+    except ConfigError as error:
+        lines.append(Line("configuration", FAIL, str(error), "edit the file"))
+        exit_code = error.exit_code
+    else:
+        streams = ", ".join(settings.streams) or "no streams"
+        lines.append(Line("configuration", OK, f"{desk.config}: {streams}"))
+        lines += _outside(settings)
+    healthy = all(line.level != FAIL for line in lines)
+    return Reply(
+        document={"checks": lines, "healthy": healthy},
+        view=Group(*(_view(line) for line in lines)),
+        exit_code=ExitCode.DONE if healthy else exit_code,
+    )
+
+
+def _java() -> Line:
+    found, wanted = java_version(), " or ".join(map(str, SUPPORTED))
+    if found is None:
+        return Line("Java", FAIL, "none on JAVA_HOME or the path", INSTALL)
+    if found not in SUPPORTED:
+        return Line("Java", FAIL, f"{found}, wanted {wanted}", INSTALL)
+    return Line("Java", OK, str(found))
+
+
+def _jars() -> Line:
+    problems = jar_problems(["spark"])
+    if problems:
+        return Line("jars", FAIL, f"{problems[0]} ({len(problems)} in all)", "run `make setup`")
+    return Line("jars", OK, "all there, with the hashes of jars.lock")
+
+
+def _outside(settings: Settings) -> Iterator[Line]:
+    yield _looked(
+        "warehouse",
+        partial(_warehouse, settings),
+        cure="check [aws] and the credentials, or make the place writable for this user",
+    )
+    for name, stream in settings.streams.items():
+        yield _looked(
+            f"{name}: Kinesis",
+            partial(_kinesis, settings, stream),
+            cure="check [aws]; without Kinesis set `retention`, no longer than the stream's",
+            without=FAIL if stream.retention is None else WARN,
+        )
+        yield _looked(
+            f"{name}: traces",
+            partial(_traces, settings, stream),
+            cure="check traces.path, its rights, and that the producers write there",
+        )
+        yield _looked(
+            f"{name}: sink",
+            partial(_sink, settings, stream),
+            cure="check sink.path, its rights, sink.format and sink.columns",
+        )
+
+
+def _looked(
+    check: str, look: Callable[[], tuple[str, str]], *, cure: str, without: str = FAIL
+) -> Line:
+    """The line of one look; `without` is its level when the place cannot be reached."""
+    try:
+        level, found = look()
+    except ShardauditError as error:
+        level, found = without, str(error)
+    return Line(check, level, found, "" if level == OK else cure)
+
+
+def _warehouse(settings: Settings) -> tuple[str, str]:
+    probe_warehouse(settings)
+    return OK, f"{settings.warehouse} is writable"
+
+
+def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
+    with kinesis_errors(stream.stream_name):
+        facts = stream_facts(kinesis_client(settings), stream.stream_name)
+    if stream.retention is not None and stream.retention > facts.retention:
+        return WARN, f"keeps records for {facts.retention}, configured is {stream.retention}"
+    return OK, f"{stream.stream_name}: {len(facts.shards)} shards, {facts.retention} of records"
+
+
+def _traces(settings: Settings, stream: Stream) -> tuple[str, str]:
+    return _counted(stream.traces.path, count_files(settings.aws, stream.traces.path))
+
+
+def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
+    sink = stream.sink
+    columns = sink_columns(settings.aws, sink)
+    if columns is None:
+        return _counted(sink.path, count_files(settings.aws, sink.path))
+    wanted = {name: sink.columns.get(name, name) for name in SINK_COLUMNS if name != "arrived_at"}
+    absent = [f"{column} (for {name})" for name, column in wanted.items() if column not in columns]
+    if absent:
+        return FAIL, f"has no column {', '.join(absent)}; it has {', '.join(columns)}"
+    return OK, f"{sink.path} is a Delta table with the columns that are wanted"
+
+
+def _counted(place: str, files: int) -> tuple[str, str]:
+    more = " or more" if files == SAMPLE else ""
+    return (OK if files else WARN), f"{place} holds {files:,}{more} files"
+
+
+def _view(line: Line) -> Text:
+    text = Text(no_wrap=True, overflow="ignore")
+    text.append(f"{line.level:<5}", style=_STYLES[line.level])
+    text.append(harmless(f"{line.check}: {line.found}"))
+    if line.cure:
+        text.append(f"\n     -> {harmless(line.cure)}", style="italic")
+    return text

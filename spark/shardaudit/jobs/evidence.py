@@ -1,0 +1,109 @@
+"""Reads what the comparison has to see: the ledger, and the ids of the cells that need a look."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.classify import Damage
+from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
+from shardaudit.jobs.sink_reading import read_sink_rows
+from shardaudit.model.config import Stream
+from shardaudit.model.tables import BATCHES, TRACES
+from shardaudit.model.window import Window, coalesced
+
+SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What of a stream has been read so far: the newest batch of each side, and its damage."""
+
+    sink_inputs: str | None
+    damage: Damage
+    numbers: dict[str, int]
+
+    def as_json(self) -> str:
+        """The batches that an audit stands on."""
+        return json.dumps({"batches": self.numbers}, sort_keys=True)
+
+
+def ingested(warehouse: Warehouse, name: str) -> Ingested:
+    """What the stream's finished batches say."""
+    done = (
+        warehouse.read(BATCHES)
+        .where((F.col("stream") == name) & (F.col("state") == "done"))
+        .orderBy("side", "number")
+        .collect()
+    )
+    spans: dict[str, list[tuple[datetime, datetime]]] = {"traces": [], "sink": []}
+    for row in done:
+        if row.damaged_from is not None:
+            span = (row.damaged_from.astimezone(UTC), row.damaged_to.astimezone(UTC))
+            spans[row.side].append(span)
+    sink = [row.inputs for row in done if row.side == "sink"]
+    return Ingested(
+        sink_inputs=sink[-1] if sink else None,
+        damage=Damage(traces=tuple(spans["traces"]), sink=tuple(spans["sink"])),
+        numbers={row.side: row.number for row in done},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Both sides as they were ingested."""
+
+    traces: DataFrame
+    sink_rows: DataFrame
+    bucket: timedelta
+
+    def within(self, starts: Iterable[datetime]) -> "Sources":
+        """The same, reduced to what the buckets' files may hold."""
+        windows = coalesced(list(starts), width=self.bucket, limit=SCAN_WINDOWS)
+        days = {day for window in windows for day in _days(window)}
+        traces = self.traces.where(F.col("sent_day").isin(sorted(days))).where(
+            _in_windows(F.col("bucket_start"), windows)
+        )
+        rows = self.sink_rows.where(_in_windows(F.col("sent_at"), windows))
+        return Sources(traces, rows, self.bucket)
+
+    def seen(self, cells: DataFrame) -> DataFrame:
+        """What stands in the cells on both sides, in the columns that tell ids apart."""
+        return seen(self.traces, self.sink_rows, cells)
+
+    def cell_ids(self, wanted: DataFrame) -> DataFrame:
+        """Everything of the wanted ids in their buckets, one row per (id, cell)."""
+        return cell_ids(traces_of(self.traces, wanted), rows_of(self.sink_rows, wanted))
+
+
+def sources(warehouse: Warehouse, name: str, stream: Stream, *, sink_inputs: str | None) -> Sources:
+    """Both sides of the stream, as far as they are ingested."""
+    traces = warehouse.read(TRACES).where(F.col("stream") == name)
+    # A sink that was never read has no rows: the traces' columns, and none of their rows.
+    none = traces.withColumn("landed_at", F.lit(None).cast("timestamp")).limit(0)
+    rows = read_sink_rows(warehouse.spark, sink_inputs) if sink_inputs else none
+    return Sources(traces, rows, stream.bucket)
+
+
+def _days(window: Window) -> Iterable[object]:
+    day = window.start.date()
+    while day < window.end.date() or (day == window.end.date() and window.end.timestamp() % 86400):
+        yield day
+        day += timedelta(days=1)
+
+
+def _in_windows(instant: Column, windows: list[Window]) -> Column:
+    inside = F.lit(False)
+    for window in windows:
+        inside |= (instant >= F.lit(window.start)) & (instant < F.lit(window.end))
+    return inside
+
+
+def buckets_of(rows: DataFrame) -> list[datetime]:
+    """The distinct buckets of some rows, collected."""
+    found = rows.select("bucket_start").distinct().collect()
+    return [row.bucket_start.astimezone(UTC) for row in found]

@@ -1,0 +1,79 @@
+"""Accepts findings: a person says that they are known, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.model.errors import FinalError
+from shardaudit.model.tables import FINDINGS, TRANSITIONS
+from shardaudit.model.verdict import State
+
+# Closed ones are over; there is nothing left to accept in them.
+_ACCEPTABLE = [State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED]
+
+
+class NoFindingError(FinalError, LookupError):
+    """A message id without a finding."""
+
+    def __init__(self, stream: str, message_ids: list[str]) -> None:
+        super().__init__(
+            f"stream {stream} has no finding of {', '.join(map(repr, message_ids))}: nothing was "
+            "accepted; `shardaudit findings list` names those that there are"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What came of it: findings that changed, and those that were accepted or closed before."""
+
+    stream: str
+    accepted: int
+    unchanged: int
+
+
+def accept_findings(
+    warehouse: Warehouse, stream: str, message_ids: Sequence[str], *, reason: str, now: datetime
+) -> Accepted:
+    """Accepts every finding of these messages, of whatever kind. Doing it twice changes nothing.
+
+    Raises:
+        NoFindingError: one of the messages has no finding; nothing is changed.
+    """
+    asked = sorted(set(message_ids))
+    of_asked = (F.col("stream") == stream) & F.col("message_id").isin(asked)
+    findings = warehouse.read(FINDINGS).where(of_asked).persist()
+    found = findings.select("message_id", "state").collect()
+    unknown = sorted(set(asked) - {row.message_id for row in found})
+    if unknown:
+        raise NoFindingError(stream, unknown)
+    states = [state.value for state in _ACCEPTABLE]
+    chosen = findings.where(F.col("state").isin(states))
+    accepted = sum(row.state in states for row in found)
+    if accepted:
+        transitions = chosen.select(
+            "stream",
+            "message_id",
+            "kind",
+            F.col("state").alias("from_state"),
+            F.lit(State.ACCEPTED.value).alias("to_state"),
+            F.lit(None).alias("audit_id"),
+            F.lit(reason).alias("reason"),
+            F.lit(now).alias("changed_at"),
+        )
+        # In this order: a crash in between leaves findings that the same command still accepts.
+        warehouse.merge(transitions, TRANSITIONS)
+        warehouse.merge(
+            chosen.withColumns(
+                {
+                    "state": F.lit(State.ACCEPTED.value),
+                    "state_reason": F.lit(reason),
+                    "updated_at": F.lit(now),
+                }
+            ),
+            FINDINGS,
+        )
+    findings.unpersist()
+    return Accepted(stream, accepted, len(found) - accepted)

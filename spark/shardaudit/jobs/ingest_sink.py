@@ -1,0 +1,181 @@
+"""What is new in the sink → fingerprints, each batch exactly once."""
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.ingest.damage import damaged_span
+from shardaudit.ingest.fingerprint import less_the_ledger, sink_fingerprints
+from shardaudit.ingest.inputs import DeltaInputs, SinkInputs, sink_inputs
+from shardaudit.ingest.sink import JUDGED_DDL, REFUSED_DDL, refused_rows
+from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
+from shardaudit.jobs.delta_plan import plan_delta, resumed_delta
+from shardaudit.jobs.parquet_plan import ParquetPlan, plan_parquet
+from shardaudit.jobs.sink_reading import Reading, SinkPlan
+from shardaudit.model.config import Stream
+from shardaudit.model.tables import FINGERPRINTS
+
+log = logging.getLogger(__name__)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_UNREADABLE = "FAILED_READ_FILE"  # Spark's name for whatever it meets in a data file
+
+
+@dataclass(frozen=True, slots=True)
+class SinkBatch:
+    """One batch that was written. Versions are NULL where the sink has none."""
+
+    batch_id: str
+    from_version: int | None
+    to_version: int | None
+    files_added: int
+    files_removed: int
+    rows: int
+    quarantined: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """What came: rows that can be used, rows that cannot, the least bucket."""
+
+    good: int
+    bad: int
+    first: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A batch of which everything that has to be read was read once."""
+
+    plan: SinkPlan
+    reading: Reading
+    cells: DataFrame
+    tally: _Tally
+
+
+class SinkSide:
+    """The sink of one stream on its way into the ledger."""
+
+    def __init__(self, warehouse: Warehouse, name: str, stream: Stream) -> None:
+        self._warehouse, self._name, self._stream = warehouse, name, stream
+        self._batches = Batches[SinkInputs](warehouse, name, "sink", parse=sink_inputs)
+        self._shape = cell_shape(name, stream, self._batches.shape)
+
+    def ingest(self, *, now: datetime) -> list[SinkBatch]:
+        """Reads what is new since the last time, after what a crash left undone."""
+        written = []
+        if self._batches.unfinished:
+            batch, inputs = self._batches.unfinished
+            written.append(self._write(batch, self._resumed(inputs), now=now))
+        plan = self._new_plan()
+        if plan is not None:
+            batch = self._batches.plan(plan.inputs, at=now)
+            written.append(self._write(batch, plan, now=now))
+        return written
+
+    def _new_plan(self) -> SinkPlan | None:
+        spark, sink, done = self._warehouse.spark, self._stream.sink, self._batches.done
+        previous = done[-1] if done else None
+        if sink.format == "delta":
+            return plan_delta(spark, sink, previous, shape=self._shape)
+        return plan_parquet(spark, sink, previous, shape=self._shape)
+
+    def _resumed(self, inputs: SinkInputs) -> SinkPlan:
+        if isinstance(inputs, DeltaInputs):
+            return resumed_delta(self._warehouse.spark, inputs)
+        return ParquetPlan(self._warehouse.spark, inputs)
+
+    def _write(self, batch: Batch, plan: SinkPlan, *, now: datetime) -> SinkBatch:
+        """Writes the tables of a planned batch, in an order that any crash may interrupt."""
+        measured = self._measured(batch, plan)
+        inputs, tally = measured.plan.inputs, measured.tally
+        self._quarantine(batch, measured)
+        fingerprints = (
+            measured.cells.where(F.col("bucket_start").isNotNull())
+            .withColumn("batch_id", F.lit(batch.batch_id))
+            .withColumn("stream", F.lit(self._name))
+            .withColumn("side", F.lit(batch.side))
+        )
+        self._warehouse.append(fingerprints, FINGERPRINTS, batch=batch.writes(FINGERPRINTS))
+        measured.cells.unpersist()
+        span = damaged_span(
+            [damage.file for damage in inputs.damaged],
+            kept_from={},
+            batch_from=tally.first,
+            audit_window=self._stream.audit_window,
+        )
+        damage = span.aligned(inputs.shape.bucket) if span else None
+        result = Result(tally.good, tally.bad + len(inputs.damaged), damage)
+        self._batches.finish(batch, inputs, result=result, at=now)
+        return _summary(batch, measured, result)
+
+    def _measured(self, batch: Batch, plan: SinkPlan) -> _Measured:
+        """The cells of the batch, read; where files are broken, of what else there is to read."""
+        reading = plan.reading()
+        cells = self._cells(batch, plan.inputs, reading).persist()
+        try:
+            return _Measured(plan, reading, cells, _tally(cells))
+        except (Py4JError, PySparkException) as error:
+            cells.unpersist()
+            another = plan.recovered() if _UNREADABLE in str(error) else None
+            if another is None:
+                raise
+            log.warning("%s: a file could not be read; reading otherwise", batch.batch_id)
+        self._batches.plan_again(batch, another.inputs)
+        return self._measured(batch, another)
+
+    def _cells(self, batch: Batch, inputs: SinkInputs, reading: Reading) -> DataFrame:
+        added = reading.added
+        if added is None:
+            added = self._warehouse.spark.createDataFrame([], JUDGED_DDL)
+        cells = sink_fingerprints(added, reading.removed, now=batch.planned_at)
+        if not inputs.is_full or batch.number == 1:
+            return cells
+        ledger = self._warehouse.read(FINGERPRINTS).where(
+            (F.col("stream") == self._name)
+            & (F.col("side") == batch.side)
+            & (F.col("batch_id") != batch.batch_id)
+        )
+        return less_the_ledger(cells, ledger)
+
+    def _quarantine(self, batch: Batch, measured: _Measured) -> None:
+        spark, damaged = self._warehouse.spark, measured.plan.inputs.damaged
+        lost = [(damage.file.path, None, None, damage.reason) for damage in damaged]
+        refused = spark.createDataFrame(lost, REFUSED_DDL)
+        if measured.tally.bad and measured.reading.added is not None:
+            refused = refused.unionByName(refused_rows(measured.reading.added))
+        if damaged or measured.tally.bad:
+            quarantine(self._warehouse, refused, batch)
+
+
+def _tally(cells: DataFrame) -> _Tally:
+    is_bad = F.col("bucket_start").isNull()
+    row = cells.agg(
+        F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
+        F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
+        F.unix_micros(F.min(F.when(F.col("added") > 0, F.col("bucket_start")))).alias("first"),
+    ).collect()[0]
+    first = None if row["first"] is None else EPOCH + timedelta(microseconds=row["first"])
+    return _Tally(row.good, row.bad, first)
+
+
+def _summary(batch: Batch, measured: _Measured, result: Result) -> SinkBatch:
+    inputs, reading = measured.plan.inputs, measured.reading
+    summary = SinkBatch(
+        batch_id=batch.batch_id,
+        from_version=inputs.from_version if isinstance(inputs, DeltaInputs) else None,
+        to_version=inputs.to_version if isinstance(inputs, DeltaInputs) else None,
+        files_added=reading.files_added,
+        files_removed=reading.files_removed,
+        rows=result.rows,
+        quarantined=result.quarantined,
+    )
+    log.info("%s: %d rows, %d quarantined", batch.batch_id, result.rows, result.quarantined)
+    return summary

@@ -1,0 +1,196 @@
+"""New trace files → traces and their fingerprints, each batch exactly once."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.files import list_files, s3_access
+from shardaudit.adapters.sources import read_lines, read_trace_rows, storage_errors
+from shardaudit.ingest.damage import damaged_span
+from shardaudit.ingest.fingerprint import trace_fingerprints
+from shardaudit.ingest.inputs import DamagedFile, TraceInputs
+from shardaudit.ingest.lines import loose_traces
+from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces
+from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
+from shardaudit.model.config import Stream
+from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.model.tables import FINGERPRINTS, TRACES
+
+log = logging.getLogger(__name__)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceBatch:
+    """One batch that was written."""
+
+    batch_id: str
+    files: int
+    rows: int
+    quarantined: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """What is in the files of a batch. `damaged`: path -> reason; `kept_from`: path -> time."""
+
+    good: int
+    bad: int
+    damaged: Mapping[str, str]
+    kept_from: Mapping[str, datetime]
+    buckets: tuple[datetime, datetime] | None
+    days: frozenset[date]
+
+
+class TraceSide:
+    """The traces of one stream on their way into the warehouse."""
+
+    def __init__(self, warehouse: Warehouse, name: str, stream: Stream) -> None:
+        self._warehouse, self._name, self._stream = warehouse, name, stream
+        self._access = s3_access(warehouse.spark)
+        self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
+        self._known = {file for inputs in self._batches.done for file in inputs.files}
+        self._shape = cell_shape(name, stream, self._batches.shape)
+
+    def ingest(self, *, now: datetime) -> list[TraceBatch]:
+        """Reads what is new since the last time, after what a crash left undone."""
+        written = []
+        if self._batches.unfinished:
+            batch, inputs = self._batches.unfinished
+            written.append(self._write(batch, inputs, now=now))
+            self._known |= set(inputs.files)
+        fresh = self._new_inputs()
+        if fresh.files:
+            batch = self._batches.plan(fresh, at=now)
+            written.append(self._write(batch, fresh, now=now))
+        return written
+
+    def _new_inputs(self) -> TraceInputs:
+        traces = self._stream.traces
+        listed = list_files(traces.path, self._access)
+        return TraceInputs(
+            columns={name: traces.columns.get(name, name) for name in TRACE_COLUMNS},
+            shape=self._shape,
+            format=str(traces.format),
+            files=tuple(file for file in listed if file not in self._known),
+        )
+
+    def _write(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
+        """Writes the tables of a planned batch, in an order that any crash may interrupt."""
+        judged = judged_traces(self._loose(inputs), self._rules(batch, inputs))
+        # Read and parsed once, for what is counted, refused and kept.
+        judged.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            with storage_errors():
+                tally = _tally(judged)
+            if tally.bad:
+                quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
+            if tally.buckets is not None:
+                self._append(judged, batch, days=tally.days, buckets=tally.buckets)
+        finally:
+            judged.unpersist()
+        result = self._result(tally, inputs)
+        damaged = [
+            DamagedFile(file, tally.damaged[file.path])
+            for file in inputs.files
+            if file.path in tally.damaged
+        ]
+        self._batches.finish(batch, inputs.with_damage(damaged), result=result, at=now)
+        log.info(
+            "%s: %d files, %d traces, %d quarantined",
+            *(batch.batch_id, len(inputs.files), result.rows, result.quarantined),
+        )
+        return TraceBatch(batch.batch_id, len(inputs.files), result.rows, result.quarantined)
+
+    def _loose(self, inputs: TraceInputs) -> DataFrame:
+        spark = self._warehouse.spark
+        if inputs.format == "parquet":
+            return read_trace_rows(spark, inputs.files, self._access, columns=inputs.columns)
+        return loose_traces(read_lines(spark, inputs.files, self._access), inputs.columns)
+
+    def _rules(self, batch: Batch, inputs: TraceInputs) -> TraceRules:
+        return TraceRules(
+            streams=sorted({self._stream.stream_name, self._name}),
+            bucket=inputs.shape.bucket,
+            now=batch.planned_at,
+            sample_rate=inputs.shape.sample_rate,
+        )
+
+    def _append(
+        self,
+        judged: DataFrame,
+        batch: Batch,
+        *,
+        days: Iterable[date],
+        buckets: tuple[datetime, datetime],
+    ) -> None:
+        of_days = (F.col("stream") == self._name) & F.col("sent_day").isin(sorted(days))
+        is_own = F.col("batch_id") == batch.batch_id
+        stored = self._warehouse.read(TRACES).where(of_days)
+        known = stored.where(~is_own & F.col("bucket_start").between(*map(F.lit, buckets)))
+        traces = (
+            new_traces(judged, known)
+            .withColumn("batch_id", F.lit(batch.batch_id))
+            .withColumn("stream", F.lit(self._name))
+            .withColumn("sent_day", F.to_date("bucket_start"))
+            # So that a cell's ids lie together, and few row groups are read for it.
+            .sortWithinPartitions("stream", "sent_day", "shard_id", "bucket_start")
+        )
+        self._warehouse.append(traces, TRACES, batch=batch.writes(TRACES))
+        # From what is stored, not from what was read: after a crash both are the same.
+        own = self._warehouse.read(TRACES).where(of_days & is_own)
+        fingerprints = (
+            trace_fingerprints(own)
+            .withColumn("batch_id", F.lit(batch.batch_id))
+            .withColumn("stream", F.lit(self._name))
+            .withColumn("side", F.lit(batch.side))
+        )
+        self._warehouse.append(fingerprints, FINGERPRINTS, batch=batch.writes(FINGERPRINTS))
+
+    def _result(self, tally: _Tally, inputs: TraceInputs) -> Result:
+        span = damaged_span(
+            [file for file in inputs.files if file.path in tally.damaged],
+            kept_from=tally.kept_from,
+            batch_from=min(tally.kept_from.values(), default=None),
+            audit_window=self._stream.audit_window,
+        )
+        damage = span.aligned(inputs.shape.bucket) if span else None
+        return Result(rows=tally.good, quarantined=tally.bad, damage=damage)
+
+
+def _tally(judged: DataFrame) -> _Tally:
+    is_good = F.col("reason").isNull()
+    rows = (
+        judged.groupBy("file")
+        .agg(
+            F.count_if(is_good).alias("good"),
+            F.count_if(~is_good).alias("bad"),
+            F.max(F.when(F.col("line").isNull(), F.col("reason"))).alias("damage"),
+            F.unix_micros(F.min(F.when(is_good, F.col("sent_at")))).alias("kept_from"),
+            F.unix_micros(F.min("bucket_start")).alias("first"),
+            F.unix_micros(F.max("bucket_start")).alias("last"),
+            F.collect_set(F.to_date("bucket_start")).alias("days"),
+        )
+        .collect()
+    )
+    kept = [row for row in rows if row.good]
+    starts = sorted(_instant(micros) for row in kept for micros in (row["first"], row["last"]))
+    return _Tally(
+        good=sum(row.good for row in rows),
+        bad=sum(row.bad for row in rows),
+        damaged={row.file: row.damage for row in rows if row.damage is not None},
+        kept_from={row.file: _instant(row.kept_from) for row in kept},
+        buckets=(starts[0], starts[-1]) if starts else None,
+        days=frozenset(day for row in rows for day in row.days),
+    )
+
+
+def _instant(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)

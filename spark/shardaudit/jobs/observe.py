@@ -1,0 +1,74 @@
+"""What Kinesis says of a stream, kept in `shards`: ListShards forgets the shards that expired."""
+
+import logging
+from datetime import datetime, timedelta
+
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.kinesis import kinesis_client, kinesis_errors, stream_facts
+from shardaudit.model.config import Settings, Stream
+from shardaudit.model.errors import ConfigError, ShardauditError
+from shardaudit.model.tables import SHARDS
+
+log = logging.getLogger(__name__)
+
+
+def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: datetime) -> None:
+    """Adds the shards as they are now.
+
+    A stream whose retention is configured is audited also where Kinesis cannot be reached: its
+    shards are known from the traces and the sink.
+
+    Raises:
+        StreamRefusedError: Kinesis refused, and only it could say the retention.
+        StreamUnavailableError: Kinesis did not answer, and only it could say the retention.
+    """
+    stream = settings.stream(name)
+    try:
+        with kinesis_errors(stream.stream_name):  # a client without a region is an error, too
+            facts = stream_facts(kinesis_client(settings), stream.stream_name)
+    except ShardauditError as error:
+        if stream.retention is None:
+            raise
+        log.info("shards are known from traces and sink alone: %s", error)
+        return
+    seen = [
+        {
+            "stream": name,
+            "shard_id": shard.shard_id,
+            "parent_shard_ids": list(shard.parent_shard_ids),
+            "hash_start": shard.hash_start,
+            "hash_end": shard.hash_end,
+            "opened": shard.is_open,
+            "retention_hours": facts.retention // timedelta(hours=1),
+            "observed_at": now,
+        }
+        for shard in facts.shards
+    ]
+    rows = [tuple(shard.get(column) for column in SHARDS.names) for shard in seen]
+    warehouse.merge(warehouse.spark.createDataFrame(rows, SHARDS.ddl), SHARDS)
+
+
+def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> timedelta:
+    """How long the stream keeps its records: as configured, else as last observed.
+
+    Raises:
+        ConfigError: nobody knows.
+    """
+    if stream.retention is not None:
+        return stream.retention
+    newest = (
+        warehouse.read(SHARDS)
+        .where((F.col("stream") == name) & F.col("retention_hours").isNotNull())
+        .orderBy(F.col("observed_at").desc())
+        .select("retention_hours")
+        .first()
+    )
+    if newest is None:
+        raise ConfigError(
+            f"streams.{name}.retention",
+            "nothing, and Kinesis was not asked yet",
+            'retention = "168h", or an ingest that reaches Kinesis',
+        )
+    return timedelta(hours=newest.retention_hours)

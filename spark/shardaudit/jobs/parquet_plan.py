@@ -1,0 +1,160 @@
+"""What a batch reads of a folder of Parquet files: the new ones, or all of them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from shardaudit.adapters.files import has_folder, list_files, s3_access
+from shardaudit.adapters.parquet_sink import partition_columns
+from shardaudit.adapters.sources import find_damaged, read_footers
+from shardaudit.ingest.columns import REQUIRED, resolved_columns
+from shardaudit.ingest.inputs import (
+    CellShape,
+    DamagedFile,
+    FileGroup,
+    ParquetInputs,
+    SinkInputs,
+)
+from shardaudit.ingest.sink import READABLE_TYPES, SinkTypeError
+from shardaudit.jobs.sink_reading import Reading, group_rows, judged
+from shardaudit.model.config import Sink
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.source import SourceFile
+
+
+@dataclass(frozen=True)
+class ParquetPlan:
+    """A batch of a Parquet sink."""
+
+    spark: SparkSession
+    inputs: ParquetInputs
+
+    def reading(self) -> Reading:
+        """The rows of the new files, not read yet. To take any away, all is read anew."""
+        groups = _only(self.inputs.groups, self._fresh())
+        frames = group_rows(self.spark, self.inputs.path, groups, with_place=True)
+        added = judged(frames, self.inputs.shape)
+        return Reading(added, None, sum(len(group.files) for group in groups), 0)
+
+    def recovered(self) -> "ParquetPlan | None":
+        """Without the files that are broken; None when none is."""
+        files = self._fresh()
+        used = {c for group in self.inputs.groups for c, _ in group.columns.values()}
+        found = find_damaged(self.spark, files, s3_access(self.spark), columns=sorted(used))
+        if not found:
+            return None
+        damaged = [DamagedFile(f, found[f.path]) for f in files if f.path in found]
+        kept = {f for group in self.inputs.groups for f in group.files if f.path not in found}
+        groups = tuple(_only(self.inputs.groups, kept))
+        inputs = replace(self.inputs.with_damage(damaged), groups=groups)
+        return ParquetPlan(self.spark, inputs)
+
+    def _fresh(self) -> list[SourceFile]:
+        files = [file for group in self.inputs.groups for file in group.files]
+        if self.inputs.added is None:
+            return files
+        added = set(self.inputs.added)
+        return [file for file in files if file.path in added]
+
+
+def plan_parquet(
+    spark: SparkSession, sink: Sink, previous: SinkInputs | None, *, shape: CellShape
+) -> ParquetPlan | None:
+    """What is new in a Parquet sink since the previous batch; None when nothing is.
+
+    Raises:
+        ConfigError: the folder is a Delta table.
+        SinkSchemaError: a column that is needed is gone.
+    """
+    access = s3_access(spark)
+    if has_folder(f"{sink.path}/_delta_log", access):
+        raise ConfigError(f"sink.path {sink.path}", "a Delta table", 'format = "delta" for it')
+    meaning = json.dumps([sink.path, dict(sink.columns)], sort_keys=True)
+    same = isinstance(previous, ParquetInputs) and previous.meaning == meaning
+    before = previous if isinstance(previous, ParquetInputs) and same else None
+    listed = list_files(sink.path, access)
+    known = set(before.files) if before else set()
+    if not known <= set(listed):
+        before, known = None, set()  # a file is gone or was rewritten
+    fresh = [file for file in listed if file not in known]
+    if not fresh and (before or previous is None):
+        return None
+    inputs = ParquetInputs(
+        columns=before.columns if before else {},
+        shape=shape,
+        path=sink.path,
+        meaning=meaning,
+        groups=before.groups if before else (),
+        added=tuple(file.path for file in fresh) if before else None,
+        excluded=tuple(sorted(before.unread)) if before else (),
+    )
+    return ParquetPlan(spark, _with_files(spark, inputs, sink, fresh))
+
+
+def _with_files(
+    spark: SparkSession, inputs: ParquetInputs, sink: Sink, files: Sequence[SourceFile]
+) -> ParquetInputs:
+    """The inputs with these files too, grouped by what their footers say."""
+    footers = {row.file: row for row in read_footers(spark, files, s3_access(spark))}
+    damaged = [
+        DamagedFile(file, footers[file.path].fault) for file in files if footers[file.path].fault
+    ]
+    types = {
+        file: _types(sink.path, file, json.loads(footers[file.path].columns))
+        for file in files
+        if not footers[file.path].fault
+    }
+    if not types:
+        return inputs.with_damage(damaged)
+    columns = resolved_columns(
+        sorted({column for found in types.values() for column in found}),
+        sink.columns,
+        previous=inputs.columns,
+        version=f"the new files in {sink.path}",
+    )
+    groups = _grouped([*_pairs(inputs.groups), *((f, _used(f, t, sink)) for f, t in types.items())])
+    return replace(inputs.with_damage(damaged), columns=columns, groups=groups)
+
+
+def _types(folder: str, file: SourceFile, in_file: Mapping[str, str]) -> dict[str, str]:
+    """Column -> Spark type, the partition folders' columns among them."""
+    return dict(in_file) | dict.fromkeys(partition_columns(folder, file.path), "string")
+
+
+def _used(file: SourceFile, types: Mapping[str, str], sink: Sink) -> dict[str, tuple[str, str]]:
+    """Standard name -> (column, Spark type) of one file, which must have what is needed."""
+    needed = {name: column for name, column in sink.columns.items() if name in REQUIRED}
+    wished = {name: c for name, c in sink.columns.items() if c in types} | needed
+    columns = resolved_columns(list(types), wished, previous=(), version=f"file {file.path}")
+    for standard, column in columns.items():
+        if types[column] not in READABLE_TYPES:
+            wanted = f"one of {', '.join(READABLE_TYPES)} in {file.path}"
+            raise SinkTypeError(column=standard, found=types[column], wanted=wanted)
+    return {standard: (column, types[column]) for standard, column in columns.items()}
+
+
+def _pairs(
+    groups: Iterable[FileGroup],
+) -> Iterable[tuple[SourceFile, Mapping[str, tuple[str, str]]]]:
+    return ((file, group.columns) for group in groups for file in group.files)
+
+
+def _grouped(
+    files: Iterable[tuple[SourceFile, Mapping[str, tuple[str, str]]]],
+) -> tuple[FileGroup, ...]:
+    """The files put together that are read in the same way."""
+    groups: dict[str, tuple[Mapping[str, tuple[str, str]], list[SourceFile]]] = {}
+    for file, columns in files:
+        groups.setdefault(json.dumps(columns, sort_keys=True), (columns, []))[1].append(file)
+    return tuple(
+        FileGroup(columns, tuple(sorted(of))) for _, (columns, of) in sorted(groups.items())
+    )
+
+
+def _only(groups: Iterable[FileGroup], files: Iterable[SourceFile]) -> list[FileGroup]:
+    """The groups with these files alone; none is empty."""
+    kept = set(files)
+    reduced = (FileGroup(g.columns, tuple(f for f in g.files if f in kept)) for g in groups)
+    return [group for group in reduced if group.files]

@@ -1,0 +1,35 @@
+"""The only place where an audit's cells and findings are written."""
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.classify import kinds
+from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids, transitions
+from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
+
+
+def publish(
+    warehouse: Warehouse,
+    run: AuditFacts,
+    *,
+    judged: DataFrame,
+    classified: DataFrame,
+    now: datetime,
+) -> None:
+    """Cells, then transitions, then findings: a crash in between leaves what a rerun repeats."""
+    cells = judged.withColumn("audit_id", F.lit(run.audit_id)).withColumn(
+        "stream", F.lit(run.stream)
+    )
+    warehouse.replace(cells, CELLS, column="audit_id", value=run.audit_id)
+    previous = warehouse.read(FINDINGS).where(F.col("stream") == run.stream)
+    folded = folded_findings(
+        kinds(classified), previous, pending_ids(classified), run
+    ).localCheckpoint()
+    changes = transitions(folded, run)
+    if not changes.isEmpty():
+        warehouse.merge(changes, TRANSITIONS)
+    if not folded.isEmpty():
+        warehouse.merge(folded.withColumn("updated_at", F.lit(now)), FINDINGS)

@@ -1,0 +1,1 @@
+"""The words everybody shares: no Spark, no AWS, no Airflow."""

@@ -1,0 +1,41 @@
+"""The closed choices of the configuration."""
+
+from enum import StrEnum
+
+
+class TraceFormat(StrEnum):
+    """How a producer writes its log."""
+
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class SinkFormat(StrEnum):
+    """What the sink is."""
+
+    DELTA = "delta"
+    PARQUET = "parquet"
+
+
+class PositionSource(StrEnum):
+    """Who says how far the consumer is."""
+
+    SINK = "sink"
+    KCL = "kcl"
+    FILE = "file"
+
+
+class BackfillMode(StrEnum):
+    """What a backfill does with the records that it read again."""
+
+    MERGE = "merge"
+    APPEND = "append"
+    REPUBLISH = "republish"
+    REQUEST = "request"
+
+
+class Approval(StrEnum):
+    """When a person must approve a backfill."""
+
+    ALWAYS = "always"
+    AUTO = "auto"

@@ -1,0 +1,75 @@
+"""The kinds of value that a setting can have: durations, sizes, places, addresses.
+
+Each says what would be accepted; `config_error` adds the file and the key.
+"""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, ValidationInfo
+
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.window import parse_duration
+
+_SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def _duration(value: object) -> object:
+    wanted = "a text with a whole number and a unit s, m, h or d, as 10m"
+    if isinstance(value, timedelta):
+        return value
+    if not isinstance(value, str):
+        raise ConfigError("", value, wanted)
+    return parse_duration(value, where="")
+
+
+def _size_bytes(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = re.fullmatch(r"([1-9]\d{0,11})([KMGT]iB|B)", value) if isinstance(value, str) else None
+    if match is None:
+        raise ConfigError("", value, "a whole number with a unit B, KiB, MiB, GiB, TiB, as 1GiB")
+    return int(match[1]) * _SIZE_UNITS[match[2]]
+
+
+def _place(value: str, info: ValidationInfo) -> str:
+    """A folder: `s3a://bucket/…`, or a local one, relative to the configuration's folder."""
+    scheme, colon, rest = value.partition("://")
+    if scheme == "s3a" and re.fullmatch(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?", rest):
+        return value.rstrip("/")
+    if scheme == "file" and rest.startswith("/"):
+        return rest.rstrip("/") or "/"
+    if colon or not value.strip():
+        raise ConfigError("", value, "s3a://bucket/folder, file:///folder or a local folder")
+    folder: Path = (info.context or {}).get("folder", Path())
+    return str(folder / value)
+
+
+def _url(value: str) -> str:
+    if re.fullmatch(r"https?://[^\s/@?#]+/?", value) is None:
+        raise ConfigError("", value.rpartition("@")[2], "http://host:port without user or path")
+    return value.rstrip("/")
+
+
+def _spark_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        raise ConfigError("", "a table", 'the whole key in quotes: "spark.sql.x" = …')
+    return str(value) if isinstance(value, int | float) else value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+SizeBytes = Annotated[int, BeforeValidator(_size_bytes), Field(gt=0)]
+Place = Annotated[str, AfterValidator(_place)]
+Url = Annotated[str, AfterValidator(_url)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+# Also what Kinesis allows in a stream's name: harmless in paths, SQL and batch ids.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
+SparkText = Annotated[str, BeforeValidator(_spark_text)]
+Decoder = Annotated[str, StringConstraints(pattern=r"^(json|[A-Za-z_][\w.]*:[A-Za-z_]\w*)$")]
+JsonPath = Annotated[str, StringConstraints(pattern=r"^\$(\.|\[)")]
+Share = Annotated[float, Field(ge=0, le=1)]
+PositiveShare = Annotated[float, Field(gt=0, le=1)]

@@ -1,0 +1,107 @@
+"""The error tree: what a later try may cure, and what it will not.
+
+Jobs turn these into exit codes; the DAG retries on `RETRY` alone.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command leaves behind for the shell and for Airflow (CONTRACT)."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    BAD_VERDICT = 3
+    RETRY = 75
+
+
+class ShardauditError(Exception):
+    """Every error that we raise on purpose."""
+
+    exit_code = ExitCode.FAILED
+
+
+class FinalError(ShardauditError):
+    """Trying again will not help."""
+
+
+class RetryableError(ShardauditError):
+    """A later try may work."""
+
+    exit_code = ExitCode.RETRY
+
+
+class ConfigError(FinalError, ValueError):
+    """A configuration or an argument that cannot be used: where, what was found, what would do."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, where: str, found: object, wanted: str) -> None:
+        super().__init__(f"{where}: found {found!r}, wanted {wanted}")
+        self.where, self.found, self.wanted = where, found, wanted
+
+
+class WarehouseBusyError(RetryableError, BlockingIOError):
+    """Another run holds the warehouse."""
+
+    def __init__(self, warehouse: str, owner: str, since: str) -> None:
+        super().__init__(
+            f"warehouse {warehouse} is held by {owner} since {since}: "
+            "wait for that run to end, or stop it; a dead run is taken over by itself"
+        )
+        self.owner, self.since = owner, since
+
+
+class ClaimLostError(RetryableError, BlockingIOError):
+    """Somebody took the warehouse over while we held it: nothing more may be written."""
+
+    def __init__(self, warehouse: str, owner: str) -> None:
+        super().__init__(
+            f"the claim on warehouse {warehouse} was taken over by {owner}: "
+            "this run was silent for too long and stops before it writes anything else"
+        )
+
+
+class SinkSchemaError(FinalError, KeyError):
+    """A column of the sink that the audit needs is not there."""
+
+    def __init__(self, *, column: str, mapped_to: str, version: str, found: list[str]) -> None:
+        self.text = (
+            f"sink column {mapped_to!r} (for {column}) is not in {version}; found {found}: "
+            f'set columns = {{ {column} = "…" }} under the stream\'s sink'
+        )
+        super().__init__(self.text)
+
+    def __str__(self) -> str:
+        return self.text  # KeyError would quote it
+
+
+class WarehouseVersionError(FinalError, RuntimeError):
+    """The warehouse was written by another version of shardaudit."""
+
+    def __init__(self, *, table: str, found: str, wanted: str) -> None:
+        super().__init__(
+            f"table {table} has warehouse version {found}, this shardaudit reads {wanted}: "
+            "install the version that wrote it, or point `warehouse` at a new folder; "
+            "the traces and the sink are read again from the start"
+        )
+
+
+class InvariantError(FinalError, AssertionError):
+    """The numbers of an audit do not add up: nothing of it was published."""
+
+    def __init__(self, audit_id: str, broken: list[str]) -> None:
+        reasons = "; ".join(broken)
+        super().__init__(f"audit {audit_id} is rejected, its numbers do not add up: {reasons}")
+        self.broken = broken
+
+
+class SelfCheckError(FinalError, AssertionError):
+    """The audit did not find what it had planted itself: its verdict is worth nothing."""
+
+    def __init__(self, audit_id: str) -> None:
+        super().__init__(
+            f"audit {audit_id} is rejected: it did not find the discrepancies that it planted "
+            "itself; the log says which. This is a defect of shardaudit: please report it"
+        )

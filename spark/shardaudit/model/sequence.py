@@ -1,0 +1,16 @@
+"""Kinesis sequence numbers: decimal strings, compared inside one shard only."""
+
+import re
+
+MAX_DIGITS = 129  # Kinesis API, pattern of SequenceNumber: 0|([1-9]\d{0,128})
+PATTERN = r"^(0|[1-9][0-9]{0,128})$"
+
+
+def is_sequence_number(text: str) -> bool:
+    """Whether the text is a sequence number as Kinesis writes them."""
+    return re.fullmatch(PATTERN[1:-1], text) is not None
+
+
+def sequence_order(sequence_number: str) -> tuple[int, str]:
+    """The key by which sequence numbers of one shard sort as the numbers that they are."""
+    return len(sequence_number), sequence_number

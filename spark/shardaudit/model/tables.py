@@ -1,0 +1,234 @@
+"""Every Delta table of the warehouse as data: columns, types, keys, meaning.
+
+This is the only place that knows them; every write goes through `adapters/delta.py`, which
+takes the order and the types from here. Types are Spark SQL's; all timestamps are UTC.
+"""
+
+from shardaudit.model.table import Table
+
+TRACES = Table(
+    "traces",
+    (
+        ("batch_id", "string", "the ingest batch that brought the row"),
+        ("stream", "string", "the stream's name in the configuration"),
+        ("message_id", "string", "the producer's id of the message"),
+        ("shard_id", "string", "the shard that acknowledged it"),
+        ("sequence_number", "string", "decimal text, up to 129 digits; NULL when not logged"),
+        ("sent_at", "timestamp", "the message's time, the same in every trace of an id"),
+        ("bucket_start", "timestamp", "start of the cell's time bucket"),
+        ("location", "string", "where the trace was written"),
+        ("attempt", "int", "the producer's try, 1 is the first"),
+        ("producer_id", "string", ""),
+        ("session", "string", "one life of a producer process"),
+        ("session_seq", "bigint", "counts the traces of a session"),
+        ("sample_rate", "double", "share of ids traced, 0 to 1"),
+        ("acked_at", "timestamp", "when the attempt was acknowledged"),
+        ("attributes", "map<string,string>", "what a recovery may need"),
+        ("counted", "boolean", "the one trace of its id that the fingerprint counts"),
+        ("sent_day", "date", "UTC day of bucket_start"),
+    ),
+    ("stream", "message_id", "shard_id", "sequence_number", "bucket_start"),
+    ("stream", "sent_day"),
+)
+
+FINGERPRINTS = Table(
+    "fingerprints",
+    (
+        ("batch_id", "string", "the ingest batch that brought the row"),
+        ("stream", "string", ""),
+        ("side", "string", "traces | sink"),
+        ("location", "string", ""),
+        ("shard_id", "string", ""),
+        ("bucket_start", "timestamp", "start of the cell's time bucket"),
+        ("n", "bigint", "traces: distinct ids; sink: rows; below zero for rows that were removed"),
+        ("sum_lo", "bigint", "sum of the low 32 bits of xxhash64(message_id)"),
+        ("sum_hi", "bigint", "sum of the high 32 bits, signed"),
+        ("max_sequence_number", "string", "the greatest that was added, by (length, text)"),
+        ("last_at", "timestamp", "latest landed_at (sink) or sent_at (traces) that was added"),
+        ("latency_counts", "array<bigint>", "rows per latency bin, bin i up to 2^i s; sink only"),
+        ("sent_day", "date", "UTC day of bucket_start"),
+    ),
+    ("batch_id", "stream", "side", "location", "shard_id", "bucket_start"),
+    ("stream", "sent_day"),
+)
+
+BATCHES = Table(
+    "batches",
+    (
+        ("batch_id", "string", "<stream>/<side>/<number>"),
+        ("stream", "string", ""),
+        ("side", "string", "traces | sink"),
+        ("number", "bigint", "counts the side's batches from 1; also Delta's txnVersion"),
+        ("state", "string", "planned | done"),
+        ("inputs", "string", "JSON: files with size and time, or table versions, and columns"),
+        ("rows", "bigint", "good rows read"),
+        ("quarantined", "bigint", "rows and files set aside"),
+        ("damaged_from", "timestamp", "cells from here on may lack rows of an unreadable file"),
+        ("damaged_to", "timestamp", "end of that span, exclusive"),
+        ("planned_at", "timestamp", ""),
+        ("done_at", "timestamp", ""),
+    ),
+    ("batch_id",),
+)
+
+QUARANTINE = Table(
+    "quarantine",
+    (
+        ("batch_id", "string", ""),
+        ("stream", "string", ""),
+        ("source", "string", "traces | sink"),
+        ("file", "string", ""),
+        ("line", "bigint", "line or row number from 1; NULL for a whole file"),
+        ("raw", "string", "the text, cut to 4 KiB"),
+        ("reason", "string", "what was wanted and what was found"),
+        ("quarantined_at", "timestamp", ""),
+    ),
+    ("stream", "source", "file", "line", "reason"),
+)
+
+SHARDS = Table(
+    "shards",
+    (
+        ("stream", "string", ""),
+        ("shard_id", "string", ""),
+        ("parent_shard_ids", "array<string>", "none, one (split) or two (merge)"),
+        ("hash_start", "string", "decimal"),
+        ("hash_end", "string", "decimal, inclusive"),
+        ("opened", "boolean", "still takes records"),
+        ("retention_hours", "bigint", ""),
+        ("observed_at", "timestamp", ""),
+        ("produced_until", "timestamp", ""),
+        ("frontier", "string", "the greatest sequence number that landed"),
+        ("frontier_at", "timestamp", "when it landed"),
+        ("position", "string", ""),
+        ("state", "string", "ok | idle | silent | stalled | rewound | lagging | closed"),
+        ("level", "string", "none | notice | warn | urgent | lost"),
+        ("recoverable_until", "timestamp", ""),
+        ("start_by", "timestamp", ""),
+        ("hours_to_read", "double", ""),
+        ("advice", "string", ""),
+    ),
+    ("stream", "shard_id", "observed_at"),
+)
+
+CELLS = Table(
+    "cells",
+    (
+        ("audit_id", "string", ""),
+        ("stream", "string", ""),
+        ("shard_id", "string", ""),
+        ("bucket_start", "timestamp", ""),
+        ("bucket_end", "timestamp", "exclusive"),
+        ("sent", "bigint", "distinct ids acknowledged"),
+        ("landed", "bigint", "rows in the sink"),
+        ("matched", "bigint", "ids sent and landed"),
+        ("missing", "bigint", "ids"),
+        ("pending", "bigint", "ids"),
+        ("duplicated", "bigint", "ids landed more than once"),
+        ("extra_rows", "bigint", "rows beyond the first of an id"),
+        ("untraced", "bigint", "ids"),
+        ("moved", "bigint", "ids"),
+        ("verdict", "string", ""),
+        ("compared", "string", "fingerprint | ids"),
+    ),
+    ("audit_id", "stream", "shard_id", "bucket_start"),
+    ("audit_id",),
+)
+
+EVIDENCE = Table(
+    "evidence",
+    (
+        ("stream", "string", ""),
+        ("message_id", "string", "an id that was not sent once and landed once in one cell"),
+        ("shard_id", "string", "of the cell in which something of it was seen"),
+        ("bucket_start", "timestamp", ""),
+        ("cell_digest", "bigint", "of the cell's ledger: the row holds while it is the same"),
+        ("sent_count", "bigint", "traces in the cell"),
+        ("counted", "bigint", "1 when the cell's fingerprint counts the id"),
+        ("landed_count", "bigint", "rows in the cell"),
+        ("counted_key", "struct<digits:int,text:string>", "sequence number of the counted trace"),
+        ("sent_sequences", "array<string>", ""),
+        ("landed_sequences", "array<string>", ""),
+        ("sent_at", "timestamp", ""),
+        ("first_landed_at", "timestamp", ""),
+        ("last_landed_at", "timestamp", ""),
+        ("location", "string", ""),
+        ("attributes", "map<string,string>", ""),
+    ),
+    ("stream", "message_id", "shard_id", "bucket_start"),
+    ("stream",),
+)
+
+FINDINGS = Table(
+    "findings",
+    (
+        ("stream", "string", ""),
+        ("shard_id", "string", ""),
+        ("message_id", "string", ""),
+        ("kind", "string", ""),
+        ("cause", "string", ""),
+        ("state", "string", ""),
+        ("location", "string", ""),
+        ("sent_at", "timestamp", ""),
+        ("first_landed_at", "timestamp", ""),
+        ("last_landed_at", "timestamp", ""),
+        ("sent_count", "bigint", "acknowledged traces"),
+        ("landed_count", "bigint", "rows in the sink"),
+        ("sequence_numbers", "array<string>", "all that are known, by (length, text)"),
+        ("recoverable_until", "timestamp", "missing only: sent_at plus the retention"),
+        ("attributes", "map<string,string>", ""),
+        ("first_audit_id", "string", ""),
+        ("last_audit_id", "string", ""),
+        ("opened_at", "timestamp", ""),
+        ("updated_at", "timestamp", ""),
+        ("state_reason", "string", ""),
+    ),
+    ("stream", "message_id", "kind"),
+)
+
+TRANSITIONS = Table(
+    "transitions",
+    (
+        ("stream", "string", ""),
+        ("message_id", "string", ""),
+        ("kind", "string", ""),
+        ("from_state", "string", "NULL for a new finding"),
+        ("to_state", "string", ""),
+        ("audit_id", "string", "NULL when a person did it"),
+        ("reason", "string", ""),
+        ("changed_at", "timestamp", "the as_of of the audit, or the clock of the person"),
+    ),
+    ("stream", "message_id", "kind", "to_state", "changed_at"),
+)
+
+AUDITS = Table(
+    "audits",
+    (
+        ("audit_id", "string", ""),
+        ("stream", "string", ""),
+        ("window_start", "timestamp", ""),
+        ("window_end", "timestamp", ""),
+        ("as_of", "timestamp", ""),
+        ("started_at", "timestamp", ""),
+        ("finished_at", "timestamp", ""),
+        ("status", "string", "running | published | rejected | failed"),
+        ("verdict", "string", ""),
+        ("sent", "bigint", ""),
+        ("landed", "bigint", ""),
+        ("matched", "bigint", ""),
+        ("missing", "bigint", ""),
+        ("pending", "bigint", ""),
+        ("duplicated", "bigint", ""),
+        ("extra_rows", "bigint", ""),
+        ("untraced", "bigint", ""),
+        ("moved", "bigint", ""),
+        ("trace_coverage", "double", "landed ids with a trace / landed ids; NULL when none landed"),
+        ("cells_total", "bigint", ""),
+        ("cells_compared_by_id", "bigint", ""),
+        ("self_check", "string", "passed | failed | skipped"),
+        ("watermark", "timestamp", "end of the clean prefix of the least shard"),
+        ("config_digest", "string", ""),
+        ("inputs", "string", "JSON"),
+    ),
+    ("audit_id",),
+)

@@ -1,0 +1,76 @@
+"""Instants, durations and half-open UTC windows."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from shardaudit.model.errors import ConfigError
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_instant(text: str, *, where: str) -> datetime:
+    """The UTC instant that an ISO 8601 text names. A text without a zone is refused."""
+    wanted = "an ISO 8601 time with a zone, as 2026-11-20T00:00:00Z"
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(where, text, wanted) from error
+    if instant.tzinfo is None:
+        raise ConfigError(where, text, wanted)
+    return instant.astimezone(UTC)
+
+
+def parse_duration(text: str, *, where: str) -> timedelta:
+    """The length that a text as `60s`, `10m`, `168h` or `7d` names; always above zero."""
+    match = re.fullmatch(r"([1-9]\d{0,8})([smhd])", text)
+    if match is None:
+        raise ConfigError(where, text, "a whole number with a unit s, m, h or d, as 10m")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The instants from `start` up to, but without, `end`: both UTC, never empty."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        for name, instant in (("from", self.start), ("to", self.end)):
+            if instant.tzinfo is None:
+                raise ConfigError(name, instant.isoformat(), "a time with a zone")
+        if self.start >= self.end:
+            raise ConfigError(
+                "window", f"{self.start.isoformat()} … {self.end.isoformat()}", "from before to"
+            )
+
+    def aligned(self, bucket: timedelta) -> "Window":
+        """The least window of whole buckets (counted from the epoch) that covers this one."""
+        width = bucket.total_seconds()
+        start = self.start.timestamp() // width * width
+        end = -(-self.end.timestamp() // width) * width
+        return Window(datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC))
+
+    def covers(self, instant: datetime) -> bool:
+        """Whether the instant lies in it."""
+        return self.start <= instant < self.end
+
+
+def coalesced(starts: list[datetime], *, width: timedelta, limit: int) -> list[Window]:
+    """At most `limit` windows that cover all buckets: what a table scan can be pruned by.
+
+    Neighbours are joined first; then the gaps that cost least are filled.
+    """
+    ordered = sorted(set(starts))
+    gaps = [after - before for before, after in pairwise(ordered)]
+    wide = sorted((gap for gap in gaps if gap > width), reverse=True)
+    cut_above = wide[limit - 1] if len(wide) >= limit else width
+    windows: list[Window] = []
+    for index, start in enumerate(ordered):
+        if index and gaps[index - 1] <= cut_above:
+            windows[-1] = Window(windows[-1].start, start + width)
+        else:
+            windows.append(Window(start, start + width))
+    return windows

@@ -1,0 +1,1 @@
+"""The numbers of an audit, and how they are shown."""

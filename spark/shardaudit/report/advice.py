@@ -1,0 +1,51 @@
+"""What to look at next, from the numbers of an audit."""
+
+from shardaudit.model.verdict import Cause
+from shardaudit.report.plain import harmless, instant, length, messages
+from shardaudit.report.summary import AuditReport, DeadlineLine
+
+
+def next_steps(report: AuditReport) -> list[str]:
+    """Sentences in the order of urgency; empty when nothing is wrong."""
+    listing = f"shardaudit findings list --stream {report.stream}"
+    steps = [_deadline(report, line) for line in _nearest(report.deadlines)]
+    for kind, meaning in (
+        ("missing", "acknowledged and not in the sink"),
+        ("duplicated", "more than once in the sink"),
+        ("untraced", "in the sink without a trace"),
+        ("moved", "on another shard than their trace says"),
+    ):
+        ids = report.counts.get(kind, 0)
+        if ids:
+            steps.append(f"{messages(ids)} {meaning}: {listing} --kind {kind}")
+    if report.quarantined:
+        steps.append(
+            f"{report.quarantined:,} lines or files of the input were set aside with a reason: "
+            "see the table quarantine"
+        )
+    return steps
+
+
+def _nearest(deadlines: tuple[DeadlineLine, ...]) -> list[DeadlineLine]:
+    """The most urgent line of each cause."""
+    first: dict[Cause, DeadlineLine] = {}
+    for line in sorted(deadlines, key=lambda line: line.recoverable_until):
+        first.setdefault(line.cause, line)
+    return list(first.values())
+
+
+def _deadline(report: AuditReport, line: DeadlineLine) -> str:
+    shard, until = harmless(line.shard_id), instant(line.recoverable_until)
+    if line.recoverable_until <= report.as_of:
+        return f"{shard}: {messages(line.ids)} left the stream, the first at {until}"
+    left = length(line.recoverable_until - report.as_of)
+    if line.cause is Cause.STUCK:
+        return (
+            f"{shard}: its consumer stands still before {messages(line.ids)}; "
+            f"restart it by {until} ({left} left)"
+        )
+    were = "was" if line.ids == 1 else "were"
+    return (
+        f"{shard}: {messages(line.ids)} {were} passed over, and can be read again until "
+        f"{until} ({left} left)"
+    )

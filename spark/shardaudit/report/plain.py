@@ -1,0 +1,54 @@
+"""Texts that come from outside, made harmless for a terminal and a log."""
+
+import unicodedata
+from datetime import datetime, timedelta
+
+from rich.text import Text
+
+MAX_SHOWN = 64
+
+
+def harmless(text: str) -> str:
+    """The text with everything escaped that a terminal obeys instead of showing it.
+
+    That is: control characters, line ends of every kind, characters that turn the reading
+    direction, and halves of surrogate pairs. A backslash is doubled, so that nothing is ambiguous.
+    """
+    return "".join(_shown(character) for character in text)
+
+
+def cell(text: str | None) -> Text:
+    """A table cell: harmless, cut to `MAX_SHOWN` characters, and never read as rich's markup."""
+    if text is None:
+        return Text("–")
+    shown = harmless(text)
+    return Text(shown if len(shown) <= MAX_SHOWN else f"{shown[: MAX_SHOWN - 1]}…")
+
+
+def instant(at: datetime | None) -> str:
+    """The UTC time to the second, as it may be given to `--from`."""
+    return "–" if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def length(span: timedelta) -> str:
+    """A length of time in its two largest units, as `3 d 4 h`, `5 min` or `12 s`."""
+    seconds = int(abs(span).total_seconds())
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def messages(count: int) -> str:
+    """The number with its noun."""
+    return f"{count:,} message" if count == 1 else f"{count:,} messages"
+
+
+def _shown(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    if character == " " or unicodedata.category(character)[0] not in "CZ":
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode()

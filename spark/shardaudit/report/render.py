@@ -1,0 +1,186 @@
+"""Reports as text for people. Everything from outside goes through `plain`."""
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from shardaudit.model.verdict import Kind, Verdict
+from shardaudit.report.advice import next_steps
+from shardaudit.report.plain import cell, harmless, instant, length
+from shardaudit.report.summary import (
+    AuditReport,
+    DeadlineLine,
+    FindingLine,
+    IngestReport,
+    ShardLine,
+)
+
+_STYLES = {
+    Verdict.OK: "bold green",
+    Verdict.PENDING: "bold green",
+    Verdict.UNTRACED: "bold yellow",
+    Verdict.DUPLICATION: "bold yellow",
+    Verdict.INCONCLUSIVE: "bold yellow",
+}
+_COUNTS = {
+    "sent": "messages acknowledged",
+    "landed": "rows in the sink",
+    "matched": "messages acknowledged and landed",
+    "missing": "messages acknowledged, not landed",
+    "pending": "messages on their way",
+    "duplicated": "messages that landed more than once",
+    "extra_rows": "rows beyond the first of a message",
+    "untraced": "messages landed without a trace",
+    "moved": "messages landed on another shard than traced",
+}
+_SHARD_COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
+
+
+def audit_view(report: AuditReport) -> RenderableType:
+    """The final page of an audit."""
+    parts: list[RenderableType] = [_headline(report), _facts(report), "", _counts(report)]
+    if report.worst_shards:
+        parts += [_title("Worst shards"), _shards(report.worst_shards)]
+    if report.deadlines:
+        parts += [_title("Nearest deadlines"), _deadlines(report)]
+    parts += _sentences("Notes", report.notes)
+    parts += _sentences("Look at next", next_steps(report))
+    return Group(*parts)
+
+
+def findings_view(findings: Sequence[FindingLine], *, total: int) -> RenderableType:
+    """The list of findings, in the order given; `total` counts also those that are not shown."""
+    if not findings:
+        return Text("no findings")
+    table = _table("recoverable until", "what", "state", "shard")
+    table.add_column("message id", overflow="fold", min_width=20)
+    for line in findings:
+        table.add_row(
+            instant(line.recoverable_until),
+            _what(line),
+            line.state,
+            cell(line.shard_id),
+            cell(line.message_id),
+        )
+    shown = f"{len(findings):,} of {total:,} findings, the soonest deadline first"
+    return Group(_title(shown), table)
+
+
+def ingest_view(reports: Sequence[IngestReport]) -> RenderableType:
+    """What each stream's ingest read."""
+    table = _table("stream", "sink version")
+    for name in ("trace files", "traces", "sink files +", "sink files -", "sink rows", "set aside"):
+        table.add_column(name, justify="right")
+    for line in reports:
+        numbers = (
+            line.trace_files,
+            line.trace_rows,
+            line.sink_files_added,
+            line.sink_files_removed,
+            line.sink_rows,
+            line.quarantined,
+        )
+        table.add_row(cell(line.stream), _versions(line), *(f"{number:,}" for number in numbers))
+    return table
+
+
+def _headline(report: AuditReport) -> Text:
+    verdict = (report.verdict.upper(), _STYLES.get(report.verdict, "bold red"))
+    return Text.assemble(f"Audit of {harmless(report.stream)}: ", verdict)
+
+
+def _facts(report: AuditReport) -> Table:
+    facts = {
+        "window": f"{instant(report.window_start)} to {instant(report.window_end)}",
+        "as of": instant(report.as_of),
+        "audit": f"{report.audit_id} ({report.status})",
+        "complete": f"on every shard until {instant(report.watermark)}",
+        "traced": _share(report.trace_coverage),
+        "compared": f"{report.cells_total:,} cells, {report.cells_compared_by_id:,} of them "
+        f"id by id; self-check {report.self_check}",
+    }
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    for name, text in facts.items():
+        table.add_row(Text(name, style="dim"), Text(harmless(text)))
+    return table
+
+
+def _counts(report: AuditReport) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_column(justify="right")
+    for name, meaning in _COUNTS.items():
+        count = report.counts.get(name, 0)
+        table.add_row(f"{count:,}", name, meaning, style=None if count else "dim")
+    return table
+
+
+def _shards(lines: Sequence[ShardLine]) -> Table:
+    """A row per shard; a count that is zero in all of them has no column."""
+    names = [name for name in _SHARD_COUNTS if any(getattr(line, name) for line in lines)]
+    table = _table("shard", "verdict")
+    for name in names:
+        table.add_column(name, justify="right")
+    for line in lines:
+        verdict = Text(line.verdict, style=_STYLES.get(line.verdict, "bold red"))
+        counts = (f"{getattr(line, name):,}" for name in names)
+        table.add_row(cell(line.shard_id), verdict, *counts)
+    return table
+
+
+def _deadlines(report: AuditReport) -> Table:
+    table = _table("recoverable until", "left", "shard", "what")
+    table.add_column("messages", justify="right")
+    for line in report.deadlines:
+        table.add_row(
+            instant(line.recoverable_until),
+            _left(line, report),
+            cell(line.shard_id),
+            f"{line.kind}, {line.cause}",
+            f"{line.ids:,}",
+        )
+    return table
+
+
+def _what(line: FindingLine) -> str:
+    rows = f" ({line.landed_count:,} rows)" if line.kind is Kind.DUPLICATED else ""
+    return f"{line.kind}{rows}, {line.cause}"
+
+
+def _left(line: DeadlineLine, report: AuditReport) -> Text:
+    left = line.recoverable_until - report.as_of
+    return Text(length(left)) if left.total_seconds() > 0 else Text("gone", style="bold red")
+
+
+def _sentences(title: str, sentences: Iterable[str]) -> list[RenderableType]:
+    # Not wrapped by us: a command in a sentence must survive being copied.
+    lines = [
+        Text(f"• {harmless(sentence)}", no_wrap=True, overflow="ignore") for sentence in sentences
+    ]
+    return [_title(title), *lines] if lines else []
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="bold")
+
+
+def _table(*texts: str) -> Table:
+    """A table whose first columns are texts that are not folded."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for name in texts:
+        table.add_column(name, no_wrap=True)
+    return table
+
+
+def _share(coverage: float | None) -> str:
+    return "nothing landed" if coverage is None else f"{coverage:.4%} of the landed messages"
+
+
+def _versions(line: IngestReport) -> str:
+    if line.sink_to_version is None:
+        return "–"
+    if line.sink_from_version is None:
+        return f"{line.sink_to_version} (first)"
+    return f"{line.sink_from_version} → {line.sink_to_version}"

@@ -1,0 +1,93 @@
+"""What a run has to say, as frozen values: the same numbers feed the text, the JSON and a page."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLine:
+    """One shard over the window of an audit; counts are ids, `landed` is rows."""
+
+    shard_id: str
+    verdict: Verdict
+    sent: int
+    landed: int
+    missing: int
+    pending: int
+    duplicated: int
+    untraced: int
+    moved: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineLine:
+    """Messages of one shard that can be read again until the same, nearest time."""
+
+    shard_id: str
+    kind: Kind
+    cause: Cause
+    ids: int
+    recoverable_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """One audit. `counts` has the sums of the cells, by the names of the audits table."""
+
+    audit_id: str
+    stream: str
+    window_start: datetime
+    window_end: datetime
+    as_of: datetime
+    status: str
+    verdict: Verdict
+    counts: dict[str, int]
+    trace_coverage: float | None
+    self_check: str
+    watermark: datetime | None
+    cells_total: int
+    cells_compared_by_id: int
+    worst_shards: tuple[ShardLine, ...]
+    deadlines: tuple[DeadlineLine, ...]
+    quarantined: int
+    notes: tuple[str, ...]
+
+    @property
+    def time_left(self) -> timedelta | None:
+        """From the audit's now to its nearest deadline; None when there is none."""
+        if not self.deadlines:
+            return None
+        return min(line.recoverable_until for line in self.deadlines) - self.as_of
+
+
+@dataclass(frozen=True, slots=True)
+class FindingLine:
+    """One finding, as far as a list shows it."""
+
+    stream: str
+    shard_id: str
+    message_id: str
+    kind: Kind
+    cause: Cause
+    state: State
+    sent_at: datetime | None
+    landed_count: int
+    recoverable_until: datetime | None
+    state_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What one ingest read. Versions are those of a Delta sink, from the last one to this one."""
+
+    stream: str
+    trace_files: int
+    trace_rows: int
+    sink_from_version: int | None
+    sink_to_version: int | None
+    sink_files_added: int
+    sink_files_removed: int
+    sink_rows: int
+    quarantined: int

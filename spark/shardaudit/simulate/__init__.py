@@ -1,0 +1,1 @@
+"""Streams with planted faults, and the Kinesis stand-in they run on."""

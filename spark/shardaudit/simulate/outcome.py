@@ -1,0 +1,109 @@
+"""What the producer logs, what lands in the sink, and what an audit must find.
+
+Views over `records` and `faults`, alike whether a stream was between them or not.
+"""
+
+import duckdb
+
+from shardaudit.model.verdict import Cause, Kind, State
+from shardaudit.simulate.records import landing, shard_id_of
+from shardaudit.simulate.scenario import Roles, Scenario
+
+LOST = "('lost', 'expired', 'cancel_lost')"
+DOUBLED = "('replay', 'cancel_doubled')"
+
+# What the audit must say of each fault, and the name under which it was asked for.
+EXPECTED = {
+    "lost": (Kind.MISSING, Cause.LOST, "lost"),
+    "expired": (Kind.MISSING, Cause.LOST, "expired"),
+    "cancel_lost": (Kind.MISSING, Cause.LOST, "cancel"),
+    "cancel_doubled": (Kind.DUPLICATED, Cause.CONSUMER_REPLAY, "cancel"),
+    "replay": (Kind.DUPLICATED, Cause.CONSUMER_REPLAY, "replay"),
+    "retry": (Kind.DUPLICATED, Cause.PRODUCER_RETRY, "retry"),
+    "untraced": (Kind.UNTRACED, Cause.TRACE_LOSS, "untraced"),
+    "moved": (Kind.MOVED, Cause.RESHARD, "moved"),
+    "silent_shard": (Kind.MISSING, Cause.STUCK, "silent_shard"),
+    "stuck_shard": (Kind.MISSING, Cause.STUCK, "stuck_shard"),
+}
+
+
+def create_outcome(engine: duckdb.DuckDBPyConnection, scenario: Scenario, parts: Roles) -> None:
+    """Makes the views `traces`, `sink_rows` and `planted`."""
+    _create_traces(engine, scenario)
+    _create_sink_rows(engine, scenario, parts)
+    _create_planted(engine, scenario, parts)
+
+
+def _create_traces(engine: duckdb.DuckDBPyConnection, scenario: Scenario) -> None:
+    """Each put that was answered; of half the retries also the first, whose answer came late."""
+    engine.execute(f"""
+        create view traces as
+        select i, message_id, '{scenario.stream}' as stream, shard_id, sequence_number,
+            {_instant("sent_ms")} as sent_at, 'producer' as location, attempt::int as attempt,
+            'producer-' || (1 + i % 2) as producer_id, {_instant("arrived_ms + 30")} as acked_at
+        from records left join faults using (i)
+        where fault is distinct from 'untraced'
+            and not coalesce(fault = 'retry' and attempt = 1 and i % 2 = 1, false)
+    """)  # noqa: S608 - the stream's name holds letters, digits, _ . -
+
+
+def _create_sink_rows(engine: duckdb.DuckDBPyConnection, scenario: Scenario, parts: Roles) -> None:
+    # Seconds as a rule, some up to 20; late ones 15 to 75 minutes.
+    landed_ms = """
+        arrived_ms + 400 + (draw % 4000)::bigint
+        + case when draw % 53 = 0 then (draw % 15000)::bigint else 0 end
+        + case when fault = 'late' then 900000 + (draw % 3600000)::bigint else 0 end
+    """
+    again_ms = "landed_ms + 60000 + (draw % 180000)::bigint"
+    engine.execute(f"""
+        create view deliveries as
+        with read as (
+            select records.*, fault, {landed_ms} as landed_ms
+            from records left join faults using (i)
+            where {landing(parts)} and (fault is null or fault not in {LOST})
+        )
+        select * from read
+        union all
+        select * replace ({again_ms} as landed_ms) from read where fault in {DOUBLED}
+    """)  # noqa: S608 - whole numbers and our own expressions
+    child = f"{scenario.shards} + case when shard = {parts.split or 0} then draw % 2 else 2 end"
+    engine.execute(f"""
+        create view sink_rows as
+        select i, message_id,
+            case when fault = 'moved' then {shard_id_of(child)} else shard_id end as shard_id,
+            sequence_number, {_instant("sent_ms")} as sent_at, {_instant("landed_ms")} as landed_at,
+            {_instant("arrived_ms")} as arrived_at,
+            strftime(epoch_ms(sent_ms), '%Y-%m-%d') as day, payload
+        from deliveries
+    """)  # noqa: S608 - our own expressions
+
+
+def _create_planted(engine: duckdb.DuckDBPyConnection, scenario: Scenario, parts: Roles) -> None:
+    expected = ", ".join(
+        f"('{fault}', '{kind}', '{cause}', '{name}')"
+        for fault, (kind, cause, name) in EXPECTED.items()
+    )
+    silent = f"list_contains({list(parts.silent)}::bigint[], shard)"
+    retention_ms = int(scenario.retention.total_seconds() * 1000)
+    engine.execute(f"""
+        create view planted as
+        with struck as (
+            select records.*, case when {landing(parts)} then fault when {silent}
+                then 'silent_shard' else 'stuck_shard' end as planted_fault
+            from records left join faults using (i)
+            where attempt = 1
+        )
+        select '{scenario.stream}' as stream, shard_id, message_id, kind, cause,
+            case when kind = '{Kind.MISSING}' and sent_ms < {scenario.horizon_ms}
+                then '{State.EXPIRED}' else '{State.OPEN}' end as state,
+            {_instant("sent_ms")} as sent_at,
+            case when kind = '{Kind.MISSING}'
+                then {_instant(f"sent_ms + {retention_ms}")} end as recoverable_until,
+            name as fault
+        from struck join (values {expected}) expected(planted_fault, kind, cause, name)
+            using (planted_fault)
+    """)  # noqa: S608 - closed lists and whole numbers
+
+
+def _instant(ms: str) -> str:
+    return f"make_timestamptz(({ms}) * 1000)"

@@ -1,0 +1,101 @@
+"""The claim of a warehouse on S3: conditional writes decide."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.adapters.claim import claim
+from shardaudit.adapters.claim_store import S3ClaimStore
+from shardaudit.adapters.probes import probe_warehouse
+from shardaudit.adapters.s3 import S3RefusedError, S3UnreachableError, s3_client
+from shardaudit.adapters.s3proxy import s3_proxy
+from shardaudit.model.config import Aws, Settings
+from shardaudit.model.errors import ClaimLostError, WarehouseBusyError
+from tests.claimants import Claimant
+
+
+@pytest.fixture(scope="module")
+def s3_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An S3 server with a bucket `lake`; its credentials are in the environment."""
+    folder = tmp_path_factory.mktemp("s3")
+    (folder / "lake").mkdir()
+    with s3_proxy(folder) as server, pytest.MonkeyPatch.context() as patched:
+        for name, value in server.environment().items():
+            patched.setenv(name, value)
+        yield server.url
+
+
+@pytest.fixture
+def settings(s3_url: str, tmp_path: Path) -> Settings:
+    """A warehouse of the test's own."""
+    return Settings(
+        warehouse=f"s3a://lake/{tmp_path.name}",
+        aws=Aws(region="us-east-1", endpoints={"s3": s3_url}),
+        streams={},
+    )
+
+
+def store(settings: Settings) -> S3ClaimStore:
+    return S3ClaimStore(s3_client(settings.aws), settings.warehouse)
+
+
+def test_generation_is_created_by_one_alone(settings: Settings) -> None:
+    files = store(settings)
+    assert files.generations() == []
+    assert files.create(7, "first")
+    assert not files.create(7, "second")
+    assert (files.generations(), files.read(7), files.read(8)) == ([7], "first", None)
+    files.delete(7)
+    assert files.generations() == []
+
+
+def test_second_run_is_refused_while_a_process_holds_and_takes_over_when_it_was_killed(
+    settings: Settings,
+) -> None:
+    with Claimant(settings) as other:
+        assert other.take() == "held"
+        with pytest.raises(WarehouseBusyError, match="other"), claim(settings, owner="me"):
+            pass
+        other.kill()
+        with claim(settings, owner="me") as mine:
+            mine.renew()
+            assert store(settings).generations() == [2]
+
+
+def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
+    with Claimant(settings) as one, Claimant(settings) as two:
+        for _ in range(10):
+            assert one.race(two) == ["busy", "held"]
+
+
+def test_holder_notices_when_it_was_taken_over(settings: Settings) -> None:
+    with claim(settings, owner="first") as first:
+        silent = json.loads(store(settings).read(1) or "")
+        long_ago = (datetime.now(UTC) - timedelta(minutes=2)).isoformat()
+        silent |= {"machine": "elsewhere", "heartbeat_at": long_ago}
+        store(settings).rewrite(1, json.dumps(silent))
+        with claim(settings, owner="second"), pytest.raises(ClaimLostError, match="second"):
+            first.check()
+
+
+def test_doctor_accepts_an_s3_that_keeps_runs_apart_and_leaves_nothing(settings: Settings) -> None:
+    probe_warehouse(settings)
+    listed = s3_client(settings.aws).list_objects_v2(
+        Bucket="lake", Prefix=settings.warehouse.removeprefix("s3a://lake/")
+    )
+    assert listed["KeyCount"] == 0
+
+
+def test_bucket_that_is_not_there_is_final(settings: Settings) -> None:
+    absent = settings.model_copy(update={"warehouse": "s3a://nowhere/w"})
+    with pytest.raises(S3RefusedError, match="NoSuchBucket"), claim(absent, owner="me"):
+        pass
+
+
+def test_s3_that_does_not_answer_is_worth_another_try(settings: Settings) -> None:
+    away = settings.model_copy(update={"aws": Aws(endpoints={"s3": "http://127.0.0.1:9"})})
+    with pytest.raises(S3UnreachableError), claim(away, owner="me"):
+        pass

@@ -1,0 +1,1 @@
+"""Speed, as ratios between contenders that read the same files in the same run."""

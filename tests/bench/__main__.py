@@ -1,0 +1,94 @@
+"""`make bench`: 10 M messages, 64 shards, 24 h, 1e-4 faults; median of 3 warm runs each.
+
+Every contender is a process of its own, one after another, so that none inherits another's heap.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+FOLDER = Path(".bench")
+MESSAGES = os.environ.get("BENCH_MESSAGES", "1e7")
+FAULTS = ("lost=1000", "replay=500", "untraced=100")
+CONTENDERS = ("spark_join", "duckdb_join", "ours")
+LIMITS = (
+    # what, contender, ours, at most
+    ("raw files: fingerprints + compare + drill-down", "spark_join", "raw", 1 / 5),
+    ("raw files: fingerprints + compare + drill-down", "duckdb_join", "raw", 2.0),
+    ("ledger built: the same day compared again", "duckdb_join", "again", 1 / 4),
+)
+
+
+def main() -> int:
+    """Exit code 1 when a ratio is above its limit."""
+    console = Console()
+    _make_files(console)
+    seconds: dict[str, float] = {}
+    for contender in CONTENDERS:
+        console.print(f"{contender} …")
+        done = subprocess.run(
+            [sys.executable, "-m", f"tests.bench.{contender}", str(FOLDER)],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        measured = json.loads(done.stdout.splitlines()[-1])
+        console.print(f"  {measured}")
+        seconds |= measured
+    return _judge(console, seconds)
+
+
+def _make_files(console: Console) -> None:
+    if (FOLDER / "simulation.json").exists():
+        return
+    console.print(f"simulate {MESSAGES} messages straight to files …")
+    faults = [word for fault in FAULTS for word in ("--fault", fault)]
+    command = ["simulate", "files", "--out", str(FOLDER), "--messages", MESSAGES, "--shards", "64"]
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "shardaudit.jobs.main",
+            *command,
+            "--sink-format",
+            "parquet",
+            *faults,
+        ],
+        check=True,
+    )
+
+
+def _judge(console: Console, seconds: dict[str, float]) -> int:
+    table = Table(
+        title=f"{MESSAGES} messages, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
+    for name in ("what", "against", "ours s", "theirs s", "ratio", "at most", ""):
+        table.add_column(name)
+    worst = 0
+    for what, other, mine, limit in LIMITS:
+        ratio = seconds[mine] / seconds[other]
+        is_met = ratio <= limit
+        worst |= not is_met
+        table.add_row(
+            what,
+            other,
+            f"{seconds[mine]:.2f}",
+            f"{seconds[other]:.2f}",
+            f"{ratio:.2f}",
+            f"{limit:.2f}",
+            "ok" if is_met else "ABOVE",
+        )
+    table.add_row(
+        "peak memory of the driver, GiB", "", f"{seconds['peak_gib']:.2f}", "", "", "4.00", ""
+    )
+    console.print(table)
+    return int(worst or seconds["peak_gib"] > 4)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

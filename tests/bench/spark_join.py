@@ -1,0 +1,34 @@
+"""The full outer join of both sides on the id, by plain Spark with a large heap."""
+
+import json
+import sys
+
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.spark import spark_session
+from tests.bench.sides import bench_settings, raw_sides
+from tests.bench.timing import median_seconds
+
+
+def main(folder: str) -> None:
+    """Prints its seconds."""
+    spark = spark_session(bench_settings(folder, memory="8g"), app="spark_join")
+    traces, rows = raw_sides(spark, folder)
+    sent = traces.groupBy("shard_id", "message_id").agg(F.count("*").alias("n"))
+    landed = rows.groupBy("shard_id", "message_id").agg(F.count("*").alias("m"))
+    kind = (
+        F.when(F.col("m").isNull(), "missing")
+        .when(F.col("n").isNull(), "untraced")
+        .otherwise("duplicated")
+    )
+    found = (
+        sent.join(landed, ["shard_id", "message_id"], how="full_outer")
+        .where("n is null or m is null or m > 1")
+        .groupBy(kind.alias("kind"))
+        .count()
+    )
+    print(json.dumps({"spark_join": median_seconds(found.collect)}))  # noqa: T201 - the result
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,39 @@
+"""One local Spark session per run, and a warehouse in a folder of its own per test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.spark import spark_session
+from shardaudit.model.config import Settings
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session with one shuffle partition."""
+    settings = Settings.model_validate(
+        {
+            "warehouse": "unused",
+            "spark": {
+                "spark.master": "local[2]",
+                "spark.sql.shuffle.partitions": "1",
+                "spark.databricks.delta.snapshotPartitions": "1",
+                "spark.driver.memory": "2g",
+                # Hundreds of small plans, each run once: the second compiler never pays here.
+                "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
+            },
+            "streams": {},
+        }
+    )
+    session = spark_session(settings, app="tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    """An empty warehouse."""
+    return Warehouse(spark, str(tmp_path / "warehouse"))

@@ -1,0 +1,29 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HEAVY = (
+    *("pyspark", "delta", "deltalake", "duckdb", "pyarrow", "pandas"),
+    *("boto3", "botocore", "great_expectations"),
+)
+PROGRAM = """
+import json, sys, time
+import nightly_audit
+print(json.dumps([time.process_time(), sorted(set(sys.argv[1:]) & set(sys.modules))]))
+"""
+
+
+def test_the_scheduler_pays_little_when_it_reads_the_dag_file() -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *HEAVY],
+        env=os.environ | {"PYTHONPATH": f"{root / 'spark'}:{root / 'dags'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, heavy = json.loads(done.stdout.splitlines()[-1])
+    assert heavy == []
+    assert seconds < 5  # of this process alone: the machine may be busy

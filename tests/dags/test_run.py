@@ -1,0 +1,109 @@
+"""Whole runs of the DAG, in this process, with a spark-submit that starts no Spark."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.utils.db import initdb
+
+from audit_plan import plan_audits
+from tests.dags.fake_spark import read_calls
+from tests.dags.warehouses import audit, cell, missing, write_result
+
+DAGS = Path(__file__).parents[2] / "dags"
+FORM = {
+    "from": "2026-11-01T00:00:00Z",
+    "to": "2026-11-02T00:00:00Z",
+    "as_of": "2026-11-03T00:00:00Z",
+}
+
+
+@pytest.fixture(autouse=True)
+def _airflow_warns() -> Iterator[None]:
+    """Airflow's own deprecations are not ours to fix."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(scope="module")
+def _database() -> None:
+    """Airflow's tables, in the home of the tests."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        initdb()
+
+
+def run(conf: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """The state of a run with this form, and of its tasks by `task` or `task stream`."""
+    dag_run = DagBag(str(DAGS)).dags["nightly_audit"].test(run_conf=conf)
+    states = {
+        " ".join(filter(None, (ti.task_id, ti.rendered_map_index))): str(ti.state)
+        for ti in dag_run.get_task_instances()
+    }
+    return str(dag_run.state), states
+
+
+@pytest.mark.usefixtures("_database")
+def test_each_stream_has_its_own_verdict(config: Path, spark_calls: Path) -> None:
+    events, orders = plan_audits(config, FORM, run_after=datetime(2026, 11, 3, tzinfo=UTC))
+    lost, fine = events["audit_id"], orders["audit_id"]
+    write_result(
+        config.with_name("warehouse"),
+        audits=[audit(lost, verdict="loss", missing=1), audit(fine, stream="orders")],
+        cells=[cell(lost, "shard-1", verdict="loss", missing=1), cell(fine, "shard-1")],
+        findings=[missing(lost, "a", shard_id="shard-1")],
+    )
+    state, states = run(FORM)
+    assert states == {
+        "plan": "success",
+        "stream.ingest events": "success",
+        "stream.ingest orders": "success",
+        "stream.audit events": "success",
+        "stream.audit orders": "success",
+        "publish": "success",
+        "verdict events": "failed",
+        "verdict orders": "success",
+    }
+    assert state == "failed"
+    assert [call[-1] for call in read_calls(spark_calls)] == [
+        "--stream=events",
+        "--stream=orders",
+        "--no-ingest",
+        "--no-ingest",
+    ]
+
+
+@pytest.mark.usefixtures("_database")
+def test_a_stream_that_fails_does_not_keep_the_others_from_their_audit(
+    config: Path, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": 1}))
+    _, orders = plan_audits(config, FORM, run_after=datetime(2026, 11, 3, tzinfo=UTC))
+    write_result(config.with_name("warehouse"), audits=[audit(orders["audit_id"], stream="orders")])
+    state, states = run(FORM)
+    assert states == {
+        "plan": "success",
+        "stream.ingest events": "failed",
+        "stream.ingest orders": "success",
+        "stream.audit 0": "upstream_failed",
+        "stream.audit orders": "success",
+        "publish": "success",
+        "verdict events": "failed",
+        "verdict orders": "success",
+    }
+    assert state == "failed"
+    assert len(read_calls(spark_calls)) == 3
+
+
+@pytest.mark.usefixtures("_database", "config")
+def test_nothing_runs_when_the_first_task_refuses(spark_calls: Path) -> None:
+    state, states = run({"strem": "events"})
+    assert states.pop("plan") == "failed"
+    assert set(states.values()) == {"upstream_failed"}
+    assert state == "failed"
+    assert not spark_calls.exists()

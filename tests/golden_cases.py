@@ -1,0 +1,230 @@
+"""Golden cases: folders of small inputs with the answers that a person has reviewed.
+
+`case.json` says what is asked; `traces.jsonl` and `sink.jsonl` hold what is there at the first
+audit, `later.traces.jsonl` and `later.sink.jsonl` what came before the second, and
+`later.removed.jsonl` the rows that were deleted from the sink by then.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any  # JSON has no closer type
+
+from shardaudit.model.verdict import Kind, State
+from shardaudit.model.window import parse_duration, parse_instant
+from tests.history import (
+    Cell,
+    CellResult,
+    Damage,
+    Finding,
+    FindingKey,
+    History,
+    Outcome,
+    Question,
+    SinkRow,
+    Trace,
+)
+from tests.lifecycle import fold
+from tests.oracle import reconcile
+
+FOLDER = Path(__file__).parent / "golden"
+
+Json = dict[str, Any]  # Any: as it was read
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One audit of a case: what is new since the last one, what is known, what is asked.
+
+    `states` is what people and backfills made of findings in between.
+    """
+
+    traces: tuple[Trace, ...]
+    rows: tuple[SinkRow, ...]
+    removed: tuple[SinkRow, ...]
+    history: History
+    question: Question
+    states: Mapping[FindingKey, State]
+
+    def touched(self, findings: Mapping[FindingKey, Finding]) -> dict[FindingKey, Finding]:
+        """The findings of the audit before, in the states that people gave them."""
+        return {k: replace(f, state=self.states.get(k, f.state)) for k, f in findings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenCase:
+    """A folder of `tests/golden`; its shards and ids carry its name, so that cases can be mixed."""
+
+    name: str
+    asked: Json
+
+    @property
+    def group(self) -> str:
+        """Cases of one group may share a stream: nothing that a stream has only once differs."""
+        alone = self.name if self.asked.get("alone") else ""
+        return alone + json.dumps([self.asked[k] for k in ("settings", "window", "as_of")])
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the trace file is a gzip that breaks off after its lines."""
+        return "damaged" in self.asked
+
+    @property
+    def expected(self) -> Json:
+        """The reviewed answer."""
+        text = (FOLDER / self.name / "expected.json").read_text(encoding="utf-8")
+        return dict(json.loads(text))
+
+    def steps(self) -> list[Step]:
+        """Its audits, one or two."""
+        steps: list[Step] = []
+        for number in range(len(self.asked["as_of"])):
+            before = steps[-1].history if steps else self._empty()
+            steps.append(self._step(number, before))
+        return steps
+
+    def _empty(self) -> History:
+        damaged = [
+            Damage(span["side"], _instant(span["from"]), _instant(span["to"]))
+            for span in self.asked.get("damaged", [])
+        ]
+        known = frozenset(f"{self.name}/{s}" for s in self.asked.get("known_shards", []))
+        return History(damaged=tuple(damaged), known_shards=known)
+
+    def _step(self, number: int, before: History) -> Step:
+        later = "later." if number else ""
+        traces = tuple(
+            replace(self._trace(line), batch=number + 1) for line in self._lines(f"{later}traces")
+        )
+        rows = tuple(self._row(line) for line in self._lines(f"{later}sink"))
+        removed = tuple(self._row(line) for line in self._lines("later.removed")) if number else ()
+        states = self.asked.get("states", []) if number else []
+        return Step(
+            traces=traces,
+            rows=rows,
+            removed=removed,
+            history=replace(
+                before,
+                traces=before.traces + traces,
+                rows=tuple(row for row in before.rows + rows if row not in removed),
+            ),
+            question=self._question(number),
+            states={
+                (f"{self.name}/{s['message_id']}", Kind(s["kind"])): State(s["state"])
+                for s in states
+            },
+        )
+
+    def _question(self, number: int) -> Question:
+        settings = self.asked["settings"]
+        return Question(
+            start=_instant(self.asked["window"][0]),
+            end=_instant(self.asked["window"][1]),
+            as_of=_instant(self.asked["as_of"][number]),
+            bucket=parse_duration(settings["bucket"], where="bucket"),
+            settle_grace=parse_duration(settings["settle_grace"], where="settle_grace"),
+            retention=parse_duration(settings["retention"], where="retention"),
+            tolerance=settings["tolerance"],
+            trace_coverage_floor=settings["trace_coverage_floor"],
+        )
+
+    def _lines(self, name: str) -> list[Json]:
+        path = FOLDER / self.name / f"{name}.jsonl"
+        if not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+    def _trace(self, line: Json) -> Trace:
+        return Trace(
+            message_id=f"{self.name}/{line['message_id']}",
+            shard_id=f"{self.name}/{line['shard_id']}",
+            sequence_number=line["sequence_number"],
+            sent_at=_instant(line["sent_at"]),
+        )
+
+    def _row(self, line: Json) -> SinkRow:
+        return SinkRow(
+            message_id=f"{self.name}/{line['message_id']}",
+            shard_id=f"{self.name}/{line['shard_id']}",
+            sequence_number=line["sequence_number"],
+            sent_at=_instant(line["sent_at"]),
+            landed_at=_instant(line["landed_at"]),
+        )
+
+
+def golden_cases() -> list[GoldenCase]:
+    """All of them, by name."""
+    return [
+        GoldenCase(path.parent.name, json.loads(path.read_text(encoding="utf-8")))
+        for path in sorted(FOLDER.glob("*/case.json"))
+    ]
+
+
+def answers(case: GoldenCase) -> Json:
+    """What the oracle says to a case, in the form of `expected.json`."""
+    findings: Mapping[FindingKey, Finding] = {}
+    audits = []
+    for step in case.steps():
+        outcome = reconcile(step.history, step.question)
+        findings = fold(step.touched(findings), outcome, step.question)
+        audits.append(_summary(outcome) | as_json(case, outcome.cells, findings))
+    return {"audits": audits}
+
+
+def _summary(outcome: Outcome) -> Json:
+    return {
+        "verdict": outcome.verdict,
+        "watermark": _text(outcome.watermark),
+        "trace_coverage": outcome.trace_coverage,
+    }
+
+
+def as_json(
+    case: GoldenCase,
+    cells: Mapping[Cell, CellResult],
+    findings: Mapping[FindingKey, Finding],
+) -> Json:
+    """The cells and findings of a case among those of a stream, without the case's name."""
+
+    def own(name: str) -> str:
+        return name.removeprefix(f"{case.name}/")
+
+    return {
+        "cells": [
+            {"shard_id": own(shard_id), "bucket_start": _text(start), **_told(cell)}
+            for (shard_id, start), cell in sorted(cells.items(), key=lambda item: item[0])
+            if shard_id.startswith(f"{case.name}/")
+        ],
+        "findings": [
+            {
+                "message_id": own(message_id),
+                "kind": kind,
+                **_plain(finding),
+                "shard_id": own(finding.shard_id),
+            }
+            for (message_id, kind), finding in sorted(findings.items(), key=lambda item: item[0])
+            if message_id.startswith(f"{case.name}/")
+        ],
+    }
+
+
+def _told(cell: CellResult) -> Json:
+    counts = asdict(cell)
+    verdict = counts.pop("verdict")
+    return {"verdict": verdict} | {name: count for name, count in counts.items() if count}
+
+
+def _plain(finding: Finding) -> Json:
+    values = asdict(finding)
+    values = {k: _text(v) if isinstance(v, datetime) else v for k, v in values.items()}
+    return values | {"sequence_numbers": list(finding.sequence_numbers)}
+
+
+def _instant(text: str) -> datetime:
+    return parse_instant(text, where="golden case")
+
+
+def _text(instant: datetime | None) -> str | None:
+    return instant.isoformat().replace("+00:00", "Z") if instant else None

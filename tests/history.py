@@ -1,0 +1,131 @@
+"""What the oracle is given and what it answers: plain values, no engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Cell = tuple[str, datetime]
+FindingKey = tuple[str, Kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One acknowledged attempt. `batch`: which ingest brought it."""
+
+    message_id: str
+    shard_id: str
+    sequence_number: str | None
+    sent_at: datetime
+    batch: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRow:
+    """One delivery."""
+
+    message_id: str
+    shard_id: str
+    sequence_number: str | None
+    sent_at: datetime
+    landed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A span of `sent_at` that an unreadable file of one side (traces or sink) may have fed."""
+
+    side: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All that was ever read, whatever the window."""
+
+    traces: tuple[Trace, ...] = ()
+    rows: tuple[SinkRow, ...] = ()
+    damaged: tuple[Damage, ...] = ()
+    known_shards: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an audit is asked. `start` and `end` are on bucket edges."""
+
+    start: datetime
+    end: datetime
+    as_of: datetime
+    bucket: timedelta = timedelta(seconds=60)
+    settle_grace: timedelta = timedelta(minutes=10)
+    retention: timedelta = timedelta(hours=24)
+    tolerance: float = 0.0
+    trace_coverage_floor: float = 0.99
+
+    def bucket_start(self, instant: datetime) -> datetime:
+        """The start of the bucket that holds an instant."""
+        return EPOCH + (instant - EPOCH) // self.bucket * self.bucket
+
+    def covers(self, instant: datetime) -> bool:
+        """Whether the instant is inside the window."""
+        return self.start <= instant < self.end
+
+    @property
+    def buckets(self) -> list[datetime]:
+        """The starts of the window's buckets."""
+        count = (self.end - self.start) // self.bucket
+        return [self.start + i * self.bucket for i in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong with an id, with the evidence."""
+
+    cause: Cause
+    state: State
+    shard_id: str
+    sent_at: datetime
+    sent_count: int
+    landed_count: int
+    sequence_numbers: tuple[str, ...]
+    recoverable_until: datetime | None
+    first_landed_at: datetime | None
+    last_landed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """The numbers of a cell and what they mean."""
+
+    sent: int
+    landed: int
+    matched: int
+    missing: int
+    pending: int
+    duplicated: int
+    extra_rows: int
+    untraced: int
+    moved: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that an audit says. `pending` ids and `damaged` buckets are what it could not judge."""
+
+    cells: Mapping[Cell, CellResult]
+    findings: Mapping[FindingKey, Finding]
+    verdict: Verdict
+    watermark: datetime | None
+    trace_coverage: float | None
+    pending: frozenset[str]
+    damaged: frozenset[datetime]
+
+
+def number_order(sequence_number: str) -> tuple[int, str]:
+    """The key by which decimal texts sort as the numbers that they are."""
+    return len(sequence_number), sequence_number

@@ -1,0 +1,51 @@
+"""What becomes of findings from one audit to the next, in plain Python (DESIGN section 6)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from shardaudit.model.verdict import Kind, State
+from tests.history import Finding, FindingKey, Outcome, Question
+
+
+def fold(
+    existing: Mapping[FindingKey, Finding], outcome: Outcome, question: Question
+) -> dict[FindingKey, Finding]:
+    """The findings after an audit, given those before it. Nothing is ever removed."""
+    after = dict(existing)
+    for key, old in existing.items():
+        unsure = key[0] in outcome.pending or question.bucket_start(old.sent_at) in outcome.damaged
+        if key not in outcome.findings and question.covers(old.sent_at) and not unsure:
+            after[key] = replace(old, state=_closed(old.state, key[1]))
+    for key, new in outcome.findings.items():
+        before = existing.get(key)
+        after[key] = new if before is None else replace(new, state=_found_again(before, new))
+    return {key: _dated(finding, question.as_of) for key, finding in after.items()}
+
+
+def _closed(state: State, kind: Kind) -> State:
+    if state in {State.ACCEPTED, State.FALSE_ALARM, State.RECOVERED}:
+        return state
+    if kind is Kind.DUPLICATED or state is State.REPLAYED:
+        return State.RECOVERED
+    return State.FALSE_ALARM
+
+
+def _found_again(old: Finding, new: Finding) -> State:
+    if old.state is State.ACCEPTED:
+        return State.ACCEPTED if _evidence(old) == _evidence(new) else State.OPEN
+    if old.state in {State.FALSE_ALARM, State.RECOVERED}:
+        return State.OPEN
+    return old.state
+
+
+def _evidence(finding: Finding) -> tuple[int, int, tuple[str, ...]]:
+    return finding.sent_count, finding.landed_count, finding.sequence_numbers
+
+
+def _dated(finding: Finding, as_of: datetime) -> Finding:
+    deadline = finding.recoverable_until  # missing findings alone have one
+    may_expire = finding.state in {State.OPEN, State.PLANNED, State.REPLAYED}
+    if may_expire and deadline is not None and as_of > deadline:
+        return replace(finding, state=State.EXPIRED)
+    return finding

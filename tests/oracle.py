@@ -1,0 +1,184 @@
+"""The audit in plain Python, slow and obvious: what the Spark audit is measured against.
+
+Written from DESIGN.md sections 2 to 6 alone. It knows nothing of fingerprints, ledgers or pruning:
+it looks at every trace and every row of every id, with dicts and sets.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from shardaudit.model.verdict import Cause, Kind, State
+from tests.history import Finding, History, Outcome, Question, SinkRow, Trace, number_order
+from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, watermark
+from tests.oracle_shards import Shard, shard_facts
+
+Sides = dict[datetime, set[str]]
+
+
+def reconcile(history: History, question: Question) -> Outcome:
+    """What the audit must find in a history."""
+    messages = _messages(history)
+    shards = _shards(history, messages, question)
+    damaged = _damaged(history, question)
+    position_known = any(row.sequence_number for row in history.rows)
+    judge = _Judge(question, shards, damaged, position_known=position_known)
+    judged = [(m, judge.causes(m)) for m in messages if question.covers(m.sent_at)]
+    tallies = [_tally(m, causes, question) for m, causes in judged]
+    cells = cell_results(tallies, shards, question, rows=history.rows, damaged=frozenset(damaged))
+    return Outcome(
+        cells=cells,
+        findings={
+            (m.message_id, kind): _finding(m, kind, cause=cause, question=question)
+            for m, causes in judged
+            for kind, cause in causes.items()
+        },
+        verdict=audit_verdict(cells, tallies, question, damaged=frozenset(damaged)),
+        watermark=watermark(cells, question),
+        trace_coverage=coverage(tallies),
+        pending=frozenset(m.message_id for m, causes in judged if not m.rows and not causes),
+        damaged=frozenset(damaged),
+    )
+
+
+@dataclass(frozen=True)
+class _Message:
+    """One id with its distinct acknowledged attempts and its deliveries."""
+
+    message_id: str
+    traces: tuple[Trace, ...]
+    rows: tuple[SinkRow, ...]
+
+    @cached_property
+    def counted(self) -> Trace | None:
+        """The attempt that decides in which cell the id counts."""
+        return min(self.traces, key=_counting_order, default=None)
+
+    @property
+    def shard_id(self) -> str:
+        return self.counted.shard_id if self.counted else min(row.shard_id for row in self.rows)
+
+    @property
+    def sent_at(self) -> datetime:
+        return self.counted.sent_at if self.counted else self.rows[0].sent_at
+
+
+def _counting_order(trace: Trace) -> tuple[int, str, tuple[int, str]]:
+    number = trace.sequence_number  # an attempt without one goes before those that have one
+    return trace.batch, trace.shard_id, (-1, "") if number is None else number_order(number)
+
+
+def _messages(history: History) -> list[_Message]:
+    traces: dict[str, dict[tuple[str, str | None], Trace]] = defaultdict(dict)
+    for trace in sorted(history.traces, key=lambda trace: trace.batch):
+        traces[trace.message_id].setdefault((trace.shard_id, trace.sequence_number), trace)
+    rows: dict[str, list[SinkRow]] = defaultdict(list)
+    for row in history.rows:
+        rows[row.message_id].append(row)
+    return [
+        _Message(message_id, tuple(traces[message_id].values()), tuple(rows[message_id]))
+        for message_id in sorted(traces.keys() | rows.keys())
+    ]
+
+
+def _shards(history: History, messages: list[_Message], question: Question) -> dict[str, Shard]:
+    """Every shard that an id counts on, that a row landed on, or that Kinesis told of."""
+    producing = {m.shard_id for m in messages if m.counted}
+    rows: dict[str, list[SinkRow]] = {shard_id: [] for shard_id in producing}
+    rows.update({shard_id: [] for shard_id in history.known_shards})
+    for row in history.rows:
+        rows.setdefault(row.shard_id, []).append(row)
+    return {
+        shard_id: shard_facts(own, question, produced=shard_id in producing)
+        for shard_id, own in rows.items()
+    }
+
+
+def _damaged(history: History, question: Question) -> Sides:
+    """The window's damaged buckets with the sides (traces, sink) that are damaged there."""
+    sides: Sides = defaultdict(set)
+    for damage in history.damaged:
+        for start in question.buckets:
+            if start < damage.end and start + question.bucket > damage.start:
+                sides[start].add(damage.side)
+    return dict(sides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """Says of an id what is wrong with it."""
+
+    question: Question
+    shards: dict[str, Shard]
+    damaged: Sides
+    position_known: bool
+
+    def causes(self, message: _Message) -> dict[Kind, Cause]:
+        """One cause per kind; none for an id that is well, or that did not land but still may."""
+        damaged_sides = self.damaged.get(self.question.bucket_start(message.sent_at), set())
+        if message.rows:
+            return _landed_causes(message, damaged_sides)
+        cause = None if damaged_sides else self._missing_cause(message)
+        return {Kind.MISSING: cause} if cause else {}
+
+    def _missing_cause(self, message: _Message) -> Cause | None:
+        shard = self.shards[message.shard_id]
+        number = message.counted.sequence_number if message.counted else None
+        overdue = self.question.as_of - message.sent_at > shard.allowance
+        if shard.is_silent:
+            return Cause.STUCK if overdue else None
+        if number is None or not self.position_known:
+            return Cause.LOST if overdue else None
+        if shard.settled_frontier is not None and number_order(number) <= shard.settled_frontier:
+            return Cause.LOST
+        return Cause.STUCK if shard.is_stalled and overdue else None
+
+
+def _landed_causes(message: _Message, damaged_sides: set[str]) -> dict[Kind, Cause]:
+    causes: dict[Kind, Cause] = {}
+    if len(message.rows) >= 2:
+        causes[Kind.DUPLICATED] = _duplicate_cause(message.rows)
+    if not message.traces:
+        causes[Kind.UNTRACED] = Cause.UNKNOWN if "traces" in damaged_sides else Cause.TRACE_LOSS
+    elif {row.shard_id for row in message.rows}.isdisjoint(t.shard_id for t in message.traces):
+        causes[Kind.MOVED] = Cause.RESHARD
+    return causes
+
+
+def _duplicate_cause(rows: tuple[SinkRow, ...]) -> Cause:
+    records = {(row.shard_id, row.sequence_number) for row in rows if row.sequence_number}
+    if not records:
+        return Cause.UNKNOWN
+    return Cause.CONSUMER_REPLAY if len(records) == 1 else Cause.PRODUCER_RETRY
+
+
+def _finding(message: _Message, kind: Kind, *, cause: Cause, question: Question) -> Finding:
+    numbers = {trace.sequence_number for trace in message.traces}
+    numbers |= {row.sequence_number for row in message.rows}
+    landings = [row.landed_at for row in message.rows]
+    deadline = message.sent_at + question.retention if kind is Kind.MISSING else None
+    is_expired = deadline is not None and question.as_of > deadline
+    return Finding(
+        cause=cause,
+        state=State.EXPIRED if is_expired else State.OPEN,
+        shard_id=message.shard_id,
+        sent_at=message.sent_at,
+        sent_count=len(message.traces),
+        landed_count=len(message.rows),
+        sequence_numbers=tuple(sorted((n for n in numbers if n), key=number_order)),
+        recoverable_until=deadline,
+        first_landed_at=min(landings, default=None),
+        last_landed_at=max(landings, default=None),
+    )
+
+
+def _tally(message: _Message, causes: dict[Kind, Cause], question: Question) -> Tally:
+    number = message.counted.sequence_number if message.counted else None
+    return Tally(
+        cell=(message.shard_id, question.bucket_start(message.sent_at)),
+        sent=bool(message.traces),
+        landed_rows=len(message.rows),
+        sequence_number=number,
+        causes=causes,
+    )

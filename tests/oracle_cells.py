@@ -1,0 +1,156 @@
+"""The oracle's cells: what their ids add up to, the verdicts, and how far all is well."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from shardaudit.model.verdict import Cause, Kind, Verdict
+from tests.history import Cell, CellResult, Question, SinkRow, number_order
+from tests.oracle_shards import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one id adds to its cell."""
+
+    cell: Cell
+    sent: bool
+    landed_rows: int
+    sequence_number: str | None
+    causes: Mapping[Kind, Cause]
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was read and never landed."""
+        return self.causes.get(Kind.MISSING) is Cause.LOST
+
+
+def cell_results(
+    tallies: list[Tally],
+    shards: dict[str, Shard],
+    question: Question,
+    *,
+    rows: Iterable[SinkRow],
+    damaged: frozenset[datetime],
+) -> dict[Cell, CellResult]:
+    """One result per shard and bucket of the window, whether anything happened in it or not."""
+    landed = Counter((row.shard_id, question.bucket_start(row.sent_at)) for row in rows)
+    ids: dict[Cell, list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        ids[tally.cell].append(tally)
+    results = {}
+    for shard_id, shard in shards.items():
+        for start in question.buckets:
+            cell = (shard_id, start)
+            counts = _counts(ids[cell], landed=landed[cell])
+            verdict = (
+                Verdict.INCONCLUSIVE
+                if start in damaged
+                else _verdict(ids[cell], counts, shard, start=start, question=question)
+            )
+            results[cell] = replace(counts, verdict=verdict)
+    return results
+
+
+def _counts(tallies: list[Tally], *, landed: int) -> CellResult:
+    def count(holds: Callable[[Tally], bool]) -> int:
+        return sum(1 for tally in tallies if holds(tally))
+
+    return CellResult(
+        sent=count(lambda t: t.sent),
+        landed=landed,
+        matched=count(lambda t: t.sent and t.landed_rows > 0),
+        missing=count(lambda t: Kind.MISSING in t.causes),
+        pending=count(lambda t: t.landed_rows == 0 and Kind.MISSING not in t.causes),
+        duplicated=count(lambda t: Kind.DUPLICATED in t.causes),
+        extra_rows=sum(t.landed_rows - 1 for t in tallies if t.landed_rows),
+        untraced=count(lambda t: Kind.UNTRACED in t.causes),
+        moved=count(lambda t: Kind.MOVED in t.causes),
+        verdict=Verdict.OK,
+    )
+
+
+def _verdict(
+    tallies: list[Tally],
+    counts: CellResult,
+    shard: Shard,
+    *,
+    start: datetime,
+    question: Question,
+) -> Verdict:
+    share = coverage(tallies)
+    lost = any(t.is_lost for t in tallies)
+    stuck = any(t.causes.get(Kind.MISSING) is Cause.STUCK for t in tallies)
+    settled = _is_settled(tallies, shard, start=start, question=question)
+    ordered = (
+        (Verdict.SILENT, shard.is_silent and counts.missing > 0),
+        (Verdict.STALLED, stuck),
+        (Verdict.MIXED, lost and counts.duplicated > 0),
+        (Verdict.LOSS, lost),
+        (Verdict.DUPLICATION, counts.duplicated > 0),
+        (Verdict.INCONCLUSIVE, share is not None and share < question.trace_coverage_floor),
+        (Verdict.UNTRACED, counts.untraced > 0 or counts.moved > 0),
+        (Verdict.PENDING, counts.pending > 0 or not settled),
+    )
+    return next((verdict for verdict, holds in ordered if holds), Verdict.OK)
+
+
+def _is_settled(tallies: list[Tally], shard: Shard, *, start: datetime, question: Question) -> bool:
+    if question.as_of - (start + question.bucket) >= shard.allowance:
+        return True
+    numbers = [number_order(t.sequence_number) for t in tallies if t.sequence_number]
+    if not numbers or shard.settled_frontier is None:
+        return False
+    return max(numbers) <= shard.settled_frontier
+
+
+def coverage(tallies: Iterable[Tally]) -> float | None:
+    """The share of the landed ids that have a trace; None when none landed."""
+    landed = [tally for tally in tallies if tally.landed_rows]
+    return sum(1 for tally in landed if tally.sent) / len(landed) if landed else None
+
+
+def audit_verdict(
+    cells: Mapping[Cell, CellResult],
+    tallies: list[Tally],
+    question: Question,
+    *,
+    damaged: frozenset[datetime],
+) -> Verdict:
+    """The worst verdict of the cells, but for what the shard as a whole may be forgiven.
+
+    An audit of no cells saw nothing, and nothing is not success.
+    """
+    if not cells:
+        return Verdict.INCONCLUSIVE
+    by_shard: dict[str, list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        by_shard[tally.cell[0]].append(tally)
+    weighed = {
+        cell.verdict if start in damaged else _weighed(cell.verdict, by_shard[shard_id], question)
+        for (shard_id, start), cell in cells.items()
+    }
+    return next(verdict for verdict in Verdict if verdict in weighed)
+
+
+def _weighed(verdict: Verdict, of_shard: list[Tally], question: Question) -> Verdict:
+    """What a cell's verdict weighs in the audit, given its shard's numbers over the window."""
+    lost = sum(1 for t in of_shard if t.is_lost)
+    sent = sum(1 for t in of_shard if t.sent)
+    tolerated = lost == 0 or lost / sent <= question.tolerance
+    share = coverage(of_shard)
+    covered = share is not None and share >= question.trace_coverage_floor
+    if verdict is Verdict.LOSS and tolerated:
+        return Verdict.OK
+    if verdict is Verdict.MIXED and tolerated:
+        return Verdict.DUPLICATION
+    if verdict is Verdict.INCONCLUSIVE and covered:
+        return Verdict.UNTRACED
+    return verdict
+
+
+def watermark(cells: Mapping[Cell, CellResult], question: Question) -> datetime | None:
+    """The end of the clean prefix of the shard that is least far: never past a bad cell."""
+    bad = [start for (_, start), cell in cells.items() if cell.verdict is not Verdict.OK]
+    return min(bad, default=question.end) if cells else None

@@ -1,0 +1,256 @@
+"""The Spark audit against the oracle, on random histories through the real path.
+
+Many cases share one stream and one audit (Delta commits are what costs time): each has shards and
+ids of its own. When some disagree the smallest is printed as the call that builds it: paste it
+into `KNOWN`. `SHARDAUDIT_PROPERTY_SEED` chooses other cases; the nightly run sets it at random.
+"""
+
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.model.table import Table
+from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
+from shardaudit.model.verdict import State
+from tests.cases import MS, START, Case, Terms, case_number
+from tests.history import Finding, FindingKey, History, Outcome
+from tests.lifecycle import fold
+from tests.oracle import reconcile
+from tests.spark.trial import Published, Trial
+from tests.strategies import FAULTS, PALETTES, cases, sample, terms
+
+pytestmark = pytest.mark.spark
+
+T = TypeVar("T")
+
+SEED = int(os.environ.get("SHARDAUDIT_PROPERTY_SEED", "20261121"))
+CASES_PER_AUDIT = 130  # times five palettes: 650 cases
+
+# Cases that once failed, with their terms.
+KNOWN: list[tuple[Terms, Case]] = []
+
+
+def some_terms(number: int, *, faults: frozenset[str] = FAULTS) -> Terms:
+    """Terms that are not hypothesis's first, simplest example."""
+    return sample(terms(faults=faults), count=8, seed_number=SEED + number)[-1]
+
+
+def some_cases(of: Terms, number: int, *, count: int) -> list[Case]:
+    return sample(cases(of), count=count, seed_number=SEED + number)
+
+
+def joined(chosen: Iterable[Case], *, up_to_batch: int = 2) -> tuple[History, list[int]]:
+    """All cases as one stream's history, as far as it was ingested; and each row's batch."""
+    parts = [case.history(number) for number, case in enumerate(chosen)]
+    batches = [row[5] for case in chosen for row in case.rows]
+    rows = [row for part in parts for row in part.rows]
+    history = History(
+        traces=tuple(t for part in parts for t in part.traces if t.batch <= up_to_batch),
+        rows=tuple(r for r, batch in zip(rows, batches, strict=True) if batch <= up_to_batch),
+        known_shards=frozenset(s for part in parts for s in part.known_shards),
+    )
+    return history, [batch for batch in batches if batch <= up_to_batch]
+
+
+def ingested(trial: Trial, history: History, batches: list[int], *, batch: int) -> None:
+    """Feeds and ingests one batch of a history."""
+    trial.log([t for t in history.traces if t.batch == batch])
+    trial.land([r for r, b in zip(history.rows, batches, strict=True) if b == batch])
+    trial.ingest()
+
+
+def disagreements(
+    outcome: Outcome, findings: Mapping[FindingKey, Finding], published: Published
+) -> dict[int, list[str]]:
+    """What oracle and audit say differently, by case."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for cell in sorted(outcome.cells.keys() | published.cells.keys()):
+        want, got = outcome.cells.get(cell), published.cells.get(cell)
+        if want != got:
+            found[case_number(cell[0])].append(f"cell {cell}\n  oracle {want}\n  audit  {got}")
+    for key in sorted(findings.keys() | published.findings.keys()):
+        wanted, given = findings.get(key), published.findings.get(key)
+        if wanted != given:
+            either = wanted or given
+            assert either is not None
+            text = f"finding {key}\n  oracle {wanted}\n  audit  {given}"
+            found[case_number(either.shard_id)].append(text)
+    return dict(found)
+
+
+def explanation(of: Terms, chosen: list[Case], found: dict[int, list[str]]) -> str:
+    """The smallest of the cases that failed, to be pasted into KNOWN."""
+    least = min(found, key=lambda number: chosen[number].size)
+    lines = [f"{len(found)} of {len(chosen)} cases disagree; the smallest:"]
+    lines += [f"({of!r},", f" {chosen[least]!r}),", *found[least]]
+    return "\n".join(lines)
+
+
+def assert_agreement(
+    of: Terms,
+    chosen: list[Case],
+    outcome: Outcome,
+    published: Published,
+    *,
+    findings: Mapping[FindingKey, Finding] | None = None,
+) -> None:
+    found = disagreements(
+        outcome, fold({}, outcome, of.question) if findings is None else findings, published
+    )
+    assert not found, explanation(of, chosen, found)
+    row = published.audit
+    assert row.status == "published"
+    assert row.self_check == "passed" or len(chosen) < CASES_PER_AUDIT
+    assert row.verdict == outcome.verdict
+    assert row.trace_coverage == outcome.trace_coverage
+    assert published.watermark == outcome.watermark
+    assert_sums(published)
+
+
+def assert_sums(published: Published) -> None:
+    """The invariants of DESIGN section 10, over what was published."""
+    row, cells = published.audit, list(published.cells.values())
+    assert row.sent == row.matched + row.missing + row.pending
+    assert row.landed == row.matched + row.extra_rows + row.untraced
+    assert row.cells_total == len(cells)
+    for name in ("sent", "landed", "matched", "missing", "pending", "extra_rows"):
+        assert row[name] == sum(getattr(cell, name) for cell in cells), name
+
+
+def run(trial: Trial, of: Terms, chosen: list[Case]) -> tuple[Outcome, Published]:
+    """Feeds the cases, in as many ingests as the terms say, and audits them."""
+    history, batches = joined(chosen)
+    trial.observe(history.known_shards, at=of.question.as_of)
+    for batch in range(1, of.batches + 1):
+        ingested(trial, history, batches, batch=batch)
+    return reconcile(history, of.question), trial.audit()
+
+
+@pytest.mark.parametrize("number", range(len(PALETTES)))
+def test_audit_agrees_with_the_oracle(warehouse: Warehouse, tmp_path: Path, number: int) -> None:
+    of = some_terms(number, faults=PALETTES[number])
+    chosen = some_cases(of, number, count=CASES_PER_AUDIT)
+    outcome, published = run(Trial(warehouse, tmp_path, of.question), of, chosen)
+    assert_agreement(of, chosen, outcome, published)
+
+
+@pytest.mark.parametrize("number", range(len(KNOWN)))
+def test_audit_agrees_with_the_oracle_when_it_once_did_not(
+    warehouse: Warehouse, tmp_path: Path, number: int
+) -> None:
+    of, case = KNOWN[number]
+    outcome, published = run(Trial(warehouse, tmp_path, of.question), of, [case])
+    assert_agreement(of, [case], outcome, published)
+
+
+def test_nothing_changes_when_rows_are_shuffled_and_files_are_split(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    of = some_terms(100)
+    chosen = some_cases(of, 100, count=60)
+    whole, _ = joined(chosen)
+    history = replace(whole, traces=tuple(replace(t, batch=1) for t in whole.traces))
+    trial = Trial(warehouse, tmp_path, of.question)
+    trial.observe(history.known_shards, at=of.question.as_of)
+    traces, rows = shuffled(history.traces), shuffled(history.rows)
+    for part in range(3):
+        # All attempts of an id come together: which came first decides where the id counts.
+        for third in range(2):
+            trial.log([t for t in traces[third::2] if len(t.message_id) % 3 == part])
+        trial.land(rows[part::6])
+        trial.land(rows[part + 3 :: 6])
+        trial.ingest()
+    assert_agreement(of, chosen, reconcile(history, of.question), trial.audit())
+
+
+def shuffled(values: Iterable[T]) -> list[T]:
+    """The values in an order that has nothing to do with them, the same for the same seed."""
+    return sorted(values, key=lambda value: at_random(repr(value)))
+
+
+def at_random(text: str) -> int:
+    return int(hashlib.sha256(f"{SEED} {text}".encode("utf-8", "surrogatepass")).hexdigest(), 16)
+
+
+def test_nothing_but_updated_at_changes_when_audited_twice(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    of = some_terms(200)
+    chosen = some_cases(of, 200, count=40)
+    trial = Trial(warehouse, tmp_path, of.question)
+    run(trial, of, chosen)
+    tables = (CELLS, FINDINGS, TRANSITIONS)
+    before = [lines(warehouse, table) for table in tables]
+    trial.ingest()
+    trial.audit()
+    assert [lines(warehouse, table) for table in tables] == before
+
+
+def lines(warehouse: Warehouse, table: Table) -> list[str]:
+    return sorted(warehouse.read(table).drop("updated_at").toJSON().collect())
+
+
+def test_two_adjacent_windows_find_what_the_wide_one_finds(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    # Without late arrivals: else the allowance, which a window's own rows decide, would differ.
+    of = replace(some_terms(300, faults=FAULTS - {"late"}), buckets=8)
+    chosen = some_cases(of, 300, count=60)
+    trial = Trial(warehouse, tmp_path, of.question)
+    history, batches = joined(chosen)
+    for batch in (1, 2):
+        ingested(trial, history, batches, batch=batch)
+    middle = START + 3 * of.bucket_ms * MS
+    first = trial.audit(replace(of.question, end=middle))
+    second = trial.audit(replace(of.question, start=middle))
+    wide = trial.audit()
+    assert second.findings == wide.findings
+    assert {**first.cells, **second.cells} == wide.cells
+    assert_sums(first)
+    assert_sums(second)
+
+
+def test_findings_live_on_as_the_oracle_says(warehouse: Warehouse, tmp_path: Path) -> None:
+    of = replace(some_terms(400), batches=2)
+    chosen = some_cases(of, 400, count=100)
+    trial = Trial(warehouse, tmp_path, of.question)
+    (early, early_batches), (late, late_batches) = joined(chosen, up_to_batch=1), joined(chosen)
+    trial.observe(early.known_shards, at=of.question.as_of)
+    ingested(trial, early, early_batches, batch=1)
+    trial.audit()
+    existing = touched(trial)
+
+    ingested(trial, late, late_batches, batch=2)
+    later = replace(of, as_of_ms=of.as_of_ms + of.retention_ms // 2)
+    outcome = reconcile(late, later.question)
+    after = fold(existing, outcome, later.question)
+    assert_agreement(of, chosen, outcome, trial.audit(later.question), findings=after)
+
+
+def touched(trial: Trial) -> dict[FindingKey, Finding]:
+    """The findings after people and backfills gave them all kinds of states."""
+    states = list(State)
+    trial.set_states({key: states[at_random(key[0]) % len(states)] for key in trial.findings()})
+    return trial.findings()
+
+
+def test_every_cell_of_the_grid_has_one_verdict_when_nothing_was_ever_ingested(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    of = some_terms(500)
+    trial = Trial(warehouse, tmp_path, of.question)
+    trial.observe({"case-0000-shard-0", "case-0000-shard-1"}, at=of.question.as_of)
+    trial.log([])
+    trial.land([])
+    trial.ingest()
+    history = History(known_shards=frozenset({"case-0000-shard-0", "case-0000-shard-1"}))
+    published = trial.audit()
+    assert_agreement(of, [], reconcile(history, of.question), published)
+    assert len(published.cells) == 2 * of.buckets

@@ -1,0 +1,80 @@
+"""The Spark audit on the golden cases: those that may share a stream share one audit."""
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shardaudit.adapters.delta import Warehouse
+from tests.golden_cases import GoldenCase, Step, as_json, golden_cases
+from tests.history import Finding, FindingKey, History, Outcome
+from tests.lifecycle import fold
+from tests.oracle import reconcile
+from tests.spark.trial import Published, Trial
+
+pytestmark = pytest.mark.spark
+
+
+def groups() -> list[list[GoldenCase]]:
+    by_group: dict[str, list[GoldenCase]] = defaultdict(list)
+    for case in golden_cases():
+        by_group[case.group].append(case)
+    return list(by_group.values())
+
+
+def together(steps: list[Step]) -> Step:
+    """The same step of several cases as one."""
+    return replace(
+        steps[0],
+        traces=tuple(t for s in steps for t in s.traces),
+        rows=tuple(r for s in steps for r in s.rows),
+        removed=tuple(r for s in steps for r in s.removed),
+        history=History(
+            traces=tuple(t for s in steps for t in s.history.traces),
+            rows=tuple(r for s in steps for r in s.history.rows),
+            damaged=tuple(d for s in steps for d in s.history.damaged),
+            known_shards=frozenset(k for s in steps for k in s.history.known_shards),
+        ),
+        states={key: state for s in steps for key, state in s.states.items()},
+    )
+
+
+@pytest.mark.parametrize("group", groups(), ids=lambda group: f"{group[0].name}+{len(group) - 1}")
+def test_audit_gives_the_reviewed_answers(
+    warehouse: Warehouse, tmp_path: Path, group: list[GoldenCase]
+) -> None:
+    steps = [together(list(parts)) for parts in zip(*(c.steps() for c in group), strict=True)]
+    trial = Trial(warehouse, tmp_path, steps[0].question)
+    trial.observe(steps[0].history.known_shards, at=steps[0].question.as_of)
+    findings: dict[FindingKey, Finding] = {}
+    for number, step in enumerate(steps):
+        feed(trial, step, is_cut=group[0].is_cut)
+        trial.set_states(step.states)
+        published = trial.audit(step.question)
+        for case in group:
+            expected = case.expected["audits"][number]
+            got = as_json(case, published.cells, published.findings)
+            assert got == {name: expected[name] for name in got}, case.name
+        outcome = reconcile(step.history, step.question)
+        findings = fold(step.touched(findings), outcome, step.question)
+        assert published.findings == findings
+        assert_summary(published, outcome)
+
+
+def feed(trial: Trial, step: Step, *, is_cut: bool) -> None:
+    """Brings what is new to the stream."""
+    trial.log(step.traces, is_cut=is_cut)
+    trial.land(step.rows)
+    trial.remove(step.removed)
+    trial.ingest()
+    assert trial.damage() == step.history.damaged
+
+
+def assert_summary(published: Published, outcome: Outcome) -> None:
+    row = published.audit
+    assert row.status == "published"
+    assert row.self_check != "failed"
+    assert row.verdict == outcome.verdict
+    assert row.trace_coverage == outcome.trace_coverage
+    assert published.watermark == outcome.watermark

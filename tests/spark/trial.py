@@ -1,0 +1,243 @@
+"""One stream put through the real path: files and Delta commits, `ingest`, `audit`, the tables."""
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from shardaudit.jobs.ingest import ingest
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.jobs.audit import audit
+from shardaudit.jobs.audit_row import AuditRequest
+from shardaudit.model.config import Sink, Stream, Traces
+from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, SHARDS
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.window import Window
+from tests.history import (
+    EPOCH,
+    Cell,
+    CellResult,
+    Damage,
+    Finding,
+    FindingKey,
+    Question,
+    SinkRow,
+    Trace,
+)
+
+COUNTS = [f.name for f in fields(CellResult) if f.name != "verdict"]
+ROWS_SCHEMA = (
+    "message_id string, shard_id string, sequence_number string, sent_at timestamp, "
+    "landed_at timestamp"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What an audit left in the tables."""
+
+    cells: dict[Cell, CellResult]
+    findings: dict[FindingKey, Finding]
+    audit: Row
+
+    @property
+    def watermark(self) -> datetime | None:
+        """How far all is well."""
+        return _maybe(self.audit.watermark)
+
+
+@dataclass
+class Trial:
+    """A stream of its own in a warehouse; inputs lie in a folder beside it."""
+
+    warehouse: Warehouse
+    folder: Path
+    question: Question
+    name: str = "events"
+    files: int = field(default=0, init=False)
+
+    @property
+    def stream(self) -> Stream:
+        """The stream's configuration."""
+        ask = self.question
+        return Stream(
+            stream_name=self.name,
+            retention=ask.retention,
+            bucket=ask.bucket,
+            settle_grace=ask.settle_grace,
+            tolerance=ask.tolerance,
+            trace_coverage_floor=ask.trace_coverage_floor,
+            traces=Traces(path=str(self._traces)),
+            sink=Sink(path=str(self._sink)),
+        )
+
+    @property
+    def _traces(self) -> Path:
+        return self.folder / self.name / "traces"
+
+    @property
+    def _sink(self) -> Path:
+        return self.folder / self.name / "sink"
+
+    def log(self, traces: Iterable[Trace], *, is_cut: bool = False) -> None:
+        """Writes one more trace file; a cut one is a gzip that breaks off after its lines."""
+        lines = [json.dumps(_line(t, self.name), ensure_ascii=self.files % 2 == 0) for t in traces]
+        text = "".join(f"{line}\n" for line in lines).encode()
+        self._traces.mkdir(parents=True, exist_ok=True)
+        path = self._traces / f"part-{self.files:05d}.jsonl"
+        if is_cut:
+            path.with_suffix(".jsonl.gz").write_bytes(
+                gzip.compress(text) + gzip.compress(text)[:20]
+            )
+        else:
+            path.write_bytes(text)
+        self.files += 1
+
+    def land(self, rows: Sequence[SinkRow]) -> None:
+        """Commits rows to the sink; also without any row, so that the sink exists."""
+        values = [
+            (r.message_id, r.shard_id, r.sequence_number, r.sent_at, r.landed_at) for r in rows
+        ]
+        frame = self.warehouse.spark.createDataFrame(values, ROWS_SCHEMA)
+        frame.coalesce(1).write.format("delta").mode("append").save(str(self._sink))
+
+    def remove(self, rows: Iterable[SinkRow]) -> None:
+        """Deletes rows from the sink."""
+        sink = DeltaTable.forPath(self.warehouse.spark, str(self._sink))
+        for row in rows:
+            same = (F.col("message_id") == row.message_id) & (F.col("landed_at") == row.landed_at)
+            sink.delete(same)
+
+    def observe(self, shards: Iterable[str], *, at: datetime) -> None:
+        """Notes shards that Kinesis listed."""
+        rows = [(self.name, shard_id, at) for shard_id in sorted(shards)]
+        if rows:
+            known = self.warehouse.spark.createDataFrame(
+                rows, "stream string, shard_id string, observed_at timestamp"
+            )
+            for name, kind, _ in SHARDS.columns:
+                if name not in known.columns:
+                    known = known.withColumn(name, F.lit(None).cast(kind))
+            self.warehouse.merge(known, SHARDS)
+
+    def ingest(self) -> None:
+        """Takes in all that is new."""
+        ingest(self.warehouse, self.name, self.stream, now=self.question.as_of)
+
+    def audit(self, question: Question | None = None) -> Published:
+        """Audits as the question says (the stream's own when none is given); gives the tables."""
+        ask = question or self.question
+        request = AuditRequest(
+            name=self.name,
+            stream=self.stream,
+            window=Window(ask.start, ask.end),
+            as_of=ask.as_of,
+            retention=ask.retention,
+        )
+        audit(self.warehouse, request, now=ask.as_of)
+        return self.published(request.audit_id)
+
+    def published(self, audit_id: str) -> Published:
+        """What the tables say of an audit; findings are those of the stream as they are now."""
+        of_audit = F.col("audit_id") == audit_id
+        [row] = _in_micros(self.warehouse.read(AUDITS).where(of_audit)).collect()
+        return Published(
+            cells=_cells(self.warehouse.read(CELLS).where(of_audit)),
+            findings=self.findings(),
+            audit=row,
+        )
+
+    def findings(self) -> dict[FindingKey, Finding]:
+        """The stream's findings as they are now, as values."""
+        return _findings(self.rows_of_findings())
+
+    def rows_of_findings(self) -> DataFrame:
+        """The stream's findings as they are now."""
+        return self.warehouse.read(FINDINGS).where(F.col("stream") == self.name)
+
+    def set_states(self, states: Mapping[FindingKey, State]) -> None:
+        """Gives findings the states that people or backfills left them in."""
+        rows = self.rows_of_findings()
+        changed = [
+            {**row.asDict(), "state": states[row.message_id, Kind(row.kind)].value}
+            for row in rows.collect()
+            if (row.message_id, Kind(row.kind)) in states
+        ]
+        if changed:
+            spark = self.warehouse.spark
+            self.warehouse.merge(spark.createDataFrame(changed, rows.schema), FINDINGS)
+
+    def damage(self) -> tuple[Damage, ...]:
+        """The spans that the ingest says it could not read."""
+        batches = self.warehouse.read(BATCHES).where(
+            (F.col("stream") == self.name) & F.col("damaged_from").isNotNull()
+        )
+        return tuple(
+            Damage(row.side, instant(row.damaged_from), instant(row.damaged_to))
+            for row in _in_micros(batches).collect()
+        )
+
+
+def _line(trace: Trace, stream: str) -> dict[str, str | None]:
+    return {
+        "message_id": trace.message_id,
+        "stream": stream,
+        "shard_id": trace.shard_id,
+        "sequence_number": trace.sequence_number,
+        "sent_at": trace.sent_at.isoformat(),
+    }
+
+
+def instant(micros: int) -> datetime:
+    """The UTC instant that so many microseconds after the epoch are."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def _in_micros(rows: DataFrame) -> DataFrame:
+    """The rows with their timestamps as numbers: Python's own conversion drops the zone."""
+    return rows.select(
+        *(
+            F.unix_micros(name).alias(name) if kind == "timestamp" else F.col(name)
+            for name, kind in rows.dtypes
+        )
+    )
+
+
+def _cells(rows: DataFrame) -> dict[Cell, CellResult]:
+    found: dict[Cell, CellResult] = {}
+    for row in _in_micros(rows).collect():
+        cell = (row.shard_id, instant(row.bucket_start))
+        assert cell not in found, f"two verdicts for {cell}"
+        counts = {name: row[name] for name in COUNTS}
+        found[cell] = CellResult(**counts, verdict=Verdict(row.verdict))
+    return found
+
+
+def _findings(rows: DataFrame) -> dict[FindingKey, Finding]:
+    found: dict[FindingKey, Finding] = {}
+    for row in _in_micros(rows).collect():
+        key = (row.message_id, Kind(row.kind))
+        assert key not in found, f"two findings of {key}"
+        found[key] = Finding(
+            cause=Cause(row.cause),
+            state=State(row.state),
+            shard_id=row.shard_id,
+            sent_at=instant(row.sent_at),
+            sent_count=row.sent_count,
+            landed_count=row.landed_count,
+            sequence_numbers=tuple(row.sequence_numbers),
+            recoverable_until=_maybe(row.recoverable_until),
+            first_landed_at=_maybe(row.first_landed_at),
+            last_landed_at=_maybe(row.last_landed_at),
+        )
+    return found
+
+
+def _maybe(micros: int | None) -> datetime | None:
+    return None if micros is None else instant(micros)

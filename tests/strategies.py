@@ -1,0 +1,238 @@
+"""Random small histories for hypothesis, aimed at the edges: equal times, odd numbers, odd ids.
+
+`terms()` draws what a whole stream shares (as_of, durations, floors, which faults may occur);
+`cases(terms)` draws one history of 1 to 4 shards under them. Many cases are put into one stream:
+`Case.history` gives shards and ids of its own to each.
+"""
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from tests.cases import Case, Terms
+
+T = TypeVar("T")
+
+FAULTS = frozenset(
+    {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
+)
+PALETTES = (
+    FAULTS,
+    FAULTS - {"silent", "stalled"},
+    FAULTS - {"silent", "stalled", "lost", "doubled"},
+    frozenset({"late", "unnumbered", "doubled"}),
+    frozenset({"late", "moved"}),
+)
+
+# Neighbours of every limit that a number is wrongly squeezed through: one digit, a double,
+# a bigint, a decimal(38), what Kinesis gives today, what its API allows.
+FIRST_NUMBERS = (
+    0, 8, 98, 2**53 - 2, 2**63 - 3, 10**19 - 2, 10**38 - 3, 2**186 - 4, 10**56 - 2, 10**128 - 3,
+    10**129 - 200,
+)  # fmt: skip
+
+ODD_IDS = (
+    "", " ", "a", "A", "a ", "é", "e\u0301", "'", '"', ";--", "%s", "\\", "\\N", "\n", "\r\n", "\t",
+    "\x00", "\u2028", "\u0085", "\ufeff", "😀", "👩‍👩‍👧", "null", "None", "nan", "0", "00", "1e3",
+    "{}", "$.a", "`", "_sa_", "../..", "x" * 980, "😀" * 240,
+)  # fmt: skip
+
+
+@st.composite
+def terms(draw: DrawFn, *, faults: frozenset[str] = FAULTS) -> Terms:
+    """The terms of a stream; `as_of` sits on an edge of the grace or the retention, or near one."""
+    buckets = draw(st.integers(1, 8))
+    bucket_ms = draw(st.sampled_from([10_000, 60_000, 300_000]))
+    grace_ms = draw(st.sampled_from([30_000, 120_000, 600_000]))
+    retention_ms = draw(st.sampled_from([1_200_000, 7_200_000, 86_400_000, 604_800_000]))
+    edge = draw(
+        st.sampled_from(
+            [
+                -bucket_ms,
+                0,
+                grace_ms,
+                grace_ms - bucket_ms // 2,
+                3 * grace_ms,
+                retention_ms // 10,
+                retention_ms - buckets * bucket_ms // 2,
+                retention_ms + 1,
+            ]
+        )
+    )
+    return Terms(
+        buckets=buckets,
+        bucket_ms=bucket_ms,
+        grace_ms=grace_ms,
+        retention_ms=retention_ms,
+        as_of_ms=edge + draw(st.sampled_from([0, -1, 1])),
+        floor=draw(st.sampled_from([0.99, 0.5, 0.0, 1.0, 2 / 3])),
+        tolerance=draw(st.sampled_from([0.0, 0.0, 0.25, 0.5])),
+        sink_has_numbers=draw(st.sampled_from([True, True, True, False])),
+        faults=faults,
+        batches=draw(st.integers(1, 2)),
+    )
+
+
+def message_ids() -> SearchStrategy[str]:
+    """Any text that a producer may use as an id, up to 1 KiB."""
+    return st.one_of(
+        st.sampled_from(ODD_IDS),
+        st.text(max_size=8),
+        st.uuids().map(str),
+        st.integers(0, 99).map(str),
+    )
+
+
+def sent_times(of: Terms) -> SearchStrategy[int]:
+    """Times in and just around the window, often on an edge of something."""
+    as_of = of.end_ms + of.as_of_ms
+    edges = [k * of.bucket_ms for k in range(of.buckets + 1)]
+    edges += [as_of - of.grace_ms, as_of - of.retention_ms, as_of - of.retention_ms // 10]
+    edges += [as_of - 1000 * 2**i for i in range(22)]
+    near = [edge + d for edge in edges for d in (-1, 0, 1)]
+    around = [ms for ms in near if -of.bucket_ms <= ms < of.end_ms + of.bucket_ms]
+    inside = st.integers(0, of.end_ms - 1)
+    return st.one_of(inside, inside, st.sampled_from(sorted(set(around))))
+
+
+def latencies(of: Terms, sent_ms: int) -> SearchStrategy[int]:
+    """Latencies: mostly small, else on the edge of a bin, or landing on an edge of as_of."""
+    small = st.sampled_from([0, 500, 1000, 1001, 2000, 9000])
+    if "late" not in of.faults:
+        return small
+    as_of = of.end_ms + of.as_of_ms
+    bins = [1000 * 2**i + d for i in range(15) for d in (0, 1)]
+    landings = [as_of, as_of - of.grace_ms, as_of - of.retention_ms // 10]
+    landings += [as_of - 1000 * 2**i for i in range(12)]
+    on_edge = [at + d - sent_ms for at in landings for d in (-1, 0, 1)]
+    return st.one_of(
+        small,
+        small,
+        st.sampled_from(bins),
+        st.sampled_from([x for x in on_edge if x > -60_000] or [0]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """How a shard numbers its records and whether its consumer is alive."""
+
+    first: int
+    step: int
+    silent: bool
+    stops_after: int | None  # the index of the last record that lands
+    unnumbered: bool
+
+    def number(self, index: int) -> str | None:
+        return None if self.unnumbered else str(self.first + self.step * index)
+
+
+@st.composite
+def _shards(draw: DrawFn, of: Terms) -> list[_Shard]:
+    def one() -> _Shard:
+        stops = "stalled" in of.faults and draw(st.integers(0, 3)) == 0
+        return _Shard(
+            first=draw(st.sampled_from(FIRST_NUMBERS)),
+            step=draw(st.sampled_from([1, 1, 3])),
+            silent="silent" in of.faults and draw(st.integers(0, 7)) == 0,
+            stops_after=draw(st.integers(0, 25)) if stops else None,
+            unnumbered="unnumbered" in of.faults and draw(st.integers(0, 15)) == 0,
+        )
+
+    return [one() for _ in range(draw(st.integers(1, 4)))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One acknowledged put: on which shard, its number and its place in the shard's order."""
+
+    shard: int
+    number: str | None
+    index: int
+
+
+@st.composite
+def _attempts(draw: DrawFn, of: Terms, shards: list[_Shard], index: int) -> list[_Attempt]:
+    """Up to three attempts, on one shard or several; numbers may be shared with another id."""
+    home = draw(st.integers(0, len(shards) - 1))
+    more = draw(st.sampled_from([0, 0, 0, 1, 2])) if of.faults & {"doubled", "moved"} else 0
+    places = [home] + [draw(st.integers(0, len(shards) - 1)) for _ in range(more)]
+    aggregated = draw(st.integers(0, 9)) == 0  # one record with several ids in it
+    indices = accumulate(
+        [max(index - aggregated, 0)] + [draw(st.integers(0, 2)) for _ in places[1:]]
+    )
+    known = "unnumbered" not in of.faults or draw(st.integers(0, 19)) > 0
+    return [
+        _Attempt(place, shards[place].number(at) if known else None, at)
+        for place, at in zip(places, indices, strict=True)
+    ]
+
+
+@st.composite
+def _message(
+    draw: DrawFn, of: Terms, shards: list[_Shard], index: int, sent_ms: int
+) -> tuple[list[_Attempt], list[tuple[_Attempt, int]]]:
+    """The attempts that were traced, and those that landed with the time they did."""
+    attempts = draw(_attempts(of, shards, index))
+    odd = draw(st.integers(0, 15))
+    traced = [a for a in attempts if draw(st.integers(0, 5)) > 0] or attempts[:1]
+    if odd == 0 and "untraced" in of.faults:
+        traced = []
+    least = 0 if "lost" in of.faults and odd in {1, 2, 3} else 1
+    most = 3 if "doubled" in of.faults and odd in {0, 4, 5, 6} else 1
+    choice = attempts if "moved" in of.faults or not traced else traced
+    count = draw(st.integers(least, most))
+    picks = draw(st.lists(st.sampled_from(choice), min_size=count, max_size=count))
+    landed = [(a, sent_ms + draw(latencies(of, sent_ms))) for a in picks if _lands(a, shards)]
+    return traced + traced[:1] * draw(st.sampled_from([0, 0, 0, 1])), landed
+
+
+def _lands(attempt: _Attempt, shards: list[_Shard]) -> bool:
+    shard = shards[attempt.shard]
+    return not shard.silent and (shard.stops_after is None or attempt.index <= shard.stops_after)
+
+
+@st.composite
+def cases(draw: DrawFn, of: Terms) -> Case:
+    """One history under the terms: 1 to 4 shards and up to 30 messages."""
+    shards = draw(_shards(of))
+    count = draw(st.integers(0, 30))
+    ids = draw(st.lists(message_ids(), min_size=count, max_size=count, unique=True))
+    times = [draw(sent_times(of)) for _ in ids]
+    if draw(st.booleans()):
+        times.sort()  # numbers follow time, as they mostly do
+    traces, rows = [], []
+    for index, (message_id, sent_ms) in enumerate(zip(ids, times, strict=True)):
+        traced, landed = draw(_message(of, shards, index, sent_ms))
+        for a in traced:
+            batch = draw(st.integers(1, of.batches))
+            traces.append((message_id, a.shard, a.number, sent_ms, batch))
+        for a, landed_ms in landed:
+            number = a.number if of.sink_has_numbers else None
+            batch = draw(st.integers(1, of.batches))
+            rows.append((message_id, a.shard, number, sent_ms, landed_ms, batch))
+    return Case(tuple(traces), tuple(rows), idle_shard=draw(st.integers(0, 5)) == 0)
+
+
+def sample(strategy: SearchStrategy[T], *, count: int, seed_number: int) -> list[T]:
+    """As many examples as asked for: the same for the same seed, never shrunk."""
+    examples: list[T] = []
+
+    @seed(seed_number)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(example: T) -> None:
+        examples.append(example)
+
+    collect()
+    return examples[:count]

@@ -1,0 +1,113 @@
+"""The claim, with real processes."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.adapters.claim import claim
+from shardaudit.adapters.claim_store import WarehouseAccessError
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseBusyError
+from tests.claimants import Claimant
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(warehouse=str(tmp_path / "lake"), streams={})
+
+
+def claim_files(settings: Settings) -> list[str]:
+    return sorted(path.name for path in (Path(settings.warehouse) / "_claims").iterdir())
+
+
+def edit(settings: Settings, **fields: object) -> None:
+    """Changes what the newest claim file says."""
+    newest = Path(settings.warehouse) / "_claims" / claim_files(settings)[-1]
+    newest.write_text(json.dumps(json.loads(newest.read_text()) | fields))
+
+
+def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Settings) -> None:
+    with Claimant(settings) as other:
+        assert other.take() == "held"
+        with (
+            pytest.raises(WarehouseBusyError, match=f"other .process {other.pid} on") as refused,
+            claim(settings, owner="me"),
+        ):
+            pass
+    assert refused.value.exit_code is ExitCode.RETRY
+
+
+def test_warehouse_is_free_again_when_the_holder_ended(settings: Settings) -> None:
+    with claim(settings, owner="first") as first:
+        first.check()
+    with claim(settings, owner="second") as second:
+        second.check()
+        assert claim_files(settings) == ["000000000002.json"]
+
+
+def test_dead_holder_is_taken_over_when_it_was_killed(settings: Settings) -> None:
+    with Claimant(settings) as other:
+        assert other.take() == "held"
+        other.kill()
+        with claim(settings, owner="me") as mine:
+            mine.check()
+            assert claim_files(settings) == ["000000000002.json"]
+
+
+def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
+    with Claimant(settings) as one, Claimant(settings) as two:
+        for _ in range(20):
+            assert one.race(two) == ["busy", "held"]
+
+
+def test_holder_of_another_machine_is_taken_over_when_silent_for_a_minute(
+    settings: Settings,
+) -> None:
+    with claim(settings, owner="first") as first:
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=50))
+        with pytest.raises(WarehouseBusyError), claim(settings, owner="second"):
+            pass
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=70))
+        with claim(settings, owner="second") as second:
+            second.renew()
+            with pytest.raises(ClaimLostError, match="taken over by second"):
+                first.check()
+            with pytest.raises(ClaimLostError):
+                first.renew()
+
+
+def test_holder_is_dead_when_its_pid_belongs_to_a_younger_process(settings: Settings) -> None:
+    with claim(settings, owner="first"):
+        edit(settings, process_start="long ago")
+        with claim(settings, owner="second") as second:
+            second.check()
+
+
+def test_late_release_does_no_harm_when_the_claim_was_lost(settings: Settings) -> None:
+    with claim(settings, owner="first"):
+        edit(settings, process_start="long ago")
+        second = claim(settings, owner="second")
+        held = second.__enter__()
+    held.check()
+    with pytest.raises(WarehouseBusyError), claim(settings, owner="third"):
+        pass
+    second.__exit__(None, None, None)
+    with claim(settings, owner="fourth"):
+        assert claim_files(settings) == ["000000000003.json"]
+
+
+def test_foreign_claim_file_is_refused_with_the_cure(settings: Settings) -> None:
+    folder = Path(settings.warehouse) / "_claims"
+    folder.mkdir(parents=True)
+    (folder / "000000000007.json").write_text("{}")
+    with (
+        pytest.raises(WarehouseAccessError, match=r"000000000007\.json"),
+        claim(settings, owner="me"),
+    ):
+        pass
+
+
+def ago(*, seconds: int) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()

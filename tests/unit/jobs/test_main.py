@@ -1,0 +1,91 @@
+"""The command line, without Spark."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardaudit.jobs.main import main
+from shardaudit.model.errors import ExitCode
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "shardaudit.toml"
+    file.write_text('warehouse = "lake"\n[streams]\n')
+    return file
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["adit"], ["simulate", "files"], ["simulate", "files", "--out", "x", "--unknown"]],
+)
+def test_bad_arguments_end_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == ExitCode.USAGE
+
+
+def test_help_shows_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("ingest", "audit", "findings", "doctor", "simulate"))
+    assert "75 failed, try again" in shown
+
+
+def test_help_of_a_command_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "--help"])
+    assert "examples:\n  shardaudit doctor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("where", ["before", "behind"])
+def test_config_and_json_may_stand_before_and_behind_the_command(
+    config: Path, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--config", str(config), "--json"]
+    main([*options, "doctor"] if where == "before" else ["doctor", *options])
+    checks = {line["check"]: line for line in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["configuration"]["level"] == "ok"
+    assert checks["warehouse"]["level"] == "ok"
+
+
+def test_error_is_one_line_and_a_document_when_json_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    asked = ["simulate", "files", "--out", str(tmp_path / "full"), "--json"]
+    assert main(asked) == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert said.err.startswith("error: --out: found")
+    assert said.err.count("\n") == 1
+    assert json.loads(said.out)["exit_code"] == ExitCode.USAGE
+
+
+def test_traceback_is_shown_only_when_debug_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["simulate", "files", "--out", str(tmp_path / "x"), "--messages", "x"]
+    main(asked)
+    assert "Traceback" not in capsys.readouterr().err
+    main([*asked, "--debug"])
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_doctor_starts_without_spark() -> None:
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from shardaudit.jobs.main import main; main(['doctor', '--json']); "
+            "sys.exit('pyspark' in sys.modules)",
+        ],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        check=False,
+    )
+    assert loaded.returncode == 0

@@ -1,0 +1,172 @@
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.model.choices import BackfillMode, SinkFormat
+from shardaudit.model.config import Settings, Sink, Stream, Traces, load_settings
+from shardaudit.model.errors import ConfigError, ExitCode
+
+# The example of CONTRACT.md, word for word.
+CONTRACT = """
+warehouse = "s3a://lake/shardaudit"
+
+[aws]
+region = "us-east-1"
+endpoint_url = "http://127.0.0.1:5000"
+endpoints = { s3 = "http://127.0.0.1:5001" }
+
+[spark]
+"spark.sql.shuffle.partitions" = 64
+
+[streams.events]
+stream_name = "events"
+retention = "168h"
+bucket = "60s"
+settle_grace = "10m"
+latency_slo = "5m"
+audit_window = "7d"
+sample_rate = 1.0
+trace_coverage_floor = 0.99
+tolerance = 0.0
+
+[streams.events.traces]
+path = "s3a://logs/traces/events/"
+format = "json"
+columns = { message_id = "id" }
+
+[streams.events.sink]
+path = "s3a://lake/events"
+format = "delta"
+exclusive = false
+columns = { landed_at = "ingested_at" }
+derived = { day = "date_format(sent_at, 'yyyy-MM-dd')" }
+
+[streams.events.positions]
+source = "sink"
+
+[streams.events.backfill]
+mode = "merge"
+decoder = "json"
+fields = { message_id = "$.meta.id" }
+read_share = 0.5
+approve = "always"
+auto_max_bytes = "1GiB"
+"""
+LEAST = """
+warehouse = "lake"
+[streams.events]
+stream_name = "events"
+traces = { path = "traces" }
+sink = { path = "file:///sink" }
+"""
+
+
+def loaded(tmp_path: Path, text: str) -> Settings:
+    file = tmp_path / "shardaudit.toml"
+    file.write_text(text)
+    return load_settings(file)
+
+
+def test_contract_example_is_understood(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, CONTRACT)
+    events = settings.stream("events")
+    assert settings.spark == {"spark.sql.shuffle.partitions": "64"}
+    assert settings.aws.endpoint("s3") == "http://127.0.0.1:5001"
+    assert settings.aws.endpoint("kinesis") == "http://127.0.0.1:5000"
+    assert events.retention == timedelta(days=7)
+    assert events.traces.columns == {"message_id": "id"}
+    assert events.sink.format is SinkFormat.DELTA
+    assert events.backfill.mode is BackfillMode.MERGE
+    assert events.backfill.auto_max_bytes == 2**30
+
+
+def test_defaults_hold_when_only_the_required_keys_are_given(tmp_path: Path) -> None:
+    events = loaded(tmp_path, LEAST).stream("events")
+    assert events.retention is None
+    assert (events.bucket, events.audit_window) == (timedelta(seconds=60), timedelta(days=7))
+    assert not events.positions.needs_watch
+
+
+def test_places_are_absolute_when_the_file_says_them_relative(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, LEAST)
+    assert settings.warehouse == str(tmp_path / "lake")
+    assert settings.streams["events"].traces.path == str(tmp_path / "traces")
+    assert settings.streams["events"].sink.path == "/sink"
+
+
+def test_digest_changes_when_a_value_does() -> None:
+    def stream(tolerance: float) -> Stream:
+        return Stream(
+            stream_name="e", tolerance=tolerance, traces=Traces(path="t"), sink=Sink(path="s")
+        )
+
+    assert stream(0.1).digest() == stream(0.1).digest()
+    assert stream(0.1).digest() != stream(0.2).digest()
+    assert len(stream(0.1).digest()) == 12
+
+
+def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--stream.*one of events \(did you mean events\?\)"):
+        loaded(tmp_path, LEAST).stream("event")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('bucket = "60s"', 'buckett = "60s"', r"events\.buckett: .*did you mean bucket\?"),
+        ("[streams.events.traces]", "[streams.events.trace]", r"trace: .*did you mean traces\?"),
+        ("warehouse =", "warehause =", r"toml: warehause: .*did you mean warehouse\?"),
+        ('"60s"', '"7s"', "events.bucket: found '7s', wanted a length that divides a day"),
+        ('"60s"', "60", "events.bucket: found 60, wanted a text with a whole number and a unit"),
+        ('"60s"', '"0s"', "events.bucket: found '0s'"),
+        ('"168h"', '"9000h"', "events.retention: found '9000h', wanted at most 8760h"),
+        ("sample_rate = 1.0", "sample_rate = 0", "sample_rate: found 0, wanted greater than 0"),
+        ("sample_rate = 1.0", 'sample_rate = "1"', "sample_rate: found '1', wanted a valid number"),
+        ("tolerance = 0.0", "tolerance = true", "tolerance: found True, wanted a valid number"),
+        ("exclusive = false", 'exclusive = "no"', "exclusive: found 'no', wanted a valid boolean"),
+        ('"delta"', '"detla"', r"sink\.format: found 'detla', .*did you mean delta\?"),
+        ('"delta"', '"parquet"', r"backfill\.mode: .*wanted append, republish or request"),
+        ('source = "sink"', 'source = "kcl"', "wanted source = kcl with table"),
+        ('source = "sink"', 'source = "sink"\npath = "x"', "wanted source = sink with nothing"),
+        ('"always"\nauto_max_bytes = "1GiB"', '"auto"', r"approve: .*wanted also auto_max_bytes"),
+        ('"1GiB"', '"1GB"', "auto_max_bytes: found '1GB'"),
+        ("landed_at =", "landedat =", r"columns\.landedat: .*did you mean landed_at\?"),
+        ('message_id = "id"', 'message_id = "_sa_id"', "does not begin with _sa_"),
+        ("{ s3 =", "{ s4 =", r"aws\.endpoints\.s4: .*one of dynamodb, kinesis, s3"),
+        ('"s3a://lake/events"', '"s3://lake/events"', "s3a://bucket/folder"),
+        ('"s3a://lake/events"', '""', r"sink\.path: found ''"),
+        ('"spark.sql.shuffle.partitions"', "spark.sql.shuffle.partitions", "whole key in quotes"),
+        ('"spark.sql.shuffle.partitions"', '"sql.shuffle"', 'begins with "spark."'),
+        ("[streams.events]\n", "[streams.'ev;x']\n", "ev;x"),
+        ('stream_name = "events"', "", r"events\.stream_name: found 'nothing'"),
+        ("[spark]", "[spark", "wanted TOML"),
+    ],
+)
+def test_mistake_is_refused_with_key_value_and_cure(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert old in CONTRACT
+    with pytest.raises(ConfigError, match=said) as refused:
+        loaded(tmp_path, CONTRACT.replace(old, new, 1))
+    assert str(refused.value).startswith(f"{tmp_path}/shardaudit.toml: ")
+    assert refused.value.exit_code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[aws]\n", '[aws]\nsecret_access_key = "hush"\n'),
+        ('"spark.sql.shuffle.partitions" = 64', '"spark.hadoop.fs.s3a.secret.key" = "hush"'),
+        ('"http://127.0.0.1:5000"', '"http://me:hush@127.0.0.1:5000"'),
+    ],
+)
+def test_credential_is_refused_and_not_repeated(tmp_path: Path, old: str, new: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        loaded(tmp_path, CONTRACT.replace(old, new, 1))
+    assert "hush" not in str(refused.value)
+
+
+def test_absent_file_is_refused_with_where_it_is_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--config FILE, \$SHARDAUDIT_CONFIG or"):
+        load_settings(tmp_path / "none.toml")

@@ -1,0 +1,80 @@
+import io
+from datetime import timedelta
+
+from rich.console import Console, RenderableType
+
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.report.render import audit_view, findings_view, ingest_view
+from shardaudit.report.summary import FindingLine, IngestReport
+from tests.unit.report.reports import NOON, deadline, report, shard
+
+
+def shown(view: RenderableType) -> str:
+    console = Console(file=io.StringIO(), width=140, color_system=None)
+    console.print(view, crop=False)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_audit_page_says_verdict_counts_shards_and_deadlines() -> None:
+    page = shown(audit_view(report()))
+    assert "Audit of events: LOSS" in page
+    assert "on every shard until 2026-11-20T09:00:00Z" in page
+    assert "99.9870% of the landed messages" in page
+    assert "11,520 cells, 12 of them id by id; self-check passed" in page
+    assert "3 missing" in " ".join(page.split())
+    assert "shardId-000000000003" in page
+    assert "1 d 2 h" in page
+    assert "shardaudit findings list --stream events --kind missing" in page
+
+
+def test_audit_page_is_short_when_nothing_is_wrong() -> None:
+    clean = report(verdict=Verdict.OK, counts={"sent": 9}, worst_shards=(), deadlines=())
+    page = shown(audit_view(clean))
+    assert "Audit of events: OK" in page
+    assert "Worst shards" not in page
+    assert "Look at next" not in page
+
+
+def test_audit_page_says_gone_when_the_deadline_is_over() -> None:
+    page = shown(audit_view(report(deadlines=(deadline(recoverable_until=NOON),))))
+    assert "left the stream, the first at 2026-11-20T12:00:00Z" in page
+
+
+def test_most_urgent_shard_of_each_cause_is_what_to_look_at() -> None:
+    lines = (
+        deadline(recoverable_until=NOON + timedelta(hours=9)),
+        deadline(shard_id="urgent", cause=Cause.STUCK, recoverable_until=NOON + timedelta(hours=2)),
+        deadline(shard_id="later", recoverable_until=NOON + timedelta(hours=20)),
+    )
+    advice = shown(audit_view(report(deadlines=lines))).partition("Look at next")[2]
+    assert advice.index("urgent: its consumer stands still") < advice.index("shardId-000000000003")
+    assert "later" not in advice
+
+
+def test_ids_from_outside_are_harmless_in_every_page() -> None:
+    evil = "x\x1b[2J\n[bold]y"
+    finding = FindingLine(
+        "events", evil, evil, Kind.MISSING, Cause.LOST, State.OPEN, NOON, 0, NOON, None
+    )
+    pages = shown(findings_view([finding], total=1)) + shown(
+        audit_view(report(worst_shards=(shard(shard_id=evil),), notes=(evil,)))
+    )
+    assert "\x1b" not in pages
+    assert pages.count(r"x\x1b[2J\n[bold]y") == 4
+
+
+def test_findings_page_says_how_many_it_does_not_show() -> None:
+    finding = FindingLine(
+        "events", "s", "m", Kind.DUPLICATED, Cause.CONSUMER_REPLAY, State.OPEN, None, 2, None, None
+    )
+    page = shown(findings_view([finding], total=1200))
+    assert "1 of 1,200 findings" in page
+    assert "duplicated (2 rows), consumer_replay" in page
+    assert shown(findings_view([], total=0)) == "no findings\n"
+
+
+def test_ingest_page_says_what_was_read_and_set_aside() -> None:
+    line = IngestReport("events", 4, 1200, 7, 9, 3, 1, 1100, 5)
+    page = " ".join(shown(ingest_view([line])).split())
+    assert "events 7 → 9 4 1,200 3 1 1,100 5" in page

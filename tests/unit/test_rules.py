@@ -1,0 +1,158 @@
+"""What linters and import contracts cannot show: a scan of the sources' syntax trees.
+
+Each test lists every place that breaks its rule; CONVENTIONS says why the rule is there.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "spark" / "shardaudit"
+SPARK_ROOMS = ("ingest", "compare", "watch", "backfill")
+MODULE_CEILING = 250
+FUNCTION_CEILING = 40
+VAGUE_MODULES = {"utils", "common", "helpers", "misc"}
+
+ACTIONS = {"collect", "toPandas", "show", "toLocalIterator", "foreach", "foreachPartition", "take"}
+ACTIONS_WITHOUT_ARGUMENTS = {"count", "first", "head", "isEmpty"}
+CLOCK_CALLS = re.compile(
+    r"(datetime|date)\.(now|utcnow|today)|time\.time(_ns)?"
+    r"|F\.(now|current_timestamp|current_date|localtimestamp)"
+)
+CLOCK_SQL = re.compile(r"(?i)\b(current_timestamp|current_date|localtimestamp|now\(\))")
+
+
+def sources(*folders: Path) -> list[Path]:
+    return [file for folder in folders for file in sorted(folder.rglob("*.py"))]
+
+
+def nodes(file: Path) -> Iterator[tuple[str, ast.AST]]:
+    """Each node with the place that a person can jump to."""
+    name = file.relative_to(ROOT)
+    for node in ast.walk(ast.parse(file.read_text())):
+        yield f"{name}:{getattr(node, 'lineno', 1)}", node
+
+
+def functions(file: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for place, node in nodes(file):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield place, node
+
+
+def is_action(node: ast.AST) -> bool:
+    """A call that makes Spark work, or a way to a writer."""
+    if isinstance(node, ast.Attribute) and node.attr in {"write", "writeTo", "writeStream"}:
+        return True
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    alone = not node.args and not node.keywords
+    return node.func.attr in ACTIONS or (node.func.attr in ACTIONS_WITHOUT_ARGUMENTS and alone)
+
+
+def reads_clock(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return CLOCK_CALLS.fullmatch(ast.unparse(node.func)) is not None
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return is_text and CLOCK_SQL.search(ast.unparse(node)) is not None
+
+
+def is_called_df(node: ast.AST) -> bool:
+    match node:
+        case ast.Name(id=name) | ast.arg(arg=name):
+            return re.fullmatch(r"_?df\d*", name) is not None
+    return False
+
+
+def logic_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The lines of a function without its docstring."""
+    lines = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None:
+        lines -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return lines
+
+
+def test_rooms_describe_and_do_not_act() -> None:
+    rooms = [PACKAGE / room for room in SPARK_ROOMS]
+    places = [place for file in sources(*rooms) for place, node in nodes(file) if is_action(node)]
+    assert places == []
+
+
+def test_only_the_clock_adapter_reads_a_clock() -> None:
+    files = set(sources(PACKAGE, ROOT / "dags")) - {PACKAGE / "adapters" / "clock.py"}
+    places = [place for file in sorted(files) for place, node in nodes(file) if reads_clock(node)]
+    assert places == []
+
+
+def test_frames_are_named_after_their_rows() -> None:
+    files = sources(PACKAGE, ROOT / "dags", ROOT / "tests")
+    places = [place for file in files for place, node in nodes(file) if is_called_df(node)]
+    assert places == []
+
+
+def test_modules_answer_one_question() -> None:
+    lines = {
+        str(file.relative_to(ROOT)): len(file.read_text().splitlines())
+        for file in sources(PACKAGE, ROOT / "dags")
+    }
+    assert {name: count for name, count in lines.items() if count > MODULE_CEILING} == {}
+
+
+def test_functions_are_short() -> None:
+    found = {
+        f"{place} {function.name}": logic_lines(function)
+        for file in sources(PACKAGE, ROOT / "dags")
+        for place, function in functions(file)
+    }
+    assert {name: count for name, count in found.items() if count > FUNCTION_CEILING} == {}
+
+
+def test_no_module_is_a_drawer_for_anything() -> None:
+    files = sources(PACKAGE, ROOT / "dags", ROOT / "tests")
+    assert [str(file) for file in files if file.stem in VAGUE_MODULES] == []
+
+
+def test_packages_hold_no_code() -> None:
+    code = [
+        place
+        for file in PACKAGE.rglob("__init__.py")
+        for place, node in nodes(file)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign)
+    ]
+    assert code == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        (is_action, "traces.count()"),
+        (is_action, "traces.write.save('x')"),
+        (is_action, "rows = traces.limit(3).collect()"),
+        (reads_clock, "at = datetime.now(UTC)"),
+        (reads_clock, "rows.withColumn('at', F.current_timestamp())"),
+        (reads_clock, "sql('select now() as at')"),
+        (is_called_df, "df2 = traces"),
+        (is_called_df, "def f(df): ..."),
+    ],
+)
+def test_rule_can_fail(rule: object, line: str) -> None:
+    assert callable(rule)
+    assert any(rule(node) for node in ast.walk(ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        (is_action, "F.count('*')"),
+        (is_action, "'abc'.count('a')"),
+        (reads_clock, "at = clock.now()"),
+        (reads_clock, "time.sleep(1)"),
+    ],
+)
+def test_rule_lets_pass_what_is_fine(rule: object, line: str) -> None:
+    assert callable(rule)
+    assert not any(rule(node) for node in ast.walk(ast.parse(line)))
