@@ -14,7 +14,7 @@ from shardaudit.model.config import load_settings
 from shardaudit.model.errors import FinalError
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.advice import next_steps
-from shardaudit.report.plain import harmless, instant, length
+from shardaudit.report.plain import harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def lines(report: AuditReport) -> list[str]:
             for shard in worst
         ),
         *([f"… and {more:,} shards more"] if more else []),
-        *report.notes,
+        *map(harmless, report.notes),
         *(f"next: {step}" for step in next_steps(report)),
     ]
 
@@ -97,13 +97,14 @@ def _headline(report: AuditReport) -> str:
     missing, duplicated = report.counts["missing"], report.counts["duplicated"]
     if missing:
         shards = sum(shard.missing > 0 for shard in report.worst_shards)
-        text += f": {missing:,} messages missing on {shards:,} of its shards"
+        where = f" on {shards:,} of its shards" if shards else ", as many as are tolerated"
+        text += f": {messages(missing)} missing{where}"
     if duplicated:
-        text += f"{',' if missing else ':'} {duplicated:,} landed more than once"
+        text += f"{',' if missing else ':'} {messages(duplicated)} landed more than once"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)
-        text += f"; the first are gone at {instant(first)} ({left} left)"
+        text += f"; the first leave the stream at {instant(first)} ({left} left)"
     return text
 
 

@@ -1,6 +1,7 @@
 """Rows and files of inputs with sensible defaults: a test shows only the fields that matter."""
 
 import gzip
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -50,6 +51,11 @@ def sink_row(number: int = 0, **fields: Value) -> dict[str, Value]:
         "landed_at": sent_at + timedelta(seconds=30),
     }
     return row | fields
+
+
+def noise(number: int) -> str:
+    """Text that no compression makes small."""
+    return hashlib.sha256(str(number).encode()).hexdigest()
 
 
 SINK_DDL = (

@@ -2,7 +2,8 @@
 
 `case.json` says what is asked; `traces.jsonl` and `sink.jsonl` hold what is there at the first
 audit, `later.traces.jsonl` and `later.sink.jsonl` what came before the second, and
-`later.removed.jsonl` the rows that were deleted from the sink by then.
+`later.removed.jsonl` the rows that were deleted from the sink by then. With `cut_at` the
+trace file is a gzip that broke off after its lines, at that time.
 """
 
 import json
@@ -67,9 +68,9 @@ class GoldenCase:
         return alone + json.dumps([self.asked[k] for k in ("settings", "window", "as_of")])
 
     @property
-    def is_cut(self) -> bool:
-        """Whether the trace file is a gzip that breaks off after its lines."""
-        return "damaged" in self.asked
+    def cut_at(self) -> datetime | None:
+        """When the trace file broke off; None when it is whole."""
+        return _instant(self.asked["cut_at"]) if "cut_at" in self.asked else None
 
     @property
     def expected(self) -> Json:

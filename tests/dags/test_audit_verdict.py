@@ -57,8 +57,8 @@ def test_the_task_turns_red_and_says_shards_counts_and_deadline(
     with caplog.at_level(logging.INFO), pytest.raises(AirflowFailException) as red:
         judge(planned("new"))
     headline = (
-        "events is STALLED: 5 messages missing on 2 of its shards, 1 landed more than once; "
-        "the first are gone at 2026-11-08T00:00:00Z (6 d 23 h left)"
+        "events is STALLED: 5 messages missing on 2 of its shards, 1 message landed more than "
+        "once; the first leave the stream at 2026-11-08T00:00:00Z (6 d 23 h left)"
     )
     assert str(red.value) == headline
     assert caplog.messages[0] == headline
@@ -69,6 +69,7 @@ def test_the_task_turns_red_and_says_shards_counts_and_deadline(
     ]
     steps = [line for line in caplog.messages if line.startswith("next: ")]
     assert "shard-1: 3 messages were passed over" in steps[0]
+    assert "shard-2: its consumer stands still before 2 messages" in steps[1]
     assert any("shardaudit findings list --stream events --kind missing" in s for s in steps)
 
 
@@ -106,16 +107,20 @@ def test_lost_traces_within_the_floor_are_a_warning(
 
 
 def test_a_loss_within_the_tolerance_is_green_and_still_told(
-    warehouse: Path, caplog: pytest.LogCaptureFixture
+    config: Path, warehouse: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    config.write_text(config.read_text().replace('"2d"', '"2d"\ntolerance = 0.01'))
     write_result(
         warehouse,
         audits=[audit("a", verdict="ok", missing=1)],
-        cells=[cell("a", "shard-1", verdict="loss", missing=1)],
+        cells=[cell("a", "shard-1", verdict="loss", sent=100, missing=1)],
+        findings=[missing("a", "x", shard_id="shard-1")],
     )
     with caplog.at_level(logging.INFO):
         judge(planned("a"))
-    assert "shard-1 is loss: 1 missing" in caplog.text
+    assert caplog.messages[0].startswith(
+        "events is OK: 1 message missing, as many as are tolerated; the first leave the stream at"
+    )
 
 
 def test_what_already_left_the_stream_is_told_and_is_no_deadline(
@@ -131,9 +136,9 @@ def test_what_already_left_the_stream_is_told_and_is_no_deadline(
             missing("a", "y", shard_id="shard-1"),
         ],
     )
-    with pytest.raises(AirflowFailException, match="gone at 2026-11-08T00:00:00Z"):
+    with pytest.raises(AirflowFailException, match="leave the stream at 2026-11-08T00:00:00Z"):
         judge(planned("a"))
-    assert "1 messages of shard-1 have left the stream" in caplog.text
+    assert "1 message of shard-1 left the stream, the first at 2026-11-01T00:05:00Z" in caplog.text
 
 
 @pytest.mark.parametrize("status", ["running", "rejected", "failed"])

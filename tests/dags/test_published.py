@@ -5,33 +5,69 @@ from pathlib import Path
 import pytest
 from deltalake import write_deltalake
 
-from shardaudit.adapters.published import WarehouseUnreadableError, audit_row, shard_sums
+from shardaudit.adapters.published import WarehouseUnreadableError, audit_row
 from shardaudit.adapters.s3proxy import s3_proxy
+from shardaudit.jobs.published import published_audit
 from shardaudit.model.config import Settings
 from shardaudit.model.tables import AUDITS
-from shardaudit.model.verdict import Verdict
-from tests.dags.warehouses import arrow, audit, cell, write_result
+from tests.dags.warehouses import MINUTE, START, arrow, audit, cell, missing, write_result
+
+STREAM = {"stream_name": "events", "traces": {"path": "t"}, "sink": {"path": "s"}}
 
 
 def settings(warehouse: str, **aws: object) -> Settings:
-    return Settings.model_validate({"warehouse": warehouse, "aws": aws, "streams": {}})
+    streams = {"events": {**STREAM, "trace_coverage_floor": 0.9}}
+    return Settings.model_validate({"warehouse": warehouse, "aws": aws, "streams": streams})
+
+
+def shards_of(warehouse: Path) -> list[tuple[str, str]]:
+    report = published_audit(settings(str(warehouse)), "events", "a")
+    return [(shard.shard_id, shard.verdict.value) for shard in report.worst_shards]
 
 
 def test_a_shard_has_the_sums_of_all_files_and_the_worst_verdict(tmp_path: Path) -> None:
+    write_result(tmp_path, audits=[audit("a", verdict="loss")])
     for minute, verdict in enumerate(["ok", "duplication", "loss", "pending"]):
         cells = [cell("a", "shard-1", minute=minute, verdict=verdict, sent=10, landed=9)]
-        write_result(tmp_path, audits=[], cells=cells)
-    (shard,) = shard_sums(settings(str(tmp_path)), "a")
-    assert shard.verdict is Verdict.LOSS
-    assert (shard.sums["sent"], shard.sums["landed"]) == (40, 36)
+        lost = [missing("a", str(minute), shard_id="shard-1")]
+        write_result(tmp_path, audits=[], cells=cells, findings=lost)
+    (shard,) = published_audit(settings(str(tmp_path)), "events", "a").worst_shards
+    assert (shard.verdict, shard.sent, shard.landed) == ("loss", 40, 36)
 
 
-def test_shards_come_worst_first(tmp_path: Path) -> None:
+def test_shards_come_worst_first_and_only_those_that_are_not_well(tmp_path: Path) -> None:
     shards = {"c": ("loss", 1), "a": ("ok", 0), "b": ("loss", 5), "d": ("silent", 1)}
-    cells = [cell("a", s, verdict=verdict, missing=n) for s, (verdict, n) in shards.items()]
-    write_result(tmp_path, audits=[], cells=cells)
-    found = [shard.shard_id for shard in shard_sums(settings(str(tmp_path)), "a")]
-    assert found == ["d", "b", "c", "a"]
+    write_result(
+        tmp_path,
+        audits=[audit("a", verdict="silent")],
+        cells=[cell("a", s, verdict=verdict, missing=n) for s, (verdict, n) in shards.items()],
+        findings=[missing("a", shard, shard_id=shard) for shard in shards],
+    )
+    assert shards_of(tmp_path) == [("d", "silent"), ("b", "loss"), ("c", "loss")]
+
+
+def write_a_lost_trace(warehouse: Path, **batch: object) -> None:
+    cells = [
+        cell("a", "shard-1", verdict="inconclusive", matched=1, untraced=1),
+        cell("a", "shard-1", minute=1, matched=98),
+    ]
+    batches = [{"batch_id": "events/traces/1", "stream": "events", "state": "done", **batch}]
+    write_result(warehouse, audits=[audit("a")], cells=cells, batches=batches)
+
+
+def test_one_lost_trace_does_not_make_a_shard_inconclusive(tmp_path: Path) -> None:
+    write_a_lost_trace(tmp_path)
+    assert shards_of(tmp_path) == [("shard-1", "untraced")]
+
+
+def test_a_shard_is_inconclusive_when_an_unreadable_file_may_have_fed_it(tmp_path: Path) -> None:
+    write_a_lost_trace(tmp_path, damaged_from=START, damaged_to=START + MINUTE)
+    assert shards_of(tmp_path) == [("shard-1", "inconclusive")]
+
+
+def test_an_unreadable_file_of_another_time_changes_nothing(tmp_path: Path) -> None:
+    write_a_lost_trace(tmp_path, damaged_from=START - MINUTE, damaged_to=START)
+    assert shards_of(tmp_path) == [("shard-1", "untraced")]
 
 
 @pytest.mark.aws

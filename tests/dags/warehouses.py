@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from shardaudit.model.table import Table
-from shardaudit.model.tables import AUDITS, CELLS, FINDINGS
+from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -19,6 +19,7 @@ _TYPES = {
     "double": pa.float64(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "array<string>": pa.list_(pa.string()),
+    "boolean": pa.bool_(),
     "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
 _COUNTS = (
@@ -98,9 +99,11 @@ def write_result(
     audits: Sequence[Row],
     cells: Sequence[Row] = (),
     findings: Sequence[Row] = (),
+    batches: Sequence[Row] = (),
 ) -> None:
     """Writes the tables of a result."""
-    for table, rows in ((AUDITS, audits), (CELLS, cells), (FINDINGS, findings)):
+    tables = {AUDITS: audits, CELLS: cells, FINDINGS: findings, BATCHES: batches}
+    for table, rows in tables.items():
         write_deltalake(
             str(warehouse / table.name),
             arrow(table, rows),

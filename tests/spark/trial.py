@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
@@ -10,11 +11,11 @@ from pathlib import Path
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from shardaudit.jobs.ingest import ingest
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_row import AuditRequest
+from shardaudit.jobs.ingest import ingest
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, SHARDS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
@@ -85,19 +86,19 @@ class Trial:
     def _sink(self) -> Path:
         return self.folder / self.name / "sink"
 
-    def log(self, traces: Iterable[Trace], *, is_cut: bool = False) -> None:
-        """Writes one more trace file; a cut one is a gzip that breaks off after its lines."""
+    def log(self, traces: Iterable[Trace], *, cut_at: datetime | None = None) -> None:
+        """Writes one more trace file; a cut one is a gzip that broke off after its lines, then."""
         lines = [json.dumps(_line(t, self.name), ensure_ascii=self.files % 2 == 0) for t in traces]
         text = "".join(f"{line}\n" for line in lines).encode()
         self._traces.mkdir(parents=True, exist_ok=True)
         path = self._traces / f"part-{self.files:05d}.jsonl"
-        if is_cut:
-            path.with_suffix(".jsonl.gz").write_bytes(
-                gzip.compress(text) + gzip.compress(text)[:20]
-            )
-        else:
-            path.write_bytes(text)
         self.files += 1
+        if cut_at is None:
+            path.write_bytes(text)
+        else:
+            cut = path.with_suffix(".jsonl.gz")
+            cut.write_bytes(gzip.compress(text) + gzip.compress(text)[:20])
+            os.utime(cut, (cut_at.timestamp(), cut_at.timestamp()))
 
     def land(self, rows: Sequence[SinkRow]) -> None:
         """Commits rows to the sink; also without any row, so that the sink exists."""

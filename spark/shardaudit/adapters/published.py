@@ -16,12 +16,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from shardaudit.model.config import Aws, Settings
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.table import Table
-from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, QUARANTINE
+from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
-SHARD_SUMS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
-_NOT_HERE = [State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED]
-_BY_RANK = list(Verdict)
+COUNTS = (
+    *("sent", "landed", "matched", "missing", "pending"),
+    *("duplicated", "extra_rows", "untraced", "moved"),
+)
+_NOT_HERE = (State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED, State.ACCEPTED)
 
 Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
 
@@ -35,20 +37,20 @@ class WarehouseUnreadableError(RetryableError, OSError):
 
 @dataclass(frozen=True, slots=True)
 class ShardSums:
-    """A shard's cells in one audit: the sums of `SHARD_SUMS` and the worst verdict of a cell."""
+    """A shard's cells in one audit: the sums of `COUNTS` and each verdict that one of them has."""
 
     shard_id: str
-    verdict: Verdict
+    verdicts: frozenset[Verdict]
     sums: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class MissingIds:
-    """Missing ids of one shard and cause, and when the first of them leaves or left the stream."""
+    """Missing ids of one shard, cause and state, and when the first of them leaves the stream."""
 
     shard_id: str
     cause: Cause
-    is_expired: bool
+    state: State
     ids: int
     recoverable_until: datetime
 
@@ -60,25 +62,29 @@ def audit_row(settings: Settings, audit_id: str) -> Row | None:
 
 
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
-    """One value per shard of the audit, the worst first."""
+    """One value per shard of the audit."""
     cells = _dataset(settings, CELLS)
     if cells is None:
         return []
     batches = cells.to_batches(
-        columns=["shard_id", "verdict", *SHARD_SUMS], filter=pc.field("audit_id") == audit_id
+        columns=["shard_id", "verdict", *COUNTS], filter=pc.field("audit_id") == audit_id
     )
-    partial = [_summed(_ranked(pa.Table.from_batches([batch]))) for batch in batches]
-    if not partial:
-        return []
-    shards = [
-        ShardSums(row["shard_id"], _BY_RANK[row["rank"]], {name: row[name] for name in SHARD_SUMS})
-        for row in _summed(pa.concat_tables(partial)).to_pylist()
+    partial = [_summed(pa.Table.from_batches([batch])) for batch in batches]
+    by_shard: dict[str, list[Row]] = {}
+    for row in _summed(pa.concat_tables(partial)).to_pylist() if partial else []:
+        by_shard.setdefault(row["shard_id"], []).append(row)
+    return [
+        ShardSums(
+            shard_id=shard_id,
+            verdicts=frozenset(Verdict(row["verdict"]) for row in rows),
+            sums={name: sum(row[name] for row in rows) for name in COUNTS},
+        )
+        for shard_id, rows in by_shard.items()
     ]
-    return sorted(shards, key=lambda s: (_BY_RANK.index(s.verdict), -s.sums["missing"], s.shard_id))
 
 
 def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
-    """What the audit missed and nobody accepted, the nearest deadline first."""
+    """What the audit, as the newest that looked, found missing; the nearest deadline first."""
     findings = _dataset(settings, FINDINGS)
     if findings is None:
         return []
@@ -98,13 +104,20 @@ def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
         MissingIds(
             shard_id=row["shard_id"],
             cause=Cause(row["cause"]),
-            is_expired=row["state"] == State.EXPIRED,
+            state=State(row["state"]),
             ids=row["count_all"],
             recoverable_until=row["recoverable_until_min"],
         )
         for row in grouped.to_pylist()
     ]
     return sorted(found, key=lambda missing: (missing.recoverable_until, missing.shard_id))
+
+
+def damaged_spans(settings: Settings, stream: str) -> list[tuple[datetime, datetime]]:
+    """The times `[from, to)` of which rows may lack, as an input file could not be read."""
+    damaged = (pc.field("stream") == stream) & pc.field("damaged_from").is_valid()
+    batches = read_rows(settings, BATCHES, where=damaged)
+    return [(batch["damaged_from"], batch["damaged_to"]) for batch in batches]
 
 
 def quarantined(settings: Settings, stream: str) -> int:
@@ -147,14 +160,8 @@ def _storage(aws: Aws) -> dict[str, str]:
     return options
 
 
-def _ranked(cells: pa.Table) -> pa.Table:
-    known = pa.array([verdict.value for verdict in _BY_RANK])
-    ranks = pc.index_in(cells["verdict"], value_set=known)
-    return cells.drop_columns(["verdict"]).append_column("rank", ranks)
-
-
 def _summed(cells: pa.Table) -> pa.Table:
-    """Per shard; the result has the columns of the input, so that it can be summed again."""
-    sums = [(name, "sum") for name in SHARD_SUMS]
-    grouped = cells.group_by("shard_id").aggregate([*sums, ("rank", "min")])
-    return grouped.rename_columns(["shard_id", *SHARD_SUMS, "rank"])
+    """Per shard and verdict, with the columns of the input, so that it can be summed again."""
+    key = ["shard_id", "verdict"]
+    grouped = cells.group_by(key).aggregate([(name, "sum") for name in COUNTS])
+    return grouped.rename_columns([*key, *COUNTS])

@@ -16,10 +16,8 @@ def standard_rows(rows: DataFrame, columns: Mapping[str, str], *, with_place: bo
     chosen = [F.col(_quoted(column)).alias(standard) for standard, column in columns.items()]
     if with_place:
         place = rows.metadataColumn("_metadata")
-        has_numbers = (
-            "row_index" in rows.select(place.alias("place")).schema["place"].dataType.names
-        )
-        number = place["row_index"] + 1 if has_numbers else F.lit(None).cast("bigint")
+        fields = rows.select(place.alias("place")).schema["place"].dataType.simpleString()
+        number = place["row_index"] + 1 if "row_index:" in fields else F.lit(None).cast("bigint")
         chosen += [place["file_path"].alias("file"), number.alias("line")]
     return rows.select(*chosen)
 

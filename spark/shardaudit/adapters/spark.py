@@ -1,6 +1,7 @@
 """The door to Spark: one way to get a session, on one machine or on a cluster."""
 
 import os
+import sys
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -10,6 +11,7 @@ from shardaudit.model.config import Aws, Settings
 from shardaudit.model.errors import FinalError
 
 JARS = Path(__file__).parents[3] / ".cache" / "jars" / "spark"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 
 # The meaning of our results hangs on these: they are set wherever the job runs.
 _MEANING = {
@@ -27,7 +29,7 @@ _ONE_MACHINE = {
     "spark.driver.memory": "3g",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING}",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -63,12 +65,15 @@ def spark_session(settings: Settings, *, app: str) -> SparkSession:
         local = (submitted.get("spark.master") or "").startswith("local")
         wanted = (silent if local else {}) | wanted
     else:
+        # Python's workers have to see the packages that we do, whatever `python3` is on the PATH.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or Spark warns of the host's name
         wanted = _ONE_MACHINE | {"spark.jars": _jars()} | wanted
     builder = SparkSession.builder.appName(app)
     for key, value in wanted.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("ERROR")  # Spark itself sets WARN again
     return session
 
 

@@ -103,44 +103,55 @@ class Batches(Generic[SomeInputs]):
         """Stores what the next batch is going to read, before it writes anything."""
         number = self._rows[-1].number + 1 if self._rows else 1
         batch = Batch(self._stream, self._side, number, at)
-        self.plan_again(batch, inputs)
+        row = _row(batch, inputs, state="planned")
+        self._warehouse.append(self._frame([row]), BATCHES, batch=batch.writes(BATCHES))
+        self._keep(row, inputs)
         return batch
 
     def plan_again(self, batch: Batch, inputs: SomeInputs) -> None:
         """Stores what a batch that has written nothing yet is going to read instead."""
-        self._save(batch, inputs, {"state": "planned"})
+        row = _row(batch, inputs, state="planned")
+        self._warehouse.merge(self._frame([row]), BATCHES)
+        self._keep(row, inputs)
 
     def finish(self, batch: Batch, inputs: SomeInputs, *, result: Result, at: datetime) -> None:
         """Stores that the batch is complete, and which older damage it healed."""
-        fields = {
-            "state": "done",
-            "rows": result.rows,
-            "quarantined": result.quarantined,
-            "damaged_from": result.damage.start if result.damage else None,
-            "damaged_to": result.damage.end if result.damage else None,
-            "done_at": at,
-        }
-        self._save(batch, inputs, fields)
+        row = _row(
+            batch,
+            inputs,
+            state="done",
+            rows=result.rows,
+            quarantined=result.quarantined,
+            damaged_from=result.damage.start if result.damage else None,
+            damaged_to=result.damage.end if result.damage else None,
+            done_at=at,
+        )
+        self._keep(row, inputs)
+        healed = _healed(list(zip(self._rows, self._inputs, strict=True)))
+        self._warehouse.merge(self._frame([*healed, row]), BATCHES)
 
-    def _save(self, batch: Batch, inputs: SomeInputs, fields: dict[str, object]) -> None:
-        mine: dict[str, object] = dict.fromkeys(BATCHES.names) | {
-            "batch_id": batch.batch_id,
-            "stream": batch.stream,
-            "side": batch.side,
-            "number": batch.number,
-            "inputs": inputs.as_json(),
-            "planned_at": batch.planned_at,
-        }
-        older = [(row, i) for row, i in self._both() if row.number < batch.number]
-        current = [*older, (Row(**mine | fields), inputs)]
-        healed = _healed(current) if fields["state"] == "done" else []
-        spark = self._warehouse.spark
-        values = [tuple(row[name] for name in BATCHES.names) for row in (*healed, current[-1][0])]
-        self._warehouse.merge(spark.createDataFrame(values, BATCHES.ddl), BATCHES)
-        self._rows, self._inputs = [row for row, _ in current], [i for _, i in current]
+    def _frame(self, rows: Sequence[Row]) -> DataFrame:
+        values = [tuple(row[name] for name in BATCHES.names) for row in rows]
+        return self._warehouse.spark.createDataFrame(values, BATCHES.ddl)
 
-    def _both(self) -> list[tuple[Row, SomeInputs]]:
-        return list(zip(self._rows, self._inputs, strict=True))
+    def _keep(self, row: Row, inputs: SomeInputs) -> None:
+        """The newest batch, as it is now."""
+        if self.unfinished:
+            self._rows, self._inputs = self._rows[:-1], self._inputs[:-1]
+        self._rows, self._inputs = [*self._rows, row], [*self._inputs, inputs]
+
+
+def _row(batch: Batch, inputs: Inputs, *, state: str, **fields: object) -> Row:
+    mine = {
+        "batch_id": batch.batch_id,
+        "stream": batch.stream,
+        "side": batch.side,
+        "number": batch.number,
+        "state": state,
+        "inputs": inputs.as_json(),
+        "planned_at": batch.planned_at,
+    }
+    return Row(**dict.fromkeys(BATCHES.names) | mine | fields)
 
 
 def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:

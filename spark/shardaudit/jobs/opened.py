@@ -1,7 +1,5 @@
 """The warehouse as a command needs it: claimed for this run alone, with a Spark session."""
 
-import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,8 +20,6 @@ def opened(settings: Settings, *, owner: str, progress: Progress) -> Iterator[Wa
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    # Spark's workers would run the python3 of the path, which need not be this one.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with claim(settings, owner=owner) as held, spark_errors():
         with progress.stage("start Spark"):
             spark = spark_session(settings, app=f"shardaudit {owner}")

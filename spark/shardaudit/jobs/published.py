@@ -1,13 +1,25 @@
-"""The report of an audit that is already published, read without Spark."""
+"""The report of an audit that is already published, read without a Spark session."""
 
-from shardaudit.adapters.published import audit_row, missing_ids, quarantined, shard_sums
-from shardaudit.model.config import Settings
+from shardaudit.adapters.published import (
+    COUNTS,
+    MissingIds,
+    ShardSums,
+    audit_row,
+    damaged_spans,
+    missing_ids,
+    quarantined,
+    shard_sums,
+)
+from shardaudit.compare.totals import ShardTotals
+from shardaudit.model.config import Settings, Stream
 from shardaudit.model.errors import FinalError
-from shardaudit.model.verdict import Kind, Verdict
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.window import Window
+from shardaudit.report.plain import instant, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
 
-_COUNTS = ("sent", "landed", "matched", "missing", "pending", "duplicated")
-_MORE_COUNTS = ("extra_rows", "untraced", "moved")
+_SHARD_COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
+_STILL_WANTED = {State.OPEN, State.PLANNED, State.REPLAYED}
 
 
 class NotPublishedError(FinalError, LookupError):
@@ -21,7 +33,7 @@ class NotPublishedError(FinalError, LookupError):
 
 
 def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditReport:
-    """What the audit said, from the tables. A shard's verdict is that of its worst cell.
+    """What the audit said, from the tables. Deadlines are those that no later audit looked at.
 
     Raises:
         NotPublishedError: there is no such audit, or it was rejected, failed, or still runs.
@@ -32,36 +44,81 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         raise NotPublishedError(stream, audit_id, "did not happen")
     if row["status"] != "published":
         raise NotPublishedError(stream, audit_id, f"has the status {row['status']!r}")
+    window = Window(row["window_start"], row["window_end"])
+    spans = damaged_spans(settings, stream)
     missing = missing_ids(settings, audit_id)
+    totals = [
+        _totals(
+            shard,
+            missing,
+            is_damaged=any(since < window.end and until > window.start for since, until in spans),
+        )
+        for shard in shard_sums(settings, audit_id)
+    ]
     return AuditReport(
         audit_id=audit_id,
         stream=stream,
-        window_start=row["window_start"],
-        window_end=row["window_end"],
+        window_start=window.start,
+        window_end=window.end,
         as_of=row["as_of"],
         status=row["status"],
         verdict=Verdict(row["verdict"]),
-        counts={name: row[name] for name in (*_COUNTS, *_MORE_COUNTS)},
+        counts={name: row[name] for name in COUNTS},
         trace_coverage=row["trace_coverage"],
         self_check=row["self_check"],
         watermark=row["watermark"],
         cells_total=row["cells_total"],
         cells_compared_by_id=row["cells_compared_by_id"],
-        worst_shards=tuple(
-            ShardLine(shard_id=shard.shard_id, verdict=shard.verdict, **shard.sums)
-            for shard in shard_sums(settings, audit_id)
-            if not shard.verdict.is_good
-        ),
-        deadlines=tuple(
-            DeadlineLine(ids.shard_id, Kind.MISSING, ids.cause, ids.ids, ids.recoverable_until)
-            for ids in missing
-            if not ids.is_expired
-        ),
+        worst_shards=_worst_shards(totals, settings.stream(stream)),
+        deadlines=_deadlines(missing),
         quarantined=quarantined(settings, stream),
-        notes=tuple(
-            f"{ids.ids:,} messages of {ids.shard_id} have left the stream, the first of them at "
-            f"{ids.recoverable_until:%Y-%m-%dT%H:%M:%SZ}"
-            for ids in missing
-            if ids.is_expired
+        notes=_notes(missing),
+    )
+
+
+def _totals(shard: ShardSums, missing: list[MissingIds], *, is_damaged: bool) -> ShardTotals:
+    return ShardTotals(
+        shard_id=shard.shard_id,
+        sums=shard.sums,
+        lost=sum(
+            ids.ids for ids in missing if ids.shard_id == shard.shard_id and ids.cause is Cause.LOST
         ),
+        verdicts=shard.verdicts,
+        is_damaged=is_damaged,
+        first_not_ok=None,
+    )
+
+
+def _worst_shards(totals: list[ShardTotals], stream: Stream) -> tuple[ShardLine, ...]:
+    """The shards that are not well, as the audit itself orders them."""
+    lines = [
+        ShardLine(
+            shard_id=shard.shard_id,
+            verdict=shard.verdict(
+                tolerance=stream.tolerance, coverage_floor=stream.trace_coverage_floor
+            ),
+            **{name: shard.sums[name] for name in _SHARD_COUNTS},
+        )
+        for shard in totals
+    ]
+    order = list(Verdict)
+    lines.sort(key=lambda line: line.shard_id)
+    lines.sort(key=lambda line: (order.index(line.verdict), -line.missing, -line.duplicated))
+    return tuple(line for line in lines if not line.verdict.is_good)
+
+
+def _deadlines(missing: list[MissingIds]) -> tuple[DeadlineLine, ...]:
+    return tuple(
+        DeadlineLine(ids.shard_id, Kind.MISSING, ids.cause, ids.ids, ids.recoverable_until)
+        for ids in missing
+        if ids.state in _STILL_WANTED
+    )
+
+
+def _notes(missing: list[MissingIds]) -> tuple[str, ...]:
+    return tuple(
+        f"{messages(ids.ids)} of {ids.shard_id} left the stream, the first at "
+        f"{instant(ids.recoverable_until)}"
+        for ids in missing
+        if ids.state is State.EXPIRED
     )

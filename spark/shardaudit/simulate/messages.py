@@ -34,13 +34,15 @@ def create_messages(engine: duckdb.DuckDBPyConnection, scenario: Scenario) -> No
     engine.execute(f"create table numbers as select i from range({scenario.messages}) numbers(i)")  # noqa: S608 - a whole number
     engine.execute(f"""
         create table messages as
-        with drawn as (
-            select i, md5('{scenario.seed}/' || i) as digest,
-                md5_number_upper('{scenario.seed}/' || i) as hash_high,
-                md5_number_lower('{scenario.seed}/' || i) as draw
-            from numbers
+        with digests as (
+            select i, md5_number('{scenario.seed}/' || i) as digest from numbers
+        ),
+        drawn as (
+            select i, digest::uuid as message_id, (digest >> 64)::ubigint as hash_high,
+                (digest & 18446744073709551615)::ubigint as draw
+            from digests
         )
-        select i, digest::uuid as message_id, hash_high, draw,
+        select i, message_id, hash_high, draw,
             (((hash_high >> 32) * {scenario.shards}) >> 32)::bigint as home,
             (((hash_high >> 32) * {scenario.shards}) & 4294967295) < 2147483648 as lower,
             {slot_ms} - 20 - (draw % 880)::bigint as sent_ms

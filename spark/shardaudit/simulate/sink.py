@@ -11,21 +11,17 @@ COLUMNS = "message_id, shard_id, sequence_number, sent_at, landed_at, arrived_at
 log = logging.getLogger(__name__)
 
 
-def land_by_hour(engine: duckdb.DuckDBPyConnection, sink: SinkTable) -> int:
-    """Appends `sink_rows` in the order of landing, a commit for each hour; returns the rows."""
+def land_by_hour(engine: duckdb.DuckDBPyConnection, sink: SinkTable) -> None:
+    """Appends `sink_rows` in the order of landing, a commit for each hour."""
     hours = engine.execute("""
         select distinct epoch_ms(landed_at) // 3600000 as hour from sink_rows order by hour
     """).fetchall()
-    rows = 0
     for (hour,) in hours:
-        where = f"epoch_ms(landed_at) // 3600000 = {hour}"
-        rows += land(engine, sink, where=where)
-    return rows
+        land(engine, sink, where=f"epoch_ms(landed_at) // 3600000 = {hour}")
+    log.info("landed in %s commits", len(hours))
 
 
-def land(engine: duckdb.DuckDBPyConnection, sink: SinkTable, *, where: str) -> int:
-    """Appends the sink's rows of a condition in one commit; returns their number."""
+def land(engine: duckdb.DuckDBPyConnection, sink: SinkTable, *, where: str) -> None:
+    """Appends the sink's rows of a condition in one commit."""
     query = f"select {COLUMNS} from sink_rows where {where} order by landed_at, message_id"  # noqa: S608 - our own conditions
     sink.append(engine.cursor().sql(query).to_arrow_reader(100_000))
-    [(count,)] = engine.execute(f"select count(*) from sink_rows where {where}").fetchall()  # noqa: S608 - as above
-    return int(count)

@@ -19,8 +19,8 @@ _TIME = "'%Y-%m-%dT%H:%M:%S.%gZ'"
 _Row = tuple[str, str, str, str, str, str, int, str, str, int]
 
 
-def write_trace_logs(engine: duckdb.DuckDBPyConnection, scenario: Scenario, folder: Folder) -> int:
-    """Writes `traces` and returns the number of lines."""
+def write_trace_logs(engine: duckdb.DuckDBPyConnection, scenario: Scenario, folder: Folder) -> None:
+    """Writes `traces`."""
     lines: Counter[str] = Counter()  # by producer
     for nth, (hour, producer, rows) in enumerate(_files(engine)):
         session, first = f"{producer}-{scenario.seed}", lines[producer]
@@ -29,7 +29,6 @@ def write_trace_logs(engine: duckdb.DuckDBPyConnection, scenario: Scenario, fold
         suffix, content = _compressed(nth, text.encode())
         folder.write(name + suffix, content)
         lines[producer] += len(rows)
-    return lines.total()
 
 
 def _files(engine: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str, list[_Row]]]:

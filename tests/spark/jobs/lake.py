@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
@@ -128,7 +128,7 @@ class Lake:
         }
 
 
-def _summed_bins() -> object:
+def _summed_bins() -> Column:
     bins = [F.coalesce(F.sum(F.get("latency_counts", i)), F.lit(0)) for i in range(22)]
     return F.array(*bins).alias("bins")
 

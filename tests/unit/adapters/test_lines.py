@@ -3,13 +3,12 @@
 import gzip
 import io
 import json
-import hashlib
 
 import pytest
 import zstandard
 
 from shardaudit.adapters import lines, unpack
-from tests.builders import jsonl, trace_line
+from tests.builders import jsonl, noise, trace_line
 
 Found = list[tuple[int | None, str | None, str | None]]
 
@@ -22,11 +21,6 @@ def read(content: bytes, name: str = "x.jsonl") -> Found:
         rows += batch.to_pylist()
     assert {row["file"] for row in rows} <= {name}
     return [(row["line"], row["raw"], row["fault"]) for row in rows]
-
-
-def noise(number: int) -> str:
-    """Text that no compression makes small."""
-    return hashlib.sha256(str(number).encode()).hexdigest()
 
 
 @pytest.fixture(autouse=True, params=[4 * 2**20, 7], ids=["one chunk", "tiny chunks"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.stand_in import kinesis_stand_in
+from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
 from shardaudit.jobs.simulate import Endpoints, simulate_files, simulate_stream
 from shardaudit.model.config import load_settings
 from shardaudit.simulate.scenario import Scenario
@@ -164,6 +164,8 @@ def test_the_planted_list_has_the_same_bytes_when_the_seed_is_the_same(
         named = scenario(stream=f"again-{seed}", seed=seed, **small)
         if number == 0:
             simulate_stream(named, out, endpoints=Endpoints(endpoint))
+            # Whoever asks the stream now is where the audit is.
+            assert "2026-11-02T00:30" in str(StandInControl(endpoint).change({})["now"])
         else:
             simulate_files(named, out)
         lists.append((out / "planted.parquet").read_bytes())

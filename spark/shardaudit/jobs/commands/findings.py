@@ -74,9 +74,9 @@ def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
             reason=arguments.reason,
             now=now(),
         )
-    text = f"{outcome.accepted:,} findings accepted"
+    text = f"findings accepted: {outcome.accepted:,}"
     if outcome.unchanged:
-        text += f", {outcome.unchanged:,} were accepted or closed before"
+        text += f"; accepted or closed before: {outcome.unchanged:,}"
     return Reply(document=outcome, view=Text(text))
 
 

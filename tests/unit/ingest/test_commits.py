@@ -1,0 +1,124 @@
+"""Commits of a Delta log → the files that came and went, net."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from shardaudit.ingest.commits import UnknownFileError, net_change, still_there
+
+Action = dict[str, object]
+
+
+def vector(name: str) -> dict[str, object]:
+    return {"storageType": "u", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 4}
+
+
+def add(path: str, *, dv: str | None = None, data: bool = True) -> Action:
+    file: Action = {"path": path, "partitionValues": {"day": "d"}, "size": 5, "dataChange": data}
+    return {"add": file | ({"deletionVector": vector(dv)} if dv else {})}
+
+
+def remove(path: str, *, dv: str | None = None, data: bool = True) -> Action:
+    action = add(path, dv=dv, data=data)["add"]
+    assert isinstance(action, dict)
+    return {"remove": action}
+
+
+def commit(*actions: Mapping[str, object]) -> str:
+    other = {"commitInfo": {"operation": "WRITE", "note": 'not an {"add"'}}
+    return "\n".join(json.dumps(action) for action in (other, *actions)) + "\n"
+
+
+def files(layers: Sequence[Sequence[str]]) -> list[tuple[str, str | None]]:
+    found = []
+    for layer in layers:
+        paths = []
+        for line in layer:
+            file = json.loads(line)["add"]
+            paths.append(file["path"])
+            found.append((file["path"], (file.get("deletionVector") or {}).get("pathOrInlineDv")))
+        assert len(paths) == len(set(paths)), "a path twice in one layer"
+    return sorted(found, key=str)
+
+
+def test_added_files_are_read_when_appended() -> None:
+    change = net_change([commit(add("a")), commit(add("b"))])
+    assert (files(change.added), files(change.removed)) == ([("a", None), ("b", None)], [])
+    assert (change.added_count, change.removed_count) == (2, 0)
+    assert change.added_paths == {"a", "b"}
+
+
+def test_nothing_is_read_when_files_are_only_rewritten() -> None:
+    optimize = commit(remove("a", data=False), remove("b", data=False), add("c", data=False))
+    change = net_change([optimize])
+    assert (files(change.added), files(change.removed)) == ([], [])
+
+
+def test_file_cancels_out_when_it_comes_and_goes() -> None:
+    change = net_change([commit(add("a")), commit(remove("a"), add("b"))])
+    assert (files(change.added), files(change.removed)) == ([("b", None)], [])
+
+
+def test_old_file_is_subtracted_when_overwritten() -> None:
+    change = net_change([commit(remove("old"), add("new"))])
+    assert (files(change.added), files(change.removed)) == ([("new", None)], [("old", None)])
+
+
+def test_file_is_read_twice_when_rows_are_deleted_by_a_vector() -> None:
+    change = net_change([commit(remove("a"), add("a", dv="1"))])
+    assert (files(change.added), files(change.removed)) == ([("a", "1")], [("a", None)])
+
+
+def test_middle_vector_cancels_out_when_rows_are_deleted_twice() -> None:
+    change = net_change(
+        [commit(remove("a"), add("a", dv="1")), commit(remove("a", dv="1"), add("a", dv="2"))]
+    )
+    assert (files(change.added), files(change.removed)) == ([("a", "2")], [("a", None)])
+
+
+def test_compacted_file_is_subtracted_when_deleted_later() -> None:
+    change = net_change(
+        [
+            commit(add("a")),
+            commit(remove("a", data=False), add("c", data=False)),
+            commit(remove("c"), add("d")),
+        ]
+    )
+    assert files(change.added) == [("a", None), ("d", None)]
+    assert files(change.removed) == [("c", None)]
+
+
+def test_file_counts_twice_when_restored_after_compaction() -> None:
+    change = net_change(
+        [
+            commit(add("a")),
+            commit(remove("a", data=False), add("c", data=False)),
+            commit(remove("c"), add("a")),
+        ]
+    )
+    assert files(change.added) == [("a", None), ("a", None)]
+    assert [len(layer) for layer in change.added] == [1, 1]
+    assert files(change.removed) == [("c", None)]
+
+
+def test_unreadable_files_are_left_alone_when_excluded() -> None:
+    change = net_change([commit(remove("broken"), add("a"))], excluded=["broken"])
+    assert (files(change.added), files(change.removed)) == ([("a", None)], [])
+
+
+def test_thin_removal_is_refused_when_the_file_was_not_added_here() -> None:
+    thin = {"remove": {"path": "a", "dataChange": True, "deletionTimestamp": 1}}
+    with pytest.raises(UnknownFileError):
+        net_change([commit(thin)])
+
+
+def test_thin_removal_is_enough_when_the_file_was_added_here() -> None:
+    thin = {"remove": {"path": "c", "dataChange": True}}
+    change = net_change([commit(add("c", data=False)), commit(thin)])
+    assert files(change.removed) == [("c", None)]
+
+
+def test_path_is_gone_when_its_last_action_removes_it() -> None:
+    commits = [commit(remove("a"), remove("b"), remove("b2")), commit(add("b"))]
+    assert still_there(["a", "b", "c"], commits) == {"b", "c"}

@@ -1,0 +1,58 @@
+"""What `audit` and `findings` refuse before Spark starts."""
+
+from pathlib import Path
+
+import pytest
+
+from shardaudit.adapters.claim import claim
+from shardaudit.jobs.main import main
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ExitCode
+from tests.unit.model.test_config import LEAST
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "shardaudit.toml"
+    file.write_text(LEAST)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("audit --stream event", "did you mean events?"),
+        ("audit --stream events --from 2026-11-20", "--from: found '2026-11-20'"),
+        ("audit --stream events --as-of 2026-11-20T00:00:00", "time with a zone"),
+        (
+            "audit --stream events --from 2026-11-20T00:00:00Z --to 2026-11-20T00:00:00Z",
+            "wanted from before to",
+        ),
+        ("findings list --stream event", "did you mean events?"),
+        ("findings list --limit 0", "--limit: found 0"),
+        ("findings accept --stream events --message-id x --reason=", "wanted a reason"),
+    ],
+)
+def test_wrong_argument_ends_with_2_and_its_name(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_positions_from_elsewhere_are_refused_until_there_is_a_watch(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(f'{LEAST}positions = {{ source = "kcl", table = "leases" }}\n')
+    assert main(["--config", str(config), "audit", "--stream", "events"]) == ExitCode.USAGE
+    assert "streams.events.positions.source: found 'kcl'" in capsys.readouterr().err
+
+
+def test_run_ends_with_75_when_another_holds_the_warehouse(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(warehouse=str(tmp_path / "lake"), streams={})
+    with claim(settings, owner="tonight's audit"):
+        ended = main(["--config", str(config), "ingest", "--stream", "events"])
+    assert ended == ExitCode.RETRY
+    assert "is held by tonight's audit" in capsys.readouterr().err
