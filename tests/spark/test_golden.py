@@ -57,7 +57,8 @@ def test_audit_gives_the_reviewed_answers(
         for case in group:
             expected = case.expected["audits"][number]
             got = as_json(case, published.cells, published.findings)
-            assert differences(expected, got) == [], case.name
+            found = differences(expected, got)
+            assert not found, "\n".join([case.name, *found])
         outcome = reconcile(step.history, step.question)
         findings = fold(step.touched(findings), outcome, step.question)
         assert published.findings == findings

@@ -10,8 +10,13 @@ from tests.spark.jobs.lake import Lake
 
 
 @pytest.fixture
-def lake(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> Lake:
+def spark_lake(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> Lake:
+    """A stream with neither traces nor a sink."""
+    return Lake(spark, warehouse, tmp_path)
+
+
+@pytest.fixture
+def lake(spark_lake: Lake) -> Lake:
     """A stream whose sink is an empty Delta table."""
-    found = Lake(spark, warehouse, tmp_path)
-    found.land()
-    return found
+    spark_lake.land()
+    return spark_lake

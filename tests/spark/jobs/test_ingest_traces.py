@@ -165,7 +165,7 @@ def test_ledger_keeps_its_cells_when_configuration_would_cut_others(lake: Lake) 
     lake.log("a.jsonl", [trace_line(0)])
     lake.ingest()
     lake.settings = {"bucket": timedelta(minutes=5)}
-    with pytest.raises(ConfigError, match=r"found '300s and 1\.0', wanted '60s and 1\.0, with"):
+    with pytest.raises(ConfigError, match=r"found '300s and 1\.0', wanted 60s and 1\.0, with"):
         lake.ingest()
 
 
