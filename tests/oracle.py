@@ -83,10 +83,10 @@ def _messages(history: History) -> list[_Message]:
 
 
 def _shards(history: History, messages: list[_Message], question: Question) -> dict[str, Shard]:
-    """Every shard that an id counts on, that a row landed on, or that Kinesis told of."""
+    """Every shard that a trace names, that a row landed on, or that Kinesis told of."""
     producing = {m.shard_id for m in messages if m.counted}
-    rows: dict[str, list[SinkRow]] = {shard_id: [] for shard_id in producing}
-    rows.update({shard_id: [] for shard_id in history.known_shards})
+    seen = history.known_shards | {trace.shard_id for trace in history.traces}
+    rows: dict[str, list[SinkRow]] = {shard_id: [] for shard_id in seen}
     for row in history.rows:
         rows.setdefault(row.shard_id, []).append(row)
     return {

@@ -60,7 +60,7 @@ def _settings(home: Path, port: int) -> dict[str, str]:
         },
         "DATABASE": {"SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db"},
         "API": {"HOST": HOST, "PORT": str(port), "BASE_URL": url, "WORKERS": "1"},
-        "DAG_PROCESSOR": {"REFRESH_INTERVAL": "10", "MIN_FILE_PROCESS_INTERVAL": "10"},
+        "DAG_PROCESSOR": {"REFRESH_INTERVAL": "60", "MIN_FILE_PROCESS_INTERVAL": "60"},
         "LOGGING": {"BASE_LOG_FOLDER": str(home / "logs")},
     }
     named = {

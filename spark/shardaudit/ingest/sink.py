@@ -89,9 +89,11 @@ def judged_sink_rows(rows: DataFrame, *, bucket: timedelta, sample_rate: float) 
     return (kept if sample_rate < 1 else judged).select(*DELIVERY[:-1], start, "reason", *others)
 
 
-def good_deliveries(judged: DataFrame) -> DataFrame:
+def good_deliveries(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
     """The rows that can be used, in the columns of DELIVERY."""
-    return judged.where(F.col("reason").isNull()).select(*DELIVERY)
+    # The bucket anew: that of `judged` hangs on the reason, which would be found out twice.
+    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    return judged.where(F.col("reason").isNull()).select(*DELIVERY[:-1], start)
 
 
 def refused_rows(judged: DataFrame) -> DataFrame:

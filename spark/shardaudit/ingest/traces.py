@@ -47,13 +47,10 @@ class TraceRules:
     streams: Sequence[str]
     bucket: timedelta
     now: datetime
-    sample_rate: float
 
 
 def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     """Every loose trace with its values, or with the reason why it cannot be used.
-
-    Rows of ids outside the sample are left out.
 
     Input:
         loose: the shape of `lines.loose_traces`.
@@ -68,7 +65,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         .withColumn("reason", _reason(rules))
     )
     is_good = F.col("reason").isNull()
-    return _sampled(valued, rules.sample_rate).select(
+    return valued.select(
         "file",
         "line",
         F.when(~is_good, cut(_shown())).alias("raw"),
@@ -89,16 +86,17 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     )
 
 
-def _sampled(valued: DataFrame, sample_rate: float) -> DataFrame:
-    """The rows whose id is in the sample, or cannot be read.
+def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
+    """The traces whose id is in the sample, and all that cannot be used.
 
-    Spark moves a filter below the columns that it speaks of and computes them there again: one that
-    named `reason` would parse each line 80 times.
+    Input:
+        judged: `judged_traces`, persisted: Spark moves a filter below the columns that it speaks of
+        and computes them there again, so that each line would be parsed 80 times.
     """
     if sample_rate == 1:
-        return valued
-    message_id = F.col("message_id")
-    return valued.where(message_id.isNull() | in_sample(message_id, sample_rate))
+        return judged
+    is_bad = F.col("reason").isNotNull()
+    return judged.where(is_bad | in_sample(F.col("message_id"), sample_rate))
 
 
 def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:

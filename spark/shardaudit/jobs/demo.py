@@ -111,6 +111,7 @@ def _audited(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> str:
             if ended.state != "success" and task_id != "verdict":  # that one is red, as it should
                 log = api.task_log(DAG, run_id, ended)
                 raise DemoFailedError(task_id, ended.state, log)
+        _wait_until_over(api, run_id)  # a run of a DAG that is switched off stays "running"
     finally:
         api.switch(DAG, on=False)  # or the next Airflow would audit the demo every night
     return run_id
@@ -123,6 +124,13 @@ def _ended(api: AirflowApi, run_id: str, task_id: str) -> TaskState:
             return task
         time.sleep(1)
     raise DemoFailedError(task_id, f"still {task.state} after {_TASK_SECONDS} s", [])
+
+
+def _wait_until_over(api: AirflowApi, run_id: str) -> None:
+    for _ in range(_TASK_SECONDS):
+        if api.run_state(DAG, run_id) in {"success", "failed"}:
+            return
+        time.sleep(1)
 
 
 def _wait_until_known(api: AirflowApi) -> None:

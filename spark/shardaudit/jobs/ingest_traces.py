@@ -16,7 +16,7 @@ from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.lines import loose_traces
-from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces
+from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces, sampled
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
 from shardaudit.model.config import Stream
 from shardaudit.model.inputs import TRACE_COLUMNS
@@ -84,9 +84,10 @@ class TraceSide:
 
     def _write(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
-        judged = judged_traces(self._loose(inputs), self._rules(batch, inputs))
+        parsed = judged_traces(self._loose(inputs), self._rules(batch, inputs))
         # Read and parsed once, for what is counted, refused and kept.
-        judged.persist(StorageLevel.MEMORY_AND_DISK)
+        parsed.persist(StorageLevel.MEMORY_AND_DISK)
+        judged = sampled(parsed, inputs.shape.sample_rate)
         try:
             with storage_errors():
                 tally = _tally(judged)
@@ -95,7 +96,7 @@ class TraceSide:
             if tally.buckets is not None:
                 self._append(judged, batch, days=tally.days, buckets=tally.buckets)
         finally:
-            judged.unpersist()
+            parsed.unpersist()
         result = self._result(tally, inputs)
         damaged = [
             DamagedFile(file, tally.damaged[file.path])
@@ -120,7 +121,6 @@ class TraceSide:
             streams=sorted({self._stream.stream_name, self._name}),
             bucket=inputs.shape.bucket,
             now=batch.planned_at,
-            sample_rate=inputs.shape.sample_rate,
         )
 
     def _append(

@@ -53,7 +53,7 @@ def read_sink_rows(spark: SparkSession, inputs_json: str) -> DataFrame:
     rows = judged(_all_rows(spark, inputs), inputs.shape)
     if rows is None:
         return spark.createDataFrame([], DELIVERY_DDL)
-    return good_deliveries(rows)
+    return good_deliveries(rows, bucket=inputs.shape.bucket)
 
 
 def judged(frames: Sequence[DataFrame], shape: CellShape) -> DataFrame | None:

@@ -11,7 +11,7 @@ from pyspark.testing import assertSchemaEqual
 
 from shardaudit.adapters.parquet_traces import LOOSE
 from shardaudit.ingest.lines import loose_traces
-from shardaudit.ingest.traces import TraceRules, judged_traces
+from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.model.inputs import TRACE_COLUMNS
 from tests.builders import NOW, SHARD, T0, Line, trace_line
 
@@ -19,7 +19,6 @@ RULES = TraceRules(
     streams=["events", "kinesis-events"],
     bucket=timedelta(seconds=60),
     now=NOW,
-    sample_rate=1.0,
 )
 LINES_DDL = "file string, line bigint, raw string, fault string"
 
@@ -263,9 +262,8 @@ def test_faults_of_the_reader_are_reasons_when_given(spark: SparkSession) -> Non
 
 
 def test_only_the_sample_is_kept_when_rate_is_below_one(spark: SparkSession) -> None:
-    rules = TraceRules(["events"], timedelta(seconds=60), NOW, sample_rate=0.25)
     lines: list[Line | str] = [trace_line(number) for number in range(2000)]
-    judged = judged_traces(loose(spark, [*lines, "bad"]), rules)
+    judged = sampled(judged_traces(loose(spark, [*lines, "bad"]), RULES), 0.25)
     found = {row.reason: row["count"] for row in judged.groupBy("reason").count().collect()}
     assert 400 < found[None] < 600
     assert found["the line is not JSON"] == 1

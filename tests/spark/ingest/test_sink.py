@@ -110,7 +110,7 @@ def test_sink_is_refused_when_a_column_has_a_wrong_type(
 def test_columns_are_null_when_the_sink_lacks_them(spark: SparkSession) -> None:
     ddl = "message_id string, shard_id string, sent_at timestamp, landed_at timestamp"
     rows = judged_sink_rows(frame(spark, [sink_row()], ddl), bucket=MINUTE, sample_rate=1.0)
-    [row] = good_deliveries(rows).collect()
+    [row] = good_deliveries(rows, bucket=MINUTE).collect()
     assert tuple(row.__fields__) == DELIVERY
     assert (row.sequence_number, row.arrived_at) == (None, None)
 
@@ -140,7 +140,9 @@ def test_filter_on_sent_at_reaches_the_files_when_it_is_a_timestamp(
     path = str(tmp_path / "x")
     frame(spark, [sink_row(number) for number in range(10)]).write.parquet(path)
     judged = judged_sink_rows(spark.read.parquet(path), bucket=MINUTE, sample_rate=1.0)
-    late = good_deliveries(judged).where(F.col("sent_at") >= F.lit(T0 + timedelta(seconds=5)))
+    late = good_deliveries(judged, bucket=MINUTE).where(
+        F.col("sent_at") >= F.lit(T0 + timedelta(seconds=5))
+    )
     plan = late._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 - the plan
     assert "GreaterThanOrEqual(sent_at" in plan
     assert late.count() == 5
