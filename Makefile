@@ -7,7 +7,7 @@ SOURCES := spark dags tests
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws golden bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill golden bench lock all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ test-dags: setup ## the tests that need Airflow
 
 test-aws: setup ## the tests against stand-ins of AWS
 	$(BIN)/pytest tests/aws
+
+drill: setup ## kills ingest and audit at 20 random moments: the tables must not notice (many minutes)
+	$(BIN)/pytest -m drill tests/spark
 
 golden: setup ## writes the expected results of the golden cases anew: review the diff
 	$(BIN)/python -m tests.golden.rewrite

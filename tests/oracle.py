@@ -26,7 +26,9 @@ def reconcile(history: History, question: Question) -> Outcome:
     judge = _Judge(question, shards, damaged, position_known=position_known)
     judged = [(m, judge.causes(m)) for m in messages if question.covers(m.sent_at)]
     tallies = [_tally(m, causes, question) for m, causes in judged]
-    cells = cell_results(tallies, shards, question, rows=history.rows, damaged=frozenset(damaged))
+    cells = cell_results(
+        tallies, shards, question=question, history=history, damaged=frozenset(damaged)
+    )
     return Outcome(
         cells=cells,
         findings={
@@ -34,7 +36,7 @@ def reconcile(history: History, question: Question) -> Outcome:
             for m, causes in judged
             for kind, cause in causes.items()
         },
-        verdict=audit_verdict(cells, tallies, question, damaged=frozenset(damaged)),
+        verdict=audit_verdict(cells, tallies, question=question, damaged=frozenset(damaged)),
         watermark=watermark(cells, question),
         trace_coverage=coverage(tallies),
         pending=frozenset(m.message_id for m, causes in judged if not m.rows and not causes),
@@ -174,11 +176,9 @@ def _finding(message: _Message, kind: Kind, *, cause: Cause, question: Question)
 
 
 def _tally(message: _Message, causes: dict[Kind, Cause], question: Question) -> Tally:
-    number = message.counted.sequence_number if message.counted else None
     return Tally(
         cell=(message.shard_id, question.bucket_start(message.sent_at)),
         sent=bool(message.traces),
         landed_rows=len(message.rows),
-        sequence_number=number,
         causes=causes,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shardaudit.model.verdict import Cause, Kind, Verdict
-from tests.history import Cell, CellResult, Question, SinkRow, number_order
+from tests.history import Cell, CellResult, History, Question, number_order
 from tests.oracle_shards import Shard
 
 
@@ -17,7 +17,6 @@ class Tally:
     cell: Cell
     sent: bool
     landed_rows: int
-    sequence_number: str | None
     causes: Mapping[Kind, Cause]
 
     @property
@@ -29,13 +28,18 @@ class Tally:
 def cell_results(
     tallies: list[Tally],
     shards: dict[str, Shard],
-    question: Question,
     *,
-    rows: Iterable[SinkRow],
+    question: Question,
+    history: History,
     damaged: frozenset[datetime],
 ) -> dict[Cell, CellResult]:
     """One result per shard and bucket of the window, whether anything happened in it or not."""
-    landed = Counter((row.shard_id, question.bucket_start(row.sent_at)) for row in rows)
+    landed = Counter((row.shard_id, question.bucket_start(row.sent_at)) for row in history.rows)
+    numbers: dict[Cell, list[tuple[int, str]]] = defaultdict(list)
+    for trace in history.traces:
+        if trace.sequence_number:
+            cell = (trace.shard_id, question.bucket_start(trace.sent_at))
+            numbers[cell].append(number_order(trace.sequence_number))
     ids: dict[Cell, list[Tally]] = defaultdict(list)
     for tally in tallies:
         ids[tally.cell].append(tally)
@@ -44,10 +48,13 @@ def cell_results(
         for start in question.buckets:
             cell = (shard_id, start)
             counts = _counts(ids[cell], landed=landed[cell])
+            settled = _is_settled(
+                shard, numbers[cell] if counts.sent else [], start=start, question=question
+            )
             verdict = (
                 Verdict.INCONCLUSIVE
                 if start in damaged
-                else _verdict(ids[cell], counts, shard, start=start, question=question)
+                else _verdict(ids[cell], counts, shard=shard, question=question, settled=settled)
             )
             results[cell] = replace(counts, verdict=verdict)
     return results
@@ -74,15 +81,14 @@ def _counts(tallies: list[Tally], *, landed: int) -> CellResult:
 def _verdict(
     tallies: list[Tally],
     counts: CellResult,
-    shard: Shard,
     *,
-    start: datetime,
+    shard: Shard,
     question: Question,
+    settled: bool,
 ) -> Verdict:
     share = coverage(tallies)
     lost = any(t.is_lost for t in tallies)
     stuck = any(t.causes.get(Kind.MISSING) is Cause.STUCK for t in tallies)
-    settled = _is_settled(tallies, shard, start=start, question=question)
     ordered = (
         (Verdict.SILENT, shard.is_silent and counts.missing > 0),
         (Verdict.STALLED, stuck),
@@ -96,13 +102,14 @@ def _verdict(
     return next((verdict for verdict, holds in ordered if holds), Verdict.OK)
 
 
-def _is_settled(tallies: list[Tally], shard: Shard, *, start: datetime, question: Question) -> bool:
+def _is_settled(
+    shard: Shard, numbers: list[tuple[int, str]], *, start: datetime, question: Question
+) -> bool:
+    """Whether time is over, or the consumer has passed every attempt acknowledged in the cell."""
     if question.as_of - (start + question.bucket) >= shard.allowance:
         return True
-    numbers = [number_order(t.sequence_number) for t in tallies if t.sequence_number]
-    if not numbers or shard.settled_frontier is None:
-        return False
-    return max(numbers) <= shard.settled_frontier
+    frontier = shard.settled_frontier
+    return bool(numbers) and frontier is not None and max(numbers) <= frontier
 
 
 def coverage(tallies: Iterable[Tally]) -> float | None:
@@ -114,8 +121,8 @@ def coverage(tallies: Iterable[Tally]) -> float | None:
 def audit_verdict(
     cells: Mapping[Cell, CellResult],
     tallies: list[Tally],
-    question: Question,
     *,
+    question: Question,
     damaged: frozenset[datetime],
 ) -> Verdict:
     """The worst verdict of the cells, but for what the shard as a whole may be forgiven.

@@ -439,3 +439,13 @@ def test_the_first_ingest_decides_the_cell_when_a_retry_is_logged_later() -> Non
     result = outcome(early, late, landed("a", "1"))
     assert result.cells[OTHER, T0].matched == 1
     assert result.cells[SHARD, T0].landed == 1
+
+
+@pytest.mark.parametrize(("retry", "verdict"), [("2", Verdict.OK), ("3", Verdict.PENDING)])
+def test_a_cell_is_settled_when_the_consumer_passed_every_attempt_in_it(
+    retry: str, verdict: Verdict
+) -> None:
+    ask = replace(LATE, end=T0 + MINUTE, as_of=T0 + 10 * MINUTE + 30 * timedelta(seconds=1))
+    rows = (landed("a", "1", after=0.4), landed("b", "2", after=0.5))
+    result = outcome(sent("a", "1"), sent("a", retry), sent("b", "2"), *rows, ask=ask)
+    assert verdicts(result) == [verdict]

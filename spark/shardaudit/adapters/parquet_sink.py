@@ -1,7 +1,7 @@
 """The door to a sink that is a folder of Parquet files, with hive partition folders or without."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,15 +26,28 @@ def file_schema(columns: Mapping[str, str]) -> str:
 
 
 def parquet_rows(
-    spark: SparkSession, folder: str, *, schema: str, files: Sequence[SourceFile]
-) -> DataFrame:
-    """The rows of files that share a schema (JSON).
+    spark: SparkSession, folder: str, *, schema: str, files: Iterable[SourceFile]
+) -> list[DataFrame]:
+    """The rows of files that share a schema (JSON), in as many frames as Spark needs for them.
 
     Partition folders are columns of text: Spark's guess would make a number of `000000000001`.
     """
-    return (
+    together: dict[tuple[str, ...], list[str]] = {}
+    for file in files:
+        together.setdefault(_readable_with(folder, file.path), []).append(file.path)
+    reader = (
         spark.read.schema(StructType.fromJson(json.loads(schema)))
         .option("basePath", folder)
         .option("__globPaths__", "false")  # a path is a path, whatever characters it has
-        .parquet(*(file.path for file in files))
     )
+    return [reader.parquet(*paths) for _, paths in sorted(together.items())]
+
+
+def _readable_with(folder: str, path: str) -> tuple[str, ...]:
+    """What files must have in common to be read in one frame.
+
+    Spark wants the same partition folders, and reads other files twice beside one whose name looks
+    like a pattern.
+    """
+    is_pattern = any(character in path for character in "*?[]{}\\")
+    return (*partition_columns(folder, path), f"/{path}" if is_pattern else "")

@@ -47,10 +47,10 @@ def shard_facts(
 
 
 def _shard_state(as_of: datetime) -> Column:
-    resting = F.timestamp_diff("SECOND", F.col("frontier_at"), F.lit(as_of))
+    resting_us = F.unix_micros(F.lit(as_of)) - F.unix_micros("frontier_at")
     return (
         F.when(F.col("has_produced") & ~F.col("has_landed"), "silent")
-        .when(resting > F.col("allowance"), "stalled")
+        .when(resting_us / F.lit(1_000_000) > F.col("allowance"), "stalled")
         .otherwise("advancing")
     )
 

@@ -72,8 +72,8 @@ def group_rows(
     for group in groups:
         schema = file_schema(dict(group.columns.values()))
         columns = {standard: column for standard, (column, _) in group.columns.items()}
-        rows = parquet_rows(spark, path, schema=schema, files=group.files)
-        found.append(standard_rows(rows, columns, with_place=with_place))
+        frames = parquet_rows(spark, path, schema=schema, files=group.files)
+        found += [standard_rows(rows, columns, with_place=with_place) for rows in frames]
     return found
 
 

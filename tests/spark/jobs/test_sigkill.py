@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 KILLS = 20
@@ -36,6 +37,7 @@ PER_RUN = {
 }
 
 
+@pytest.mark.drill
 def test_tables_are_the_same_when_the_process_was_killed_at_random_moments(tmp_path: Path) -> None:
     moment = random.Random(20261121)  # noqa: S311 - moments, not secrets
     killed, undisturbed = (_project(tmp_path / name) for name in ("killed", "undisturbed"))
