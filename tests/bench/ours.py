@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from shardaudit.jobs.ingest import ingest
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
@@ -22,6 +21,7 @@ from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_row import AuditRequest
 from shardaudit.jobs.comparison import compared
 from shardaudit.jobs.evidence import ingested
+from shardaudit.jobs.ingest import ingest
 from shardaudit.model.window import Window, parse_instant
 from tests.bench.sides import bench_settings, raw_sides
 from tests.bench.timing import median_seconds
