@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.spark import spark_session
-from shardaudit.compare.cells import cell_sums, compared_cells
-from shardaudit.compare.drill_down import CELL, seen, suspects
+from shardaudit.compare.cells import cell_sums, differs
+from shardaudit.compare.drill_down import CELL, seen, unclean
 from shardaudit.ingest.fingerprint import fingerprint_sums
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_row import AuditRequest
@@ -29,7 +29,7 @@ from tests.bench.timing import median_seconds
 
 def main(folder: str) -> None:
     """Prints its seconds and its memory."""
-    settings = bench_settings(folder, memory="3g")
+    settings = bench_settings(folder)
     spark = spark_session(settings, app="ours")
     measured = {"raw": median_seconds(partial(kinds_from_raw, spark, folder))}
     shutil.rmtree(settings.warehouse, ignore_errors=True)
@@ -67,17 +67,11 @@ def kinds_from_raw(spark: SparkSession, folder: str) -> list[object]:
     """How many ids of each kind the raw files hold."""
     traces, rows = raw_sides(spark, folder)
     sums = cell_sums(_ledger(traces, "traces").unionByName(_ledger(rows, "sink")))
-    cells = compared_cells(sums.select(*CELL), sums).where("differs").select(*CELL)
-    marks = seen(traces, rows, cells.localCheckpoint()).localCheckpoint()
+    cells = sums.where(differs()).select(*CELL).localCheckpoint()
+    marks = seen(traces, rows, cells)
     kind = F.when(F.col("landed") == 0, "missing").when(F.col("counted") == 0, "untraced")
-    return list(
-        marks.join(suspects(marks), ["message_id", "bucket_start"], how="left_semi")
-        .groupBy("message_id")
-        .agg(F.sum("counted").alias("counted"), F.sum("landed").alias("landed"))
-        .groupBy(kind.otherwise("duplicated").alias("kind"))
-        .count()
-        .collect()
-    )
+    kinds = unclean(marks).groupBy(kind.otherwise("duplicated").alias("kind"))
+    return list(kinds.count().collect())
 
 
 def _ledger(rows: DataFrame, side: str) -> DataFrame:

@@ -8,15 +8,10 @@ from pyspark.sql import functions as F
 from shardaudit.model.config import Settings, load_settings
 
 
-def bench_settings(folder: str, *, memory: str) -> Settings:
-    """The simulation's own configuration, on two cores."""
+def bench_settings(folder: str, **spark: str) -> Settings:
+    """The simulation's own configuration, with the product's own settings of Spark or others."""
     settings = load_settings(Path(folder) / "shardaudit.toml")
-    spark = {
-        "spark.master": "local[2]",
-        "spark.driver.memory": memory,
-        "spark.sql.shuffle.partitions": "16",
-    }
-    return settings.model_copy(update={"spark": spark})
+    return settings.model_copy(update={"spark": {"spark.master": "local[2]", **spark}})
 
 
 def raw_sides(spark: SparkSession, folder: str) -> tuple[DataFrame, DataFrame]:

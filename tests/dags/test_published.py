@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from deltalake import write_deltalake
 
-from shardaudit.adapters.published import WarehouseUnreadableError, audit_row
+from shardaudit.adapters.delta_rs import WarehouseUnreadableError
+from shardaudit.adapters.published import audit_row
 from shardaudit.adapters.s3proxy import s3_proxy
 from shardaudit.jobs.published import published_audit
 from shardaudit.model.config import Settings

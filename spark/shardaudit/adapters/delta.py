@@ -1,33 +1,52 @@
 """The warehouse: the only writer of our own tables.
 
-Every write selects a table's columns in order and casts them to its types. One driver writes a
-warehouse at a time (`adapters/claim.py`); each write asks the claim first.
+Frames go through Spark, the few rows that a driver holds through delta-rs. Every write selects a
+table's columns in order and casts them to its types. One driver writes a warehouse at a time
+(`adapters/claim.py`); each write asks the claim first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
+import pyarrow.compute as pc
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from shardaudit.model.errors import WarehouseVersionError
-from shardaudit.model.table import WAREHOUSE_VERSION, Table
-
-_VERSION_PROPERTY = "shardaudit.warehouseVersion"
+from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.model.config import Aws
+from shardaudit.model.table import Table
 
 
 class Warehouse:
     """Our tables under one path. `check` is called before each write: it raises without a claim."""
 
     def __init__(
-        self, spark: SparkSession, path: str, *, check: Callable[[], None] = lambda: None
+        self,
+        spark: SparkSession,
+        path: str,
+        *,
+        aws: Aws | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.spark, self._path, self._check = spark, path.rstrip("/"), check
+        self._small = DeltaRs(self._path, aws or Aws())
         self._opened: set[str] = set()
 
     def read(self, table: Table) -> DataFrame:
         """The rows of a table, as they are now; none when it was never written."""
         return self.spark.read.format("delta").load(self._open(table)).select(table.names)
+
+    def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
+        """Those few rows of a table that meet a condition, in no order."""
+        self._open(table)
+        return self._small.rows(table, where=where)
+
+    def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
+        """`merge` for a few rows that the driver holds; a column that a row lacks is NULL."""
+        self._check()
+        self._open(table)
+        self._small.upsert(rows, table)
 
     def append(self, rows: DataFrame, table: Table, *, batch: tuple[str, int]) -> None:
         """Adds rows once per batch (application id, number): a repeated number changes nothing."""
@@ -68,29 +87,18 @@ class Warehouse:
         )
 
     def _open(self, table: Table) -> str:
-        path = f"{self._path}/{table.name}"
         if table.name not in self._opened:
-            self._create(table, path)
+            self._small.create(table, _schema_json(table))
             self._opened.add(table.name)
-        return path
-
-    def _create(self, table: Table, path: str) -> None:
-        if not DeltaTable.isDeltaTable(self.spark, path):
-            builder = (
-                DeltaTable.createIfNotExists(self.spark)
-                .location(path)
-                .property(_VERSION_PROPERTY, str(WAREHOUSE_VERSION))
-                .partitionedBy(*table.partitions)
-            )
-            for name, kind, meaning in table.columns:
-                builder = builder.addColumn(name, kind, comment=meaning or None)
-            builder.execute()
-            return
-        properties = DeltaTable.forPath(self.spark, path).detail().select("properties").first()
-        found = (properties[0] if properties else {}).get(_VERSION_PROPERTY, "none")
-        if found != str(WAREHOUSE_VERSION):
-            raise WarehouseVersionError(table=path, found=found, wanted=str(WAREHOUSE_VERSION))
+        return f"{self._path}/{table.name}"
 
 
 def _shaped(rows: DataFrame, table: Table) -> DataFrame:
     return rows.select(*(F.col(name).cast(kind).alias(name) for name, kind, _ in table.columns))
+
+
+def _schema_json(table: Table) -> str:
+    quoted = [(name, kind, meaning.replace("'", "\\'")) for name, kind, meaning in table.columns]
+    return StructType.fromDDL(
+        ", ".join(f"`{name}` {kind} COMMENT '{meaning}'" for name, kind, meaning in quoted)
+    ).json()

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.compute as pc
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from shardaudit.adapters.published import WarehouseUnreadableError
-from shardaudit.adapters.s3 import delta_rs_options
+from shardaudit.adapters.delta_rs import DeltaRs
 from shardaudit.model.config import Settings
 from shardaudit.model.tables import FINDINGS
 
@@ -30,15 +27,10 @@ def read_findings(settings: Settings, wanted: Mapping[str, str], *, limit: int) 
     Raises:
         WarehouseUnreadableError: the warehouse does not answer.
     """
-    place = f"{settings.warehouse}/{FINDINGS.name}"
-    address = place.replace("s3a://", "s3://", 1)
-    try:
-        table = DeltaTable(address, storage_options=delta_rs_options(settings.aws))
-        found = table.to_pyarrow_dataset().to_table(columns=FINDINGS.names, filter=_where(wanted))
-    except TableNotFoundError:
+    dataset = DeltaRs(settings.warehouse, settings.aws).dataset(FINDINGS)
+    if dataset is None:
         return Findings((), 0)
-    except (OSError, DeltaError) as error:
-        raise WarehouseUnreadableError(place, error) from error
+    found = dataset.to_table(columns=FINDINGS.names, filter=_where(wanted))
     order = [
         ("recoverable_until", "ascending"),
         *((name, "ascending") for name in ("stream", "shard_id", "message_id", "kind")),

@@ -5,16 +5,12 @@ Only reads, and only as much as is asked for: a week of 1,800 shards has 18 mill
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from shardaudit.model.config import Aws, Settings
-from shardaudit.model.errors import RetryableError
+from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.model.config import Settings
 from shardaudit.model.table import Table
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
@@ -24,15 +20,6 @@ COUNTS = (
     *("duplicated", "extra_rows", "untraced", "moved"),
 )
 _NOT_HERE = (State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED, State.ACCEPTED)
-
-Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
-
-
-class WarehouseUnreadableError(RetryableError, OSError):
-    """The warehouse did not answer, or not properly."""
-
-    def __init__(self, place: str, error: Exception) -> None:
-        super().__init__(f"cannot read {place}: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ def audit_row(settings: Settings, audit_id: str) -> Row | None:
 
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
     """One value per shard of the audit."""
-    cells = _dataset(settings, CELLS)
+    cells = _tables(settings).dataset(CELLS)
     if cells is None:
         return []
     batches = cells.to_batches(
@@ -85,7 +72,7 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
 
 def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
     """What the audit, as the newest that looked, found missing; the nearest deadline first."""
-    findings = _dataset(settings, FINDINGS)
+    findings = _tables(settings).dataset(FINDINGS)
     if findings is None:
         return []
     wanted = (
@@ -122,7 +109,7 @@ def damaged_spans(settings: Settings, stream: str) -> list[tuple[datetime, datet
 
 def quarantined(settings: Settings, stream: str) -> int:
     """How many lines and files of the stream's inputs were set aside so far."""
-    rows = _dataset(settings, QUARANTINE)
+    rows = _tables(settings).dataset(QUARANTINE)
     return 0 if rows is None else int(rows.count_rows(filter=pc.field("stream") == stream))
 
 
@@ -132,32 +119,11 @@ def read_rows(settings: Settings, table: Table, *, where: pc.Expression) -> list
     Raises:
         WarehouseUnreadableError: the place does not answer.
     """
-    dataset = _dataset(settings, table)
-    rows: list[Row] = [] if dataset is None else dataset.to_table(filter=where).to_pylist()
-    return rows
+    return _tables(settings).rows(table, where=where)
 
 
-def _dataset(settings: Settings, table: Table) -> ds.Dataset | None:
-    place = f"{settings.warehouse}/{table.name}"
-    address = place.replace("s3a://", "s3://", 1)
-    try:
-        return DeltaTable(address, storage_options=_storage(settings.aws)).to_pyarrow_dataset()
-    except TableNotFoundError:
-        return None
-    except (OSError, DeltaError) as error:
-        raise WarehouseUnreadableError(place, error) from error
-
-
-def _storage(aws: Aws) -> dict[str, str]:
-    """What delta-rs needs to find S3; credentials come from the usual chain."""
-    options = {"max_retries": "3", "retry_timeout": "30s", "connect_timeout": "5s"}
-    if aws.region:
-        options["AWS_REGION"] = aws.region
-    endpoint = aws.endpoint("s3")
-    if endpoint:
-        options["AWS_ENDPOINT_URL"] = endpoint
-        options["AWS_ALLOW_HTTP"] = str(endpoint.startswith("http://")).lower()
-    return options
+def _tables(settings: Settings) -> DeltaRs:
+    return DeltaRs(settings.warehouse, settings.aws)
 
 
 def _summed(cells: pa.Table) -> pa.Table:

@@ -26,7 +26,7 @@ _MEANING = {
 # One machine (STACK 3). Whoever submits to a cluster, or writes [spark], overrides them.
 _ONE_MACHINE = {
     "spark.master": "local[*]",
-    "spark.driver.memory": "3g",
+    "spark.driver.memory": "2500m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING}",

@@ -34,20 +34,23 @@ class Carried:
     stale: DataFrame
 
 
-def carried(stored: DataFrame, cells: DataFrame) -> Carried:
-    """Sorts the stored evidence by whether its cells are what they were.
+def judged_evidence(stored: DataFrame, cells: DataFrame) -> DataFrame:
+    """The stored evidence with `holds` and `differs`: what its cells are now.
 
     Input:
         stored: EVIDENCE rows of the stream; those outside the grid of `cells` fall away.
         cells: of `compared_cells` with `cell_digest`, unique on the cell.
     """
     now = cells.select(*CELL, "differs", F.col("cell_digest").alias("digest_now"))
-    judged = stored.join(now, CELL, how="inner").withColumn(
-        "holds", F.col("cell_digest") == F.col("digest_now")
-    )
+    holds = F.col("cell_digest") == F.col("digest_now")
+    return stored.join(now, CELL, how="inner").withColumn("holds", holds).drop("digest_now")
+
+
+def carried(judged: DataFrame) -> Carried:
+    """Sorts `judged_evidence` by whether its cells are what they were."""
     stale = judged.where(~F.col("holds")).select(*ID).distinct()
     return Carried(
-        evidence=judged.join(stale, ID, how="left_anti").drop("holds", "digest_now", "differs"),
+        evidence=judged.join(stale, ID, how="left_anti").drop("holds", "differs"),
         covered=judged.where(F.col("holds") & F.col("differs")).select(*CELL).distinct(),
         stale=stale,
     )

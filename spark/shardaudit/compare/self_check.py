@@ -8,21 +8,23 @@ from pyspark.sql import functions as F
 
 from shardaudit.compare.drill_down import CELL
 
-EXTRA_ID = "shardaudit-self-check-extra/"
+EXTRA_ID = "shardaudit-self-check-extra"
 
 
 def sampled_cells(cells: DataFrame, *, seed: str, size: int) -> DataFrame:
-    """A clean cell of each of some shards: `shard_id`, `bucket_start`. Another seed, other cells.
+    """Some clean cells: `shard_id`, `bucket_start`. Another seed, other cells.
+
+    Of as few buckets as possible, so that few files have to be opened.
 
     Input:
         cells: of `compared_cells`. A cell with fewer than two messages can not carry the planting.
     """
-    order = F.xxhash64("shard_id", "bucket_start", F.lit(seed))
-    clean = cells.where(~F.col("differs") & (F.col("sent_n") > 1)).withColumn("order", order)
-    per_shard = clean.groupBy("shard_id").agg(
-        F.min_by("bucket_start", "order").alias("bucket_start"), F.min("order").alias("order")
+    return (
+        cells.where(~F.col("differs") & (F.col("sent_n") > 1))
+        .orderBy(F.xxhash64("bucket_start", F.lit(seed)), F.xxhash64("shard_id", F.lit(seed)))
+        .limit(size)
+        .select(*CELL)
     )
-    return per_shard.orderBy("order").limit(size).select(*CELL)
 
 
 def with_neighbours(cells: DataFrame, *, bucket: timedelta) -> DataFrame:
@@ -69,7 +71,7 @@ def planted(seen: DataFrame, sample: DataFrame) -> DataFrame:
     again = rows.where(F.col("planted") == "duplicated")
     extra = (
         traces.where(F.col("planted") == "lost")
-        .withColumn("message_id", F.concat(F.lit(EXTRA_ID), "shard_id"))
+        .withColumn("message_id", F.concat_ws("/", F.lit(EXTRA_ID), *CELL))
         .withColumn("counted", F.lit(0))
         .withColumn("landed", F.lit(1))
         .withColumn("planted", F.lit("extra"))

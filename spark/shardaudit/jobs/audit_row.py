@@ -51,25 +51,22 @@ class AuditRow:
 
     def save(self, status: str) -> None:
         """Stores an audit that has no numbers: running or failed."""
-        self._merge(self._identity(status) | {"self_check": "skipped"})
+        self.warehouse.upsert([self._identity(status) | {"self_check": "skipped"}], AUDITS)
 
     def finish(self, status: str, outcome: Outcome, *, self_check: str) -> AuditReport:
         """Stores the audit's numbers and gives them back as a report."""
         report = self._report(status, outcome, self_check)
         sums = {name: outcome.sums[name] for name in SUMS}
-        self._merge(
-            self._identity(status)
-            | sums
-            | {
-                "finished_at": now(),
-                "verdict": report.verdict.value,
-                "trace_coverage": report.trace_coverage,
-                "cells_total": report.cells_total,
-                "cells_compared_by_id": report.cells_compared_by_id,
-                "self_check": self_check,
-                "watermark": report.watermark,
-            }
-        )
+        numbers = {
+            "finished_at": now(),
+            "verdict": report.verdict.value,
+            "trace_coverage": report.trace_coverage,
+            "cells_total": report.cells_total,
+            "cells_compared_by_id": report.cells_compared_by_id,
+            "self_check": self_check,
+            "watermark": report.watermark,
+        }
+        self.warehouse.upsert([self._identity(status) | sums | numbers], AUDITS)
         return report
 
     def _identity(self, status: str) -> dict[str, object]:
@@ -85,10 +82,6 @@ class AuditRow:
             "config_digest": request.stream.digest(),
             "inputs": self.state.as_json(),
         }
-
-    def _merge(self, values: dict[str, object]) -> None:
-        row = [values.get(name) for name in AUDITS.names]
-        self.warehouse.merge(self.warehouse.spark.createDataFrame([tuple(row)], AUDITS.ddl), AUDITS)
 
     def _report(self, status: str, outcome: Outcome, self_check: str) -> AuditReport:
         request = self.request

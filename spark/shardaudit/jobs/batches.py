@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
 from shardaudit.ingest.inputs import CellShape, DamagedFile
 from shardaudit.ingest.quarantine import Refuser, quarantine_rows
 from shardaudit.model.config import Stream
@@ -75,10 +76,10 @@ class Batches(Generic[SomeInputs]):
         self, warehouse: Warehouse, stream: str, side: str, *, parse: Callable[[str], SomeInputs]
     ) -> None:
         self._warehouse, self._stream, self._side = warehouse, stream, side
-        of_side = (F.col("stream") == stream) & (F.col("side") == side)
-        rows = warehouse.read(BATCHES).where(of_side).orderBy("number").collect()
-        self._rows: list[Row] = rows
-        self._inputs = [parse(row.inputs) for row in rows]
+        of_side = (pc.field("stream") == stream) & (pc.field("side") == side)
+        rows = warehouse.rows(BATCHES, where=of_side)
+        self._rows = sorted(rows, key=lambda row: int(row["number"]))
+        self._inputs = [parse(row["inputs"]) for row in self._rows]
 
     @property
     def done(self) -> list[SomeInputs]:
@@ -93,25 +94,25 @@ class Batches(Generic[SomeInputs]):
     @property
     def unfinished(self) -> tuple[Batch, SomeInputs] | None:
         """The batch that a crash left behind, with its inputs."""
-        if not self._rows or self._rows[-1].state == "done":
+        if not self._rows or self._rows[-1]["state"] == "done":
             return None
         row = self._rows[-1]
-        planned_at = row.planned_at.astimezone(UTC)
-        return Batch(self._stream, self._side, row.number, planned_at), self._inputs[-1]
+        batch = Batch(self._stream, self._side, row["number"], row["planned_at"])
+        return batch, self._inputs[-1]
 
     def plan(self, inputs: SomeInputs, *, at: datetime) -> Batch:
         """Stores what the next batch is going to read, before it writes anything."""
-        number = self._rows[-1].number + 1 if self._rows else 1
+        number = self._rows[-1]["number"] + 1 if self._rows else 1
         batch = Batch(self._stream, self._side, number, at)
         row = _row(batch, inputs, state="planned")
-        self._warehouse.append(self._frame([row]), BATCHES, batch=batch.writes(BATCHES))
+        self._warehouse.upsert([row], BATCHES)
         self._keep(row, inputs)
         return batch
 
     def plan_again(self, batch: Batch, inputs: SomeInputs) -> None:
         """Stores what a batch that has written nothing yet is going to read instead."""
         row = _row(batch, inputs, state="planned")
-        self._warehouse.merge(self._frame([row]), BATCHES)
+        self._warehouse.upsert([row], BATCHES)
         self._keep(row, inputs)
 
     def finish(self, batch: Batch, inputs: SomeInputs, *, result: Result, at: datetime) -> None:
@@ -128,11 +129,7 @@ class Batches(Generic[SomeInputs]):
         )
         self._keep(row, inputs)
         healed = _healed(list(zip(self._rows, self._inputs, strict=True)))
-        self._warehouse.merge(self._frame([*healed, row]), BATCHES)
-
-    def _frame(self, rows: Sequence[Row]) -> DataFrame:
-        values = [tuple(row[name] for name in BATCHES.names) for row in rows]
-        return self._warehouse.spark.createDataFrame(values, BATCHES.ddl)
+        self._warehouse.upsert([*healed, row], BATCHES)
 
     def _keep(self, row: Row, inputs: SomeInputs) -> None:
         """The newest batch, as it is now."""
@@ -151,7 +148,7 @@ def _row(batch: Batch, inputs: Inputs, *, state: str, **fields: object) -> Row:
         "inputs": inputs.as_json(),
         "planned_at": batch.planned_at,
     }
-    return Row(**dict.fromkeys(BATCHES.names) | mine | fields)
+    return dict.fromkeys(BATCHES.names) | mine | fields
 
 
 def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:
@@ -161,8 +158,8 @@ def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:
         later = [since for _, since in batches[position + 1 :]]
         files = [damage.file for damage in inputs.damaged]
         is_healed = all(any(since.heals(file) for since in later) for file in files)
-        if row.damaged_from is not None and is_healed:
-            healed.append(Row(**row.asDict() | {"damaged_from": None, "damaged_to": None}))
+        if row["damaged_from"] is not None and is_healed:
+            healed.append(row | {"damaged_from": None, "damaged_to": None})
     return healed
 
 

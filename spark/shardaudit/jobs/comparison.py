@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.carried import ID, Carried, carried, ledger_digest
+from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, ledger_digest
 from shardaudit.compare.cells import cell_sums, compared_cells
 from shardaudit.compare.classify import classified_ids
 from shardaudit.compare.drill_down import CELL, ids, suspects
@@ -17,7 +17,7 @@ from shardaudit.jobs.audit_row import AuditRequest
 from shardaudit.jobs.evidence import Ingested, buckets_of, sources
 from shardaudit.model.tables import EVIDENCE, FINGERPRINTS, SHARDS
 
-SAMPLED_SHARDS = 4  # clean cells, each with its two neighbours, that every audit reads in full
+SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,24 @@ def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Co
     """Compares the window's cells and looks into those that differ."""
     cells, facts = _ledger(warehouse, request)
     seed = request.as_of.date().isoformat()
-    sample = sampled_cells(cells, seed=seed, size=SAMPLED_SHARDS).localCheckpoint()
+    sample = sampled_cells(cells, seed=seed, size=SAMPLED_CELLS).localCheckpoint()
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
-    known = carried(stored, cells)
+    known = carried(judged_evidence(stored, cells).localCheckpoint())
     read = _to_read(cells, known, sample, request).localCheckpoint()
     both = sources(warehouse, request.name, request.stream, sink_inputs=state.sink_inputs)
     seen = both.within(buckets_of(read)).seen(read).localCheckpoint()
     suspected = suspects(seen).union(known.stale).distinct().localCheckpoint()
     buckets = buckets_of(suspected)
-    digests = cells.select(*CELL, "cell_digest")
-    # Unique on the cell on the right: every id's cell is one of the grid.
-    fresh = both.within(buckets).cell_ids(suspected).join(digests, CELL, how="left")
-    evidence = (
-        known.evidence.join(suspected, ID, how="left_anti")
-        .unionByName(fresh.withColumn("stream", F.lit(request.name)))
-        .localCheckpoint()
-    )
+    evidence = known.evidence
     if buckets:
+        digests = cells.select(*CELL, "cell_digest")
+        # Unique on the cell on the right: every id's cell is one of the grid.
+        fresh = both.within(buckets).cell_ids(suspected).join(digests, CELL, how="left")
+        evidence = (
+            known.evidence.join(suspected, ID, how="left_anti")
+            .unionByName(fresh.withColumn("stream", F.lit(request.name)))
+            .localCheckpoint()
+        )
         others = stored.join(digests, CELL, how="left_anti")  # those of other windows stay
         rows = others.unionByName(evidence)
         warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -34,22 +35,17 @@ class Ingested:
 
 def ingested(warehouse: Warehouse, name: str) -> Ingested:
     """What the stream's finished batches say."""
-    done = (
-        warehouse.read(BATCHES)
-        .where((F.col("stream") == name) & (F.col("state") == "done"))
-        .orderBy("side", "number")
-        .collect()
-    )
+    of_stream = (pc.field("stream") == name) & (pc.field("state") == "done")
+    done = sorted(warehouse.rows(BATCHES, where=of_stream), key=lambda row: int(row["number"]))
     spans: dict[str, list[tuple[datetime, datetime]]] = {"traces": [], "sink": []}
     for row in done:
-        if row.damaged_from is not None:
-            span = (row.damaged_from.astimezone(UTC), row.damaged_to.astimezone(UTC))
-            spans[row.side].append(span)
-    sink = [row.inputs for row in done if row.side == "sink"]
+        if row["damaged_from"] is not None:
+            spans[row["side"]].append((row["damaged_from"], row["damaged_to"]))
+    sink = [row["inputs"] for row in done if row["side"] == "sink"]
     return Ingested(
         sink_inputs=sink[-1] if sink else None,
         damage=Damage(traces=tuple(spans["traces"]), sink=tuple(spans["sink"])),
-        numbers={row.side: row.number for row in done},
+        numbers={row["side"]: row["number"] for row in done},
     )
 
 

@@ -3,7 +3,7 @@
 import logging
 from datetime import datetime, timedelta
 
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis import kinesis_client, kinesis_errors, stream_facts
@@ -46,8 +46,7 @@ def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: 
         }
         for shard in facts.shards
     ]
-    rows = [tuple(shard.get(column) for column in SHARDS.names) for shard in seen]
-    warehouse.merge(warehouse.spark.createDataFrame(rows, SHARDS.ddl), SHARDS)
+    warehouse.upsert(seen, SHARDS)
 
 
 def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> timedelta:
@@ -58,17 +57,13 @@ def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> timedelta:
     """
     if stream.retention is not None:
         return stream.retention
-    newest = (
-        warehouse.read(SHARDS)
-        .where((F.col("stream") == name) & F.col("retention_hours").isNotNull())
-        .orderBy(F.col("observed_at").desc())
-        .select("retention_hours")
-        .first()
-    )
+    is_known = (pc.field("stream") == name) & pc.field("retention_hours").is_valid()
+    seen = warehouse.rows(SHARDS, where=is_known)
+    newest = max(seen, key=lambda row: row["observed_at"], default=None)
     if newest is None:
         raise ConfigError(
             f"streams.{name}.retention",
             "nothing, and Kinesis was not asked yet",
             'retention = "168h", or an ingest that reaches Kinesis',
         )
-    return timedelta(hours=newest.retention_hours)
+    return timedelta(hours=newest["retention_hours"])

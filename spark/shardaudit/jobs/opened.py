@@ -24,6 +24,6 @@ def opened(settings: Settings, *, owner: str, progress: Progress) -> Iterator[Wa
         with progress.stage("start Spark"):
             spark = spark_session(settings, app=f"shardaudit {owner}")
         try:
-            yield Warehouse(spark, settings.warehouse, check=held.check)
+            yield Warehouse(spark, settings.warehouse, aws=settings.aws, check=held.check)
         finally:
             spark.stop()

@@ -1,0 +1,115 @@
+"""The door to the warehouse without Spark: delta-rs, for the rows that one process can hold.
+
+A Spark job takes a second to write one row, delta-rs takes milliseconds.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from shardaudit.adapters.s3 import delta_rs_options
+from shardaudit.model.config import Aws
+from shardaudit.model.errors import RetryableError, WarehouseVersionError
+from shardaudit.model.table import WAREHOUSE_VERSION, Table
+
+Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
+
+_VERSION_PROPERTY = "shardaudit.warehouseVersion"
+
+
+class WarehouseUnreadableError(RetryableError, OSError):
+    """The warehouse did not answer, or not properly."""
+
+    def __init__(self, place: str, error: Exception) -> None:
+        super().__init__(f"{place} does not answer: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRs:
+    """The tables under one path, `s3a://…` or a folder."""
+
+    path: str
+    aws: Aws
+
+    def dataset(self, table: Table) -> ds.Dataset | None:
+        """What a table holds, to be filtered; None when it was never written."""
+        found = self._found(table)
+        return None if found is None else found.to_pyarrow_dataset()
+
+    def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
+        """The rows that meet a condition, in no order; none when the table was never written."""
+        found = self.dataset(table)
+        if found is None:
+            return []
+        with self._answering(table):
+            rows: list[Row] = found.to_table(columns=table.names, filter=where).to_pylist()
+            return rows
+
+    def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
+        """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""
+        values = [{name: row.get(name) for name in table.names} for row in rows]
+        with self._answering(table):
+            target = self._table(table)
+            schema = pa.schema(target.schema().to_arrow())
+            target.merge(
+                pa.Table.from_pylist(values, schema),
+                " AND ".join(f"t.`{name}` IS NOT DISTINCT FROM s.`{name}`" for name in table.key),
+                source_alias="s",
+                target_alias="t",
+            ).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def create(self, table: Table, schema_json: str) -> None:
+        """Makes the table, empty, when there is none.
+
+        Raises:
+            WarehouseVersionError: it is there, written by another version of shardaudit.
+        """
+        found = self._found(table)
+        if found is not None:
+            version = found.metadata().configuration.get(_VERSION_PROPERTY, "none")
+            if version != str(WAREHOUSE_VERSION):
+                wanted = str(WAREHOUSE_VERSION)
+                raise WarehouseVersionError(table=self._place(table), found=version, wanted=wanted)
+            return
+        with self._answering(table):
+            DeltaTable.create(
+                self._address(table),
+                Schema.from_json(schema_json),
+                mode="ignore",
+                partition_by=list(table.partitions),
+                configuration={_VERSION_PROPERTY: str(WAREHOUSE_VERSION)},
+                storage_options=delta_rs_options(self.aws),
+                raise_if_key_not_exists=False,
+            )
+
+    def _found(self, table: Table) -> DeltaTable | None:
+        try:
+            with self._answering(table):
+                return self._table(table)
+        except TableNotFoundError:
+            return None
+
+    def _table(self, table: Table) -> DeltaTable:
+        return DeltaTable(self._address(table), storage_options=delta_rs_options(self.aws))
+
+    def _place(self, table: Table) -> str:
+        return f"{self.path.rstrip('/')}/{table.name}"
+
+    def _address(self, table: Table) -> str:
+        return self._place(table).replace("s3a://", "s3://", 1)
+
+    @contextmanager
+    def _answering(self, table: Table) -> Iterator[None]:
+        try:
+            yield
+        except TableNotFoundError:
+            raise
+        except (OSError, DeltaError) as error:
+            raise WarehouseUnreadableError(self._place(table), error) from error
