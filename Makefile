@@ -4,10 +4,12 @@ BIN := .venv/bin
 PYTHON_READY := .venv/.ready
 JARS_READY := .cache/jars/.ready
 SOURCES := spark dags tests
+# Two sessions side by side: one alone leaves half of two cores idle.
+SPARK_TESTS := tests/spark -n 2 --dist worksteal
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill golden bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill golden bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,11 +31,9 @@ demo: setup ## a stream with planted faults, audited by Airflow: planted against
 airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m shardaudit.jobs.airflow
 
-# Of tests/spark only what has been seen green on this code; `make all` runs all of it.
-ORACLE := tests/spark/compare/test_properties.py::test_audit_agrees_with_the_oracle
-
-test: setup lint types ## the tests that CI runs; `make all` adds the long ones that need Spark
-	$(BIN)/pytest tests/unit tests/dags tests/aws "$(ORACLE)[0]" "$(ORACLE)[1]" "$(ORACLE)[2]" "$(ORACLE)[3]"
+test: setup lint types ## every test but the drills
+	$(BIN)/pytest tests/unit tests/dags tests/aws
+	$(BIN)/pytest $(SPARK_TESTS)
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
 
@@ -53,7 +53,7 @@ fast: setup
 	$(BIN)/pytest tests/unit
 
 test-spark: setup ## the tests that need Spark
-	$(BIN)/pytest tests/spark
+	$(BIN)/pytest $(SPARK_TESTS)
 
 test-dags: setup ## the tests that need Airflow
 	$(BIN)/pytest tests/dags
@@ -73,8 +73,6 @@ bench: setup ## speed against plain joins, as ratios
 lock: setup ## resolves requirements.lock and jars.lock anew
 	@sh tools/lock.sh
 	@$(BIN)/python -m shardaudit.jobs.jars --lock
-
-all: test test-spark ## every test
 
 clean: ## removes what can be made again, but .venv and the jars
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench spark-warehouse

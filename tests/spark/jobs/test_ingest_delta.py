@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from pyspark.sql import SparkSession
@@ -169,8 +170,9 @@ def test_ledger_is_made_anew_when_commits_were_cleaned_up(lake: Lake) -> None:
     lake.ingest()
     lake.sql("DELETE FROM SINK WHERE message_id = 'm0'")
     lake.land([sink_row(2)])
-    (lake.sink / "_delta_log" / f"{2:020d}.json").rename(lake.folder / "gone.json")
     lake.delta._jdt.deltaLog().checkpoint()  # noqa: SLF001 - as the tenth commit would
+    for version in range(3):  # as Delta's own clean-up would, a month later
+        (lake.sink / "_delta_log" / f"{version:020d}.json").unlink()
     summary = lake.ingest()
     assert (summary.sink_from_version, summary.sink_to_version) == (None, 3)
     assert lake.ledger("sink") == now_there(lake)
@@ -221,7 +223,7 @@ def test_audit_goes_on_when_a_data_file_is_broken(lake: Lake) -> None:
     lake.land([sink_row(0)])
     lake.ingest()
     lake.land([sink_row(number) for number in range(1, 500)])
-    [broken] = [Path(f.removeprefix("file://")) for f in _newest_files(lake)]
+    [broken] = [Path(urlsplit(f).path) for f in _newest_files(lake)]
     spoil(broken, at=0.1, length=200)
     (broken.parent / f".{broken.name}.crc").unlink()
     lake.land([sink_row(700)])
@@ -233,7 +235,7 @@ def test_audit_goes_on_when_a_data_file_is_broken(lake: Lake) -> None:
     assert lake.batches()[-1].damaged_from is not None
     assert read_again(lake) == 2
 
-    lake.delta.delete(F.col("message_id") == "m700")
+    lake.delta.delete(F.col("message_id") == "m0")
     lake.ingest()
     assert sum(totals[0] for totals in lake.ledger("sink").values()) == 1
     assert lake.batches()[-2].damaged_from is not None
