@@ -9,7 +9,7 @@ SPARK_TESTS := tests/spark -n 2 --dist worksteal
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill golden bench lock clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill golden bench lock all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,8 @@ bench: setup ## speed against plain joins, as ratios
 lock: setup ## resolves requirements.lock and jars.lock anew
 	@sh tools/lock.sh
 	@$(BIN)/python -m shardaudit.jobs.jars --lock
+
+all: test drill bench ## every test, drill and measurement (over an hour)
 
 clean: ## removes what can be made again, but .venv and the jars
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench spark-warehouse
