@@ -78,6 +78,15 @@ def test_a_run_is_triggered_with_the_form_s_values(api: AirflowApi) -> None:
     )
 
 
+def test_runs_that_are_not_over_are_ended(api: AirflowApi) -> None:
+    runs = "/api/v2/dags/a/dagRuns"
+    left = (200, {"dag_runs": [{"dag_run_id": "manual__1"}]})
+    FakeAirflow.answers[f"GET {runs}?state=queued&state=running"] = left
+    FakeAirflow.answers[f"PATCH {runs}/manual__1"] = (200, {})
+    api.end_runs("a")
+    assert FakeAirflow.asked[-1][2] == {"state": "failed"}
+
+
 def test_a_task_that_nobody_looked_at_is_waiting(api: AirflowApi) -> None:
     path = "GET /api/v2/dags/a/dagRuns/manual__1/taskInstances?limit=100"
     mapped = {"task_id": "stream.audit", "map_index": 0, "rendered_map_index": "events"}

@@ -78,6 +78,12 @@ class AirflowApi:
         body = {"logical_date": None, "conf": conf}
         return str(self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
+    def end_runs(self, dag_id: str) -> None:
+        """Marks the runs that are not over as failed."""
+        runs = f"/api/v2/dags/{dag_id}/dagRuns"
+        for run in self._call("GET", f"{runs}?state=queued&state=running")["dag_runs"]:
+            self._call("PATCH", f"{runs}/{run['dag_run_id']}", {"state": "failed"})
+
     def run_state(self, dag_id: str, run_id: str) -> str:
         """`queued`, `running`, `success` or `failed`."""
         return str(self._call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"])

@@ -102,6 +102,7 @@ def _audited(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> str:
         "as_of": scenario.as_of.isoformat(),
     }
     _wait_until_known(api)
+    api.end_runs(DAG)  # what a demo left behind that was cut off: one run at a time goes
     api.switch(DAG, on=True)
     try:
         run_id = api.trigger(DAG, form)
