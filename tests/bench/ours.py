@@ -18,7 +18,7 @@ from shardaudit.compare.cells import cell_sums, differs
 from shardaudit.compare.drill_down import CELL, seen, unclean
 from shardaudit.ingest.fingerprint import fingerprint_sums
 from shardaudit.jobs.audit import audit
-from shardaudit.jobs.audit_row import AuditRequest
+from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.comparison import compared
 from shardaudit.jobs.evidence import ingested
 from shardaudit.jobs.ingest import ingest

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.audit import audit
-from shardaudit.jobs.audit_row import AuditRequest
+from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.ingest import ingest
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, SHARDS
@@ -61,6 +61,7 @@ class Trial:
     folder: Path
     question: Question
     name: str = "events"
+    sink_lacks: frozenset[str] = frozenset()
     files: int = field(default=0, init=False)
 
     @property
@@ -106,7 +107,9 @@ class Trial:
             (r.message_id, r.shard_id, r.sequence_number, r.sent_at, r.landed_at) for r in rows
         ]
         frame = self.warehouse.spark.createDataFrame(values, ROWS_SCHEMA)
-        frame.coalesce(1).write.format("delta").mode("append").save(str(self._sink))
+        frame.drop(*self.sink_lacks).coalesce(1).write.format("delta").mode("append").save(
+            str(self._sink)
+        )
 
     def remove(self, rows: Iterable[SinkRow]) -> None:
         """Deletes rows from the sink."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection, Mapping
 
-from shardaudit.model.errors import ConfigError, FinalError, SinkSchemaError
+from shardaudit.model.errors import FinalError, SinkSchemaError
 from shardaudit.model.inputs import SINK_COLUMNS
 from shardaudit.model.table import INTERNAL_PREFIX
 
-REQUIRED = ("message_id", "shard_id", "sent_at", "landed_at")
-_NEEDED_FOR_CELLS = ("shard_id", "sent_at")
+REQUIRED = ("message_id", "landed_at")
+# A sink without one of these is compared by id, each row put where its trace is.
+PLACES = ("shard_id", "sent_at")
 
 
 class ReservedColumnError(FinalError, ValueError):
@@ -37,7 +38,6 @@ def resolved_columns(
 
     Raises:
         SinkSchemaError: a column that is mapped, needed or was read before is gone.
-        ConfigError: a sink without shard or time was never mapped.
         ReservedColumnError: a column has a name of ours.
     """
     for column in found:
@@ -49,16 +49,7 @@ def resolved_columns(
         match = _found(name, found)
         if match is not None:
             resolved[standard] = match
-        elif standard in mapped or standard in previous:
-            raise _gone(standard, name, found=found, version=version)
-        elif standard in _NEEDED_FOR_CELLS:
-            raise ConfigError(
-                f"sink, {version}",
-                sorted(found),
-                f"a column for {standard}; a sink without one is not supported yet: "
-                f'name it by columns = {{ {standard} = "…" }} under the stream\'s sink',
-            )
-        elif standard in REQUIRED:
+        elif standard in mapped or standard in previous or standard in REQUIRED:
             raise _gone(standard, name, found=found, version=version)
     return resolved
 

@@ -43,6 +43,11 @@ class _Inputs:
         values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether each row says its shard and its time."""
+        return {"shard_id", "sent_at"} <= self.columns.keys()
+
     def with_damage(self, damaged: Sequence[DamagedFile]) -> Self:
         """The same, knowing of more unreadable files."""
         return replace(self, damaged=(*self.damaged, *damaged))

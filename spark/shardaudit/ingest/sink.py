@@ -82,7 +82,7 @@ def judged_sink_rows(rows: DataFrame, *, bucket: timedelta, sample_rate: float) 
         *(_is_given(name, kinds) for name in TIMES),
         *others,
     )
-    judged = standard.withColumn("reason", _reason())
+    judged = standard.withColumn("reason", _reason(kinds))
     is_good = F.col("reason").isNull()
     start = F.when(is_good, bucket_start(F.col("sent_at"), bucket)).alias("bucket_start")
     kept = judged.where(~is_good | in_sample(F.col("message_id"), sample_rate))
@@ -143,12 +143,14 @@ def _is_given(name: str, kinds: dict[str, DataType]) -> Column:
     return given.alias(f"has_{name}")
 
 
-def _reason() -> Column:
+def _reason(kinds: dict[str, DataType]) -> Column:
+    """A column that the whole sink lacks is no row's fault."""
+    has_time, has_shard = (F.lit(name in kinds) for name in ("sent_at", "shard_id"))
     return first_fault(
         message_id_fault(F.col("message_id")),
-        shard_id_fault(F.col("shard_id")),
+        F.when(has_shard, shard_id_fault(F.col("shard_id"))),
         sequence_number_fault(F.col("sequence_number")),
-        fault(~F.col("has_sent_at"), "sent_at is missing"),
+        fault(has_time & ~F.col("has_sent_at"), "sent_at is missing"),
         *(time_fault(name, F.col(name), is_given=F.col(f"has_{name}")) for name in TIMES),
         ahead_fault("sent_at", F.col("sent_at"), of=F.col("landed_at"), what="landed_at"),
     )

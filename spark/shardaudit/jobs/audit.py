@@ -14,7 +14,8 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Judgement, cell_counts, judged_cells, kinds
 from shardaudit.compare.findings import AuditFacts
 from shardaudit.compare.totals import broken_invariants, disagreeing_cells
-from shardaudit.jobs.audit_row import AuditRequest, AuditRow
+from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.audit_row import AuditRow
 from shardaudit.jobs.comparison import Comparison, compared
 from shardaudit.jobs.evidence import Ingested, ingested
 from shardaudit.jobs.outcome import Outcome, nearest_deadlines, outcome_of

@@ -1,43 +1,19 @@
-"""What an audit is asked, and its own row in `audits` from the start to the end."""
+"""An audit's own row in `audits`, from the start to the end."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.totals import SUMS
+from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.evidence import Ingested
 from shardaudit.jobs.outcome import Outcome
-from shardaudit.model.audit_id import audit_id
-from shardaudit.model.config import Stream
 from shardaudit.model.tables import AUDITS, QUARANTINE
 from shardaudit.model.verdict import Verdict
-from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRequest:
-    """What is audited: a stream's window, as of a time, with the retention that was in force."""
-
-    name: str
-    stream: Stream
-    window: Window
-    as_of: datetime
-    retention: timedelta
-    notes: tuple[str, ...] = ()
-
-    @property
-    def aligned(self) -> Window:
-        """The window in whole buckets."""
-        return self.window.aligned(self.stream.bucket)
-
-    @property
-    def audit_id(self) -> str:
-        """The same for the same request."""
-        return audit_id(self.name, self.aligned, self.as_of, self.stream.digest())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from shardaudit.compare.drill_down import CELL, ids, suspects
 from shardaudit.compare.grid import grid
 from shardaudit.compare.self_check import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import landing_allowances, shard_facts
-from shardaudit.jobs.audit_row import AuditRequest
+from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.evidence import Ingested, buckets_of, sources
-from shardaudit.model.tables import EVIDENCE, FINGERPRINTS, SHARDS
+from shardaudit.model.tables import EVIDENCE, SHARDS
 
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
 
@@ -39,13 +39,13 @@ class Comparison:
 
 def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Comparison:
     """Compares the window's cells and looks into those that differ."""
-    cells, facts = _ledger(warehouse, request)
+    both = sources(warehouse, request, state)
+    cells, facts = _ledger(warehouse, request, both.ledger)
     seed = request.as_of.date().isoformat()
     sample = sampled_cells(cells, seed=seed, size=SAMPLED_CELLS).localCheckpoint()
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     known = carried(judged_evidence(stored, cells).localCheckpoint())
     read = _to_read(cells, known, sample, request).localCheckpoint()
-    both = sources(warehouse, request.name, request.stream, sink_inputs=state.sink_inputs)
     seen = both.within(buckets_of(read)).seen(read).localCheckpoint()
     suspected = suspects(seen).union(known.stale).distinct().localCheckpoint()
     buckets = buckets_of(suspected)
@@ -74,10 +74,11 @@ def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Co
     return Comparison(cells, facts, by_id, read, seen, sample, classified)
 
 
-def _ledger(warehouse: Warehouse, request: AuditRequest) -> tuple[DataFrame, DataFrame]:
+def _ledger(
+    warehouse: Warehouse, request: AuditRequest, ledger: DataFrame
+) -> tuple[DataFrame, DataFrame]:
     """The grid's cells with both fingerprints, and the facts of each shard."""
     stream, window = request.stream, request.aligned
-    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
     sums = cell_sums(ledger).localCheckpoint()
     allowances = landing_allowances(
         ledger, window=window, settle_grace=stream.settle_grace, retention=request.retention

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
@@ -12,9 +12,11 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
+from shardaudit.ingest.inputs import sink_inputs
+from shardaudit.ingest.placing import placed_ledger, placed_rows
+from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.sink_reading import read_sink_rows
-from shardaudit.model.config import Stream
-from shardaudit.model.tables import BATCHES, TRACES
+from shardaudit.model.tables import BATCHES, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced
 
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
@@ -51,11 +53,12 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Both sides as they were ingested."""
+    """Both sides as they were ingested. `ledger`: their fingerprints."""
 
     traces: DataFrame
     sink_rows: DataFrame
     bucket: timedelta
+    ledger: DataFrame
 
     def within(self, starts: Iterable[datetime]) -> "Sources":
         """The same, reduced to what the buckets' files may hold."""
@@ -65,7 +68,7 @@ class Sources:
             _in_windows(F.col("bucket_start"), windows)
         )
         rows = self.sink_rows.where(_in_windows(F.col("sent_at"), windows))
-        return Sources(traces, rows, self.bucket)
+        return replace(self, traces=traces, sink_rows=rows)
 
     def seen(self, cells: DataFrame) -> DataFrame:
         """What stands in the cells on both sides, in the columns that tell ids apart."""
@@ -76,13 +79,31 @@ class Sources:
         return cell_ids(traces_of(self.traces, wanted), rows_of(self.sink_rows, wanted))
 
 
-def sources(warehouse: Warehouse, name: str, stream: Stream, *, sink_inputs: str | None) -> Sources:
+def sources(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Sources:
     """Both sides of the stream, as far as they are ingested."""
-    traces = warehouse.read(TRACES).where(F.col("stream") == name)
-    # A sink that was never read has no rows: the traces' columns, and none of their rows.
-    none = traces.withColumn("landed_at", F.lit(None).cast("timestamp")).limit(0)
-    rows = read_sink_rows(warehouse.spark, sink_inputs) if sink_inputs else none
-    return Sources(traces, rows, stream.bucket)
+    traces = warehouse.read(TRACES).where(F.col("stream") == request.name)
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
+    bucket = request.stream.bucket
+    if state.sink_inputs is None:
+        # A sink that was never read has no rows: the traces' columns, and none of their rows.
+        none = traces.withColumn("landed_at", F.lit(None).cast("timestamp")).limit(0)
+        return Sources(traces, none, bucket, ledger)
+    rows = read_sink_rows(warehouse.spark, state.sink_inputs)
+    if sink_inputs(state.sink_inputs).is_placed:
+        return Sources(traces, rows, bucket, ledger)
+    placed = _placed(rows, traces, request).persist()
+    of_rows = placed_ledger(placed, now=request.as_of)
+    ledger = ledger.where(F.col("side") == "traces").unionByName(of_rows, allowMissingColumns=True)
+    return Sources(traces, placed, bucket, ledger)
+
+
+def _placed(rows: DataFrame, traces: DataFrame, request: AuditRequest) -> DataFrame:
+    """The rows that landed since the window began, and whatever the stream still held then."""
+    start = request.aligned.start
+    oldest = (start - request.retention).date()
+    landed = rows.where(F.col("landed_at") >= F.lit(start - request.stream.settle_grace))
+    recent = traces.where(F.col("sent_day") >= F.lit(oldest))
+    return placed_rows(landed, recent, bucket=request.stream.bucket)
 
 
 def _days(window: Window) -> Iterable[object]:

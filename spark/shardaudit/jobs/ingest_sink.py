@@ -103,12 +103,13 @@ class SinkSide:
             .withColumn("stream", F.lit(self._name))
             .withColumn("side", F.lit(batch.side))
         )
-        self._warehouse.append(fingerprints, FINGERPRINTS, batch=batch.writes(FINGERPRINTS))
+        if inputs.is_placed:
+            self._warehouse.append(fingerprints, FINGERPRINTS, batch=batch.writes(FINGERPRINTS))
         measured.cells.unpersist()
         span = damaged_span(
             [damage.file for damage in inputs.damaged],
             kept_from={},
-            batch_from=tally.first,
+            batch_from=tally.first if inputs.is_placed else None,
             audit_window=self._stream.audit_window,
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
@@ -135,6 +136,9 @@ class SinkSide:
         added = reading.added
         if added is None:
             added = self._warehouse.spark.createDataFrame([], JUDGED_DDL)
+        if not inputs.is_placed:  # one cell, for the count: the audit puts the rows into theirs
+            is_good = F.col("reason").isNull()
+            added = added.withColumn("bucket_start", F.when(is_good, F.lit(EPOCH)))
         cells = sink_fingerprints(added, reading.removed, now=batch.planned_at)
         if not inputs.is_full or batch.number == 1:
             return cells

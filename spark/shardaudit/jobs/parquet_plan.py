@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from shardaudit.adapters.files import has_folder, list_files, s3_access
 from shardaudit.adapters.parquet_sink import partition_columns
 from shardaudit.adapters.sources import find_damaged, read_footers
-from shardaudit.ingest.columns import REQUIRED, resolved_columns
+from shardaudit.ingest.columns import PLACES, REQUIRED, resolved_columns
 from shardaudit.ingest.inputs import (
     CellShape,
     DamagedFile,
@@ -114,7 +114,8 @@ def _with_files(
         previous=inputs.columns,
         version=f"the new files in {sink.path}",
     )
-    groups = _grouped([*_pairs(inputs.groups), *((f, _used(f, t, sink)) for f, t in types.items())])
+    used = [(file, _used(file, found, sink, columns)) for file, found in types.items()]
+    groups = _grouped([*_pairs(inputs.groups), *used])
     return replace(inputs.with_damage(damaged), columns=columns, groups=groups)
 
 
@@ -123,9 +124,11 @@ def _types(folder: str, file: SourceFile, in_file: Mapping[str, str]) -> dict[st
     return dict(in_file) | dict.fromkeys(partition_columns(folder, file.path), "string")
 
 
-def _used(file: SourceFile, types: Mapping[str, str], sink: Sink) -> dict[str, tuple[str, str]]:
+def _used(
+    file: SourceFile, types: Mapping[str, str], sink: Sink, folder: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
     """Standard name -> (column, Spark type) of one file, which must have what is needed."""
-    needed = {name: column for name, column in sink.columns.items() if name in REQUIRED}
+    needed = {name: c for name, c in folder.items() if name in (*REQUIRED, *PLACES)}
     wished = {name: c for name, c in sink.columns.items() if c in types} | needed
     columns = resolved_columns(list(types), wished, previous=(), version=f"file {file.path}")
     for standard, column in columns.items():

@@ -10,6 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ from shardaudit.model.table import Table
 from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import State
 from tests.cases import MS, START, Case, Terms, case_number
-from tests.history import Finding, FindingKey, History, Outcome
+from tests.history import Finding, FindingKey, History, Outcome, Trace
 from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.spark.trial import Published, Trial
@@ -139,6 +140,47 @@ def test_audit_agrees_with_the_oracle(warehouse: Warehouse, tmp_path: Path, numb
     chosen = some_cases(of, number, count=CASES_PER_AUDIT)
     outcome, published = run(Trial(warehouse, tmp_path, of.question), of, chosen)
     assert_agreement(of, chosen, outcome, published)
+
+
+@pytest.mark.parametrize("lacks", [("shard_id",), ("sent_at",), ("shard_id", "sent_at")])
+def test_audit_agrees_with_the_oracle_when_the_sink_lacks(
+    warehouse: Warehouse, tmp_path: Path, lacks: tuple[str, ...]
+) -> None:
+    of = some_terms(600 + len(lacks), faults=FAULTS - {"moved"})
+    chosen = some_cases(of, 600 + len(lacks), count=60)
+    history, batches = joined(chosen)
+    trial = Trial(warehouse, tmp_path, of.question, sink_lacks=frozenset(lacks))
+    trial.observe(history.known_shards, at=of.question.as_of)
+    for batch in range(1, of.batches + 1):
+        ingested(trial, history, batches, batch=batch)
+    outcome = reconcile(placed(history, lacks), of.question)
+    assert_agreement(of, chosen, outcome, trial.audit())
+
+
+def placed(history: History, lacks: tuple[str, ...]) -> History:
+    """The history as far as it can be known without the columns: an id's trace says the rest."""
+
+    def order(trace: Trace) -> tuple[int, str, int, str]:
+        number = trace.sequence_number or ""
+        return trace.batch, trace.shard_id, len(number), number
+
+    homes = {t.message_id: t for t in sorted(history.traces, key=order, reverse=True)}
+    first: dict[str, datetime] = {}
+    for row in history.rows:
+        first[row.message_id] = min(row.landed_at, first.get(row.message_id, row.landed_at))
+    rows = []
+    for row in history.rows:
+        home = homes.get(row.message_id)
+        shard_id = home.shard_id if home else "(unknown)"
+        sent_at = home.sent_at if home else first[row.message_id]
+        rows.append(
+            replace(
+                row,
+                shard_id=shard_id if "shard_id" in lacks else row.shard_id,
+                sent_at=sent_at if "sent_at" in lacks else row.sent_at,
+            )
+        )
+    return replace(history, rows=tuple(rows))
 
 
 @pytest.mark.parametrize("number", range(len(KNOWN)))

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from shardaudit.adapters.clock import now
 from shardaudit.jobs.audit import audit
-from shardaudit.jobs.audit_row import AuditRequest
+from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.commands.ingest import INGEST_STAGES, ingest_stream
 from shardaudit.jobs.observe import retention_of

@@ -1,0 +1,44 @@
+"""Rows of a sink that knows no shard or no time → put where their traces are."""
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from shardaudit.ingest.fingerprint import sink_fingerprints
+from shardaudit.ingest.instants import bucket_start
+from shardaudit.ingest.sink import DELIVERY
+
+UNKNOWN_SHARD = "(unknown)"
+
+
+def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """The rows with the shard and the time of the trace that counts their id, where they lack them.
+
+    Without a trace an id is on UNKNOWN_SHARD, and was sent when it first landed, for all that is
+    known.
+
+    Input:
+        rows: DELIVERY; `shard_id`, `sent_at` or both are NULL.
+        traces: TRACES of the stream, of every id that a row may have.
+    Output:
+        DELIVERY, as many rows.
+    """
+    home = F.min(F.struct("sent_at", "shard_id")).alias("home")
+    traced = traces.where("counted").groupBy("message_id").agg(home)  # unique on the id
+    shard_id = F.coalesce("shard_id", "home.shard_id", F.lit(UNKNOWN_SHARD))
+    first_landed = F.min("landed_at").over(Window.partitionBy("message_id"))
+    return (
+        rows.join(traced, ["message_id"], how="left")
+        .withColumn("shard_id", shard_id)
+        .withColumn("sent_at", F.coalesce("sent_at", "home.sent_at", first_landed))
+        .withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
+        .select(*DELIVERY)
+    )
+
+
+def placed_ledger(placed: DataFrame, *, now: datetime) -> DataFrame:
+    """What the ledger would hold of the rows: FINGERPRINTS without batch, stream and day."""
+    judged = placed.withColumn("reason", F.lit(None).cast("string"))
+    cells = sink_fingerprints(judged, None, now=now).drop("sent_day", "added")
+    return cells.withColumn("side", F.lit("sink"))

@@ -1,0 +1,30 @@
+"""What an audit is asked."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shardaudit.model.audit_id import audit_id
+from shardaudit.model.config import Stream
+from shardaudit.model.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """What is audited: a stream's window, as of a time, with the retention that was in force."""
+
+    name: str
+    stream: Stream
+    window: Window
+    as_of: datetime
+    retention: timedelta
+    notes: tuple[str, ...] = ()
+
+    @property
+    def aligned(self) -> Window:
+        """The window in whole buckets."""
+        return self.window.aligned(self.stream.bucket)
+
+    @property
+    def audit_id(self) -> str:
+        """The same for the same request."""
+        return audit_id(self.name, self.aligned, self.as_of, self.stream.digest())
