@@ -45,8 +45,8 @@ class _Inputs:
 
     @property
     def is_placed(self) -> bool:
-        """Whether each row says its shard and its time."""
-        return {"shard_id", "sent_at"} <= self.columns.keys()
+        """Whether each row says its shard and its time; so do none, where there is no column."""
+        return not self.columns or {"shard_id", "sent_at"} <= self.columns.keys()
 
     def with_damage(self, damaged: Sequence[DamagedFile]) -> Self:
         """The same, knowing of more unreadable files."""
