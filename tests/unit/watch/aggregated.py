@@ -5,6 +5,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from shardaudit.watch.facts import Before, Pause, Progress, Span
 from tests.builders import T0, sequence
@@ -94,7 +95,7 @@ def _ahead(recent: dict[int, Cell], frontier: int) -> Span | None:
 def _pause(recent: dict[int, Cell], before: Before | None) -> Pause | None:
     landings = sorted((c.last_landed, s) for s, c in recent.items() if c.last_landed is not None)
     pauses = []
-    for (earlier, _), (at, start) in zip(landings, landings[1:], strict=False):
+    for (earlier, _), (at, start) in pairwise(landings):
         if before is None or instant(at) > before.observed_at:
             waits_from = max(earlier, start + 1)
             pauses.append((at - waits_from, waits_from, at))
