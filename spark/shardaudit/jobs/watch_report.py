@@ -31,6 +31,7 @@ def watch_report(
         as_of=rules.as_of,
         retention=rules.retention,
         listed_at=listed_at,
+        told=0,
         states={state.value: states[state] for state in ShardState if states[state]},
         levels={level.value: levels[level] for level in Level if levels[level]},
         worst=max((j.level for j in judgements), key=lambda level: level.rank, default=Level.NONE),

@@ -11,10 +11,8 @@ def advice(
     found: ShardState, grade: Level, witness: Witness, due: Deadline | None, rules: Rules
 ) -> str | None:
     """The sentence for a shard in that condition; None when there is nothing to do."""
-    if is_stopped(found) and due is None:
-        return "its position went back: it will deliver again what it delivered before"
-    if is_stopped(found) and due is not None:
-        return f"{_standstill(found, witness, due)}; {_repair(due, rules, grade)}"
+    if is_stopped(found):
+        return _of_stopped(found, grade, witness, due, rules)
     if witness.waits_for is not None and due is not None:
         return f"not judged before its parent {witness.waits_for} is drained"
     if found is ShardState.LAGGING and due is not None:
@@ -26,6 +24,19 @@ def advice(
             "while messages waited, and goes on"
         )
     return None
+
+
+def _of_stopped(
+    found: ShardState, grade: Level, witness: Witness, due: Deadline | None, rules: Rules
+) -> str:
+    if due is None:
+        return "its position went back: it will deliver again what it delivered before"
+    if due.is_over(rules):
+        return (
+            f"at most {messages(due.ahead.messages)} from {at(due.ahead.since)} on have left the "
+            "stream, nothing of it can be read again: `shardaudit findings list` names what is lost"
+        )
+    return f"{_standstill(found, witness, due)}; {_repair(due, rules, grade)}"
 
 
 def _standstill(found: ShardState, witness: Witness, due: Deadline) -> str:

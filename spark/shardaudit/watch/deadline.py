@@ -35,6 +35,10 @@ class Deadline:
     start_by: datetime
     crosses_at: datetime | None
 
+    def is_over(self, rules: Rules) -> bool:
+        """Whether all of it has left the stream: there is nothing left to save."""
+        return self.ahead.until + rules.retention <= rules.as_of
+
     def used(self, rules: Rules) -> float:
         """Which share of the retention the oldest message has used up."""
         return (rules.as_of - self.ahead.since) / rules.retention
@@ -89,6 +93,8 @@ def had_pause(witness: Witness) -> bool:
 
 
 def _of_stopped(due: Deadline, rules: Rules) -> Level:
+    if due.is_over(rules):
+        return Level.NOTICE
     if due.recoverable_until <= rules.as_of:
         return Level.LOST
     if due.start_by - rules.as_of <= URGENT_WITHIN:

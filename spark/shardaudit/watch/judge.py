@@ -1,6 +1,6 @@
 """One shard's judgement: state, level, deadline, advice and evidence together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -8,7 +8,7 @@ from shardaudit.model.shard_state import Level, ShardState
 from shardaudit.watch.advice import advice
 from shardaudit.watch.deadline import Deadline, deadline, level
 from shardaudit.watch.evidence import evidence
-from shardaudit.watch.facts import Rules, Witness
+from shardaudit.watch.facts import Progress, Rules, Witness
 from shardaudit.watch.lineage import undrained_ancestor
 from shardaudit.watch.state import condition, shard_state
 
@@ -52,12 +52,17 @@ def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgem
     )
 
 
-def waits_for(
-    shards: Mapping[str, bool], parents: Mapping[str, Sequence[str]]
-) -> dict[str, str | None]:
-    """Per shard the ancestor that it waits for. `shards`: shard -> whether messages are ahead.
+def waits_for(shards: Iterable[Progress], parents: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The shards of which nothing landed yet, each with the ancestor that is not drained.
 
-    Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`).
+    Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`),
+    and a shard of which something landed has evidently not waited.
     """
-    undrained = {shard for shard, has_ahead in shards.items() if has_ahead and shard in parents}
-    return {shard: undrained_ancestor(shard, parents, undrained=undrained) for shard in shards}
+    shards = list(shards)
+    undrained = {p.shard_id for p in shards if p.ahead is not None and p.shard_id in parents}
+    found = {
+        p.shard_id: undrained_ancestor(p.shard_id, parents, undrained=undrained)
+        for p in shards
+        if p.landed_until is None
+    }
+    return {shard: ancestor for shard, ancestor in found.items() if ancestor is not None}

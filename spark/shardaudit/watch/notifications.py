@@ -66,10 +66,14 @@ def due_notifications(
 ) -> list[Notification]:
     """What must be told now. `told`: per shard its newest notification, sent or not.
 
-    A shard that is not heard of any more (it expired) keeps its last word.
+    A shard that was in alarm and is not heard of any more has left the stream with all it held.
     """
     found = []
-    for shard in heard:
+    now = {shard.shard_id: shard for shard in heard}
+    for shard_id, news in told.items():
+        if news.level.is_alarm and shard_id not in now:
+            now[shard_id] = Heard(news.stream, shard_id, Level.NONE, "it has left the stream")
+    for shard in now.values():
         last = told.get(shard.shard_id)
         occasion = _occasion(shard.level, last, as_of)
         if occasion is not None:
@@ -112,7 +116,7 @@ def _notification(
         occasion=occasion,
         previous_level=Level.NONE if last is None else last.level,
         level=shard.level,
-        text="all clear" if occasion is Occasion.CLEAR else shard.text,
+        text=shard.text,
         observed_at=as_of,
     )
 
@@ -121,7 +125,7 @@ def _title(news: Notification) -> str:
     what = {
         Occasion.CHANGE: news.level.upper(),
         Occasion.REMINDER: f"still {news.level.upper()}",
-        Occasion.CLEAR: "all clear",
+        Occasion.CLEAR: f"no longer {news.previous_level.upper()}",
     }[news.occasion]
     return f"shardaudit: {what}: {news.stream} {news.shard_id}"
 
@@ -146,4 +150,5 @@ def _digest(news: Sequence[Notification]) -> Message:
 
 
 def _word(news: Notification) -> str:
-    return "all clear" if news.occasion is Occasion.CLEAR else news.level.value
+    is_clear = news.occasion is Occasion.CLEAR
+    return f"no longer {news.previous_level}" if is_clear else news.level.value

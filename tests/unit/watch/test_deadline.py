@@ -36,7 +36,7 @@ def test_many_small_messages_are_bounded_by_the_calls() -> None:
 @pytest.mark.parametrize(
     ("ago", "level"),
     [
-        (timedelta(hours=2), Level.NOTICE),  # 7 d − 2 h left, 1 h to read
+        (timedelta(hours=2), Level.NOTICE),  # 7 d less 2 h left, 1 h to read
         (3.5 * DAY, Level.WARN),  # half the retention
         (timedelta(days=4), Level.WARN),  # 72 h left, 50.3 h to read: within 24 h
         (timedelta(hours=109), Level.URGENT),  # 59 h left, 57 h to read
@@ -101,6 +101,14 @@ def test_the_advice_after_the_retention_is_about_the_rest() -> None:
     assert "extending the retention brings nothing back, but at once it keeps the rest" in (
         found.advice
     )
+
+
+def test_what_has_left_the_stream_altogether_is_no_alarm_any_more() -> None:
+    gone = behind(9 * DAY, ahead=Span(5, NOW - 9 * DAY, NOW - 8 * DAY))
+    found = judge(gone)
+    assert found.level is Level.NOTICE
+    assert found.advice is not None
+    assert "have left the stream, nothing of it can be read again" in found.advice
 
 
 def test_the_longest_retention_cannot_be_extended() -> None:

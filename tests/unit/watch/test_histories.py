@@ -65,14 +65,14 @@ def _judge(
     bins = {name: ledger.bins for name, ledger in alive.items()}
     patience = patiences(bins, settle_grace=GRACE, retention=RETENTION)
     parents = {name: tuple(filter(None, (past.shards[name].parent,))) for name in alive}
-    waiting = waits_for({name: p.ahead is not None for name, p in progress.items()}, parents)
+    waiting = waits_for(progress.values(), parents)
     return {
         name: judged(
             Witness(
                 progress=progress[name],
                 patience=patience.get(name, GRACE),
                 is_open=past.shards[name].closed > now,
-                waits_for=waiting[name],
+                waits_for=waiting.get(name),
                 before=before.get(name),
                 earlier=earlier[name][0] if earlier[name] else None,
             ),

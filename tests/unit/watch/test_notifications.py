@@ -71,9 +71,16 @@ def test_a_notification_made_again_has_the_same_id_and_a_later_one_another() -> 
     assert len(set(ids)) == 5
 
 
-def test_a_shard_that_is_not_heard_of_any_more_is_not_told_of() -> None:
+def test_a_shard_that_is_not_heard_of_any_more_has_left_the_stream() -> None:
     receiver = Receiver()
-    receiver.watch(heard(Level.WARN))
+    receiver.watch(heard(Level.LOST))
+    (news,) = receiver.watch()
+    assert (news.occasion, news.level, news.text) == (
+        Occasion.CLEAR,
+        Level.NONE,
+        "it has left the stream",
+    )
+    assert messages([news])[0].title == "shardaudit: no longer LOST: events s1"
     assert receiver.watch() == []
 
 

@@ -20,6 +20,7 @@ from tests.unit.watch.witnesses import (
 )
 
 HALF_A_MINUTE = MINUTE / 2
+SOME = Span(1, NOW - MINUTE, NOW)
 
 
 def test_a_shard_that_keeps_up_is_ok() -> None:
@@ -103,19 +104,18 @@ def test_a_child_is_not_judged_before_its_parent_is_drained() -> None:
 
 def test_an_undrained_ancestor_is_found_over_generations_and_merges() -> None:
     parents = {"a": (), "b": (), "c": ("a", "b"), "d": ("c",), "e": ("d", "gone")}
-    ahead = {"a": False, "b": True, "c": False, "d": False, "e": True, "gone": True}
-    assert waits_for(ahead, parents) == {
-        "a": None,
-        "b": None,
-        "c": "b",
-        "d": "b",
-        "e": "b",
-        "gone": None,
-    }
+    shards = [Progress(shard, ahead=SOME if shard in "be" else None) for shard in "abcde"]
+    assert waits_for(shards, parents) == {"c": "b", "d": "b", "e": "b"}
 
 
 def test_nobody_waits_for_a_parent_that_kinesis_forgot() -> None:
-    assert waits_for({"old": True, "new": True}, {"new": ("old",)})["new"] is None
+    shards = [Progress("old", ahead=SOME), Progress("new", ahead=SOME)]
+    assert waits_for(shards, {"new": ("old",)}) == {}
+
+
+def test_a_child_of_which_something_landed_has_not_waited() -> None:
+    shards = [Progress("old", ahead=SOME), Progress("new", ahead=SOME, landed_until=NOW)]
+    assert waits_for(shards, {"old": (), "new": ("old",)}) == {}
 
 
 def test_a_pause_that_is_over_is_a_notice_once() -> None:
