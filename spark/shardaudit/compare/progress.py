@@ -10,6 +10,8 @@ from pyspark.sql import functions as F
 from shardaudit.compare.cells import cell_sums, sequence_key
 from shardaudit.model.table import LATENCY_BINS
 
+_SPAN = ("n", "since", "last")
+
 
 def shard_times(fingerprints: DataFrame) -> DataFrame:
     """How far each shard's producers and its sink are in time: one row per shard of the ledger.
@@ -66,22 +68,27 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket_s: fl
         .drop("since")
     )
     cells = cell_sums(recent).join(F.broadcast(horizons), "shard_id", how="inner")
+    stands = cells.withColumns(_frontiers()).withColumns(_standing(bucket_s))
+    is_at_frontier = F.col("landed_key") == F.col("frontier")
+    is_landed = F.col("last_landed_at").isNotNull()
     return (
-        cells.withColumns(_frontiers())
-        .withColumns(_standing(bucket_s))
-        .groupBy("shard_id")
+        stands.groupBy("shard_id")
         .agg(
             F.max("frontier.text").alias("frontier"),
-            F.max(F.when(F.col("landed_key") == F.col("frontier"), F.col("last_landed_at"))).alias(
-                "frontier_at"
-            ),
-            F.max_by("bucket_start", "last_landed_at").alias("relanded_until"),
+            F.max(F.when(is_at_frontier, F.col("last_landed_at"))).alias("frontier_at"),
+            F.max(F.when(is_landed, F.struct("last_landed_at", "bucket_start"))).alias("newest"),
             *_span("ahead", F.col("is_ahead")),
             *_span("passed", F.col("is_ahead") & F.col("is_passed")),
-            F.max_by("paused_from", "pause_s").alias("paused_from"),
-            F.max_by(F.when(F.col("pause_s") > 0, F.col("last_landed_at")), "pause_s").alias(
-                "paused_until"
-            ),
+            F.max(F.col("pause")).alias("pause"),
+        )
+        .select(
+            "shard_id",
+            "frontier",
+            "frontier_at",
+            F.col("newest.bucket_start").alias("relanded_until"),
+            *(f"{name}_{part}" for name in ("ahead", "passed") for part in _SPAN),
+            F.col("pause.waits_from").alias("paused_from"),
+            F.col("pause.last_landed_at").alias("paused_until"),
         )
     )
 
@@ -105,15 +112,14 @@ def _standing(bucket_s: float) -> dict[str, Column]:
     later = F.col("landed_until").isNull() | (F.col("bucket_start") > F.col("landed_until"))
     end = F.col("bucket_start") + F.make_dt_interval(secs=F.lit(bucket_s))
     waits_from = F.greatest("landed_before", end)
+    length_us = F.unix_micros("last_landed_at") - F.unix_micros(waits_from)
     is_new = F.col("seen_at").isNull() | (F.col("last_landed_at") > F.col("seen_at"))
-    pause_s = F.unix_micros("last_landed_at") - F.unix_micros(waits_from)
-    has_pause = F.col("landed_before").isNotNull() & is_new
+    pause = F.struct(length_us.alias("us"), waits_from.alias("waits_from"), "last_landed_at")
     behind = F.coalesce(F.col("sent_key") <= sequence_key(F.col("position")), F.lit(False))
     return {
         "is_ahead": (F.col("sent_n") > 0) & F.coalesce(beyond, later),
         "is_passed": F.col("is_at_end") | behind,
-        "paused_from": F.when(has_pause, waits_from),
-        "pause_s": F.when(has_pause, pause_s),
+        "pause": F.when(F.col("landed_before").isNotNull() & is_new, pause),
     }
 
 

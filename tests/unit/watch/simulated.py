@@ -111,11 +111,12 @@ def _stops(
     for name, shard in shards.items():
         at = shard.opened + chance.uniform(30, 300)
         while at < shard.closed - 60:
-            length = chance.uniform(15, 240) if kind == "stop" else chance.uniform(1, 4)
+            longest = 240 if chance.random() < 0.5 else 25
+            length = chance.uniform(15, longest) if kind == "stop" else chance.uniform(1, 4)
             if kind == "stop" and chance.random() < 0.2:
                 length = END  # until the end
             found.append((name, at, min(at + length, END)))
-            at += length + chance.uniform(120, 500)
+            at += length + chance.uniform(60, 300)
     return found
 
 
