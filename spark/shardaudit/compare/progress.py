@@ -1,7 +1,7 @@
 """What the watch needs of the ledger: one small row per shard, without any ids.
 
 In two looks, because a week of 1,800 shards has 36 million rows: numbers and times of all of them
-first, then the sequence numbers of the last hour of each shard and of what is ahead of it alone.
+first, then the sequence numbers of the last hours of each shard and of what is ahead of it alone.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -53,7 +53,8 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket_s: fl
         fingerprints: rows of one stream.
         horizons: `shard_id` (unique), `since` (cells from here on are looked at), `landed_until`,
         `known_frontier` (text: of an earlier look; NULL), `position` (text: a sequence number;
-        NULL), `is_at_end` (boolean), `seen_at` (pauses that ended before were told; NULL).
+        NULL), `is_at_end` (boolean), `seen_at` (pauses that ended before were told; NULL),
+        `rested_at` (when the known frontier landed; NULL).
     Output:
         `shard_id`, `frontier` (text), `frontier_at`, `relanded_until`, and of the cells ahead
         `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position `passed_n`,
@@ -99,9 +100,10 @@ def _frontiers() -> dict[str, Column]:
     by_landing = of_shard.orderBy("last_landed_at", "bucket_start")
     seen = F.max("landed_key").over(of_shard)
     is_landed = F.col("last_landed_at").isNotNull()
+    before = F.lag("last_landed_at").over(by_landing)
     return {
         "frontier": F.greatest(seen, sequence_key(F.col("known_frontier"))),
-        "landed_before": F.when(is_landed, F.lag("last_landed_at").over(by_landing)),
+        "landed_before": F.when(is_landed, F.coalesce(before, F.col("rested_at"))),
     }
 
 

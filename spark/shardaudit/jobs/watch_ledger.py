@@ -13,14 +13,17 @@ from shardaudit.model.position import Position
 from shardaudit.model.tables import FINGERPRINTS
 from shardaudit.watch.facts import Before, Pause, Progress, Span
 
-# Sequence numbers grow with the arrival, cells with the producers' clocks: an hour between them
-# is far more than clocks and retries differ.
-_SLACK = timedelta(hours=1)
+# Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
+# and a shard that catches up lands hours of cells between two watches.
+_SLACK = timedelta(hours=6)
 _TYPICAL = timedelta(days=1)  # what a landing usually takes is learnt from the last day
 
+_Horizon = tuple[
+    str, datetime, datetime | None, str | None, str | None, bool, datetime | None, datetime | None
+]
 _HORIZONS = (
     "shard_id string, since timestamp, landed_until timestamp, known_frontier string, "
-    "position string, is_at_end boolean, seen_at timestamp"
+    "position string, is_at_end boolean, seen_at timestamp, rested_at timestamp"
 )
 
 
@@ -73,9 +76,7 @@ def ledger_facts(
     )
 
 
-def _horizon(
-    times: Row, as_of: datetime, known: Known
-) -> tuple[str, datetime, datetime | None, str | None, str | None, bool, datetime | None]:
+def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
     last, position = known.before.get(times.shard_id), known.positions.get(times.shard_id)
     landed = _utc(times.landed_until)
     first = _utc(times.first_sent_at) or as_of
@@ -88,6 +89,7 @@ def _horizon(
         position.sequence_number if position else None,
         position is not None and position.is_at_end,
         last.observed_at if last else None,
+        last.frontier_at if last else None,
     )
 
 

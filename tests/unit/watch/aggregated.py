@@ -59,7 +59,7 @@ class ShardLedger:
         landed = [start for start, cell in self.cells.items() if cell.landed_n]
         landed_until = max(landed, default=None)
         first = min(self.cells, default=0)
-        since = first if landed_until is None else min(landed_until, now) - 60
+        since = first if landed_until is None else min(landed_until, now) - 360
         recent = {start: c for start, c in sorted(self.cells.items()) if start >= since}
         frontier = max((cell.landed_key for cell in recent.values()), default=-1)
         known = -1 if before is None or before.frontier is None else int(before.frontier[-20:])
@@ -94,6 +94,8 @@ def _ahead(recent: dict[int, Cell], frontier: int) -> Span | None:
 
 def _pause(recent: dict[int, Cell], before: Before | None) -> Pause | None:
     landings = sorted((c.last_landed, s) for s, c in recent.items() if c.last_landed is not None)
+    if before is not None and before.frontier_at is not None:
+        landings.insert(0, ((before.frontier_at - T0) / MINUTE, 0))
     pauses = []
     for (earlier, _), (at, start) in pairwise(landings):
         if before is None or instant(at) > before.observed_at:

@@ -59,6 +59,8 @@ def real_stops(past: History) -> Iterator[tuple[str, float, float]]:
     """Every planted stop over which a message really waited: (shard, since when, until when)."""
     for name, since, until in past.stops:
         shard = past.shards[name]
+        if _begin(shard, past.shards) > since:
+            continue  # it rests before its parent is drained: the stop is the parent's
         first_landed: dict[int, float] = {}
         for at, number in shard.landings:
             first_landed.setdefault(number, at)
