@@ -9,10 +9,10 @@ SPARK_TESTS := tests/spark -n 2 --dist worksteal
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill golden bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill drill-stuck-shard golden bench lock all clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(PYTHON_READY) $(JARS_READY) ## everything the project needs, into its own folder (once)
 	@:
@@ -63,6 +63,9 @@ test-aws: setup ## the tests against stand-ins of AWS
 
 drill: setup ## kills ingest and audit at 20 random moments: the tables must not notice (many minutes)
 	$(BIN)/pytest -m drill tests/spark
+
+drill-stuck-shard: setup ## the incident replayed: when the watch says what (a few minutes)
+	@$(BIN)/python -m shardaudit.jobs.drill_stuck_shard
 
 golden: setup ## writes the expected results of the golden cases anew: review the diff
 	$(BIN)/python -m tests.golden.rewrite

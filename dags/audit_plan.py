@@ -17,13 +17,18 @@ from shardaudit.model.window import Window, parse_instant
 CONFIG = "SHARDAUDIT_CONFIG"  # names the shardaudit.toml, for Airflow as for the commands
 
 
-class PlannedAudit(TypedDict):
+class PlannedJob(TypedDict):
     """What the tasks of one stream need to know; small enough for XCom, without credentials."""
 
     stream: str
-    audit_id: str
     driver: dict[str, str]
-    arguments: dict[str, list[str]]  # by command: ingest, audit
+    arguments: dict[str, list[str]]  # by command
+
+
+class PlannedAudit(PlannedJob):
+    """An audit: it has the commands ingest and audit."""
+
+    audit_id: str
 
 
 class PlanRefusedError(FinalError, AirflowFailException):
@@ -36,13 +41,28 @@ def planned_run(form: Mapping[str, object], *, run_after: datetime) -> list[Plan
     Raises:
         PlanRefusedError: what was asked cannot be done; says what was found and what would do.
     """
+    config = config_file()
+    try:
+        return plan_audits(config, form, run_after=run_after)
+    except ConfigError as error:
+        raise PlanRefusedError(str(error)) from error
+
+
+def config_file() -> Path:
+    """The shardaudit.toml that the environment names.
+
+    Raises:
+        PlanRefusedError: it names none.
+    """
     config = os.environ.get(CONFIG)
     if not config:
         raise PlanRefusedError(f"{CONFIG} is not set: it must name the shardaudit.toml")
-    try:
-        return plan_audits(Path(config), form, run_after=run_after)
-    except ConfigError as error:
-        raise PlanRefusedError(str(error)) from error
+    return Path(config)
+
+
+def driver_settings(settings: Settings) -> dict[str, str]:
+    """What must be known before the driver's JVM starts; the job sets the rest of [spark]."""
+    return {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")}
 
 
 def plan_audits(
@@ -86,8 +106,7 @@ def _planned(
     return {
         "stream": name,
         "audit_id": audit_id(name, window.aligned(stream.bucket), as_of, stream.digest()),
-        # What must be known before the driver's JVM starts; the job sets the rest of [spark].
-        "driver": {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")},
+        "driver": driver_settings(settings),
         "arguments": {
             "ingest": [*common, "ingest", f"--stream={name}"],
             "audit": [

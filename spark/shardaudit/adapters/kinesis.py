@@ -92,7 +92,7 @@ def stream_facts(client: "KinesisClient", stream_name: str) -> StreamFacts:
     with kinesis_errors(stream_name):
         summary = client.describe_stream_summary(StreamName=stream_name)
         hours = summary["StreamDescriptionSummary"]["RetentionPeriodHours"]
-        shards = tuple(_shard(shard) for shard in _list_shards(client, stream_name))
+        shards = tuple(_shard(shard) for shard in _all_shards(client, stream_name))
     ordered = sorted(shards, key=lambda shard: shard.shard_id)
     return StreamFacts(retention=timedelta(hours=hours), shards=tuple(ordered))
 
@@ -118,6 +118,14 @@ def kinesis_error(stream: str, error: BotoCoreError | ClientError) -> Shardaudit
     if advice is not None:
         return StreamRefusedError(stream, text, advice=advice)
     return StreamUnavailableError(stream, text)
+
+
+def _all_shards(client: "KinesisClient", stream_name: str) -> "list[ShardTypeDef]":
+    """Every page; once more from the first when a token expired on the way."""
+    try:
+        return list(_list_shards(client, stream_name))
+    except client.exceptions.ExpiredNextTokenException:
+        return list(_list_shards(client, stream_name))
 
 
 def _list_shards(client: "KinesisClient", stream_name: str) -> "Iterator[ShardTypeDef]":

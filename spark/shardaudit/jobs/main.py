@@ -27,6 +27,7 @@ class _Entry:
 _COMMANDS = {
     "ingest": _Entry("commands.ingest", "reads new trace files and what is new in the sink"),
     "audit": _Entry("commands.audit", "ingests, then compares a window and names what is wrong"),
+    "watch": _Entry("commands.watch", "says which shards stand still, and by when to act"),
     "findings": _Entry("commands.findings", "lists findings, or accepts them"),
     "doctor": _Entry("doctor", "checks Java, jars, configuration, warehouse, stream and sink"),
     "simulate": _Entry(

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pyarrow.compute as pc
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.kinesis import kinesis_client, kinesis_errors, stream_facts
+from shardaudit.adapters.kinesis import StreamFacts, kinesis_client, kinesis_errors, stream_facts
 from shardaudit.model.config import Settings, Stream
 from shardaudit.model.errors import ConfigError, ShardauditError
 from shardaudit.model.tables import SHARDS
@@ -24,17 +24,32 @@ def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: 
         StreamRefusedError: Kinesis refused, and only it could say the retention.
         StreamUnavailableError: Kinesis did not answer, and only it could say the retention.
     """
-    stream = settings.stream(name)
     try:
-        with kinesis_errors(stream.stream_name):  # a client without a region is an error, too
-            facts = stream_facts(kinesis_client(settings), stream.stream_name)
+        facts = ask_kinesis(settings, name)
     except ShardauditError as error:
-        if stream.retention is None:
+        if settings.stream(name).retention is None:
             raise
         log.info("shards are known from traces and sink alone: %s", error)
         return
-    seen = [
-        {
+    warehouse.upsert(list(shard_rows(name, facts, now=now).values()), SHARDS)
+
+
+def ask_kinesis(settings: Settings, name: str) -> StreamFacts:
+    """The stream's retention and shards as they are now.
+
+    Raises:
+        StreamRefusedError: Kinesis refused.
+        StreamUnavailableError: Kinesis did not answer.
+    """
+    stream = settings.stream(name)
+    with kinesis_errors(stream.stream_name):  # a client without a region is an error, too
+        return stream_facts(kinesis_client(settings), stream.stream_name)
+
+
+def shard_rows(name: str, facts: StreamFacts, *, now: datetime) -> dict[str, dict[str, object]]:
+    """Per shard the row of `shards`, as far as Kinesis knows it."""
+    return {
+        shard.shard_id: {
             "stream": name,
             "shard_id": shard.shard_id,
             "parent_shard_ids": list(shard.parent_shard_ids),
@@ -45,8 +60,7 @@ def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: 
             "observed_at": now,
         }
         for shard in facts.shards
-    ]
-    warehouse.upsert(seen, SHARDS)
+    }
 
 
 def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> timedelta:

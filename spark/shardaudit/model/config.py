@@ -42,6 +42,7 @@ from shardaudit.model.config_fields import (
     Text,
     Url,
 )
+from shardaudit.model.config_notify import Notify
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.inputs import SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.table import INTERNAL_PREFIX
@@ -202,6 +203,7 @@ class Settings(_Frozen):
     warehouse: Place
     aws: Aws = Aws()
     spark: dict[str, SparkText] = {}
+    notify: Notify = Notify()
     streams: dict[Name, Stream]
 
     @field_validator("spark")

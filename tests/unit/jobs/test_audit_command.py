@@ -1,4 +1,4 @@
-"""What `audit` and `findings` refuse before Spark starts."""
+"""What `audit`, `watch` and `findings` refuse before Spark starts."""
 
 from pathlib import Path
 
@@ -28,6 +28,8 @@ def config(tmp_path: Path) -> Path:
             "audit --stream events --from 2026-11-20T00:00:00Z --to 2026-11-20T00:00:00Z",
             "wanted from before to",
         ),
+        ("watch --stream event", "did you mean events?"),
+        ("watch --stream events --as-of 2026-11-20T00:00:00", "time with a zone"),
         ("findings list --stream event", "did you mean events?"),
         ("findings list --limit 0", "--limit: found 0"),
         ("findings accept --stream events --message-id x --reason=", "wanted a reason"),

@@ -55,6 +55,18 @@ def test_a_throttled_call_can_be_tried_again(kinesis: Kinesis, control: StandInC
         stream_facts(kinesis.client, "s")
 
 
+def test_the_listing_begins_anew_when_its_token_expired(
+    kinesis: Kinesis, control: StandInControl
+) -> None:
+    kinesis.create(2)
+    fault = {"operation": "ListShards", "error": "ExpiredNextTokenException", "status": 400}
+    control.change({"faults": [fault]})
+    assert len(stream_facts(kinesis.client, "s").shards) == 2
+    control.change({"faults": [fault | {"times": 2}]})
+    with pytest.raises(StreamUnavailableError, match="ExpiredNextToken"):
+        stream_facts(kinesis.client, "s")
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [

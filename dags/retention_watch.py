@@ -1,0 +1,70 @@
+"""The retention watch: every quarter of an hour, which shards stand still, and by when to act.
+
+watch (per stream) → tell (per stream: Slack, mail, webhook) → publish (an asset event when a shard
+became warn or worse). One run at a time, and none is made up for: a late watch is worth nothing.
+A run that is not done in time, or failed, is an alarm itself: the deadline's callback tells it.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import Asset, CronTriggerTimetable, TriggerRule, dag, task
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from audit_plan import PlannedJob
+from launch import RETRIES, ShardauditJob
+from watch_news import alarm_extra, tell
+from watch_plan import planned_watches
+
+ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
+NAME = "{{ task.op_kwargs.planned.stream }}"
+QUARTERS = CronTriggerTimetable("*/15 * * * *", timezone="UTC", run_immediately=timedelta(0))
+IN_TIME = timedelta(minutes=14)
+
+
+@dag(
+    schedule=QUARTERS,
+    catchup=False,
+    max_active_runs=1,
+    max_active_tasks=1,
+    deadline=DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=IN_TIME,
+        callback=SyncCallback("shardaudit.jobs.late_watch.tell_late"),
+    ),
+    default_args=RETRIES,
+    tags=["shardaudit"],
+    doc_md=__doc__,
+)
+def retention_watch() -> None:
+    """Plans, watches, tells, publishes."""
+
+    @task
+    def plan() -> list[PlannedJob]:
+        return planned_watches()
+
+    @task(task_id="tell", map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+    def tell_people(planned: PlannedJob) -> int:
+        return tell(planned)
+
+    @task(outlets=[ALARMS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
+    def publish(planned: list[PlannedJob], told: Any, outlet_events: Any = None) -> None:
+        outlet_events[ALARMS].extra = alarm_extra(planned, told)
+
+    jobs: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
+    watched = ShardauditJob.partial(
+        task_id="watch",
+        command="watch",
+        map_index_template="{{ task.planned.stream }}",
+        max_active_tis_per_dag=1,
+    ).expand(planned=jobs)
+    told = tell_people.expand(planned=jobs)
+    watched >> told
+    publish(jobs, told)
+    # Red when a watch or its telling failed: the tasks above go on after failures.
+    [watched, told] >> EmptyOperator(task_id="all_watched")
+
+
+retention_watch()

@@ -1,0 +1,52 @@
+"""What the watch has found is told to people, and to the DAGs that listen."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from audit_plan import CONFIG, PlannedJob
+from shardaudit.model.config import load_settings
+
+
+def tell(planned: PlannedJob) -> int:
+    """Sends what is pending of one stream; gives back how many messages that were.
+
+    Raises:
+        NotifierMissingError: the provider of a configured receiver is not installed.
+        NotSentError: a receiver did not take a message; a later try sends it again.
+    """
+    # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
+    from shardaudit.jobs.notify import notify_stream  # noqa: PLC0415
+
+    return notify_stream(load_settings(Path(os.environ[CONFIG])), planned["stream"])
+
+
+def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:
+    """The asset event's `extra`: every shard that is warn or worse.
+
+    Raises:
+        AirflowSkipException: nothing changed since the last event, or no shard is warn or worse.
+    """
+    from shardaudit.jobs.notify import alarms  # noqa: PLC0415
+
+    if not any(told):
+        raise AirflowSkipException("nothing is new since the last watch")
+    settings = load_settings(Path(os.environ[CONFIG]))
+    found = [news for job in planned for news in alarms(settings, job["stream"])]
+    if not found:
+        raise AirflowSkipException("no shard is warn or worse")
+    return {
+        "alarms": [
+            {
+                "notification_id": news.notification_id,
+                "stream": news.stream,
+                "shard_id": news.shard_id,
+                "level": news.level.value,
+                "text": news.text,
+            }
+            for news in found
+        ]
+    }

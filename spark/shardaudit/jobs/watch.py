@@ -1,0 +1,145 @@
+"""The watch of one stream: what every shard is doing, and until when that can be repaired.
+
+Read this first: it is the table of contents. Kinesis, the positions and the ledger are asked;
+`watch/` judges; `positions`, `shards` and `notifications` are written, in this order: a crash in
+between leaves what the next watch repeats.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.jobs.observe import retention_of
+from shardaudit.jobs.watch_asked import Asked, ask
+from shardaudit.jobs.watch_history import History, history, told
+from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
+from shardaudit.jobs.watch_report import watch_report
+from shardaudit.jobs.watch_rows import notification_rows, position_rows, watched_rows
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.tables import SHARDS
+from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.watch_summary import WatchReport
+from shardaudit.watch.facts import Progress as ShardProgress
+from shardaudit.watch.facts import Rules, Witness
+from shardaudit.watch.judge import Judgement, judged, waits_for
+from shardaudit.watch.notifications import Heard, due_notifications
+from shardaudit.watch.patience import patiences
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What came of a watch. `failure`: why Kinesis or the positions could not be asked."""
+
+    report: WatchReport
+    failure: ShardauditError | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0, or that of what failed."""
+        return ExitCode.DONE if self.failure is None else self.failure.exit_code
+
+
+def watch(
+    warehouse: Warehouse,
+    settings: Settings,
+    name: str,
+    *,
+    as_of: datetime,
+    progress: Progress = SILENT,
+) -> Watched:
+    """Judges every shard as of a time and stores what it found.
+
+    When Kinesis or the positions do not answer, the ledger is judged with what was known last.
+
+    Raises:
+        ShardauditError: Kinesis does not answer, and nobody knows the retention.
+    """
+    stream = settings.stream(name)
+    past = history(warehouse, name, as_of=as_of)
+    with progress.stage("ask Kinesis and the consumer"):
+        asked = ask(warehouse, settings, name, past=past, as_of=as_of)
+    if asked.is_fresh:
+        warehouse.upsert(list(asked.rows.values()), SHARDS)
+    elif stream.retention is None and not past.listing:
+        raise asked.failures[0]
+    rules = Rules(
+        as_of=as_of,
+        retention=retention_of(warehouse, name, stream),
+        bucket=stream.bucket,
+        read_share=stream.backfill.read_share,
+    )
+    with progress.stage("read the ledger"):
+        known = Known(past.before, asked.positions)
+        facts = ledger_facts(warehouse, name, as_of=as_of, bucket=stream.bucket, known=known)
+    with progress.stage("judge and store"):
+        judgements = _judged(asked, facts, past, rules, settle_grace=stream.settle_grace)
+        told_now = _store(warehouse, settings, name, asked=asked, judgements=judgements)
+    report = watch_report(
+        name, rules, judgements, listed_at=asked.listed_at, failures=asked.failures
+    )
+    return Watched(replace(report, told=told_now), asked.failure(stream.retention))
+
+
+def _judged(
+    asked: Asked, facts: LedgerFacts, past: History, rules: Rules, *, settle_grace: timedelta
+) -> list[Judgement]:
+    """Every shard that Kinesis lists, or that has something in the stream, by its id."""
+    patience = patiences(facts.bins, settle_grace=settle_grace, retention=rules.retention)
+    parents = {shard: _parents(row) for shard, row in asked.rows.items()}
+    listed = {shard: facts.progress.get(shard, ShardProgress(shard)) for shard in parents}
+    progress = listed | {
+        shard: known
+        for shard, known in facts.progress.items()
+        if not parents or (known.ahead and known.ahead.until + rules.retention > rules.as_of)
+    }
+    waiting = waits_for(progress.values(), parents)
+    return [
+        judged(
+            Witness(
+                progress=progress[shard],
+                patience=patience.get(shard, settle_grace),
+                # Without any listing nobody says that a shard is closed.
+                is_open=bool(asked.rows[shard]["opened"]) if shard in parents else not parents,
+                waits_for=waiting.get(shard),
+                position=asked.positions.get(shard),
+                before=past.before.get(shard),
+                earlier=past.earlier.get(shard),
+            ),
+            rules,
+            settle_grace=settle_grace,
+        )
+        for shard in sorted(progress)
+    ]
+
+
+def _parents(row: Mapping[str, object]) -> tuple[str, ...]:
+    parents = row["parent_shard_ids"]
+    return tuple(map(str, parents)) if isinstance(parents, list) else ()
+
+
+def _store(
+    warehouse: Warehouse,
+    settings: Settings,
+    name: str,
+    *,
+    asked: Asked,
+    judgements: list[Judgement],
+) -> int:
+    """Writes what was found and who must be told; gives back how many notifications are new."""
+    if not judgements:
+        return 0
+    sink = settings.stream(name).sink.path
+    warehouse.upsert(position_rows(name, judgements, sink=sink), POSITIONS)
+    fresh = asked.rows if asked.is_fresh else {}
+    warehouse.upsert(watched_rows(name, judgements, listed=fresh), SHARDS)
+    heard = [
+        Heard(name, j.shard_id, j.level, j.words or f"{j.state}, level {j.level}")
+        for j in judgements
+    ]
+    news = due_notifications(heard, told(warehouse, name), as_of=judgements[0].as_of)
+    if news:
+        warehouse.upsert(notification_rows(news), NOTIFICATIONS)
+    return len(news)

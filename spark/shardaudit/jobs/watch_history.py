@@ -1,0 +1,115 @@
+"""What earlier watches and Kinesis itself said: the newest rows alone, not all of them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow.compute as pc
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
+from shardaudit.model.choices import PositionSource
+from shardaudit.model.position import Position
+from shardaudit.model.shard_state import Level
+from shardaudit.model.table import Table
+from shardaudit.model.tables import SHARDS
+from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from shardaudit.watch.facts import Before
+from shardaudit.watch.notifications import Notification, Occasion
+
+# An hour has four watches: enough for a trend. The wider ones are for after a break.
+_LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`listing`: the newest rows that Kinesis itself filled, of the time `listed_at`.
+
+    `before`: the last watch of each shard, `earlier`: its first one within the last hour.
+    """
+
+    before: dict[str, Before]
+    earlier: dict[str, Before]
+    listing: dict[str, Row]
+    listed_at: datetime | None
+
+
+def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
+    """What is known from before `as_of`."""
+    watched = _newest(warehouse, SHARDS, name, as_of=as_of, having="state")
+    positions = _positions(_newest(warehouse, POSITIONS, name, as_of=as_of, having="checkpoint"))
+    listed = _newest(warehouse, SHARDS, name, as_of=as_of, having="opened")
+    listed_at = max((row["observed_at"] for row in listed), default=None)
+    by_time = sorted(watched, key=lambda row: row["observed_at"])
+    return History(
+        before={row["shard_id"]: _before(row, positions) for row in by_time},
+        earlier={row["shard_id"]: _before(row, positions) for row in reversed(by_time)},
+        listing={row["shard_id"]: row for row in listed if row["observed_at"] == listed_at},
+        listed_at=listed_at,
+    )
+
+
+def told(warehouse: Warehouse, name: str) -> dict[str, Notification]:
+    """Per shard its newest notification, sent or not."""
+    rows = warehouse.rows(NOTIFICATIONS, where=pc.field("stream") == name)
+    rows.sort(key=lambda row: row["observed_at"])
+    return {row["shard_id"]: notification(row) for row in rows}
+
+
+def notification(row: Row) -> Notification:
+    """A row of `notifications` as a value."""
+    return Notification(
+        notification_id=row["notification_id"],
+        stream=row["stream"],
+        shard_id=row["shard_id"],
+        occasion=Occasion(row["kind"]),
+        previous_level=Level(row["previous_level"]),
+        level=Level(row["level"]),
+        text=row["text"],
+        observed_at=row["observed_at"],
+    )
+
+
+def _newest(
+    warehouse: Warehouse, table: Table, name: str, *, as_of: datetime, having: str
+) -> list[Row]:
+    """The stream's rows of the shortest look back that has any."""
+    mine = (
+        (pc.field("stream") == name)
+        & (pc.field("observed_at") < pc.scalar(as_of))
+        & pc.field(having).is_valid()
+    )
+    for span in _LOOK_BACK:
+        since = pc.field("observed_at") >= pc.scalar(as_of - span)
+        rows = warehouse.rows(table, where=mine & since)
+        if rows:
+            return rows
+    return []
+
+
+def _positions(rows: list[Row]) -> dict[tuple[str, datetime], Position]:
+    """By shard and observation the consumer's own word; the frontier is in `shards` already."""
+    return {
+        (row["shard_id"], row["observed_at"]): Position(
+            source=PositionSource(row["source"]),
+            consumer=row["consumer"],
+            shard_id=row["shard_id"],
+            checkpoint=row["checkpoint"],
+            sub_sequence=row["sub_sequence"],
+            lease_owner=row["lease_owner"],
+            lease_counter=row["lease_counter"],
+            reported_at=row["reported_at"],
+        )
+        for row in rows
+        if row["source"] != PositionSource.SINK
+    }
+
+
+def _before(row: Row, positions: dict[tuple[str, datetime], Position]) -> Before:
+    return Before(
+        observed_at=row["observed_at"],
+        level=Level(row["level"]),
+        frontier=row["frontier"],
+        frontier_at=row["frontier_at"],
+        recoverable_until=row["recoverable_until"],
+        position=positions.get((row["shard_id"], row["observed_at"])),
+    )

@@ -1,0 +1,133 @@
+"""What the ledger says of each shard: two small aggregations, collected."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.progress import landing_bins, shard_progress, shard_times
+from shardaudit.model.position import Position
+from shardaudit.model.tables import FINGERPRINTS
+from shardaudit.watch.facts import Before, Pause, Progress, Span
+
+# Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
+# and a shard that catches up lands hours of cells between two watches.
+_SLACK = timedelta(hours=6)
+_TYPICAL = timedelta(days=1)  # what a landing usually takes is learnt from the last day
+
+_Horizon = tuple[
+    str, datetime, datetime | None, str | None, str | None, bool, datetime | None, datetime | None
+]
+_HORIZONS = (
+    "shard_id string, since timestamp, landed_until timestamp, known_frontier string, "
+    "position string, is_at_end boolean, seen_at timestamp, rested_at timestamp"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Per shard what is known beside the ledger: the last watch, and the consumer's position."""
+
+    before: Mapping[str, Before]
+    positions: Mapping[str, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """Per shard of the ledger its progress, and how many rows took how long to land."""
+
+    progress: dict[str, Progress]
+    bins: dict[str, list[int]]
+
+
+def ledger_facts(
+    warehouse: Warehouse,
+    name: str,
+    *,
+    as_of: datetime,
+    bucket: timedelta,
+    known: Known,
+) -> LedgerFacts:
+    """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
+    times = {row.shard_id: row for row in shard_times(ledger).collect()}
+    recent = ledger.where(F.col("bucket_start") >= F.lit(as_of - _TYPICAL))
+    recent = recent.where(F.col("sent_day") >= F.lit((as_of - _TYPICAL).date()))
+    bins = {row.shard_id: list(row.bins) for row in landing_bins(recent).collect()}
+    if not times:
+        return LedgerFacts({}, bins)
+    horizons = [_horizon(row, as_of, known) for row in times.values()]
+    first_day = min(horizon[1] for horizon in horizons).date()
+    rows = shard_progress(
+        ledger.where(F.col("sent_day") >= F.lit(first_day)),
+        warehouse.spark.createDataFrame(horizons, _HORIZONS),
+        bucket_s=bucket.total_seconds(),
+    ).collect()
+    standing = {row.shard_id: row for row in rows}
+    return LedgerFacts(
+        {
+            shard: _progress(row, standing.get(shard), known.before.get(shard), bucket)
+            for shard, row in times.items()
+        },
+        bins,
+    )
+
+
+def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
+    last, position = known.before.get(times.shard_id), known.positions.get(times.shard_id)
+    landed = _utc(times.landed_until)
+    first = _utc(times.first_sent_at) or as_of
+    since = first if landed is None else min(landed, as_of) - _SLACK
+    return (
+        times.shard_id,
+        since,
+        landed,
+        last.frontier if last else None,
+        position.sequence_number if position else None,
+        position is not None and position.is_at_end,
+        last.observed_at if last else None,
+        last.frontier_at if last else None,
+    )
+
+
+def _progress(times: Row, standing: Row | None, last: Before | None, bucket: timedelta) -> Progress:
+    found = Progress(
+        times.shard_id,
+        produced_until=_utc(times.produced_until),
+        last_landed_at=_utc(times.last_landed_at),
+        landed_until=_utc(times.landed_until),
+    )
+    if standing is None:
+        return found
+    frontier_at = _utc(standing.frontier_at)
+    if frontier_at is None:  # its cell is older than the horizon, or the sink has no numbers
+        is_same = last is not None and last.frontier == standing.frontier
+        frontier_at = (last.frontier_at if last and is_same else None) or found.last_landed_at
+    return replace(
+        found,
+        frontier=standing.frontier,
+        frontier_at=frontier_at,
+        relanded_until=_utc(standing.relanded_until),
+        ahead=_span(standing, "ahead", bucket),
+        passed=_span(standing, "passed", bucket),
+        pause=_pause(standing),
+    )
+
+
+def _span(row: Row, name: str, bucket: timedelta) -> Span | None:
+    since, last = _utc(row[f"{name}_since"]), _utc(row[f"{name}_last"])
+    if since is None or last is None:
+        return None
+    return Span(messages=row[f"{name}_n"], since=since, until=last + bucket)
+
+
+def _pause(row: Row) -> Pause | None:
+    since, until = _utc(row.paused_from), _utc(row.paused_until)
+    return None if since is None or until is None or until <= since else Pause(since, until)
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return None if at is None else at.astimezone(UTC)

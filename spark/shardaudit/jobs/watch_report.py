@@ -1,0 +1,92 @@
+"""A watch's judgements as the report that people and `--json` get."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.report.plain import instant, length
+from shardaudit.report.watch_summary import SkewLine, WatchLine, WatchReport
+from shardaudit.watch.facts import Rules
+from shardaudit.watch.judge import Judgement
+from shardaudit.watch.skew import Skew, landed_skew, produced_skew
+
+
+def watch_report(
+    name: str,
+    rules: Rules,
+    judgements: Sequence[Judgement],
+    *,
+    listed_at: datetime | None,
+    failures: Sequence[ShardauditError],
+) -> WatchReport:
+    """The report: the most urgent shards first, then the nearest deadline."""
+    states = Counter(j.state for j in judgements)
+    levels = Counter(j.level for j in judgements)
+    noted = [j for j in judgements if j.level is not Level.NONE or j.evidence]
+    noted.sort(key=lambda j: (-j.level.rank, _deadline(j, rules), j.shard_id))
+    return WatchReport(
+        stream=name,
+        as_of=rules.as_of,
+        retention=rules.retention,
+        listed_at=listed_at,
+        told=0,
+        states={state.value: states[state] for state in ShardState if states[state]},
+        levels={level.value: levels[level] for level in Level if levels[level]},
+        worst=max((j.level for j in judgements), key=lambda level: level.rank, default=Level.NONE),
+        shards=tuple(_line(j) for j in noted),
+        produced_skew=_skew(produced_skew(judgements)),
+        landed_skew=_skew(landed_skew(judgements)),
+        notes=_notes(failures, listed_at, rules.as_of),
+    )
+
+
+def _deadline(judgement: Judgement, rules: Rules) -> datetime:
+    due = judgement.deadline
+    return due.start_by if due else rules.as_of + rules.retention
+
+
+def _line(judgement: Judgement) -> WatchLine:
+    witness, due = judgement.witness, judgement.deadline
+    progress, position = witness.progress, witness.position
+    return WatchLine(
+        shard_id=judgement.shard_id,
+        state=judgement.state,
+        level=judgement.level,
+        produced_until=progress.produced_until,
+        landed_until=progress.landed_until,
+        frontier_at=witness.resting_since,
+        position=position.checkpoint if position else progress.frontier,
+        messages_ahead=due.ahead.messages if due else 0,
+        oldest_ahead=due.ahead.since if due else None,
+        recoverable_until=due.recoverable_until if due else None,
+        start_by=due.start_by if due else None,
+        crosses_at=due.crosses_at if due else None,
+        hours_to_read=due.hours_to_read if due else None,
+        advice=judgement.advice,
+        evidence=judgement.evidence,
+    )
+
+
+def _skew(skew: Skew | None) -> SkewLine | None:
+    if skew is None:
+        return None
+    return SkewLine(skew.spread, skew.earliest, skew.latest, skew.shard_id)
+
+
+def _notes(
+    failures: Sequence[ShardauditError], listed_at: datetime | None, as_of: datetime
+) -> tuple[str, ...]:
+    if not failures:
+        return ()
+    if listed_at is None:
+        old = "the shards are known from the traces and the sink alone"
+    elif listed_at == as_of:
+        old = "its own word is missing, the rest is of now"
+    else:
+        old = (
+            f"what Kinesis said last is of {instant(listed_at)}, {length(as_of - listed_at)} old; "
+            "the traces and the sink are of now"
+        )
+    return (*(str(failure) for failure in failures), old)

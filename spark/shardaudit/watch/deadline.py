@@ -1,0 +1,130 @@
+"""Until when a shard can be repaired: what is ahead, how long it reads, by when to begin."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.watch.facts import Before, Rules, Span, Witness
+from shardaudit.watch.state import is_stopped
+
+# Kinesis, "Quotas and limits": what one shard takes and gives.
+WRITE_BYTES_PER_S = 2**20
+READ_BYTES_PER_S = 2 * 10**6
+READ_CALLS_PER_S = 5
+RECORDS_PER_CALL = 10_000
+RECORD_BYTES = 10 * 2**20  # the API's ceiling; the trace does not tell the size
+MAX_RETENTION = timedelta(hours=8760)  # IncreaseStreamRetentionPeriod
+
+URGENT_WITHIN = timedelta(hours=6)
+WARN_WITHIN = timedelta(hours=24)
+WARN_SHARE = 0.5  # of the retention; also AWS's own rule for iterator age
+TREND_SHARE = 0.1  # a shorter lag is a burst: its trend says nothing about the retention
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The numbers of the messages ahead. Bytes and hours are upper bounds.
+
+    `crosses_at`: when a lagging shard, going on like this, loses its oldest message.
+    """
+
+    ahead: Span
+    bytes_at_most: int
+    hours_to_read: float
+    recoverable_until: datetime
+    start_by: datetime
+    crosses_at: datetime | None
+
+    def is_over(self, rules: Rules) -> bool:
+        """Whether all of it has left the stream: there is nothing left to save."""
+        return self.ahead.until + rules.retention <= rules.as_of
+
+    def used(self, rules: Rules) -> float:
+        """Which share of the retention the oldest message has used up."""
+        return (rules.as_of - self.ahead.since) / rules.retention
+
+
+def deadline(witness: Witness, rules: Rules) -> Deadline | None:
+    """The deadline of the oldest message ahead; None when nothing is ahead."""
+    ahead = witness.progress.ahead
+    if ahead is None:
+        return None
+    size = bytes_at_most(ahead)
+    hours = hours_to_read(size, ahead.messages, share=rules.read_share)
+    until = ahead.since + rules.retention
+    return Deadline(
+        ahead=ahead,
+        bytes_at_most=size,
+        hours_to_read=hours,
+        recoverable_until=until,
+        start_by=until - timedelta(hours=hours),
+        crosses_at=_crosses_at(until, witness.earlier, rules),
+    )
+
+
+def bytes_at_most(ahead: Span) -> int:
+    """What the messages can weigh at most: each a full record, or a shard full all the time."""
+    seconds = (ahead.until - ahead.since).total_seconds()
+    return int(min(ahead.messages * RECORD_BYTES, seconds * WRITE_BYTES_PER_S))
+
+
+def hours_to_read(size_bytes: int, messages: int, *, share: float) -> float:
+    """How long they read at that share of the shard's 2 MB/s and 5 calls/s."""
+    by_bytes = size_bytes / (share * READ_BYTES_PER_S)
+    by_calls = messages / RECORDS_PER_CALL / (share * READ_CALLS_PER_S)
+    return max(by_bytes, by_calls) / 3600
+
+
+def level(found: ShardState, witness: Witness, due: Deadline | None, rules: Rules) -> Level:
+    """How urgent the shard is. `found`: its condition, be it open or closed."""
+    if is_stopped(found):
+        return Level.NOTICE if due is None else _of_stopped(due, rules)
+    is_lagging = found is ShardState.LAGGING and witness.waits_for is None
+    worst = _of_lagging(due, rules) if is_lagging and due is not None else Level.NONE
+    if worst is Level.NONE and had_pause(witness):
+        return Level.NOTICE
+    return worst
+
+
+def had_pause(witness: Witness) -> bool:
+    """Whether it stood still since the last watch, for longer than its patience, and goes on."""
+    pause = witness.progress.pause
+    return pause is not None and pause.length > witness.patience
+
+
+def _of_stopped(due: Deadline, rules: Rules) -> Level:
+    if due.is_over(rules):
+        return Level.NOTICE
+    if due.recoverable_until <= rules.as_of:
+        return Level.LOST
+    if due.start_by - rules.as_of <= URGENT_WITHIN:
+        return Level.URGENT
+    if due.start_by - rules.as_of <= WARN_WITHIN or due.used(rules) >= WARN_SHARE:
+        return Level.WARN
+    return Level.NOTICE
+
+
+def _of_lagging(due: Deadline, rules: Rules) -> Level:
+    if due.recoverable_until <= rules.as_of:
+        return Level.LOST
+    left = None if due.crosses_at is None else due.crosses_at - rules.as_of
+    if left is not None and left <= URGENT_WITHIN and due.used(rules) >= TREND_SHARE:
+        return Level.URGENT
+    if due.used(rules) >= WARN_SHARE:
+        return Level.WARN
+    if left is not None and left <= WARN_WITHIN and due.used(rules) >= TREND_SHARE:
+        return Level.WARN
+    return Level.NONE
+
+
+def _crosses_at(until: datetime, earlier: Before | None, rules: Rules) -> datetime | None:
+    """When the oldest message's time is up, as fast as the lag grew since the earlier watch."""
+    if earlier is None or earlier.recoverable_until is None or until <= rules.as_of:
+        return None
+    passed = rules.as_of - earlier.observed_at
+    caught_up = until - earlier.recoverable_until
+    if passed <= timedelta(0) or caught_up >= passed:
+        return None
+    growth = 1 - caught_up / passed
+    left = (until - rules.as_of) / growth
+    return rules.as_of + min(left, MAX_RETENTION * 10)

@@ -1,0 +1,110 @@
+"""What is known of one shard when it is judged."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shardaudit.model.position import Position
+from shardaudit.model.sequence import sequence_order
+from shardaudit.model.shard_state import Level
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Messages of a shard in some of its cells: how many at most, and the cells' outer edges."""
+
+    messages: int
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A time without landings, during which messages waited, that has ended."""
+
+    since: datetime
+    until: datetime
+
+    @property
+    def length(self) -> timedelta:
+        """How long they waited."""
+        return self.until - self.since
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the ledger says of a shard.
+
+    `ahead`: sent beyond the frontier. `passed`: of these, what the consumer's position is past.
+    `landed_until`: the newest cell that landed, `relanded_until`: the cell that landed last.
+    """
+
+    shard_id: str
+    produced_until: datetime | None = None
+    frontier: str | None = None
+    frontier_at: datetime | None = None
+    last_landed_at: datetime | None = None
+    landed_until: datetime | None = None
+    relanded_until: datetime | None = None
+    ahead: Span | None = None
+    passed: Span | None = None
+    pause: Pause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What an earlier watch stored of the shard."""
+
+    observed_at: datetime
+    level: Level
+    frontier: str | None = None
+    frontier_at: datetime | None = None
+    recoverable_until: datetime | None = None
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Everything that a judgement of one shard rests on.
+
+    `waits_for`: an ancestor that is not drained yet. `patience`: how long a landing may take.
+    `before`: the last watch; `earlier`: one of the last hour, for the trend.
+    """
+
+    progress: Progress
+    patience: timedelta
+    is_open: bool = True
+    waits_for: str | None = None
+    position: Position | None = None
+    before: Before | None = None
+    earlier: Before | None = None
+
+    @property
+    def resting_since(self) -> datetime | None:
+        """Since when the frontier is where it is; rows that land twice do not make it younger."""
+        at, before = self.progress.frontier_at, self.before
+        if before is None or before.frontier_at is None:
+            return at
+        if self.progress.frontier != before.frontier:
+            return at
+        return before.frontier_at if at is None else min(at, before.frontier_at)
+
+    @property
+    def went_back(self) -> bool:
+        """Whether the consumer's own position is before the one that it had."""
+        old = self.before.position if self.before else None
+        if old is None or self.position is None or old.consumer != self.position.consumer:
+            return False
+        now_at, was_at = self.position.sequence_number, old.sequence_number
+        if now_at is None or was_at is None:
+            return False
+        return sequence_order(now_at) < sequence_order(was_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for the whole stream. `read_share`: of a shard's 2 MB/s and 5 calls/s."""
+
+    as_of: datetime
+    retention: timedelta
+    bucket: timedelta
+    read_share: float

@@ -1,0 +1,68 @@
+"""One shard's judgement: state, level, deadline, advice and evidence together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.watch.advice import advice
+from shardaudit.watch.deadline import Deadline, deadline, level
+from shardaudit.watch.evidence import evidence
+from shardaudit.watch.facts import Progress, Rules, Witness
+from shardaudit.watch.lineage import undrained_ancestor
+from shardaudit.watch.state import condition, shard_state
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the watch says of one shard. `advice` is a sentence or None."""
+
+    as_of: datetime
+    witness: Witness
+    state: ShardState
+    level: Level
+    deadline: Deadline | None
+    advice: str | None
+    evidence: tuple[str, ...]
+
+    @property
+    def shard_id(self) -> str:
+        """The shard."""
+        return self.witness.progress.shard_id
+
+    @property
+    def words(self) -> str | None:
+        """Advice and evidence as one text."""
+        return "; ".join(filter(None, (self.advice, *self.evidence))) or None
+
+
+def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgement:
+    """The judgement of one shard."""
+    found = condition(witness, rules)
+    due = deadline(witness, rules)
+    grade = level(found, witness, due, rules)
+    return Judgement(
+        as_of=rules.as_of,
+        witness=witness,
+        state=shard_state(witness, rules),
+        level=grade,
+        deadline=due,
+        advice=advice(found, grade, witness, due, rules),
+        evidence=evidence(witness, rules, settle_grace=settle_grace),
+    )
+
+
+def waits_for(shards: Iterable[Progress], parents: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The shards of which nothing landed yet, each with the ancestor that is not drained.
+
+    Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`),
+    and a shard of which something landed has evidently not waited.
+    """
+    shards = list(shards)
+    undrained = {p.shard_id for p in shards if p.ahead is not None and p.shard_id in parents}
+    found = {
+        p.shard_id: undrained_ancestor(p.shard_id, parents, undrained=undrained)
+        for p in shards
+        if p.landed_until is None
+    }
+    return {shard: ancestor for shard, ancestor in found.items() if ancestor is not None}

@@ -1,0 +1,176 @@
+"""Messages through Airflow's own notifiers to receivers on 127.0.0.1."""
+
+import json
+import socketserver
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email import message_from_string, policy
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from shardaudit.adapters.notifiers import Letter, NotifierMissingError, NotSentError, send
+from shardaudit.jobs.late_watch import tell_late
+from shardaudit.model.config_notify import Notify
+from shardaudit.model.errors import ConfigError, ExitCode
+
+LETTER = Letter("0a1b", "events", "urgent", "shardaudit: URGENT", "shard <1> stands {{ still }}")
+
+
+class Web(BaseHTTPRequestHandler):
+    """Keeps what it was sent; answers with `status`."""
+
+    got: ClassVar[list[tuple[str, str | None, dict[str, object]]]] = []
+    status: ClassVar[int] = 200
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.got.append((self.path, self.headers.get("Idempotency-Key"), json.loads(body)))
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, format: str, *args: object) -> None:
+        del format, args
+
+
+class Mail(socketserver.StreamRequestHandler):
+    """As much of SMTP as a mail needs; keeps the mail."""
+
+    got: ClassVar[list[str]] = []
+
+    def handle(self) -> None:
+        self._say("220 here")
+        while line := self.rfile.readline().decode().strip():
+            if line.upper() == "DATA":
+                self._say("354 go on")
+                lines = iter(lambda: self.rfile.readline().decode().rstrip("\r\n"), ".")
+                self.got.append("\n".join(lines))
+            self._say("221 bye" if line.upper() == "QUIT" else "250 ok")
+            if line.upper() == "QUIT":
+                return
+
+    def _say(self, text: str) -> None:
+        self.wfile.write(f"{text}\r\n".encode())
+
+
+@contextmanager
+def running(server: socketserver.TCPServer) -> Iterator[int]:
+    """The port of a server that runs in the block."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def web(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[list[tuple[str, str | None, dict[str, object]]]]:
+    """The web receiver, known to Airflow as `pager` and as `slack_oncall`."""
+    monkeypatch.setattr(Web, "got", [])
+    monkeypatch.setattr(Web, "status", 200)
+    with running(HTTPServer(("127.0.0.1", 0), Web)) as port:
+        place = f"http://127.0.0.1:{port}"
+        connections = {
+            "PAGER": {"conn_type": "http", "host": f"{place}/hook"},
+            "SLACK_ONCALL": {
+                "conn_type": "slackwebhook",
+                "host": f"{place}/slack",
+                "password": "T1/B2/very-secret",
+            },
+        }
+        for name, connection in connections.items():
+            monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(connection))
+        yield Web.got
+
+
+@pytest.fixture
+def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The mail receiver, known to Airflow as `mail`."""
+    monkeypatch.setattr(Mail, "got", [])
+    with running(socketserver.TCPServer(("127.0.0.1", 0), Mail)) as port:
+        extra = {"from_email": "watch@example.com", "disable_ssl": True, "disable_tls": True}
+        connection = {"conn_type": "smtp", "host": "127.0.0.1", "port": port, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_MAIL", json.dumps(connection))
+        yield Mail.got
+
+
+def test_a_webhook_gets_the_message_as_json_with_its_id(
+    web: list[tuple[str, str | None, dict[str, object]]],
+) -> None:
+    send(Notify(http="pager"), LETTER)
+    ((path, key, document),) = web
+    assert path.startswith("/hook")
+    assert key == "0a1b"
+    assert document == {
+        "message_id": "0a1b",
+        "stream": "events",
+        "level": "urgent",
+        "title": "shardaudit: URGENT",
+        "text": "shard <1> stands {{ still }}",
+    }
+
+
+def test_slack_gets_a_text_that_its_markup_cannot_misread(
+    web: list[tuple[str, str | None, dict[str, object]]],
+) -> None:
+    send(Notify(slack="slack_oncall"), LETTER)
+    ((path, _, document),) = web
+    assert path.endswith("T1/B2/very-secret")
+    assert document["text"] == ("*shardaudit: URGENT*\nshard &lt;1&gt; stands {{ still }}\n[0a1b]")
+
+
+def test_a_mail_bears_the_id_in_a_header(mails: list[str]) -> None:
+    send(Notify(smtp="mail", mail_to=["oncall@example.com"]), LETTER)
+    mail = message_from_string(mails[0], policy=policy.default)
+    assert (mail["Subject"], mail["X-Shardaudit-Id"]) == ("shardaudit: URGENT", "0a1b")
+    assert "stands {{ still }}" in _text(mail)
+
+
+def _text(mail: Message) -> str:
+    parts = [part.get_payload(decode=True) for part in mail.walk() if not part.is_multipart()]
+    return b"".join(part for part in parts if isinstance(part, bytes)).decode()
+
+
+def test_a_receiver_that_fails_is_tried_again_and_its_secrets_are_not_told(
+    web: list[tuple[str, str | None, dict[str, object]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Web, "status", 500)
+    with pytest.raises(NotSentError, match=r"notify.slack: message 0a1b") as failed:
+        send(Notify(slack="slack_oncall"), LETTER)
+    assert failed.value.exit_code is ExitCode.RETRY
+    assert "very-secret" not in str(failed.value)
+    assert web
+
+
+def test_a_provider_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "airflow.providers.slack.notifications.slack_webhook"
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(NotifierMissingError, match="apache-airflow-providers-slack is not"):
+        send(Notify(slack="slack_oncall"), LETTER)
+
+
+def test_a_late_watch_is_told_under_the_run_s_own_id(
+    config: Path, web: list[tuple[str, str | None, dict[str, object]]]
+) -> None:
+    config.write_text(f'{config.read_text()}\n[notify]\nhttp = "pager"\n')
+    context = {"dag_run": {"dag_run_id": "scheduled__2026-11-20T12:00"}}
+    tell_late(context)
+    tell_late(context)
+    assert [document["title"] for _, _, document in web] == (
+        ["shardaudit: the retention watch is late"] * 2
+    )
+    assert len({key for _, key, _ in web}) == 1
+
+
+def test_mail_needs_both_ends() -> None:
+    with pytest.raises((ConfigError, ValueError), match="smtp or mail_to alone"):
+        Notify(smtp="mail")

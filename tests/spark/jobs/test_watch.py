@@ -1,0 +1,200 @@
+"""The watch over a small ledger: the aggregation, what is stored, and the next watch on top."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.notifiers import Letter
+from shardaudit.jobs.notify import alarms, notify_stream
+from shardaudit.jobs.watch import Watched, watch
+from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ExitCode
+from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.tables import FINGERPRINTS, SHARDS
+from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from tests.builders import NOW, sequence
+
+MINUTE = timedelta(minutes=1)
+START = NOW - timedelta(hours=20)
+NOBODY = "http://127.0.0.1:1"  # where no Kinesis answers
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+
+
+def settings(folder: Path, **more: object) -> Settings:
+    stream = {
+        "stream_name": "events",
+        "retention": timedelta(hours=24),
+        "traces": {"path": "t"},
+        "sink": {"path": "sink"},
+        **more,
+    }
+    aws = {"region": "us-east-1", "endpoints": {"kinesis": NOBODY, "dynamodb": NOBODY}}
+    document = {"warehouse": str(folder / "warehouse"), "aws": aws, "streams": {"events": stream}}
+    return Settings.model_validate(document)
+
+
+def cell(
+    shard: str, minute: int, side: str = "traces", *, n: int = 3, after: timedelta = MINUTE
+) -> dict[str, object]:
+    """A fingerprint: sent in that minute of START, or landed so long after the minute's begin."""
+    start = START + minute * MINUTE
+    bins = [0] * 22
+    bins[5] = n
+    return {
+        "batch_id": f"events/{side}/1",
+        "stream": "events",
+        "side": side,
+        "location": "producer" if side == "traces" else "sink",
+        "shard_id": shard,
+        "bucket_start": start,
+        "n": n,
+        "sum_lo": 0,
+        "sum_hi": 0,
+        "max_sequence_number": sequence(minute),
+        "last_at": start + after / 2 if side == "traces" else start + after,
+        "latency_counts": bins if side == "sink" else None,
+        "sent_day": start.date(),
+    }
+
+
+def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]], *, number: int = 1) -> None:
+    rows = [tuple(row[name] for name in FINGERPRINTS.names) for row in cells]
+    frame = warehouse.spark.createDataFrame(rows, FINGERPRINTS.ddl)
+    warehouse.append(frame, FINGERPRINTS, batch=("test", number))
+
+
+def facts(warehouse: Warehouse, known: Known | None = None) -> LedgerFacts:
+    return ledger_facts(warehouse, "events", as_of=NOW, bucket=MINUTE, known=known or Known({}, {}))
+
+
+LAST = 20 * 60  # minutes from START to NOW
+
+
+def healthy(shard: str, until: int = LAST) -> list[dict[str, object]]:
+    minutes = range(until - 90, until)
+    return [cell(shard, m, side) for m in minutes for side in ("traces", "sink")]
+
+
+@pytest.fixture
+def ledger(warehouse: Warehouse) -> Warehouse:
+    """Four shards: one well, one that stopped 10 h ago, one of which nothing landed, one idle."""
+    stopped = healthy("stopped", LAST - 600)
+    stopped += [cell("stopped", m, n=100) for m in range(LAST - 600, LAST)]
+    silent = [cell("silent", m) for m in range(LAST - 60, LAST)]
+    fill(warehouse, [*healthy("well"), *stopped, *silent, *healthy("idle", LAST - 300)])
+    return warehouse
+
+
+def test_each_shard_has_its_frontier_and_what_is_ahead_of_it(ledger: Warehouse) -> None:
+    found = facts(ledger).progress
+    well, stopped = found["well"], found["stopped"]
+    assert (well.frontier, well.ahead, well.pause) == (sequence(LAST - 1), None, None)
+    assert well.frontier_at == NOW
+    assert stopped.frontier == sequence(LAST - 601)
+    assert stopped.frontier_at == START + (LAST - 600) * MINUTE
+    assert stopped.ahead is not None
+    assert (stopped.ahead.messages, stopped.ahead.until) == (60_000, NOW)
+    assert stopped.ahead.since == START + (LAST - 600) * MINUTE
+    assert stopped.produced_until == NOW - MINUTE / 2
+    silent = found["silent"]
+    assert silent.landed_until is None
+    assert silent.ahead is not None
+    assert silent.ahead.messages == 180
+
+
+def test_a_pause_that_is_over_is_seen(warehouse: Warehouse) -> None:
+    waited = [
+        cell("shard", m, "sink", after=(LAST - 20 - m) * MINUTE)
+        for m in range(LAST - 40, LAST - 20)
+    ]
+    sent = [cell("shard", m) for m in range(LAST - 40, LAST)]
+    on_time = [cell("shard", m, "sink") for m in range(LAST - 20, LAST)]
+    fill(warehouse, [*healthy("shard", LAST - 40), *waited, *sent, *on_time])
+    pause = facts(warehouse).progress["shard"].pause
+    assert pause is not None
+    assert pause.until == START + (LAST - 20) * MINUTE
+    assert pause.length == 19 * MINUTE
+
+
+def test_a_sink_without_sequence_numbers_is_judged_by_its_cells_times(
+    warehouse: Warehouse,
+) -> None:
+    landed = [cell("shard", m, "sink") | {"max_sequence_number": None} for m in range(10)]
+    fill(warehouse, [*landed, *(cell("shard", m) for m in range(30))])
+    found = facts(warehouse).progress["shard"]
+    assert found.frontier is None
+    assert found.ahead is not None
+    assert found.ahead.since == START + 10 * MINUTE
+
+
+def run(warehouse: Warehouse, folder: Path, as_of: datetime = NOW) -> Watched:
+    return watch(warehouse, settings(folder), "events", as_of=as_of)
+
+
+def test_states_levels_and_deadlines_are_stored(ledger: Warehouse, tmp_path: Path) -> None:
+    watched = run(ledger, tmp_path)
+    rows = {row.shard_id: row for row in ledger.read(SHARDS).collect()}
+    states = {shard: (row.state, row.level) for shard, row in rows.items()}
+    assert states == {
+        "well": (ShardState.OK, Level.NONE),
+        "idle": (ShardState.IDLE, Level.NONE),
+        "silent": (ShardState.SILENT, Level.WARN),
+        "stopped": (ShardState.STALLED, Level.URGENT),
+    }
+    assert [line.shard_id for line in watched.report.shards] == ["stopped", "silent"]
+    assert "start by 2026-11-20" in rows["stopped"].advice
+    # Configured retention, and Kinesis never listed the stream: watched without it.
+    assert watched.exit_code is ExitCode.DONE
+    assert "known from the traces and the sink alone" in watched.report.notes[-1]
+    assert ledger.read(POSITIONS).count() == 3
+
+
+def test_nobody_is_told_twice_and_a_mark_that_was_lost_is_made_good(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    run(ledger, tmp_path)
+    run(ledger, tmp_path)
+    run(ledger, tmp_path, NOW + 15 * MINUTE)
+    assert ledger.read(NOTIFICATIONS).count() == 2
+    config = settings(tmp_path)
+    sent: list[str] = []
+
+    def crash(letter: Letter) -> None:
+        sent.append(letter.message_id)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        notify_stream(config, "events", sender=crash)
+    again: list[str] = []
+    assert notify_stream(config, "events", sender=lambda x: again.append(x.message_id)) == 2
+    assert again[0] == sent[0]
+    assert notify_stream(config, "events", sender=lambda x: again.append(x.message_id)) == 0
+    assert [news.level for news in alarms(config, "events")] == [Level.URGENT, Level.WARN]
+
+
+def test_the_last_listing_stays_visible_with_its_age_when_kinesis_is_silent(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    listed = {
+        "stream": "events",
+        "parent_shard_ids": [],
+        "opened": True,
+        "retention_hours": 24,
+        "observed_at": NOW - timedelta(hours=2),
+    }
+    shards = ["well", "stopped", "silent", "idle"]
+    ledger.upsert([listed | {"shard_id": shard} for shard in shards], SHARDS)
+    watched = run(ledger, tmp_path)
+    assert watched.exit_code is ExitCode.RETRY
+    assert watched.report.listed_at == NOW - timedelta(hours=2)
+    assert "2 h 0 min old" in watched.report.notes[-1]
+    assert watched.report.worst is Level.URGENT

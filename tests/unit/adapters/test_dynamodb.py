@@ -1,0 +1,196 @@
+"""Lease tables that the real KCL wrote, served by moto's DynamoDB."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from shardaudit.adapters.dynamodb import (
+    LeaseTableRefusedError,
+    LeaseTableUnavailableError,
+    read_leases,
+)
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ExitCode
+from shardaudit.model.position import Position
+from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.watch.facts import Before, Progress, Span
+from tests.builders import NOW
+from tests.builders import shard as name
+from tests.unit.watch.witnesses import judge
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+Item = dict[str, dict[str, str]]
+TABLES = json.loads(Path(__file__).with_name("kcl3_leases.json").read_text())
+LEASES: list[Item] = TABLES["orders-consumer"]
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+
+
+@pytest.fixture
+def dynamodb() -> "Iterator[DynamoDBClient]":
+    with mock_aws():
+        yield boto3.client("dynamodb", region_name="us-east-1")
+
+
+def settings(**aws: object) -> Settings:
+    region = {"region": "us-east-1"}
+    return Settings.model_validate({"warehouse": "w", "aws": region | aws, "streams": {}})
+
+
+def write(client: "DynamoDBClient", items: list[Item], table: str, key: str = "leaseKey") -> None:
+    client.create_table(
+        TableName=table,
+        KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    put(client, items, table)
+
+
+def put(client: "DynamoDBClient", items: list[Item], table: str) -> None:
+    for item in items:
+        client.put_item(TableName=table, Item=item)
+
+
+def read(table: str) -> dict[str, Position]:
+    found = read_leases(settings(), table, stream_name="orders")
+    return {position.shard_id: position for position in found}
+
+
+def test_the_leases_of_kcl_3_are_understood(dynamodb: "DynamoDBClient") -> None:
+    write(dynamodb, LEASES, "orders-consumer")
+    found = read("orders-consumer")
+    assert list(found) == [name(i) for i in range(6)]
+    first = found[name(0)]
+    assert first.sequence_number == "49680428768644499595436582172240646617504927253666988034"
+    assert (first.sub_sequence, first.lease_owner, first.lease_counter) == (0, "worker-1", 27)
+    assert found[name(1)].is_at_end
+    assert (found[name(3)].checkpoint, found[name(3)].sequence_number) == ("TRIM_HORIZON", None)
+
+
+def test_the_leases_of_kcl_2_are_understood(dynamodb: "DynamoDBClient") -> None:
+    """As its DynamoDBLeaseSerializer writes them: without KCL 3's throughput and hash range."""
+    common = {"leaseCounter": {"N": "7"}, "ownerSwitchesSinceCheckpoint": {"N": "1"}}
+    items: list[Item] = [
+        {"leaseKey": {"S": name(0)}, "checkpoint": {"S": "LATEST"}, **common},
+        {"leaseKey": {"S": name(1)}, "checkpoint": {"S": "AT_TIMESTAMP"}, **common},
+        {
+            "leaseKey": {"S": name(2)},
+            "checkpoint": {"S": "4965"},
+            "checkpointSubSequenceNumber": {"N": "12"},
+            "leaseOwner": {"S": "host:uuid"},
+            **common,
+        },
+    ]
+    write(dynamodb, items, "old")
+    found = read("old")
+    assert [p.checkpoint for p in found.values()] == ["LATEST", "AT_TIMESTAMP", "4965"]
+    assert found[name(2)].sub_sequence == 12
+    assert found[name(0)].lease_owner is None
+
+
+def test_leases_of_another_stream_in_a_common_table_are_left_out(
+    dynamodb: "DynamoDBClient",
+) -> None:
+    checkpoint = {"checkpoint": {"S": "4965"}}
+    keys = [f"123456789012:orders:1795263644:{name(0)}", f"123456789012:else:1795263644:{name(1)}"]
+    write(dynamodb, [{"leaseKey": {"S": key}, **checkpoint} for key in keys], "many")
+    assert list(read("many")) == [name(0)]
+
+
+def test_every_page_of_a_large_table_is_read(dynamodb: "DynamoDBClient") -> None:
+    padding = {"note": {"S": "x" * 2000}}  # a page of Scan holds 1 MB
+    items: list[Item] = [
+        {"leaseKey": {"S": name(i)}, "checkpoint": {"S": "TRIM_HORIZON"}, **padding}
+        for i in range(700)
+    ]
+    write(dynamodb, items, "large")
+    assert len(read("large")) == 700
+
+
+def ahead(shard: str, *, landed: bool) -> Progress:
+    """A shard to which messages came for an hour, of which all or none landed."""
+    if landed:
+        at = {"frontier": "1", "frontier_at": NOW, "last_landed_at": NOW, "landed_until": NOW}
+        return Progress(shard, produced_until=NOW, **at)  # type: ignore[arg-type]  # as named
+    return Progress(shard, produced_until=NOW, ahead=Span(60, NOW - 60 * MINUTE, NOW))
+
+
+def test_a_processor_that_hangs_is_reported_though_its_lease_is_renewed(
+    dynamodb: "DynamoDBClient",
+) -> None:
+    write(dynamodb, LEASES, "orders-consumer")
+    old = read("orders-consumer")
+    hung = name(3)
+    put(dynamodb, [_a_quarter_later(item, hung) for item in LEASES], "orders-consumer")
+    now = read("orders-consumer")
+    found = {
+        shard: judge(
+            ahead(shard, landed=shard != hung),
+            position=position,
+            before=Before(NOW - 15 * MINUTE, Level.NONE, position=old[shard]),
+            is_open=not position.is_at_end,
+        )
+        for shard, position in now.items()
+    }
+    quiet = {shard: j.level for shard, j in found.items() if shard != hung}
+    assert set(quiet.values()) == {Level.NONE}
+    assert (found[hung].state, found[hung].level) == (ShardState.SILENT, Level.NOTICE)
+    assert found[hung].evidence == (
+        "its processor hangs or is blocked: worker-1 renews the lease (26 → 51), the checkpoint "
+        "stays at TRIM_HORIZON",
+        "orders-consumer never stored a checkpoint, only TRIM_HORIZON",
+    )
+
+
+def _a_quarter_later(item: Item, hung: str) -> Item:
+    """The lease after 25 more renewals; whose processor does not hang has got on."""
+    counter = {"leaseCounter": {"N": str(int(item["leaseCounter"]["N"]) + 25)}}
+    checkpoint = item["checkpoint"]["S"]
+    if item["leaseKey"]["S"] == hung or not checkpoint.isdigit():
+        return item | counter
+    return item | counter | {"checkpoint": {"S": str(int(checkpoint) + 10**30)}}
+
+
+def test_a_table_of_kcl_s_that_holds_no_leases_is_refused(dynamodb: "DynamoDBClient") -> None:
+    rows: list[Item] = TABLES["orders-consumer-CoordinatorState"]
+    flat = [{"key": item["key"]} for item in rows]
+    write(dynamodb, flat, "orders-consumer-CoordinatorState", key="key")
+    with pytest.raises(LeaseTableRefusedError, match="name the application's own table"):
+        read("orders-consumer-CoordinatorState")
+
+
+def test_a_checkpoint_that_is_none_is_refused(dynamodb: "DynamoDBClient") -> None:
+    items: list[Mapping[str, dict[str, str]]] = [
+        {"leaseKey": {"S": name(0)}, "checkpoint": {"S": "12 or so"}}
+    ]
+    write(dynamodb, [dict(item) for item in items], "odd")
+    with pytest.raises(LeaseTableRefusedError, match="has the checkpoint '12 or so'"):
+        read("odd")
+
+
+@pytest.mark.usefixtures("dynamodb")
+def test_a_table_that_is_not_there_is_final_and_says_what_to_check() -> None:
+    with pytest.raises(LeaseTableRefusedError, match=r"none.*check positions.table") as refused:
+        read("none")
+    assert refused.value.exit_code is ExitCode.FAILED
+
+
+def test_a_dynamodb_that_does_not_answer_may_do_so_later() -> None:
+    nobody = settings(endpoints={"dynamodb": "http://127.0.0.1:1"})
+    with pytest.raises(LeaseTableUnavailableError) as unavailable:
+        read_leases(nobody, "leases", stream_name="orders")
+    assert unavailable.value.exit_code is ExitCode.RETRY

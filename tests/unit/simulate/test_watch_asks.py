@@ -1,0 +1,104 @@
+"""What the watch makes of Kinesis' answers: asked again, explained, and the last word kept."""
+
+from datetime import timedelta
+from typing import cast
+
+import pytest
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.stand_in import StandInControl
+from shardaudit.jobs.watch_asked import Asked, ask
+from shardaudit.jobs.watch_history import History
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ExitCode
+from shardaudit.simulate.stand_in.server import StandIn
+from tests.builders import NOW
+from tests.unit.simulate.kinesis import Kinesis, name
+
+UNUSED = cast(Warehouse, None)  # it is asked for positions in files alone
+OLD = NOW - timedelta(hours=2)
+WEEK = timedelta(days=7)
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+
+
+def asked(server: StandIn, *, stream_name: str = "s", listed: bool = True) -> Asked:
+    stream = {"stream_name": stream_name, "traces": {"path": "t"}, "sink": {"path": "s"}}
+    aws = {"region": "us-east-1", "endpoints": {"kinesis": server.url}}
+    document = {"warehouse": "w", "aws": aws, "streams": {"events": stream}}
+    row = {"shard_id": name(0), "opened": True, "parent_shard_ids": []}
+    past = History({}, {}, {name(0): row} if listed else {}, OLD if listed else None)
+    return ask(UNUSED, Settings.model_validate(document), "events", past=past, as_of=NOW)
+
+
+def fail(control: StandInControl, error: str, *, times: int, **more: object) -> None:
+    fault = {"operation": "ListShards", "error": error, "status": 400, "times": times, **more}
+    control.change({"faults": [fault]})
+
+
+def test_what_kinesis_says_is_taken_with_lineage_and_closed_shards(
+    server: StandIn, kinesis: Kinesis
+) -> None:
+    kinesis.create(1)
+    kinesis.split(0)
+    found = asked(server)
+    assert (found.is_fresh, found.listed_at, found.failures) == (True, NOW, ())
+    assert {shard: row["opened"] for shard, row in found.rows.items()} == {
+        name(0): False,
+        name(1): True,
+        name(2): True,
+    }
+    assert found.rows[name(1)]["parent_shard_ids"] == [name(0)]
+
+
+@pytest.mark.parametrize(
+    ("error", "more"),
+    [
+        ("LimitExceededException", {}),
+        ("ExpiredNextTokenException", {}),
+        ("InternalFailure", {"status": 500}),
+        ("InternalFailure", {"lose_answer": True}),
+    ],
+)
+def test_what_may_work_again_is_tried_again_and_ends_with_75(
+    server: StandIn,
+    kinesis: Kinesis,
+    control: StandInControl,
+    error: str,
+    more: dict[str, object],
+) -> None:
+    kinesis.create(1)
+    fail(control, error, times=1, **more)
+    assert asked(server).failures == ()
+    fail(control, error, times=20, **more)
+    found = asked(server)
+    assert (found.is_fresh, found.listed_at) == (False, OLD)
+    assert list(found.rows) == [name(0)]
+    failure = found.failure(None)
+    assert failure is not None
+    assert failure.exit_code is ExitCode.RETRY
+
+
+def test_what_will_not_work_is_explained_and_ends_with_1(
+    server: StandIn, kinesis: Kinesis, control: StandInControl
+) -> None:
+    kinesis.create(1)
+    fail(control, "AccessDeniedException", times=20)
+    denied = asked(server).failure(WEEK)
+    assert denied is not None
+    assert "allow kinesis:DescribeStreamSummary" in str(denied)
+    missing = asked(server, stream_name="none").failure(WEEK)
+    assert missing is not None
+    assert "check stream_name" in str(missing)
+    assert {denied.exit_code, missing.exit_code} == {ExitCode.FAILED}
+
+
+def test_a_stream_that_was_never_listed_is_watched_without_kinesis(server: StandIn) -> None:
+    found = asked(server, listed=False)
+    assert found.failures
+    assert found.failure(WEEK) is None
+    assert found.failure(None) is not None

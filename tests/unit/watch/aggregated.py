@@ -1,0 +1,111 @@
+"""The ledger's aggregation in plain Python: what Spark gives the watch, from single messages.
+
+`tests/spark/compare/test_progress.py` holds the Spark one against this.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from shardaudit.watch.facts import Before, Pause, Progress, Span
+from tests.builders import T0, sequence
+
+MINUTE = timedelta(minutes=1)
+
+
+def instant(minutes: float) -> datetime:
+    """The time of so many minutes after T0."""
+    return T0 + timedelta(minutes=minutes)
+
+
+@dataclass
+class Cell:
+    """Both sides of a cell; keys are message numbers, -1 before the first."""
+
+    sent_n: int = 0
+    sent_key: int = -1
+    landed_n: int = 0
+    landed_key: int = -1
+    last_landed: float | None = None
+
+
+@dataclass
+class ShardLedger:
+    """A shard's cells so far, by the minute of `sent_at`."""
+
+    name: str
+    cells: dict[int, Cell] = field(default_factory=dict)
+    bins: list[int] = field(default_factory=lambda: [0] * 22)
+    produced_until: float | None = None
+
+    def send(self, number: int, sent_at: float) -> None:
+        """A trace."""
+        cell = self.cells.setdefault(int(sent_at // 1), Cell())
+        cell.sent_n += 1
+        cell.sent_key = max(cell.sent_key, number)
+        self.produced_until = max(sent_at, self.produced_until or sent_at)
+
+    def land(self, at: float, number: int, sent_at: float) -> None:
+        """A row of the sink."""
+        cell = self.cells.setdefault(int(sent_at // 1), Cell())
+        cell.landed_n += 1
+        cell.landed_key = max(cell.landed_key, number)
+        cell.last_landed = max(at, cell.last_landed or at)
+        seconds = max((at - sent_at) * 60, 0)
+        self.bins[next(i for i in range(22) if seconds <= 2**i)] += 1
+
+    def progress(self, now: float, before: Before | None) -> Progress:
+        """What the watch is told at that time."""
+        landed = [start for start, cell in self.cells.items() if cell.landed_n]
+        landed_until = max(landed, default=None)
+        first = min(self.cells, default=0)
+        since = first if landed_until is None else min(landed_until, now) - 360
+        recent = {start: c for start, c in sorted(self.cells.items()) if start >= since}
+        frontier = max((cell.landed_key for cell in recent.values()), default=-1)
+        known = -1 if before is None or before.frontier is None else int(before.frontier[-20:])
+        frontier = max(frontier, known)
+        at = [c.last_landed for c in recent.values() if c.landed_key == frontier and c.landed_n]
+        last = max((c.last_landed for c in self.cells.values() if c.last_landed), default=None)
+        return Progress(
+            self.name,
+            produced_until=_instant(self.produced_until),
+            frontier=None if frontier < 0 else sequence(frontier),
+            frontier_at=_instant(at[0]) if at else (before.frontier_at if before else None),
+            last_landed_at=_instant(last),
+            landed_until=_instant(landed_until),
+            relanded_until=_instant(
+                max(
+                    (s for s, c in recent.items() if c.last_landed == last and last is not None),
+                    default=None,
+                )
+            ),
+            ahead=_ahead(recent, frontier),
+            pause=_pause(recent, before),
+        )
+
+
+def _ahead(recent: dict[int, Cell], frontier: int) -> Span | None:
+    ahead = {s: c for s, c in recent.items() if c.sent_n and c.sent_key > frontier}
+    if not ahead:
+        return None
+    waiting = sum(max(cell.sent_n - cell.landed_n, 1) for cell in ahead.values())
+    return Span(waiting, instant(min(ahead)), instant(max(ahead) + 1))
+
+
+def _pause(recent: dict[int, Cell], before: Before | None) -> Pause | None:
+    landings = sorted((c.last_landed, s) for s, c in recent.items() if c.last_landed is not None)
+    if before is not None and before.frontier_at is not None:
+        landings.insert(0, ((before.frontier_at - T0) / MINUTE, 0))
+    pauses = []
+    for (earlier, _), (at, start) in pairwise(landings):
+        if before is None or instant(at) > before.observed_at:
+            waits_from = max(earlier, start + 1)
+            pauses.append((at - waits_from, waits_from, at))
+    if not pauses:
+        return None
+    length, since, until = max(pauses)
+    return Pause(instant(since), instant(until)) if length > 0 else None
+
+
+def _instant(minutes: float | None) -> datetime | None:
+    return None if minutes is None else instant(minutes)

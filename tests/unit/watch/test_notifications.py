@@ -1,0 +1,106 @@
+from datetime import datetime, timedelta
+
+from shardaudit.model.shard_state import Level
+from shardaudit.watch.notifications import (
+    Heard,
+    Notification,
+    Occasion,
+    due_notifications,
+    messages,
+)
+from tests.builders import NOW
+
+HOUR = timedelta(hours=1)
+
+
+def heard(level: Level, shard: str = "s1") -> Heard:
+    return Heard("events", shard, level, "stands still")
+
+
+class Receiver:
+    """A watch after the other, with what was told so far."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Notification] = {}
+
+    def watch(self, *shards: Heard, at: datetime = NOW) -> list[Notification]:
+        news = due_notifications(shards, self.told, as_of=at)
+        self.told |= {item.shard_id: item for item in news}
+        return news
+
+
+def test_each_change_of_level_is_told_once_and_the_end_is_an_all_clear() -> None:
+    receiver = Receiver()
+    levels = [Level.NONE, Level.NOTICE, Level.WARN, Level.WARN, Level.URGENT, Level.NOTICE]
+    told = [receiver.watch(heard(level)) for level in levels]
+    assert [[(n.occasion, n.level) for n in news] for news in told] == [
+        [],
+        [],
+        [(Occasion.CHANGE, Level.WARN)],
+        [],
+        [(Occasion.CHANGE, Level.URGENT)],
+        [(Occasion.CLEAR, Level.NOTICE)],
+    ]
+    assert receiver.watch(heard(Level.NONE)) == []
+
+
+def test_an_urgent_shard_is_recalled_every_six_hours() -> None:
+    receiver = Receiver()
+    urgent = heard(Level.URGENT)
+    hours = [h for h in range(20) if receiver.watch(urgent, at=NOW + h * HOUR)]
+    assert hours == [0, 6, 12, 18]
+    assert len({receiver.told["s1"].notification_id}) == 1
+
+
+def test_a_warning_and_a_loss_are_not_recalled() -> None:
+    for level in (Level.WARN, Level.LOST):
+        receiver = Receiver()
+        assert len(receiver.watch(heard(level))) == 1
+        assert receiver.watch(heard(level), at=NOW + 7 * HOUR) == []
+
+
+def test_a_notification_made_again_has_the_same_id_and_a_later_one_another() -> None:
+    first = due_notifications([heard(Level.WARN)], {}, as_of=NOW)
+    again = due_notifications([heard(Level.WARN)], {}, as_of=NOW + HOUR)
+    assert first[0].notification_id == again[0].notification_id
+    receiver = Receiver()
+    ids = [
+        receiver.watch(heard(level))[0].notification_id
+        for level in (Level.WARN, Level.NONE, Level.WARN, Level.NONE, Level.WARN)
+    ]
+    assert len(set(ids)) == 5
+
+
+def test_a_shard_that_is_not_heard_of_any_more_has_left_the_stream() -> None:
+    receiver = Receiver()
+    receiver.watch(heard(Level.LOST))
+    (news,) = receiver.watch()
+    assert (news.occasion, news.level, news.text) == (
+        Occasion.CLEAR,
+        Level.NONE,
+        "it has left the stream",
+    )
+    assert messages([news])[0].title == "shardaudit: no longer LOST: events s1"
+    assert receiver.watch() == []
+
+
+def test_up_to_ten_shards_are_a_message_each_the_most_urgent_first() -> None:
+    news = Receiver().watch(
+        *(heard(Level.WARN, f"s{i}") for i in range(9)), heard(Level.URGENT, "z")
+    )
+    sent = messages(news)
+    assert len(sent) == 10
+    assert sent[0].title == "shardaudit: URGENT: events z"
+    assert sent[0].message_id == next(n.notification_id for n in news if n.shard_id == "z")
+
+
+def test_above_ten_shards_there_is_one_digest_with_the_same_id_each_time() -> None:
+    shards = [heard(Level.WARN, f"s{i:02}") for i in range(30)] + [heard(Level.URGENT, "z")]
+    news = Receiver().watch(*shards)
+    (digest,) = messages(news)
+    assert digest.title == "shardaudit: events: 1 urgent, 30 warn (as of 2026-11-20T14:00Z)"
+    assert digest.text.splitlines()[0] == "z urgent: stands still"
+    assert digest.text.splitlines()[-1] == "… and 11 shards more"
+    assert sorted(digest.notification_ids) == sorted(n.notification_id for n in news)
+    assert messages(list(reversed(news)))[0].message_id == digest.message_id
+    assert messages([]) == []

@@ -1,0 +1,157 @@
+from datetime import timedelta
+
+import pytest
+
+from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.watch.facts import Pause, Progress, Span
+from shardaudit.watch.judge import waits_for
+from shardaudit.watch.patience import patiences
+from tests.builders import NOW, SHARD, sequence
+from tests.unit.watch.witnesses import (
+    GRACE,
+    HOUR,
+    MINUTE,
+    RULES,
+    before,
+    behind,
+    judge,
+    position,
+    progress,
+)
+
+HALF_A_MINUTE = MINUTE / 2
+SOME = Span(1, NOW - MINUTE, NOW)
+
+
+def test_a_shard_that_keeps_up_is_ok() -> None:
+    assert (judge(progress()).state, judge(progress()).level) == (ShardState.OK, Level.NONE)
+
+
+def test_a_shard_to_which_nothing_comes_is_idle_however_old_its_frontier() -> None:
+    quiet = progress(produced_until=NOW - 20 * HOUR, frontier_at=NOW - 20 * HOUR)
+    assert judge(quiet).state is ShardState.IDLE
+
+
+def test_a_shard_that_never_had_a_message_is_idle() -> None:
+    assert judge(Progress(SHARD)).state is ShardState.IDLE
+
+
+def test_one_message_an_hour_is_not_a_stall_when_the_newest_is_half_a_minute_old() -> None:
+    newest = NOW - HALF_A_MINUTE
+    fresh = behind(HOUR, ahead=Span(1, newest, NOW), produced_until=newest)
+    assert (judge(fresh).state, judge(fresh).level) == (ShardState.OK, Level.NONE)
+
+
+def test_a_frontier_at_rest_with_messages_that_wait_is_stalled() -> None:
+    assert judge(behind(GRACE + 2 * MINUTE)).state is ShardState.STALLED
+
+
+@pytest.mark.parametrize("ago", [GRACE, GRACE + MINUTE])
+def test_within_its_patience_and_the_cell_nothing_is_stalled(ago: timedelta) -> None:
+    assert judge(behind(ago)).state is ShardState.OK
+
+
+def test_a_frontier_that_moves_is_lagging_however_old_what_waits() -> None:
+    moving = behind(3 * HOUR, frontier_at=NOW - MINUTE, last_landed_at=NOW - MINUTE)
+    assert (judge(moving).state, judge(moving).level) == (ShardState.LAGGING, Level.NONE)
+
+
+def test_rows_that_land_twice_do_not_make_the_frontier_younger() -> None:
+    """A consumer that restarts and replays the last minute for ever stands still, too."""
+    looping = behind(HOUR, frontier_at=NOW - MINUTE, last_landed_at=NOW - MINUTE)
+    last = before(15 * MINUTE, frontier=looping.frontier, frontier_at=NOW - HOUR)
+    assert judge(looping, before=last).state is ShardState.STALLED
+
+
+def test_a_shard_of_which_nothing_ever_landed_is_silent() -> None:
+    dead = Progress(SHARD, produced_until=NOW, ahead=Span(100, NOW - HOUR, NOW))
+    assert (judge(dead).state, judge(dead).level) == (ShardState.SILENT, Level.NOTICE)
+    new = Progress(SHARD, produced_until=NOW, ahead=Span(100, NOW - GRACE, NOW))
+    assert judge(new).state is ShardState.OK
+
+
+def test_landings_far_behind_the_frontier_are_a_rewind() -> None:
+    reading = behind(HOUR, last_landed_at=NOW - MINUTE, relanded_until=NOW - 5 * HOUR)
+    assert (judge(reading).state, judge(reading).level) == (ShardState.REWOUND, Level.NOTICE)
+
+
+def test_a_position_that_went_back_is_a_rewind() -> None:
+    last = before(15 * MINUTE, position=position(sequence(90)))
+    found = judge(progress(), position=position(sequence(80)), before=last)
+    assert (found.state, found.level) == (ShardState.REWOUND, Level.NOTICE)
+    longer = before(15 * MINUTE, position=position("999"))
+    assert judge(progress(), position=position("1000"), before=longer).state is ShardState.OK
+
+
+def test_a_closed_shard_is_closed_and_a_drained_one_is_quiet() -> None:
+    drained = judge(progress(), is_open=False)
+    assert (drained.state, drained.level) == (ShardState.CLOSED, Level.NONE)
+
+
+def test_a_closed_shard_that_was_not_drained_is_told() -> None:
+    found = judge(behind(HOUR), is_open=False)
+    assert (found.state, found.level) == (ShardState.CLOSED, Level.NOTICE)
+    assert found.advice is not None
+    assert found.advice.startswith("closed and not drained, stands still since")
+
+
+def test_a_child_is_not_judged_before_its_parent_is_drained() -> None:
+    child = Progress(SHARD, produced_until=NOW, ahead=Span(100, NOW - 6 * HOUR, NOW))
+    found = judge(child, waits_for="parent")
+    assert (found.state, found.level) == (ShardState.LAGGING, Level.NONE)
+    assert found.advice == "not judged before its parent parent is drained"
+
+
+def test_an_undrained_ancestor_is_found_over_generations_and_merges() -> None:
+    parents = {"a": (), "b": (), "c": ("a", "b"), "d": ("c",), "e": ("d", "gone")}
+    shards = [Progress(shard, ahead=SOME if shard in "be" else None) for shard in "abcde"]
+    assert waits_for(shards, parents) == {"c": "b", "d": "b", "e": "b"}
+
+
+def test_nobody_waits_for_a_parent_that_kinesis_forgot() -> None:
+    shards = [Progress("old", ahead=SOME), Progress("new", ahead=SOME)]
+    assert waits_for(shards, {"new": ("old",)}) == {}
+
+
+def test_a_child_of_which_something_landed_has_not_waited() -> None:
+    shards = [Progress("old", ahead=SOME), Progress("new", ahead=SOME, landed_until=NOW)]
+    assert waits_for(shards, {"old": (), "new": ("old",)}) == {}
+
+
+def test_a_pause_that_is_over_is_a_notice_once() -> None:
+    pause = Pause(NOW - 20 * MINUTE, NOW - 5 * MINUTE)
+    found = judge(progress(pause=pause))
+    assert (found.state, found.level) == (ShardState.OK, Level.NOTICE)
+    assert found.advice == (
+        "stood still for 15 min from 2026-11-20T13:40Z to 2026-11-20T13:55Z while messages "
+        "waited, and goes on"
+    )
+    short = Pause(NOW - 14 * MINUTE, NOW - 5 * MINUTE)
+    assert judge(progress(pause=short)).level is Level.NONE
+
+
+def bins(**counts: int) -> list[int]:
+    """Rows per latency bin: `b8=10` are ten within 256 s."""
+    return [counts.get(f"b{i}", 0) for i in range(22)]
+
+
+def test_patience_is_twice_the_median_and_at_least_the_grace() -> None:
+    found = patiences(
+        {"a": bins(b8=10), "b": bins(b10=10), "c": bins(b10=9), "none": bins()},
+        settle_grace=GRACE,
+        retention=RULES.retention,
+    )
+    assert found == {"a": GRACE, "b": timedelta(seconds=2048), "c": timedelta(seconds=2048)}
+
+
+def test_a_shard_that_was_days_late_is_watched_as_closely_as_the_others() -> None:
+    late, well = bins(b5=40, b18=60), bins(b5=100)
+    found = patiences(
+        {"late": late, "a": well, "b": well}, settle_grace=GRACE, retention=RULES.retention
+    )
+    assert found["late"] == GRACE
+
+
+def test_patience_is_never_above_a_tenth_of_the_retention() -> None:
+    found = patiences({"a": bins(b21=5)}, settle_grace=GRACE, retention=timedelta(hours=24))
+    assert found["a"] == timedelta(hours=2.4)
