@@ -46,16 +46,15 @@ class Range:
         return self.start_sequence is not None and self.start_sequence == self.end_sequence
 
 
-def ranges(stretches: Iterable[Stretch], *, upto: datetime) -> list[Range]:
+def ranges(stretches: Iterable[Stretch]) -> list[Range]:
     """Ranges that hold every message of the stretches, by shard and time.
 
     Input:
         stretches: at most one per (shard, bucket, because).
-        upto: no range ends later: what has not arrived yet cannot be read.
     """
     ordered = sorted(stretches, key=lambda s: (s.shard_id, s.because, s.first_sent_at))
     together = groupby(ordered, key=lambda s: (s.shard_id, s.because))
-    return [_range(joined, upto=upto) for _, group in together for joined in _joined(list(group))]
+    return [_range(joined) for _, group in together for joined in _joined(list(group))]
 
 
 def _joined(stretches: Sequence[Stretch]) -> list[list[Stretch]]:
@@ -78,7 +77,7 @@ def _alike(one: Stretch, other: Stretch) -> bool:
     return (one.first_sequence is None) == (other.first_sequence is None)
 
 
-def _range(stretches: Sequence[Stretch], *, upto: datetime) -> Range:
+def _range(stretches: Sequence[Stretch]) -> Range:
     start = min(stretch.first_sent_at for stretch in stretches) - BEFORE
     end = max(stretch.last_sent_at for stretch in stretches) + AFTER
     firsts = [s.first_sequence for s in stretches if s.first_sequence is not None]
@@ -86,7 +85,7 @@ def _range(stretches: Sequence[Stretch], *, upto: datetime) -> Range:
     return Range(
         shard_id=stretches[0].shard_id,
         because=stretches[0].because,
-        window=Window(start, max(min(end, upto), start + timedelta(milliseconds=1))),
+        window=Window(start, end),
         stretches=tuple(stretches),
         start_sequence=min(firsts, key=sequence_order, default=None),
         end_sequence=max(lasts, key=sequence_order, default=None),
@@ -99,6 +98,7 @@ def whole_ranges(
     """The window of each shard, cut to a length, whatever is in it; expected are the stretches'.
 
     Input:
+        window: of `sent_at`; what is read has the margins around it.
         deadline: of what arrived at the window's start.
     """
     found = []
@@ -110,6 +110,7 @@ def whole_ranges(
                 s for s in stretches if s.shard_id == shard_id and part.covers(s.bucket_start)
             ]
             empty = Stretch(shard_id, start, "", 0, start, start, deadline + (start - window.start))
-            found.append(Range(shard_id, "asked for", part, tuple(inside or [empty])))
+            wide = Window(part.start - BEFORE, part.end + AFTER)
+            found.append(Range(shard_id, "asked for", wide, tuple(inside or [empty])))
             start = part.end
     return found

@@ -1,0 +1,148 @@
+"""The sink as a backfill writes it: its columns' sources, and the merge of what is not there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta_merge import Pruning, SinkMerge, depends_on_message_alone
+from shardaudit.adapters.delta_sink import DeltaSink
+from shardaudit.backfill.decode import ID, INTERNAL, WINDOW, decoded
+from shardaudit.backfill.sources import FROM_RECORD, column_sources
+from shardaudit.model.choices import BackfillMode, SinkFormat
+from shardaudit.model.config import Settings, Stream
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.sink_field import Origin, Source
+
+# Delta's default store on S3 loses the commits of a second writer in silence (STACK 6).
+_LOG_STORE = "spark.delta.logStore.s3a.impl"
+_SINGLE_WRITER = "S3SingleDriverLogStore"
+# A consumer may keep times to the second or to the millisecond.
+_PRECISION = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillSink:
+    """One Delta sink. `pruned_by`: partitions in which all copies of a message lie together."""
+
+    spark: SparkSession
+    path: str
+    sources: tuple[Source, ...]
+    id_column: str
+    sent_column: str
+    pruned_by: tuple[str, ...]
+
+    def decoded(self, records: DataFrame, *, landed_at: datetime) -> DataFrame:
+        """The records as rows of the sink, see `backfill/decode.py`."""
+        ids = (self.id_column, self.sent_column)
+        return decoded(records, self.sources, ids=ids, landed_at=landed_at)
+
+    def merge(self, rows: DataFrame, *, tag: str) -> dict[str, int]:
+        """Inserts the rows whose message is not there: how many, by window.
+
+        Input:
+            rows: decoded, unique on the id, computed (they are read several times).
+        """
+        target = SinkMerge(self.spark, self.path, self.id_column, self._pruning(rows))
+        absent = target.absent(rows, id_text=ID).localCheckpoint()
+        counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
+        if counts:
+            target.merge(absent.drop(*INTERNAL), tag=tag)
+        return counts
+
+    def _pruning(self, rows: DataFrame) -> Pruning:
+        """Where copies of these messages can be: `sent_at` and what hangs on it is theirs alone."""
+        kinds = {source.field.name: source.field.kind for source in self.sources}
+        sets = [F.collect_set(_quoted(name)).alias(f"in {name}") for name in self.pruned_by]
+        if kinds.get(self.sent_column) != "timestamp":
+            found = rows.agg(F.count("*"), *sets).collect()[0]
+            return Pruning({}, {name: found[f"in {name}"] for name in self.pruned_by})
+        sent = F.col(_quoted(self.sent_column))
+        found = rows.agg(
+            F.unix_micros(F.min(sent)).alias("first"),
+            F.unix_micros(F.max(sent)).alias("last"),
+            F.count_if(sent.isNull()).alias("unknown"),
+            *sets,
+        ).collect()[0]
+        values = {name: found[f"in {name}"] for name in self.pruned_by}
+        if found["first"] is None or found["unknown"]:
+            return Pruning({}, values)
+        edges = (_instant(found["first"]) - _PRECISION, _instant(found["last"]) + _PRECISION)
+        return Pruning({self.sent_column: edges}, values)
+
+
+def backfill_sink(spark: SparkSession, settings: Settings, name: str) -> BackfillSink:
+    """The stream's sink, once it is sure that a backfill can write it.
+
+    Raises:
+        ConfigError: this mode or decoder is not there, commits are not safe, or a column that must
+            have a value has no source.
+    """
+    stream = settings.stream(name)
+    _check_mode(name, stream)
+    _check_commits(name, stream, settings.spark)
+    fields = DeltaSink(spark, stream.sink.path).fields()
+    names = dict(stream.sink.columns)
+    sources = column_sources(
+        fields, columns=names, derived=stream.sink.derived, paths=stream.backfill.fields
+    )
+    changing = [names.get(standard, standard) for standard in FROM_RECORD]
+    pruned_by = [
+        source.field.name
+        for source in sources
+        if source.field.partitions
+        and (
+            source.origin is Origin.PAYLOAD
+            or (
+                source.origin is Origin.DERIVED
+                and depends_on_message_alone(spark, source.text, fields, changing=changing)
+            )
+        )
+    ]
+    return BackfillSink(
+        spark,
+        stream.sink.path,
+        tuple(sources),
+        names.get("message_id", "message_id"),
+        names.get("sent_at", "sent_at"),
+        tuple(pruned_by),
+    )
+
+
+def _check_mode(name: str, stream: Stream) -> None:
+    mode = stream.backfill.mode
+    if stream.sink.format is not SinkFormat.DELTA or mode not in (None, BackfillMode.MERGE):
+        raise ConfigError(
+            f"streams.{name}.backfill.mode",
+            mode.value if mode else f"nothing, for a {stream.sink.format} sink",
+            "merge, into a Delta sink: this version of shardaudit has no other mode",
+        )
+    if stream.backfill.decoder != "json":
+        raise ConfigError(
+            f"streams.{name}.backfill.decoder",
+            stream.backfill.decoder,
+            "json: this version of shardaudit has no other decoder",
+        )
+
+
+def _check_commits(name: str, stream: Stream, spark: Mapping[str, str]) -> None:
+    store = spark.get(_LOG_STORE, _SINGLE_WRITER)
+    is_safe = not stream.sink.path.startswith("s3a://") or not store.endswith(_SINGLE_WRITER)
+    if not is_safe and not stream.sink.exclusive:
+        raise ConfigError(
+            f"streams.{name}.sink.exclusive",
+            stream.sink.exclusive,
+            "true, when nobody else writes the sink while a backfill merges; or a multi-writer "
+            f'"{_LOG_STORE}" under [spark], for all writers: Delta on S3 otherwise loses the '
+            "commits of a second writer in silence",
+        )
+
+
+def _instant(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+
+
+def _quoted(column: str) -> str:
+    return f"`{column.replace('`', '``')}`"
