@@ -60,7 +60,7 @@ class DeltaRs:
             schema = pa.schema(target.schema().to_arrow())
             target.merge(
                 pa.Table.from_pylist(values, schema),
-                " AND ".join(f"t.`{name}` IS NOT DISTINCT FROM s.`{name}`" for name in table.key),
+                " AND ".join(f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in table.key),
                 source_alias="s",
                 target_alias="t",
             ).when_matched_update_all().when_not_matched_insert_all().execute()

@@ -1,0 +1,99 @@
+"""The tables as one process writes and reads them, without Spark."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, Schema
+
+from shardaudit.adapters.delta_rs import DeltaRs, WarehouseUnreadableError
+from shardaudit.model.config import Aws
+from shardaudit.model.errors import WarehouseVersionError
+from shardaudit.model.table import Table
+
+NOTED = Table(
+    "noted",
+    (
+        ("stream", "string", ""),
+        ("shard_id", "string", ""),
+        ("seen_at", "timestamp", "when"),
+        ("parents", "array<string>", ""),
+    ),
+    ("stream", "shard_id", "seen_at"),
+)
+KINDS = {
+    "string": "string",
+    "timestamp": "timestamp",
+    "array<string>": {"type": "array", "elementType": "string", "containsNull": True},
+}
+SCHEMA = json.dumps(
+    {
+        "type": "struct",
+        "fields": [
+            {"name": name, "type": KINDS[kind], "nullable": True, "metadata": {"comment": meaning}}
+            for name, kind, meaning in NOTED.columns
+        ],
+    }
+)
+T0 = datetime(2026, 11, 1, tzinfo=UTC)
+EVERYTHING = pc.scalar(True)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> DeltaRs:
+    made = DeltaRs(str(tmp_path), Aws())
+    made.create(NOTED, SCHEMA)
+    return made
+
+
+def row(shard_id: str | None, **fields: object) -> dict[str, object]:
+    return {"stream": "s", "shard_id": shard_id, "seen_at": T0, "parents": None} | fields
+
+
+def test_row_is_updated_when_its_key_is_there_and_inserted_otherwise(tables: DeltaRs) -> None:
+    tables.upsert([row("a"), row("b")], NOTED)
+    tables.upsert([row("b", parents=["a'b", "🔥"]), row("c")], NOTED)
+    found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
+    assert found == [row("a"), row("b", parents=["a'b", "🔥"]), row("c")]
+
+
+def test_null_is_a_key_like_others_when_updated(tables: DeltaRs) -> None:
+    tables.upsert([row(None)], NOTED)
+    tables.upsert([row(None, parents=["p"])], NOTED)
+    assert tables.rows(NOTED, where=EVERYTHING) == [row(None, parents=["p"])]
+
+
+def test_column_is_null_when_a_row_lacks_it(tables: DeltaRs) -> None:
+    tables.upsert([{"stream": "s", "shard_id": "a", "seen_at": T0}], NOTED)
+    assert tables.rows(NOTED, where=pc.field("stream") == "s") == [row("a")]
+    assert tables.rows(NOTED, where=pc.field("stream") == "other") == []
+
+
+def test_nothing_is_read_when_the_table_was_never_written(tmp_path: Path) -> None:
+    assert DeltaRs(str(tmp_path), Aws()).rows(NOTED, where=EVERYTHING) == []
+
+
+def test_rows_stay_when_created_again(tables: DeltaRs) -> None:
+    tables.upsert([row("a")], NOTED)
+    tables.create(NOTED, SCHEMA)
+    assert tables.rows(NOTED, where=EVERYTHING) == [row("a")]
+
+
+def test_warehouse_of_another_version_is_refused_when_opened(tmp_path: Path) -> None:
+    DeltaTable.create(
+        tmp_path / "noted",
+        Schema.from_json(SCHEMA),
+        configuration={"shardaudit.warehouseVersion": "0"},
+        raise_if_key_not_exists=False,
+    )
+    with pytest.raises(WarehouseVersionError, match="warehouse version 0"):
+        DeltaRs(str(tmp_path), Aws()).create(NOTED, SCHEMA)
+
+
+def test_place_is_named_when_it_does_not_answer(tmp_path: Path) -> None:
+    (tmp_path / "noted" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "noted" / "_delta_log" / f"{0:020d}.json").write_text("no json")
+    with pytest.raises(WarehouseUnreadableError, match="noted"):
+        DeltaRs(str(tmp_path), Aws()).rows(NOTED, where=EVERYTHING)
