@@ -17,13 +17,18 @@ from shardaudit.model.window import Window, parse_instant
 CONFIG = "SHARDAUDIT_CONFIG"  # names the shardaudit.toml, for Airflow as for the commands
 
 
-class PlannedAudit(TypedDict):
-    """What the tasks of one stream need to know; small enough for XCom, without credentials."""
+class PlannedJob(TypedDict):
+    """What a Spark task needs to know; small enough for XCom, without credentials."""
 
     stream: str
-    audit_id: str
     driver: dict[str, str]
-    arguments: dict[str, list[str]]  # by command: ingest, audit
+    arguments: dict[str, list[str]]  # by command
+
+
+class PlannedAudit(PlannedJob):
+    """What the tasks of one stream need to know; the commands are ingest and audit."""
+
+    audit_id: str
 
 
 class PlanRefusedError(FinalError, AirflowFailException):

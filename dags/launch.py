@@ -9,7 +9,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from audit_plan import PlannedAudit
+from audit_plan import PlannedJob
 from shardaudit.jobs import __file__ as jobs
 from shardaudit.model.errors import ExitCode, FinalError, RetryableError, ShardauditError
 
@@ -41,14 +41,14 @@ class JobFailedError(FinalError, AirflowFailException):
 
 
 class ShardauditJob(SparkSubmitOperator):
-    """Runs one command for one planned audit: one Spark driver, where the connection says.
+    """Runs one command of a planned job: one Spark driver, where the connection says.
 
     The command line carries no credentials: the job finds them in the usual AWS chain.
     """
 
     template_fields = (*SparkSubmitOperator.template_fields, "planned")
 
-    def __init__(self, *, command: str, planned: PlannedAudit, **kwargs: Any) -> None:
+    def __init__(self, *, command: str, planned: PlannedJob, **kwargs: Any) -> None:
         # Not durable: a retry asks for the warehouse anew, which a driver that still runs holds.
         main = str(Path(jobs).with_name("main.py"))
         super().__init__(application=main, durable=False, **kwargs)

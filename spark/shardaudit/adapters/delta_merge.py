@@ -4,7 +4,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from delta.tables import DeltaTable
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 MAX_TRIES = 8
 _PAUSE_S = 1.0
+_GONE = "_sa_gone"
 _COMPUTED = ("delta.generationExpression", "delta.identity.")
 _TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -98,11 +99,24 @@ class SinkMerge:
         Input:
             rows: the table's columns, unique on the id; tag: is kept in the commit.
         """
+        self._tagged(lambda: self._insert_absent(rows), tag)
+
+    def replace(self, rows: DataFrame, *, tag: str) -> None:
+        """Puts each row in the place of all rows of its id, in one commit.
+
+        A merge cannot tell rows that are alike from each other: so all of an id go, and one comes.
+
+        Input:
+            rows: the table's columns, unique on the id, computed.
+        """
+        self._tagged(lambda: self._replace(rows), tag)
+
+    def _tagged(self, commit: Callable[[], None], tag: str) -> None:
         self.spark.conf.set(_TAG, tag)
         try:
             for tries in range(MAX_TRIES):
                 try:
-                    return self._merge(rows)
+                    return commit()
                 except (Py4JError, PySparkException) as error:
                     if not is_passing(error) or tries + 1 == MAX_TRIES:
                         raise
@@ -111,7 +125,7 @@ class SinkMerge:
         finally:
             self.spark.conf.unset(_TAG)
 
-    def _merge(self, rows: DataFrame) -> None:
+    def _insert_absent(self, rows: DataFrame) -> None:
         mine, theirs = (F.col(f"{side}.{_quoted(self.id_column)}") for side in "st")
         values: dict[str, str | Column] = {
             _quoted(name): F.col(f"s.{_quoted(name)}") for name in rows.columns
@@ -121,6 +135,24 @@ class SinkMerge:
             .alias("t")
             .merge(rows.alias("s"), (theirs == mine) & self.pruning.condition())
             .whenNotMatchedInsert(values=values)
+            .execute()
+        )
+
+    def _replace(self, rows: DataFrame) -> None:
+        """Half of the source has the ids, which match; the other half NULL, and is inserted."""
+        mine = F.col(_quoted(self.id_column))
+        coming = rows.withColumn(_GONE, F.lit(None).cast(rows.schema[self.id_column].dataType))
+        source = coming.unionByName(rows.withColumn(_GONE, mine))
+        values: dict[str, str | Column] = {
+            _quoted(name): F.col(f"s.{_quoted(name)}") for name in rows.columns
+        }
+        same = F.col(f"t.{_quoted(self.id_column)}") == F.col(f"s.{_GONE}")
+        (
+            DeltaTable.forPath(self.spark, self.path)
+            .alias("t")
+            .merge(source.alias("s"), same & self.pruning.condition())
+            .whenMatchedDelete()
+            .whenNotMatchedInsert(F.col(f"s.{_GONE}").isNull(), values=values)
             .execute()
         )
 

@@ -16,8 +16,8 @@ from shardaudit.backfill.missing import LIVE, missing_ids, stretches, window_ids
 from shardaudit.backfill.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.windows import Range, ranges, whole_ranges
 from shardaudit.jobs.backfill_ledger import store_plan, stored_windows
-from shardaudit.model.backfill import Plan, Stretch
-from shardaudit.model.backfill_tables import BACKFILL_IDS
+from shardaudit.model.backfill import Plan, Stretch, WindowState
+from shardaudit.model.backfill_tables import BACKFILL_IDS, BACKFILLS
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables import FINDINGS, FINGERPRINTS, SHARDS, TRACES
@@ -39,7 +39,7 @@ class PlanRequest:
 
 
 def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) -> Plan:
-    """The plan, stored unless it has no windows or was stored before.
+    """The plan. It is stored, unless it is stored already and not over: that one goes on.
 
     Raises:
         ConfigError: a shard that the stream never had.
@@ -55,10 +55,13 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
         takes_all=request.window is not None,
     )
     plan = planned(_ranges(warehouse, request, found, terms), terms)
-    if plan.windows and not stored_windows(warehouse, plan.plan_id):
+    before = stored_windows(warehouse, plan.plan_id)
+    if plan.windows and all(WindowState(row["state"]).is_over for row in before):
         # In this order: a plan whose windows are there has its ids.
         _store_ids(warehouse, plan, missing)
         store_plan(warehouse, plan, now=now)
+    elif before:  # who asked for it finds it by its time
+        warehouse.upsert([row | {"updated_at": now} for row in before], BACKFILLS)
     return plan
 
 

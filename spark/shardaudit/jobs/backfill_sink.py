@@ -33,6 +33,7 @@ class BackfillSink:
     id_column: str
     sent_column: str
     pruned_by: tuple[str, ...]
+    order_columns: tuple[str, ...]
 
     def decoded(self, records: DataFrame, *, landed_at: datetime) -> DataFrame:
         """The records as rows of the sink, see `backfill/decode.py`."""
@@ -51,6 +52,34 @@ class BackfillSink:
         if counts:
             target.merge(absent.drop(*INTERNAL), tag=tag)
         return counts
+
+    @property
+    def landing_order(self) -> list[str]:
+        """Its columns that tell which row of a message landed first, as far as it has them."""
+        names = {source.field.name for source in self.sources}
+        return [name for name in self.order_columns if name in names]
+
+    def rows_of(self, ids: DataFrame, *, key: str, sent: tuple[datetime, datetime]) -> DataFrame:
+        """All rows of some messages.
+
+        Input:
+            ids: unique texts in the column `key`; sent: from and to of their `sent_at`.
+        """
+        rows = self.spark.read.format("delta").load(self.path)
+        kinds = {source.field.name: source.field.kind for source in self.sources}
+        if kinds.get(self.sent_column) == "timestamp":
+            edges = (F.lit(sent[0] - _PRECISION), F.lit(sent[1] + _PRECISION))
+            rows = rows.where(F.col(_quoted(self.sent_column)).between(*edges))
+        same = F.col(_quoted(self.id_column)).cast("string") == F.col(key)
+        return rows.join(ids, same, how="left_semi")
+
+    def keep_one(self, rows: DataFrame, *, tag: str) -> None:
+        """Puts each row in the place of all rows of its message, in one commit.
+
+        Input:
+            rows: the table's columns, unique on the id, computed.
+        """
+        SinkMerge(self.spark, self.path, self.id_column, self._pruning(rows)).replace(rows, tag=tag)
 
     def _pruning(self, rows: DataFrame) -> Pruning:
         """Where copies of these messages can be: `sent_at` and what hangs on it is theirs alone."""
@@ -108,6 +137,7 @@ def backfill_sink(spark: SparkSession, settings: Settings, name: str) -> Backfil
         names.get("message_id", "message_id"),
         names.get("sent_at", "sent_at"),
         tuple(pruned_by),
+        tuple(names.get(name, name) for name in ("landed_at", "sequence_number")),
     )
 
 

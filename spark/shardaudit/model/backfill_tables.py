@@ -53,3 +53,50 @@ BACKFILL_IDS = Table(
     ("plan_id", "message_id"),
     ("plan_id",),
 )
+
+DEDUPES = Table(
+    "dedupes",
+    (
+        ("plan_id", "string", "the same for the same findings"),
+        ("stream", "string", ""),
+        ("ids", "bigint", "messages that landed more than once"),
+        ("extra_rows", "bigint", "rows beyond the first of each, as the last audit counted them"),
+        ("sent_from", "timestamp", "of the oldest message"),
+        ("sent_to", "timestamp", "of the newest message, inclusive"),
+        ("state", "string", "planned | approved | merged | verified | incomplete"),
+        ("removed_rows", "bigint", "rows that were taken out of the sink"),
+        ("approved_by", "string", ""),
+        ("created_at", "timestamp", ""),
+        ("updated_at", "timestamp", ""),
+        ("error", "string", "why it is incomplete"),
+        ("owner", "string", "the run that has it"),
+    ),
+    ("plan_id",),
+)
+
+DEDUPE_IDS = Table(
+    "dedupe_ids",
+    (
+        ("plan_id", "string", ""),
+        ("stream", "string", ""),
+        ("message_id", "string", "a message of which one row is to be left"),
+        ("sent_at", "timestamp", ""),
+    ),
+    ("plan_id", "message_id"),
+    ("plan_id",),
+)
+
+REMOVED_ROWS = Table(
+    "removed_rows",
+    (
+        ("plan_id", "string", "the dedupe that removed it"),
+        ("stream", "string", ""),
+        ("message_id", "string", ""),
+        ("copy", "int", "2 is the first that was removed; 1 stayed in the sink"),
+        ("row_digest", "bigint", "of the row's content"),
+        ("content", "string", "the sink's row as JSON"),
+        ("removed_at", "timestamp", ""),
+    ),
+    ("plan_id", "stream", "message_id", "copy", "row_digest"),
+    ("plan_id",),
+)

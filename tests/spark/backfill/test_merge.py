@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta_merge import Pruning, SinkMerge, depends_on_message_alone
 from shardaudit.adapters.delta_sink import DeltaSink
+from shardaudit.backfill.copies import COPY, ID, INTERNAL, numbered_copies
 from shardaudit.model.sink_field import SinkField
 from tests.builders import T0
 
@@ -100,6 +101,27 @@ def test_two_backfills_at_once_insert_once(spark: SparkSession, path: str) -> No
     for run in runs:
         run.join()
     assert ids(spark, path) == sorted(f"m{i}" for i in range(40))
+
+
+def test_one_row_of_each_message_stays_even_of_rows_that_are_alike(
+    spark: SparkSession, path: str
+) -> None:
+    again = rows(spark, range(3)).union(rows(spark, range(3))).union(rows(spark, range(2), n=1))
+    again.write.format("delta").mode("append").save(path)
+    table = spark.read.format("delta").load(path)
+    copies = numbered_copies(table, id_column="id", order=["n"]).localCheckpoint()
+    numbers = sorted((row[ID], row[COPY], row.n) for row in copies.collect())
+    assert [one for one in numbers if one[0] == "m0"] == [
+        ("m0", 1, 0),
+        ("m0", 2, 0),
+        ("m0", 3, 0),
+        ("m0", 4, 1),
+    ]
+    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+    for _ in range(2):
+        SinkMerge(spark, path, "id", ALL).replace(kept, tag="t")
+    assert ids(spark, path) == sorted(f"m{i}" for i in range(10))
+    assert spark.read.format("delta").load(path).where("n = 1").count() == 0
 
 
 def test_columns_are_known_with_what_the_table_computes(

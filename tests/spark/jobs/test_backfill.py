@@ -1,5 +1,6 @@
 """From a stream with planted losses to a sink in which each message stands once."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,11 +18,15 @@ from shardaudit.jobs.audit_row import AuditRequest
 from shardaudit.jobs.backfill_ledger import stored_windows
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill
 from shardaudit.jobs.backfill_run import Running, run_backfill
+from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.backfill_verify import Verified
 from shardaudit.jobs.commands.backfill import replay_of
+from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
+from shardaudit.jobs.dedupe_run import Dedupe
 from shardaudit.jobs.ingest import ingest
 from shardaudit.jobs.simulate import Endpoints, simulate_stream
 from shardaudit.model.backfill import Plan
+from shardaudit.model.backfill_tables import REMOVED_ROWS
 from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables import FINDINGS
@@ -69,6 +74,21 @@ class Loss:
     def run(self, plan: Plan, *, approve_as: str | None = "ann") -> Verified | None:
         replay = replay_of(self.warehouse, self.settings, plan.plan_id, as_of=self.scenario.as_of)
         return run_backfill(Running(replay, self.settings, approve_as))
+
+    def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> dict[str, object]:
+        row = stored_dedupe(self.warehouse, plan_id)
+        assert row is not None
+        dedupe = Dedupe(
+            warehouse=self.warehouse,
+            settings=self.settings,
+            row=row,
+            sink=backfill_sink(self.warehouse.spark, self.settings, NAME),
+            retention=self.scenario.retention,
+            now=lambda: self.scenario.as_of,
+            owner="test",
+        )
+        dedupe.run(approve_as=approve_as)
+        return dedupe.row
 
     def windows(self, plan: Plan) -> list[dict[str, object]]:
         return stored_windows(self.warehouse, plan.plan_id)
@@ -137,6 +157,27 @@ def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None
 
     assert loss.run(plan) is None
     assert loss.landed() == landed
+
+
+def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
+    before = loss.landed()
+    doubled = {one for one, n in before.items() if n > 1}
+    plan = plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of)
+    assert (plan.ids, plan.extra_rows) == (len(doubled), 3)
+    assert plan.plan_id is not None
+    with pytest.raises(ConfigError, match="--approve-as"):
+        loss.dedupe(plan.plan_id, approve_as=None)
+    for _ in range(2):
+        row = loss.dedupe(plan.plan_id)
+        assert (row["state"], row["removed_rows"], row["error"]) == ("verified", 3, None)
+    assert loss.landed() == Counter(before.keys())
+    kept = loss.warehouse.read(REMOVED_ROWS).collect()
+    assert {row.message_id for row in kept} == doubled
+    assert {row.copy for row in kept} == {2}
+    assert all(json.loads(row.content)["message_id"] == row.message_id for row in kept)
+    duplicated = loss.warehouse.read(FINDINGS).where(F.col("kind") == "duplicated")
+    assert {row.state for row in duplicated.collect()} == {"recovered"}
+    assert plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of).plan_id is None
 
 
 def test_stuck_tail_comes_back_when_asked_for(loss: Loss) -> None:

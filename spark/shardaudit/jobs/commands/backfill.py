@@ -3,15 +3,13 @@
 import argparse
 import os
 import platform
-from collections.abc import Sequence
-from dataclasses import fields
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
+from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.jobs.backfill_run import STAGES, Running, run_backfill
@@ -21,11 +19,10 @@ from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.commands.audit import refuse_other_positions
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
-from shardaudit.model.backfill import WindowState
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
-from shardaudit.report.backfill_summary import PlanReport, RunReport, WindowLine
+from shardaudit.report.backfill_summary import PlanReport, RunReport
 from shardaudit.report.backfill_view import plan_view, run_view
 
 EXAMPLES = """\
@@ -95,9 +92,9 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         plan_id=plan.plan_id,
         stream=name,
         as_of=as_of,
-        windows=_lines(rows),
+        windows=window_lines(rows),
         stages=tuple(stage.says(rows) for stage in STAGES),
-        minutes=_minutes(rows),
+        minutes=minutes_to_read(rows),
         extension=plan.extension,
         stuck_left_out=0 if window else stuck - planned,
     )
@@ -117,7 +114,7 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         plan_id=plan_id,
         stream=replay.name,
         approved_by=str(rows[0]["approved_by"]),
-        windows=_lines(rows),
+        windows=window_lines(rows),
         audit_id=verified.audit_id if verified else None,
         recovered=verified.recovered if verified else 0,
         expired=verified.expired if verified else 0,
@@ -176,20 +173,3 @@ def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:
 
 def _instant(text: str | None, where: str) -> datetime | None:
     return None if text is None else parse_instant(text, where=where)
-
-
-def _minutes(rows: Sequence[Row]) -> float:
-    """Until the slowest shard is read: shards are read at once, a shard's windows in turn."""
-    by_shard: dict[str, float] = {}
-    for row in rows:
-        shard_id = str(row["shard_id"])
-        by_shard[shard_id] = by_shard.get(shard_id, 0.0) + float(row["estimated_seconds"])
-    return round(max(by_shard.values(), default=0.0) / 60, 1)
-
-
-def _lines(rows: Sequence[Row]) -> tuple[WindowLine, ...]:
-    names = [field.name for field in fields(WindowLine) if field.name != "state"]
-    return tuple(
-        WindowLine(**{name: row[name] for name in names}, state=WindowState(row["state"]))
-        for row in rows
-    )
