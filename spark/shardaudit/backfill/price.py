@@ -15,22 +15,25 @@ PAGE_RECORDS, PAGE_BYTES = 10_000, 10 * 2**20
 # lie past it, because arrival times are not in order.
 CALLS_AROUND = 2
 PAGES_PAST_THE_END = 3
+# Between two sequence numbers pages grow: the last one reaches past the end, and is paid for as
+# the others are.
+LIMITS = (500, 2_000, 8_000, PAGE_RECORDS)
 
 
 def price(wanted: Range, *, read_share: float) -> Price:
-    """The most that a shard can hold in the range, and how long that takes to read."""
+    """The most that a shard can hold in the range and a page past it, and how long that takes."""
     seconds_of_stream = _seconds_of_stream(wanted)
     if wanted.is_one_record:
         records, size_bytes = 1, PAGE_BYTES  # UpdateMaxRecordSize allows 10 MiB
     else:
         records = math.ceil(seconds_of_stream * PUT_RECORDS_PER_S)
-        size_bytes = math.ceil(seconds_of_stream * PUT_BYTES_PER_S)
+        size_bytes = math.ceil(seconds_of_stream * PUT_BYTES_PER_S) + PAGE_BYTES
     pages = max(math.ceil(records / PAGE_RECORDS), math.ceil(size_bytes / PAGE_BYTES))
-    past = 0 if wanted.start_sequence else PAGES_PAST_THE_END
+    past = len(LIMITS) if wanted.start_sequence else PAGES_PAST_THE_END
     calls = pages + past + CALLS_AROUND
     seconds = max(
         calls / (CALLS_PER_S * read_share),
-        (size_bytes + past * PAGE_BYTES) / (READ_BYTES_PER_S * read_share),
+        size_bytes / (READ_BYTES_PER_S * read_share),
     )
     return Price(records, size_bytes, calls, round(seconds, 1))
 

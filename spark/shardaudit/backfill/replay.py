@@ -11,7 +11,7 @@ from typing import Protocol
 
 from shardaudit.backfill.kpl import user_records
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.price import PAGE_RECORDS, PAGES_PAST_THE_END
+from shardaudit.backfill.price import LIMITS, PAGE_RECORDS, PAGES_PAST_THE_END
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import (
@@ -94,7 +94,7 @@ class WindowReader:
     def __init__(self, client: ShardClient, wanted: ReadWindow, pace: Pace) -> None:
         self._client, self._wanted, self._pace = client, wanted, pace
         self._last: StoredRecord | None = None
-        self._pages_past_end = 0
+        self._pages = self._pages_past_end = 0
         self.outcome = ReadOutcome(wanted.window_id)
 
     def batches(self) -> Iterator[list[UserRecord]]:
@@ -171,9 +171,13 @@ class WindowReader:
         raise AssertionError  # the last try raised
 
     def _limit(self) -> int:
+        """How many records to ask for: few at first where the end is known, past it is waste."""
         wanted = self._wanted
-        is_one = wanted.start_sequence is not None and wanted.start_sequence == wanted.end_sequence
-        return 1 if is_one else PAGE_RECORDS
+        if wanted.start_sequence is None:
+            return PAGE_RECORDS
+        if wanted.start_sequence == wanted.end_sequence:
+            return 1
+        return LIMITS[min(self._pages, len(LIMITS) - 1)]
 
     def _notice_clamp(self, page: StreamPage) -> None:
         """Kinesis begins with its oldest record, without a word, when the wanted one is gone."""
@@ -183,6 +187,7 @@ class WindowReader:
             if start is None or sequence_order(first.sequence_number) > sequence_order(start):
                 self._gone_until(first.arrived_at)
         if page.records:
+            self._pages += 1
             self._last = page.records[-1]
 
     def _gone_until(self, instant: datetime) -> None:

@@ -35,6 +35,14 @@ def test_one_record_is_one_call_for_one_record() -> None:
     assert (numbers(found), outcome.calls, outcome.records) == ([4], 1, 1)
 
 
+def test_pages_between_known_places_grow() -> None:
+    shard = FakeShard([record(number) for number in range(30_000)], page_size=10_000)
+    found, outcome = read(shard, window(0, 99, **by_sequence(0, 20_000)))
+    assert (len(found), outcome.calls) == (20_001, 4)  # 500, 2,000, 8,000, 10,000
+    few, outcome = read(shard, window(0, 99, **by_sequence(3, 6)))
+    assert (len(few), outcome.records) == (4, 500)
+
+
 def test_arrival_times_out_of_order_do_not_end_a_window() -> None:
     arrivals = [0, 1, 50, 2, 60, 3, 4, 70, 5, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90]
     shard = FakeShard([record(n, arrived_s=at) for n, at in enumerate(arrivals)], page_size=1)
