@@ -1,6 +1,5 @@
 """The sink as a backfill writes it: its columns' sources, and the merge of what is not there."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -10,15 +9,11 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.delta_merge import Pruning, SinkMerge, depends_on_message_alone
 from shardaudit.adapters.delta_sink import DeltaSink
 from shardaudit.backfill.decode import ID, INTERNAL, WINDOW, decoded
+from shardaudit.backfill.safety import check_sink
 from shardaudit.backfill.sources import FROM_RECORD, column_sources
-from shardaudit.model.choices import BackfillMode, SinkFormat
-from shardaudit.model.config import Settings, Stream
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.config import Settings
 from shardaudit.model.sink_field import Origin, Source
 
-# Delta's default store on S3 loses the commits of a second writer in silence (STACK 6).
-_LOG_STORE = "spark.delta.logStore.s3a.impl"
-_SINGLE_WRITER = "S3SingleDriverLogStore"
 # A consumer may keep times to the second or to the millisecond.
 _PRECISION = timedelta(seconds=60)
 
@@ -110,8 +105,7 @@ def backfill_sink(spark: SparkSession, settings: Settings, name: str) -> Backfil
             have a value has no source.
     """
     stream = settings.stream(name)
-    _check_mode(name, stream)
-    _check_commits(name, stream, settings.spark)
+    check_sink(name, stream, spark_settings=settings.spark)
     fields = DeltaSink(spark, stream.sink.path).fields()
     names = dict(stream.sink.columns)
     sources = column_sources(
@@ -139,35 +133,6 @@ def backfill_sink(spark: SparkSession, settings: Settings, name: str) -> Backfil
         tuple(pruned_by),
         tuple(names.get(name, name) for name in ("landed_at", "sequence_number")),
     )
-
-
-def _check_mode(name: str, stream: Stream) -> None:
-    mode = stream.backfill.mode
-    if stream.sink.format is not SinkFormat.DELTA or mode not in (None, BackfillMode.MERGE):
-        raise ConfigError(
-            f"streams.{name}.backfill.mode",
-            mode.value if mode else f"nothing, for a {stream.sink.format} sink",
-            "merge, into a Delta sink: this version of shardaudit has no other mode",
-        )
-    if stream.backfill.decoder != "json":
-        raise ConfigError(
-            f"streams.{name}.backfill.decoder",
-            stream.backfill.decoder,
-            "json: this version of shardaudit has no other decoder",
-        )
-
-
-def _check_commits(name: str, stream: Stream, spark: Mapping[str, str]) -> None:
-    store = spark.get(_LOG_STORE, _SINGLE_WRITER)
-    is_safe = not stream.sink.path.startswith("s3a://") or not store.endswith(_SINGLE_WRITER)
-    if not is_safe and not stream.sink.exclusive:
-        raise ConfigError(
-            f"streams.{name}.sink.exclusive",
-            stream.sink.exclusive,
-            "true, when nobody else writes the sink while a backfill merges; or a multi-writer "
-            f'"{_LOG_STORE}" under [spark], for all writers: Delta on S3 otherwise loses the '
-            "commits of a second writer in silence",
-        )
 
 
 def _instant(micros: int) -> datetime:

@@ -8,6 +8,7 @@ from datetime import datetime
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
+from shardaudit.backfill.safety import check_sink
 from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill, stuck_ids
@@ -67,6 +68,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, name = desk.settings(), arguments.stream
     stream = settings.stream(name)
     refuse_other_positions(name, stream)
+    check_sink(name, stream, spark_settings=settings.spark)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
     progress = desk.progress(PLAN_STAGES)

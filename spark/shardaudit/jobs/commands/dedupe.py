@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
+from shardaudit.backfill.safety import check_sink
 from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.commands.audit import refuse_other_positions
@@ -58,7 +59,9 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
 
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, name = desk.settings(), arguments.stream
-    refuse_other_positions(name, settings.stream(name))
+    stream = settings.stream(name)
+    refuse_other_positions(name, stream)
+    check_sink(name, stream, spark_settings=settings.spark)
     progress = desk.progress(PLAN_STAGES)
     with (
         opened(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
