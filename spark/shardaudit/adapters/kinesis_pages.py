@@ -6,11 +6,14 @@ Retries are the reader's own business: botocore's would not be counted in the sh
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.utils import parse_timestamp
 
 from shardaudit.adapters.kinesis import StreamUnavailableError, kinesis_error, kinesis_errors
 from shardaudit.adapters.kinesis_stream import is_local
@@ -129,7 +132,10 @@ def _asked(start: Start) -> Mapping[str, object]:
 def _client(address: StreamAddress) -> "KinesisClient":
     url = address.endpoint_url
     any_secret = "stand-in" if url is not None and is_local(url) else None
-    return boto3.client(
+    session = botocore.session.get_session()
+    parsers = session.get_component("response_parser_factory")
+    parsers.set_parser_defaults(timestamp_parser=_instant)
+    return boto3.Session(botocore_session=session).client(
         "kinesis",
         region_name=address.region,
         endpoint_url=url,
@@ -137,3 +143,10 @@ def _client(address: StreamAddress) -> "KinesisClient":
         aws_secret_access_key=any_secret,
         config=Config(connect_timeout=5, read_timeout=60, retries={"total_max_attempts": 1}),
     )
+
+
+def _instant(value: object) -> datetime:
+    """In UTC. botocore's own are in dateutil's local zone, whose arithmetic is most of a read."""
+    if isinstance(value, int | float):
+        return datetime.fromtimestamp(value, UTC)
+    return parse_timestamp(str(value)).astimezone(UTC)

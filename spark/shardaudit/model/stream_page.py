@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from shardaudit.model.errors import FinalError, RetryableError
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecord:
+class StoredRecord(NamedTuple):
     """A record as the shard keeps it; `content` may be an aggregate of many."""
 
     sequence_number: str
@@ -18,7 +18,10 @@ class StoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class StreamPage:
-    """`next_iterator` is None at the end of a closed shard; `is_level`: nothing newer is there."""
+    """One answer.
+
+    `next_iterator` is None at the end of a closed shard; `is_level`: nothing newer is there.
+    """
 
     records: tuple[StoredRecord, ...]
     next_iterator: str | None
