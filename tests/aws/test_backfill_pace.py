@@ -16,8 +16,8 @@ from tests.unit.simulate.kinesis import FIRST
 
 pytestmark = pytest.mark.aws
 
-RECORDS, SIZE = 40, 50_000
-WINDOWS = 8
+RECORDS, SIZE = 40, 30_000
+WINDOWS = 4
 
 
 class Measured:

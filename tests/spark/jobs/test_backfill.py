@@ -30,7 +30,7 @@ from shardaudit.model.backfill_tables import REMOVED_ROWS
 from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables import FINDINGS
-from shardaudit.model.verdict import State
+from shardaudit.model.window import Window
 from shardaudit.simulate.scenario import Scenario
 from tests.unit.simulate.simulated import Simulated
 
@@ -209,7 +209,7 @@ def test_run_that_was_cut_short_is_finished_by_the_next(loss: Loss) -> None:
 
 def test_range_by_hand_brings_all_that_the_sink_does_not_have(loss: Loss) -> None:
     window = loss.scenario.window
-    late = type(window)(window.end - timedelta(hours=5), window.end)
+    late = Window(window.end - timedelta(hours=1), window.end)
     plan = loss.planned(window=late)
     verified = loss.run(plan)
     assert verified is not None
@@ -220,7 +220,7 @@ def test_range_by_hand_brings_all_that_the_sink_does_not_have(loss: Loss) -> Non
         for row in loss.simulated.traces
         if str(row["sent_at"]) >= late.start.isoformat()[:19]
     ]
-    assert len(in_range) > 300
+    assert len(in_range) > 60
     assert min(landed[one] for one in in_range) == 1
     assert {w["state"] for w in loss.windows(plan)} == {"verified"}
-    assert State.RECOVERED in {state for _, state in loss.findings()}
+    assert loss.findings()["stuck_shard", "recovered"] > 0
