@@ -52,13 +52,15 @@ def plan_view(report: PlanReport) -> RenderableType:
 
 def run_view(report: RunReport) -> RenderableType:
     """What came of each window."""
-    facts = [
-        f"brought back: {messages(report.recovered)}; expired: {report.expired:,}; "
-        f"still missing: {report.left:,}",
-        f"approved by {report.approved_by}",
-    ]
-    if report.audit_id:
-        facts.append(f"proven by audit {report.audit_id}")
+    facts = [f"approved by {report.approved_by}"]
+    if report.audit_id is None:
+        facts.append("it was over before: nothing was done")
+    else:
+        facts += [
+            f"brought back: {messages(report.recovered)}; expired: {report.expired:,}; "
+            f"still missing: {report.left:,}",
+            f"proven by audit {report.audit_id}",
+        ]
     return Group(_lines(f"Backfill {report.plan_id}", facts), _run_table(report.windows))
 
 

@@ -86,3 +86,10 @@ def test_run_shows_what_did_not_end_well_first() -> None:
         assert words in text
     assert "\x1b[2J" not in text
     assert not report.is_over
+
+
+def test_run_of_a_plan_that_was_over_says_so() -> None:
+    done = replace(LINE, state=WindowState.VERIFIED)
+    text = shown(run_view(RunReport("p", "events", "ann", (done,), None, 0, 0, 0)))
+    assert "nothing was done" in text
+    assert "brought back" not in text
