@@ -18,7 +18,7 @@ CONFIG = "SHARDAUDIT_CONFIG"  # names the shardaudit.toml, for Airflow as for th
 
 
 class PlannedJob(TypedDict):
-    """What the tasks of one stream need to know; small enough for XCom, without credentials."""
+    """What a Spark task needs to know; small enough for XCom, without credentials."""
 
     stream: str
     driver: dict[str, str]
@@ -26,7 +26,7 @@ class PlannedJob(TypedDict):
 
 
 class PlannedAudit(PlannedJob):
-    """An audit: it has the commands ingest and audit."""
+    """What the tasks of one stream need to know; the commands are ingest and audit."""
 
     audit_id: str
 

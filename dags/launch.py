@@ -41,7 +41,7 @@ class JobFailedError(FinalError, AirflowFailException):
 
 
 class ShardauditJob(SparkSubmitOperator):
-    """Runs one command for one planned stream: one Spark driver, where the connection says.
+    """Runs one command of a planned job: one Spark driver, where the connection says.
 
     The command line carries no credentials: the job finds them in the usual AWS chain.
     """

@@ -22,8 +22,10 @@ def spark() -> Iterator[SparkSession]:
                 "spark.sql.shuffle.partitions": "1",
                 "spark.databricks.delta.snapshotPartitions": "1",
                 "spark.driver.memory": "2g",
-                # Hundreds of small plans, each run once: the second compiler never pays here.
-                "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
+                # Hundreds of small plans, each run once: the second compiler never pays here. With
+                # the first alone the code cache is 48m, which one audit's plans can fill.
+                "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 "
+                "-XX:ReservedCodeCacheSize=240m",
             },
             "streams": {},
         }

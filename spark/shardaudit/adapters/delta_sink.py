@@ -12,8 +12,10 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
+from shardaudit.adapters.delta_merge import sink_fields
 from shardaudit.adapters.files import S3Access, read_text
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.sink_field import SinkField
 from shardaudit.model.source import SourceFile
 
 
@@ -59,6 +61,11 @@ class DeltaSink:
             },
             partitions=json.loads(metadata.partitionColumns().mkString('["', '","', '"]')),
         )
+
+    def fields(self) -> list[SinkField]:
+        """The columns as the table declares them now."""
+        metadata = self._log.update(False, self._none, self._none).metadata()
+        return sink_fields(metadata.schemaString(), self.state().partitions)
 
     def commits(self, after: int, upto: int, *, access: S3Access) -> list[str]:
         """The texts of the commits after a version up to another, in order.

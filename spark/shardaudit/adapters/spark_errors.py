@@ -43,11 +43,20 @@ def spark_errors() -> Iterator[None]:
         yield
     except (Py4JError, PySparkException) as error:
         text = str(error)
-        passing = [name for name in _PASSING if name in text]
+        passing = _passing_names(text)
         said = _first_words(text)
         if passing:
             raise SparkInterruptedError(f"{passing[0]}: {said}") from error
         raise SparkFailedError(f"Spark: {said}") from error
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether another try may work: something did not answer, or wrote at the same time."""
+    return bool(_passing_names(str(error)))
+
+
+def _passing_names(text: str) -> list[str]:
+    return [name for name in _PASSING if name in text]
 
 
 def _first_words(text: str) -> str:

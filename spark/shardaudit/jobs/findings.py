@@ -7,8 +7,9 @@ from datetime import datetime
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.jobs.moves import move_findings
 from shardaudit.model.errors import FinalError
-from shardaudit.model.tables import FINDINGS, TRANSITIONS
+from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import State
 
 # Closed ones are over; there is nothing left to accept in them.
@@ -53,27 +54,6 @@ def accept_findings(
     chosen = findings.where(F.col("state").isin(states))
     accepted = sum(row.state in states for row in found)
     if accepted:
-        transitions = chosen.select(
-            "stream",
-            "message_id",
-            "kind",
-            F.col("state").alias("from_state"),
-            F.lit(State.ACCEPTED.value).alias("to_state"),
-            F.lit(None).alias("audit_id"),
-            F.lit(reason).alias("reason"),
-            F.lit(now).alias("changed_at"),
-        )
-        # In this order: a crash in between leaves findings that the same command still accepts.
-        warehouse.merge(transitions, TRANSITIONS)
-        warehouse.merge(
-            chosen.withColumns(
-                {
-                    "state": F.lit(State.ACCEPTED.value),
-                    "state_reason": F.lit(reason),
-                    "updated_at": F.lit(now),
-                }
-            ),
-            FINDINGS,
-        )
+        move_findings(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
     findings.unpersist()
     return Accepted(stream, accepted, len(found) - accepted)

@@ -76,8 +76,8 @@ QUARANTINE = Table(
     (
         ("batch_id", "string", ""),
         ("stream", "string", ""),
-        ("source", "string", "traces | sink"),
-        ("file", "string", ""),
+        ("source", "string", "traces | sink | backfill"),
+        ("file", "string", "or kinesis:STREAM/SHARD/SEQUENCE NUMBER/SUB-SEQUENCE"),
         ("line", "bigint", "line or row number from 1; NULL for a whole file"),
         ("raw", "string", "the text, cut to 4 KiB"),
         ("reason", "string", "what was wanted and what was found"),

@@ -70,6 +70,9 @@ def configuration(scenario: Scenario, places: Places) -> str:
             "exclusive = true",
             "derived = { day = \"date_format(sent_at, 'yyyy-MM-dd')\" }",
             "",
+            f"[streams.{_toml(scenario.stream)}.backfill]",
+            'fields = { payload = "$" }',
+            "",
         ]
     )
 

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings = desk.settings()
     name = arguments.stream
     stream = settings.stream(name)
-    _refuse_other_positions(name, stream)
+    refuse_other_positions(name, stream)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, stream, as_of=as_of)
     progress = desk.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
@@ -79,7 +79,12 @@ def _instant(text: str | None, where: str) -> datetime | None:
     return None if text is None else parse_instant(text, where=where)
 
 
-def _refuse_other_positions(name: str, stream: Stream) -> None:
+def refuse_other_positions(name: str, stream: Stream) -> None:
+    """Returns when the positions are those of the sink.
+
+    Raises:
+        ConfigError: they are not.
+    """
     if stream.positions.needs_watch:
         raise ConfigError(
             f"streams.{name}.positions.source",

@@ -1,0 +1,46 @@
+"""The form of a backfill. Airflow refuses what does not fit, and says why."""
+
+from airflow.sdk import Param
+
+from audit_form import FORM as AUDIT_FORM
+
+FORM = {
+    "stream": Param(
+        type="string",
+        pattern=r"^[A-Za-z0-9_.-]{1,128}$",
+        title="Stream",
+        description="The name of a stream in shardaudit.toml.",
+    ),
+    "from": Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="From",
+        description="Start of what is to be read again. Empty: the open findings alone.",
+    ),
+    "to": Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="To",
+        description="Its end, itself not in it. Together with From.",
+    ),
+    "shards": Param(
+        [],
+        type="array",
+        items={"type": "string", "pattern": r"^[A-Za-z0-9_.-]{1,128}$"},
+        title="Shards",
+        description="Ids of shards. Empty: all of them.",
+    ),
+    "include_stuck": Param(
+        False,
+        type="boolean",
+        title="Include stuck",
+        description="Also what is behind a stopped shard: when its consumer resumes, it lands "
+        "again.",
+    ),
+    "dry_run": Param(
+        False, type="boolean", title="Dry run", description="Plans, tells, and stops there."
+    ),
+    "as_of": AUDIT_FORM["as_of"],
+}

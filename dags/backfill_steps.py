@@ -1,0 +1,133 @@
+"""What the tasks of a backfill do between its two jobs: ask a person, and act on the answer."""
+
+import logging
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from audit_plan import CONFIG, PlannedJob, PlanRefusedError
+from backfill_form import FORM
+from shardaudit.model.choices import Approval
+from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.errors import ConfigError, FinalError
+from shardaudit.model.window import parse_instant
+
+log = logging.getLogger(__name__)
+
+PLAN, RUN = "backfill plan", "backfill run"
+APPROVE, REJECT = "Approve", "Reject"
+
+
+class Proposed(TypedDict):
+    """The plan that is to be decided on; small enough for XCom."""
+
+    plan_id: str
+    markdown: str
+    needs_person: bool
+
+
+class RejectedError(FinalError, AirflowFailException):
+    """Nobody approved the plan: it is cancelled, and nothing was read."""
+
+
+def planning_job(form: Mapping[str, object]) -> PlannedJob:
+    """The job that makes the plan which the form asks for.
+
+    Raises:
+        PlanRefusedError: what was asked cannot be done; says what was found and what would do.
+    """
+    try:
+        unknown = sorted(set(form) - set(FORM))
+        if unknown:
+            raise ConfigError("run configuration", ", ".join(unknown), f"only {', '.join(FORM)}")
+        settings, name = _settings(), str(form["stream"])
+        settings.stream(name)
+        words = [f"--stream={name}", *_instants(form, "from", "to", "as_of")]
+        words += ["--include-stuck"] if form.get("include_stuck") else []
+        shards = form.get("shards")
+        if isinstance(shards, list) and shards:
+            words += ["--shard", *map(str, shards)]
+    except ConfigError as error:
+        raise PlanRefusedError(str(error)) from error
+    return _job(settings, name, PLAN, words)
+
+
+def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> Proposed:
+    """The plan that was made, for a person to read.
+
+    Raises:
+        AirflowSkipException: there is nothing to bring back, or the run is a dry one.
+    """
+    # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
+    from shardaudit.jobs.backfill_decision import proposal  # noqa: PLC0415
+
+    settings, name = _settings(), str(form["stream"])
+    as_of = form.get("as_of")
+    at = now if as_of is None else parse_instant(str(as_of), where="as_of")
+    found = proposal(settings, name, since=since, as_of=at)
+    if found is None:
+        raise AirflowSkipException(f"nothing of {name} is to be brought back")
+    for line in found.markdown.splitlines():
+        log.info("%s", line)
+    if form.get("dry_run"):
+        raise AirflowSkipException(f"a dry run: plan {found.plan_id} waits for another one")
+    backfill = settings.stream(name).backfill
+    limit = backfill.auto_max_bytes
+    by_policy = (
+        backfill.approve is Approval.AUTO and limit is not None and found.estimated_bytes <= limit
+    )
+    return {"plan_id": found.plan_id, "markdown": found.markdown, "needs_person": not by_policy}
+
+
+def running_job(
+    form: Mapping[str, object], plan: Proposed, answer: Mapping[str, Any] | None, *, now: datetime
+) -> PlannedJob:
+    """The job that runs the plan, in the name of who approved it.
+
+    Input:
+        answer: of the approval task; None when policy approves.
+
+    Raises:
+        RejectedError: a person said no, or nobody answered; the plan is cancelled.
+    """
+    from shardaudit.jobs.backfill_decision import cancel_plan  # noqa: PLC0415 - as above
+
+    settings, name = _settings(), str(form["stream"])
+    words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
+    if answer is None:
+        return _job(settings, name, RUN, words)
+    user = answer.get("responded_by_user")
+    who = str(user["name"]) if user else "nobody in time"
+    if answer["chosen_options"] != [APPROVE]:
+        reason = f"rejected by {who} at {now.isoformat(timespec='seconds')}"
+        cancel_plan(settings, plan["plan_id"], reason=reason, now=now)
+        raise RejectedError(f"plan {plan['plan_id']} is cancelled: {reason}; nothing was read")
+    return _job(settings, name, RUN, [*words, f"--approve-as={who}"])
+
+
+def _settings() -> Settings:
+    config = os.environ.get(CONFIG)
+    if not config:
+        raise PlanRefusedError(f"{CONFIG} is not set: it must name the shardaudit.toml")
+    return load_settings(Path(config))
+
+
+def _instants(form: Mapping[str, object], *keys: str) -> list[str]:
+    given = {key: form.get(key) for key in keys}
+    return [
+        f"--{key.replace('_', '-')}={parse_instant(str(text), where=key).isoformat()}"
+        for key, text in given.items()
+        if text is not None
+    ]
+
+
+def _job(settings: Settings, name: str, command: str, words: list[str]) -> PlannedJob:
+    return {
+        "stream": name,
+        "driver": {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")},
+        "arguments": {command: ["--config", os.environ[CONFIG], *command.split(), *words]},
+    }

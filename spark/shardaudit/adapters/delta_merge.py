@@ -1,0 +1,161 @@
+"""The door through which a backfill writes a user's Delta table: rows that are not there yet."""
+
+import json
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from shardaudit.adapters.spark_errors import is_passing
+from shardaudit.model.sink_field import SinkField
+
+log = logging.getLogger(__name__)
+
+MAX_TRIES = 8
+_PAUSE_S = 1.0
+_GONE = "_sa_gone"
+_COMPUTED = ("delta.generationExpression", "delta.identity.")
+_TAG = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """Where in the sink a row of the same message can be: Column -> its values, or its range."""
+
+    ranges: dict[str, tuple[object, object]]
+    values: dict[str, list[object]]
+
+    def condition(self) -> Column:
+        """What the rows of the target `t` must meet."""
+        holds = F.lit(True)
+        for name, (least, most) in self.ranges.items():
+            holds &= F.col(f"t.{_quoted(name)}").between(F.lit(least), F.lit(most))
+        for name, values in self.values.items():
+            holds &= F.col(f"t.{_quoted(name)}").isin(values)
+        return holds
+
+
+def sink_fields(schema_json: str, partitions: Sequence[str]) -> list[SinkField]:
+    """The columns of a table's schema, as its log has them."""
+    return [
+        SinkField(
+            name=field["name"],
+            kind=_simple(field["type"]),
+            nullable=field["nullable"],
+            partitions=field["name"] in partitions,
+            computes=any(key.startswith(_COMPUTED) for key in field["metadata"]),
+        )
+        for field in json.loads(schema_json)["fields"]
+    ]
+
+
+def _simple(kind: object) -> str:
+    """A type as the log writes it, in SQL."""
+    column = {"name": "c", "type": kind, "nullable": True, "metadata": {}}
+    return StructType.fromJson({"type": "struct", "fields": [column]})["c"].dataType.simpleString()
+
+
+def depends_on_message_alone(
+    spark: SparkSession, expression: str, fields: Sequence[SinkField], *, changing: Sequence[str]
+) -> bool:
+    """Whether an expression can be computed without the columns that differ between deliveries."""
+    kept = [f"{_quoted(f.name)} {f.kind}" for f in fields if f.name not in changing]
+    try:
+        _ = spark.createDataFrame([], ", ".join(kept)).select(F.expr(expression)).schema
+    except AnalysisException:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMerge:
+    """Inserts rows into one Delta table whose message is not there. `id_column` holds the ids."""
+
+    spark: SparkSession
+    path: str
+    id_column: str
+    pruning: Pruning
+
+    def absent(self, rows: DataFrame, *, id_text: str) -> DataFrame:
+        """The rows whose id, as the text in `id_text`, is not in the table."""
+        table = self.spark.read.format("delta").load(self.path).alias("t")
+        found = table.where(self.pruning.condition())
+        known = found.select(F.col(f"t.{_quoted(self.id_column)}").cast("string").alias(id_text))
+        return rows.join(known, [id_text], how="left_anti")
+
+    def merge(self, rows: DataFrame, *, tag: str) -> None:
+        """Inserts in one commit what is not there; what is there is not touched.
+
+        Other writers' commits are let through: the merge is tried again on what they left.
+
+        Input:
+            rows: the table's columns, unique on the id; tag: is kept in the commit.
+        """
+        self._tagged(lambda: self._insert_absent(rows), tag)
+
+    def replace(self, rows: DataFrame, *, tag: str) -> None:
+        """Puts each row in the place of all rows of its id, in one commit.
+
+        A merge cannot tell rows that are alike from each other: so all of an id go, and one comes.
+
+        Input:
+            rows: the table's columns, unique on the id, computed.
+        """
+        self._tagged(lambda: self._replace(rows), tag)
+
+    def _tagged(self, commit: Callable[[], None], tag: str) -> None:
+        self.spark.conf.set(_TAG, tag)
+        try:
+            for tries in range(MAX_TRIES):
+                try:
+                    return commit()
+                except (Py4JError, PySparkException) as error:
+                    if not is_passing(error) or tries + 1 == MAX_TRIES:
+                        raise
+                    log.info("%s: another writer was first, merging again", self.path)
+                time.sleep(_PAUSE_S * (tries + 1) * (0.5 + random.random()))  # noqa: S311 - no secret
+        finally:
+            self.spark.conf.unset(_TAG)
+
+    def _insert_absent(self, rows: DataFrame) -> None:
+        mine, theirs = (F.col(f"{side}.{_quoted(self.id_column)}") for side in "st")
+        values: dict[str, str | Column] = {
+            _quoted(name): F.col(f"s.{_quoted(name)}") for name in rows.columns
+        }
+        (
+            DeltaTable.forPath(self.spark, self.path)
+            .alias("t")
+            .merge(rows.alias("s"), (theirs == mine) & self.pruning.condition())
+            .whenNotMatchedInsert(values=values)
+            .execute()
+        )
+
+    def _replace(self, rows: DataFrame) -> None:
+        """Half of the source has the ids, which match; the other half NULL, and is inserted."""
+        mine = F.col(_quoted(self.id_column))
+        coming = rows.withColumn(_GONE, F.lit(None).cast(rows.schema[self.id_column].dataType))
+        source = coming.unionByName(rows.withColumn(_GONE, mine))
+        values: dict[str, str | Column] = {
+            _quoted(name): F.col(f"s.{_quoted(name)}") for name in rows.columns
+        }
+        same = F.col(f"t.{_quoted(self.id_column)}") == F.col(f"s.{_GONE}")
+        (
+            DeltaTable.forPath(self.spark, self.path)
+            .alias("t")
+            .merge(source.alias("s"), same & self.pruning.condition())
+            .whenMatchedDelete()
+            .whenNotMatchedInsert(F.col(f"s.{_GONE}").isNull(), values=values)
+            .execute()
+        )
+
+
+def _quoted(column: str) -> str:
+    return f"`{column.replace('`', '``')}`"

@@ -1,0 +1,152 @@
+"""The door through which a worker reads a shard: single calls, each refusal told apart.
+
+Retries are the reader's own business: botocore's would not be counted in the shard's share.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import boto3
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.utils import parse_timestamp
+
+from shardaudit.adapters.kinesis import StreamUnavailableError, kinesis_error, kinesis_errors
+from shardaudit.adapters.kinesis_stream import is_local
+from shardaudit.model.stream_page import (
+    IteratorExpiredError,
+    PlaceGoneError,
+    Start,
+    StoredRecord,
+    StreamPage,
+    ThrottledError,
+)
+
+if TYPE_CHECKING:  # the stubs are installed for development only
+    from mypy_boto3_kinesis import KinesisClient
+
+_BUSY = {
+    "ProvisionedThroughputExceededException",
+    "LimitExceededException",
+    "ThrottlingException",
+    "KMSThrottlingException",
+}
+_INVALID = "InvalidArgumentException"
+_NOT_THERE = {"ResourceNotFoundException", _INVALID}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAddress:
+    """Which stream, and where; plain values, so that a worker can be told. No credentials."""
+
+    stream_name: str
+    region: str | None = None
+    endpoint_url: str | None = None
+
+
+class ShardPages:
+    """Calls of one stream's data plane."""
+
+    def __init__(self, address: StreamAddress) -> None:
+        self._name, self._client = address.stream_name, _client(address)
+
+    def check_stream(self) -> None:
+        """Returns when the stream can be asked: without it every shard would seem to be gone.
+
+        Raises:
+            StreamRefusedError: no such stream, no permission, no credentials.
+            StreamUnavailableError: Kinesis did not answer.
+        """
+        with kinesis_errors(self._name):
+            self._client.describe_stream_summary(StreamName=self._name)
+
+    def iterator(self, shard_id: str, start: Start) -> str:
+        """A shard iterator that begins there.
+
+        Raises:
+            PlaceGoneError: the shard or the sequence number is not there.
+            ThrottledError: a later try may work.
+            StreamRefusedError: no permission, no credentials.
+        """
+        asked = {"StreamName": self._name, "ShardId": shard_id, **_asked(start)}
+        with self._told_apart(gone=_NOT_THERE if start.at is None else _NOT_THERE - {_INVALID}):
+            answer = self._client.get_shard_iterator(**asked)  # type: ignore[arg-type] # one of its forms
+        return answer["ShardIterator"]
+
+    def page(self, iterator: str, *, limit: int) -> StreamPage:
+        """What GetRecords brings: up to `limit` records or 10 MiB.
+
+        Raises:
+            IteratorExpiredError: the iterator is older than five minutes.
+            ThrottledError: a later try may work.
+            StreamRefusedError: no permission, no credentials.
+        """
+        with self._told_apart(gone={"ResourceNotFoundException"}):
+            answer = self._client.get_records(ShardIterator=iterator, Limit=limit)
+        records = tuple(
+            StoredRecord(
+                record["SequenceNumber"],
+                record["PartitionKey"],
+                record["ApproximateArrivalTimestamp"],
+                record["Data"],
+            )
+            for record in answer["Records"]
+        )
+        is_level = answer.get("MillisBehindLatest", 0) == 0
+        return StreamPage(records, answer.get("NextShardIterator"), is_level)
+
+    @contextmanager
+    def _told_apart(self, *, gone: set[str]) -> Iterator[None]:
+        try:
+            yield
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "unknown")
+            if code == "ExpiredIteratorException":
+                raise IteratorExpiredError(code) from error
+            if code in gone:
+                raise PlaceGoneError(f"Kinesis stream {self._name}: {error}") from error
+            ours = kinesis_error(self._name, error)
+            if code in _BUSY or isinstance(ours, StreamUnavailableError):
+                raise ThrottledError(str(ours)) from error
+            raise ours from error
+        except BotoCoreError as error:
+            ours = kinesis_error(self._name, error)
+            if isinstance(ours, StreamUnavailableError):
+                raise ThrottledError(str(ours)) from error
+            raise ours from error
+
+
+def _asked(start: Start) -> Mapping[str, object]:
+    if start.at is not None:
+        return {"ShardIteratorType": "AT_TIMESTAMP", "Timestamp": start.at}
+    if start.sequence_number is None:
+        return {"ShardIteratorType": "TRIM_HORIZON"}
+    kind = "AFTER_SEQUENCE_NUMBER" if start.is_after else "AT_SEQUENCE_NUMBER"
+    return {"ShardIteratorType": kind, "StartingSequenceNumber": start.sequence_number}
+
+
+def _client(address: StreamAddress) -> "KinesisClient":
+    url = address.endpoint_url
+    any_secret = "stand-in" if url is not None and is_local(url) else None
+    session = botocore.session.get_session()
+    parsers = session.get_component("response_parser_factory")
+    parsers.set_parser_defaults(timestamp_parser=_instant)
+    return boto3.Session(botocore_session=session).client(
+        "kinesis",
+        region_name=address.region,
+        endpoint_url=url,
+        aws_access_key_id=any_secret,
+        aws_secret_access_key=any_secret,
+        config=Config(connect_timeout=5, read_timeout=60, retries={"total_max_attempts": 1}),
+    )
+
+
+def _instant(value: object) -> datetime:
+    """In UTC. botocore's own are in dateutil's local zone, whose arithmetic is most of a read."""
+    if isinstance(value, int | float):
+        return datetime.fromtimestamp(value, UTC)
+    return parse_timestamp(str(value)).astimezone(UTC)

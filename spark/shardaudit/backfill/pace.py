@@ -1,0 +1,40 @@
+"""Keeps a reader of one shard below its share of calls and bytes."""
+
+import time
+from collections.abc import Callable
+
+from shardaudit.backfill.price import CALLS_PER_S, READ_BYTES_PER_S
+
+
+class Pace:
+    """A token bucket that holds one call and owes bytes: what was read is waited for afterwards.
+
+    Kinesis tells the size of a page only by giving it; so the wait comes before the next call.
+    """
+
+    def __init__(
+        self,
+        read_share: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._call_s = 1 / (CALLS_PER_S * read_share)
+        self._byte_s = 1 / (READ_BYTES_PER_S * read_share)
+        self._clock, self._sleep = clock, sleep
+        self._free_at = clock()
+
+    def wait(self) -> None:
+        """Returns when the next call may be made."""
+        left = self._free_at - self._clock()
+        if left > 0:
+            self._sleep(left)
+
+    def called(self, size_bytes: int) -> None:
+        """Counts a call that was made, and what it brought."""
+        cost = max(self._call_s, size_bytes * self._byte_s)
+        self._free_at = max(self._free_at, self._clock()) + cost
+
+    def pause(self, seconds: float) -> None:
+        """Waits longer: the shard is throttled."""
+        self._sleep(seconds)

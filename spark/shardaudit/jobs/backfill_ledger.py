@@ -1,0 +1,97 @@
+"""The rows of `backfills`: a plan's windows as they are stored, and every change of their state."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow.compute as pc
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
+from shardaudit.model.backfill import Plan, PlannedWindow, WindowState
+from shardaudit.model.backfill_tables import BACKFILLS
+
+
+def stored_windows(warehouse: Warehouse, plan_id: str) -> list[Row]:
+    """The plan's windows, the most urgent first; none when there is no such plan."""
+    rows = warehouse.rows(BACKFILLS, where=pc.field("plan_id") == plan_id)
+    return sorted((_in_utc(row) for row in rows), key=lambda row: str(row["window_id"]))
+
+
+def store_plan(warehouse: Warehouse, plan: Plan, *, now: datetime) -> None:
+    """Stores a new plan."""
+    warehouse.upsert([_row(plan, window, now) for window in plan.windows], BACKFILLS)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The windows of one plan, as this run sees and stores them."""
+
+    warehouse: Warehouse
+    rows: list[Row]
+    owner: str
+
+    def of(self, *states: WindowState) -> list[Row]:
+        """The windows that are in one of the states."""
+        return [row for row in self.rows if row["state"] in states]
+
+    def save(self, windows: Iterable[Row], *, now: datetime, **changes: object) -> None:
+        """Stores changes that all these windows have in common."""
+        self.save_each({str(row["window_id"]): changes for row in windows}, now=now)
+
+    def save_each(self, changes: Mapping[str, Mapping[str, object]], *, now: datetime) -> None:
+        """Stores changes by window id, in one commit."""
+        mine = {"updated_at": now, "owner": self.owner, "heartbeat_at": now}
+        changed: list[Row] = []
+        for place, row in enumerate(self.rows):
+            if str(row["window_id"]) in changes:
+                self.rows[place] = row | mine | dict(changes[str(row["window_id"])])
+                changed.append(self.rows[place])
+        if changed:
+            self.warehouse.upsert(changed, BACKFILLS)
+
+
+def rounds(windows: Sequence[Row], *, max_bytes: int) -> list[list[Row]]:
+    """The windows in their order, cut into rounds that are read and merged together."""
+    found: list[list[Row]] = []
+    size = 0
+    for row in windows:
+        size += int(row["estimated_bytes"])
+        if not found or size > max_bytes:
+            found.append([])
+            size = int(row["estimated_bytes"])
+        found[-1].append(row)
+    return found
+
+
+def _row(plan: Plan, planned: PlannedWindow, now: datetime) -> Row:
+    return {
+        "plan_id": plan.plan_id,
+        "window_id": planned.window_id,
+        "stream": plan.stream,
+        "shard_id": planned.shard_id,
+        "window_start": planned.window.start,
+        "window_end": planned.window.end,
+        "start_sequence_number": planned.start_sequence,
+        "end_sequence_number": planned.end_sequence,
+        "expected_ids": planned.expected_ids,
+        "estimated_records": planned.price.records,
+        "estimated_bytes": planned.price.size_bytes,
+        "estimated_calls": planned.price.calls,
+        "estimated_seconds": planned.price.seconds,
+        "deadline": planned.deadline,
+        "feasible": planned.feasible,
+        "because": planned.because,
+        "takes_all": planned.takes_all,
+        "state": WindowState.PLANNED.value,
+        "created_at": now,
+        "updated_at": now,
+    }
+
+
+def _in_utc(row: Row) -> Row:
+    """The row with Python's own UTC in its times."""
+    return {
+        name: value.astimezone(UTC) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }

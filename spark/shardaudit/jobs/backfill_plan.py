@@ -1,0 +1,152 @@
+"""`backfill plan`: from live findings, or a range by hand, to a stored plan.
+
+Nothing of the stream's shards is read, and nothing is written but the plan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.backfill.missing import LIVE, missing_ids, stretches, window_ids
+from shardaudit.backfill.plan import Terms, planned, wanted_stretches
+from shardaudit.backfill.windows import Range, ranges, whole_ranges
+from shardaudit.jobs.backfill_ledger import store_plan, stored_windows
+from shardaudit.model.backfill import Plan, Stretch, WindowState
+from shardaudit.model.backfill_tables import BACKFILL_IDS, BACKFILLS
+from shardaudit.model.config import Stream
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.tables import FINDINGS, FINGERPRINTS, SHARDS, TRACES
+from shardaudit.model.verdict import Cause, Kind
+from shardaudit.model.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What is to be planned. Without a window: the live findings of missing messages."""
+
+    name: str
+    stream: Stream
+    as_of: datetime
+    retention: timedelta
+    include_stuck: bool = False
+    window: Window | None = None
+    shard_ids: tuple[str, ...] = ()
+
+
+def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) -> Plan:
+    """The plan. It is stored, unless it is stored already and not over: that one goes on.
+
+    Raises:
+        ConfigError: a shard that the stream never had.
+    """
+    missing = _missing(warehouse, request.name).localCheckpoint()
+    found = [_stretch(row) for row in stretches(missing).collect()]
+    terms = Terms(
+        request.name,
+        request.as_of,
+        request.retention,
+        request.stream.backfill.read_share,
+        request.stream.digest(),
+        takes_all=request.window is not None,
+    )
+    plan = planned(_ranges(warehouse, request, found, terms), terms)
+    before = stored_windows(warehouse, plan.plan_id)
+    if plan.windows and all(WindowState(row["state"]).is_over for row in before):
+        # In this order: a plan whose windows are there has its ids.
+        _store_ids(warehouse, plan, missing)
+        store_plan(warehouse, plan, now=now)
+    elif before:  # who asked for it finds it by its time
+        warehouse.upsert([row | {"updated_at": now} for row in before], BACKFILLS)
+    return plan
+
+
+def _missing(warehouse: Warehouse, name: str) -> DataFrame:
+    """The live missing messages of the stream; the traces are pruned to their days."""
+    findings = warehouse.read(FINDINGS).where(F.col("stream") == name)
+    days = findings.where(F.col("kind") == Kind.MISSING.value).agg(
+        F.min("sent_at").cast("date").alias("first"), F.max("sent_at").cast("date").alias("last")
+    )
+    first, last = days.collect()[0]
+    traces = warehouse.read(TRACES).where(
+        (F.col("stream") == name) & F.col("sent_day").between(F.lit(first), F.lit(last))
+    )
+    return missing_ids(findings, traces)
+
+
+def _ranges(
+    warehouse: Warehouse, request: PlanRequest, found: Sequence[Stretch], terms: Terms
+) -> list[Range]:
+    if request.shard_ids:
+        _check_shards(request, _known_shards(warehouse, request.name))
+    chosen = [s for s in found if not request.shard_ids or s.shard_id in request.shard_ids]
+    if request.window is None:
+        return ranges(wanted_stretches(chosen, terms, include_stuck=request.include_stuck))
+    shard_ids = request.shard_ids or _known_shards(warehouse, request.name)
+    deadline = request.window.start + request.retention
+    return whole_ranges(shard_ids, request.window, chosen, deadline=deadline)
+
+
+def _known_shards(warehouse: Warehouse, name: str) -> list[str]:
+    """Every shard that was ever observed, traced or landed."""
+    observed = warehouse.rows(SHARDS, where=pc.field("stream") == name)
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
+    seen = ledger.select("shard_id").distinct().collect()
+    return sorted({row["shard_id"] for row in observed} | {row.shard_id for row in seen})
+
+
+def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:
+    for shard_id in request.shard_ids:
+        if shard_id not in known:
+            raise ConfigError("--shard", shard_id, f"a shard of {request.name}: {', '.join(known)}")
+
+
+def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:
+    causes = [cause.value for cause in (Cause.LOST, Cause.STUCK)]
+    cells = [
+        (window.window_id, window.shard_id, start, cause)
+        for window in plan.windows
+        for start in window.buckets
+        for cause in causes
+        if window.takes_all or window.because.startswith(cause)
+    ]
+    ddl = "window_id string, shard_id string, bucket_start timestamp, cause string"
+    windows = warehouse.spark.createDataFrame(cells, ddl)
+    ids = (
+        window_ids(missing, windows)
+        .withColumn("plan_id", F.lit(plan.plan_id))
+        .withColumn("stream", F.lit(plan.stream))
+    )
+    warehouse.replace(ids, BACKFILL_IDS, column="plan_id", value=plan.plan_id)
+
+
+def _stretch(row: Row) -> Stretch:
+    is_placed = row.places == row.ids
+    return Stretch(
+        shard_id=row.shard_id,
+        bucket_start=row.bucket_start.astimezone(UTC),
+        because=row.cause,
+        ids=row.ids,
+        first_sent_at=row.first_sent_at.astimezone(UTC),
+        last_sent_at=row.last_sent_at.astimezone(UTC),
+        deadline=row.deadline.astimezone(UTC),
+        first_sequence=row.first_place.text if is_placed else None,
+        last_sequence=row.last_place.text if is_placed else None,
+    )
+
+
+def stuck_ids(warehouse: Warehouse, name: str, *, shard_ids: Sequence[str]) -> int:
+    """How many live findings are behind a stopped shard."""
+    of_shards = F.col("shard_id").isin(list(shard_ids)) if shard_ids else F.lit(True)
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name)
+        & (F.col("kind") == Kind.MISSING.value)
+        & (F.col("cause") == Cause.STUCK.value)
+        & F.col("state").isin(*LIVE)
+        & of_shards
+    )
+    return findings.count()

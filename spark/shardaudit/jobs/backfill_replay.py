@@ -1,0 +1,160 @@
+"""One round of a backfill: windows read, decoded and merged together, and what came of each."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
+from shardaudit.adapters.kinesis_pages import StreamAddress
+from shardaudit.backfill.decode import ID, ORDER, POSITION, RAW, REASON, SENT_AT, unique_rows
+from shardaudit.backfill.replay import ReadOutcome, ReadWindow
+from shardaudit.backfill.windows import AFTER, BEFORE
+from shardaudit.jobs.backfill_ledger import Ledger
+from shardaudit.jobs.backfill_sink import BackfillSink
+from shardaudit.jobs.backfill_source import outcome_of, read_windows
+from shardaudit.jobs.moves import move_findings
+from shardaudit.model.backfill import WindowState
+from shardaudit.model.backfill_tables import BACKFILL_IDS
+from shardaudit.model.tables import FINDINGS, QUARANTINE
+from shardaudit.model.verdict import Kind, State
+
+SOURCE = "backfill"  # in the quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What the rounds of one run have in common. `now` is the run's --as-of, or the clock."""
+
+    warehouse: Warehouse
+    ledger: Ledger
+    sink: BackfillSink
+    address: StreamAddress
+    read_share: float
+    retention: timedelta
+    now: Callable[[], datetime]
+
+    @property
+    def plan_id(self) -> str:
+        """The plan's."""
+        return str(self.ledger.rows[0]["plan_id"])
+
+    @property
+    def name(self) -> str:
+        """The stream's name in the configuration."""
+        return str(self.ledger.rows[0]["stream"])
+
+    def planned_ids(self) -> DataFrame:
+        """The missing messages of the plan: rows of BACKFILL_IDS."""
+        ids = self.warehouse.read(BACKFILL_IDS)
+        return ids.where(F.col("plan_id") == self.plan_id)
+
+    def findings(self, *states: State) -> DataFrame:
+        """The stream's findings of missing messages in these states."""
+        return self.warehouse.read(FINDINGS).where(
+            (F.col("stream") == self.name)
+            & (F.col("kind") == Kind.MISSING.value)
+            & F.col("state").isin([state.value for state in states])
+        )
+
+    def round(self, windows: list[Row]) -> None:
+        """Reads these windows, merges what was found, stores what came of each."""
+        started = self.now()
+        self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
+        rows = self._read(windows, horizon=started - self.retention).localCheckpoint()
+        told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
+        outcomes = [outcome_of(row.outcome) for row in told]
+        records = rows.where(F.col("outcome").isNull())
+        decoded = self.sink.decoded(records, landed_at=self.now())
+        wanted = self._wanted(decoded).localCheckpoint()
+        self._quarantine(wanted.where(F.col(REASON).isNotNull()))
+        landing = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
+        merged = {} if landing.isEmpty() else self._merge(landing)
+        self.ledger.save_each(
+            {o.window_id: _changes(o, merged.get(o.window_id, 0)) for o in outcomes},
+            now=self.now(),
+        )
+
+    def _read(self, windows: list[Row], *, horizon: datetime) -> DataFrame:
+        wanted = [
+            ReadWindow(
+                window_id=row["window_id"],
+                shard_id=row["shard_id"],
+                start=row["window_start"],
+                end=row["window_end"],
+                horizon=horizon,
+                start_sequence=row["start_sequence_number"],
+                end_sequence=row["end_sequence_number"],
+            )
+            for row in windows
+        ]
+        spark = self.warehouse.spark
+        return read_windows(spark, self.address, wanted, read_share=self.read_share)
+
+    def _wanted(self, decoded: DataFrame) -> DataFrame:
+        """The planned messages, or with a range by hand all that were sent in it.
+
+        What cannot be decoded may be one of them: it stays in, for the quarantine.
+        """
+        if self.ledger.rows[0]["takes_all"]:
+            start = min(row["window_start"] for row in self.ledger.rows) + BEFORE
+            end = max(row["window_end"] for row in self.ledger.rows) - AFTER
+            sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
+            return decoded.where((sent >= F.lit(start)) & (sent < F.lit(end)))
+        # Unique on the id on the right: the key of BACKFILL_IDS within a plan.
+        planned = self.planned_ids().select(
+            F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned")
+        )
+        return (
+            decoded.join(planned, [ID], how="left")
+            .where(F.col("_sa_is_planned") | F.col(ID).isNull())
+            .drop("_sa_is_planned")
+        )
+
+    def _quarantine(self, refused: DataFrame) -> None:
+        """Stores what does not fit, once however often it is read."""
+        place = F.concat(F.lit(f"kinesis:{self.address.stream_name}/"), F.col(POSITION))
+        rows = refused.groupBy(place.alias("file"), F.col(REASON).alias("reason")).agg(
+            F.min(RAW).alias("raw")
+        )
+        if not rows.isEmpty():
+            stored = rows.select(
+                F.lit(self.plan_id).alias("batch_id"),
+                F.lit(self.name).alias("stream"),
+                F.lit(SOURCE).alias("source"),
+                "file",
+                F.lit(None).alias("line"),
+                "raw",
+                "reason",
+                F.lit(self.now()).alias("quarantined_at"),
+            )
+            self.warehouse.merge(stored, QUARANTINE)
+
+    def _merge(self, landing: DataFrame) -> dict[str, int]:
+        """Marks the findings first: an audit after a crash would else call them false alarms."""
+        found = landing.select(F.col(ID).alias("message_id"))
+        chosen = self.findings(State.OPEN, State.PLANNED).join(
+            found, ["message_id"], how="left_semi"
+        )
+        chosen = chosen.localCheckpoint()
+        if not chosen.isEmpty():
+            reason = f"read again by backfill {self.plan_id}"
+            move_findings(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
+        tag = json.dumps({"by": "shardaudit backfill", "plan_id": self.plan_id})
+        return self.sink.merge(landing, tag=tag)
+
+
+def _changes(outcome: ReadOutcome, merged_rows: int) -> dict[str, object]:
+    state = WindowState.MERGED if outcome.is_complete else WindowState.INCOMPLETE
+    return {
+        "state": state.value,
+        "read_records": outcome.records,
+        "merged_rows": merged_rows,
+        "expired_from": outcome.expired_from,
+        "expired_to": outcome.expired_to,
+        "error": outcome.error,
+    }

@@ -1,0 +1,151 @@
+"""The PySpark data source `kinesis`: windows of a stream's shards as rows, read on the workers.
+
+One partition is one shard: its windows are read one after the other, the most urgent first, so
+that they share one pace and never read more than the shard's share, however many there are.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+import shardaudit
+from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
+from shardaudit.backfill.pace import Pace
+from shardaudit.backfill.replay import ReadOutcome, ReadWindow, UserRecord, WindowReader
+
+# A row is a record, or, where `outcome` (JSON) is not NULL, what came of a window.
+SCHEMA_DDL = (
+    "window_id string, shard_id string, sequence_number string, sub_sequence int, "
+    "partition_key string, arrived_at timestamp, content binary, outcome string"
+)
+_ARROW = pa.schema(
+    [
+        ("window_id", pa.string()),
+        ("shard_id", pa.string()),
+        ("sequence_number", pa.string()),
+        ("sub_sequence", pa.int32()),
+        ("partition_key", pa.string()),
+        ("arrived_at", pa.timestamp("us", "UTC")),
+        ("content", pa.binary()),
+        ("outcome", pa.string()),
+    ]
+)
+
+
+def read_windows(
+    spark: SparkSession, address: StreamAddress, windows: Sequence[ReadWindow], *, read_share: float
+) -> DataFrame:
+    """The records of the windows, in the columns of SCHEMA_DDL, read when an action asks for them.
+
+    Read it once: each action reads the stream again.
+    """
+    # By value, as in adapters/sources.py: a cluster's workers need not have this package.
+    cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
+    spark.dataSource.register(KinesisSource)
+    texts = [{key: _text(value) for key, value in asdict(w).items()} for w in windows]
+    return (
+        spark.read.format(KinesisSource.name())
+        .option("address", json.dumps(asdict(address)))
+        .option("windows", json.dumps(texts))
+        .option("read_share", str(read_share))
+        .load()
+    )
+
+
+def outcome_of(text: str) -> ReadOutcome:
+    """What a row of `outcome` says."""
+    fields: dict[str, Any] = json.loads(text)  # Any: JSON
+    for name in ("expired_from", "expired_to"):
+        fields[name] = None if fields[name] is None else datetime.fromisoformat(fields[name])
+    return ReadOutcome(**fields)
+
+
+@dataclass
+class ShardPartition(InputPartition):
+    """One shard with its windows, in the order in which they are read."""
+
+    windows: list[ReadWindow]
+
+
+class KinesisSource(DataSource):
+    """What Spark asks for the schema and the reader."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "kinesis"
+
+    def schema(self) -> str:
+        """The columns."""
+        return SCHEMA_DDL
+
+    def reader(self, schema: StructType) -> "KinesisReader":
+        """The reader for these options."""
+        del schema  # there is but one
+        return KinesisReader(self.options)
+
+
+class KinesisReader(DataSourceReader):
+    """Runs on the driver for the partitions, on the workers for their rows."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._address = StreamAddress(**json.loads(options["address"]))
+        self._windows = [_window(fields) for fields in json.loads(options["windows"])]
+        self._read_share = float(options["read_share"])
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each shard."""
+        by_shard: dict[str, list[ReadWindow]] = {}
+        for window in self._windows:
+            by_shard.setdefault(window.shard_id, []).append(window)
+        return [ShardPartition(windows) for windows in by_shard.values()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The shard's windows, each closed by the row that tells what came of it."""
+        assert isinstance(partition, ShardPartition)  # noqa: S101 - what partitions() made
+        pace = Pace(self._read_share)
+        pages = ShardPages(self._address)
+        for window in partition.windows:
+            reader = WindowReader(pages, window, pace)
+            for records in reader.batches():
+                yield _batch(window, records)
+            yield _outcome_row(window, reader.outcome)
+        pace.wait()  # what was read is paid before anybody else reads the shard
+
+
+def _batch(window: ReadWindow, records: Sequence[UserRecord]) -> pa.RecordBatch:
+    count = len(records)
+    columns = [
+        pa.array([window.window_id] * count, pa.string()),
+        pa.array([window.shard_id] * count, pa.string()),
+        pa.array([record.sequence_number for record in records], pa.string()),
+        pa.array([record.sub_sequence for record in records], pa.int32()),
+        pa.array([record.partition_key for record in records], pa.string()),
+        pa.array([record.arrived_at for record in records], pa.timestamp("us", "UTC")),
+        pa.array([record.content for record in records], pa.binary()),
+        pa.nulls(count, pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+
+def _outcome_row(window: ReadWindow, outcome: ReadOutcome) -> pa.RecordBatch:
+    said = json.dumps({key: _text(value) for key, value in asdict(outcome).items()})
+    row = {"window_id": window.window_id, "shard_id": window.shard_id, "outcome": said}
+    return pa.RecordBatch.from_pylist([row], schema=_ARROW)
+
+
+def _text(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _window(fields: dict[str, Any]) -> ReadWindow:  # Any: JSON
+    instants = {n: datetime.fromisoformat(fields[n]) for n in ("start", "end", "horizon")}
+    return ReadWindow(**fields | instants)

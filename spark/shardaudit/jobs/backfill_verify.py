@@ -1,0 +1,120 @@
+"""Audits again what a backfill wrote, and settles its findings and windows."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta_rs import Row
+from shardaudit.backfill.windows import AFTER, BEFORE
+from shardaudit.jobs.audit import audit
+from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.backfill_replay import Replay
+from shardaudit.jobs.commands.ingest import ingest_stream
+from shardaudit.jobs.moves import move_findings
+from shardaudit.model.backfill import WindowState
+from shardaudit.model.config import Settings
+from shardaudit.model.tables import FINDINGS
+from shardaudit.model.verdict import Kind, State
+from shardaudit.model.window import Window
+from shardaudit.report.progress import SILENT, Progress
+
+_S = timedelta(seconds=1)
+_LEFT = (State.OPEN, State.PLANNED, State.REPLAYED)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """How many of the plan's messages came to which end, and the audit that says so.
+
+    `cut_short`: windows that were not read to their end.
+    """
+
+    audit_id: str
+    recovered: int
+    expired: int
+    left: int
+    cut_short: int
+
+
+def verify(
+    replay: Replay, settings: Settings, *, clock_now: datetime, progress: Progress = SILENT
+) -> Verified:
+    """Ingests, audits the time of the plan's messages, and tells each window how it ended."""
+    name, warehouse = replay.name, replay.warehouse
+    as_of = replay.now()
+    # What landed at --as-of may not be later than the ingest's now.
+    ingest_stream(warehouse, settings, name, now=max(as_of, clock_now), progress=progress)
+    request = AuditRequest(
+        name=name,
+        stream=settings.stream(name),
+        window=_sent_window(replay.ledger.rows),
+        as_of=as_of,
+        retention=replay.retention,
+    )
+    report = audit(warehouse, request, now=clock_now, progress=progress)
+    counts = _states_by_window(replay)
+    cut_short = sum(row["state"] != WindowState.MERGED for row in _not_over(replay))
+    replay.ledger.save_each(
+        {str(row["window_id"]): _end(row, counts) for row in _not_over(replay)}, now=as_of
+    )
+    _reopen(replay, as_of)
+    total = {state: sum(n for (_, s), n in counts.items() if s == state) for state in State}
+    left = sum(total[state] for state in _LEFT)
+    expired = total[State.EXPIRED]
+    recovered = sum(total.values()) - left - expired
+    return Verified(report.audit_id, recovered, expired, left, cut_short)
+
+
+def _sent_window(rows: list[Row]) -> Window:
+    """When the plan's messages were sent: its windows without their margins."""
+    start = min(row["window_start"] for row in rows) + BEFORE
+    end = max(row["window_end"] for row in rows) - AFTER
+    return Window(
+        start.astimezone(UTC), max(end, start).astimezone(UTC).replace(microsecond=0) + _S
+    )
+
+
+def _states_by_window(replay: Replay) -> dict[tuple[str, State], int]:
+    """How many of a window's messages have a finding in which state."""
+    findings = replay.warehouse.read(FINDINGS).where(
+        (F.col("stream") == replay.name) & (F.col("kind") == Kind.MISSING.value)
+    )
+    # Unique on message_id on both sides: the key of findings within a stream and kind, and that
+    # of the ids within a plan.
+    states = replay.planned_ids().join(findings.select("message_id", "state"), ["message_id"])
+    counted = states.groupBy("window_id", "state").count().collect()
+    return {(row["window_id"], State(row["state"])): row["count"] for row in counted}
+
+
+def _not_over(replay: Replay) -> list[Row]:
+    return [row for row in replay.ledger.rows if not WindowState(row["state"]).is_over]
+
+
+def _end(row: Row, counts: dict[tuple[str, State], int]) -> dict[str, object]:
+    """A window's last state: incomplete while a message is missing that has not expired."""
+    window_id = str(row["window_id"])
+    left = sum(counts.get((window_id, state), 0) for state in _LEFT)
+    expired = counts.get((window_id, State.EXPIRED), 0)
+    if row["state"] != WindowState.MERGED:
+        return {"state": WindowState.INCOMPLETE.value}
+    if left:
+        error = f"{left} of {row['expected_ids']} messages were not in the stream as it is now"
+        return {"state": WindowState.INCOMPLETE.value, "error": error}
+    # A margin may reach behind the horizon when none of the wanted messages does.
+    if expired or (row["takes_all"] and row["expired_from"] is not None):
+        return {"state": WindowState.EXPIRED.value}
+    return {"state": WindowState.VERIFIED.value}
+
+
+def _reopen(replay: Replay, now: datetime) -> None:
+    """What the backfill did not bring back is open again, for the next plan."""
+    planned = replay.planned_ids().select("message_id")
+    chosen = (
+        replay.findings(State.PLANNED, State.REPLAYED)
+        .join(planned, ["message_id"], how="left_semi")
+        .localCheckpoint()
+    )
+    if not chosen.isEmpty():
+        reason = f"backfill {replay.plan_id} did not bring it back"
+        move_findings(replay.warehouse, chosen, to=State.OPEN, reason=reason, now=now)

@@ -1,0 +1,112 @@
+"""`shardaudit dedupe plan` and `shardaudit dedupe run`."""
+
+import argparse
+import os
+import platform
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from shardaudit.adapters.clock import now
+from shardaudit.backfill.safety import check_sink
+from shardaudit.jobs.backfill_sink import backfill_sink
+from shardaudit.jobs.command import Desk, Reply
+from shardaudit.jobs.commands.audit import refuse_other_positions
+from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
+from shardaudit.jobs.dedupe_run import Dedupe
+from shardaudit.jobs.observe import retention_of
+from shardaudit.jobs.opened import opened
+from shardaudit.model.backfill import WindowState
+from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.window import parse_instant
+from shardaudit.report.plain import harmless, messages
+
+EXAMPLES = """\
+  shardaudit dedupe plan --stream events
+  shardaudit dedupe run --plan events-dedupe-0123456789abcdef --approve-as ann
+"""
+PLAN_STAGES, RUN_STAGES = 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeReport:
+    """A dedupe after a run."""
+
+    plan_id: str
+    stream: str
+    state: WindowState
+    ids: int
+    removed_rows: int
+    approved_by: str
+    error: str | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The two actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    plan = actions.add_parser("plan", help="which rows would go; nothing is removed yet")
+    plan.add_argument("--stream", required=True, help="its name in the configuration")
+    run = actions.add_parser("run", help="leaves one row of each message, the first that landed")
+    run.add_argument("--plan", required=True, metavar="ID", help="as `dedupe plan` prints it")
+    run.add_argument("--approve-as", metavar="NAME", help="approves it in this person's name")
+    run.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Plans or runs."""
+    return _plan(arguments, desk) if arguments.action == "plan" else _run(arguments, desk)
+
+
+def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings, name = desk.settings(), arguments.stream
+    stream = settings.stream(name)
+    refuse_other_positions(name, stream)
+    check_sink(name, stream, spark_settings=settings.spark)
+    progress = desk.progress(PLAN_STAGES)
+    with (
+        opened(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
+        progress.stage("plan"),
+    ):
+        backfill_sink(warehouse.spark, settings, name)  # or it could not be run
+        plan = plan_dedupe(warehouse, name, now=now())
+    if plan.plan_id is None:
+        return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
+    text = (
+        f"Dedupe plan {plan.plan_id}\n• {messages(plan.ids)} stand more than once; "
+        f"{plan.extra_rows:,} rows would go, and be kept in the table removed_rows\n\n"
+        f"Approve and run it\n• shardaudit dedupe run --plan {plan.plan_id} --approve-as NAME"
+    )
+    return Reply(document=plan, view=Text(text, no_wrap=True, overflow="ignore"))
+
+
+def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings, plan_id = desk.settings(), arguments.plan
+    at = arguments.as_of
+    as_of = None if at is None else parse_instant(at, where="--as-of")
+    progress = desk.progress(RUN_STAGES)
+    with opened(settings, owner=f"dedupe run {plan_id}", progress=progress) as warehouse:
+        row = stored_dedupe(warehouse, plan_id)
+        if row is None:
+            raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
+        name = str(row["stream"])
+        stream = settings.stream(name)
+        refuse_other_positions(name, stream)
+        dedupe = Dedupe(
+            warehouse=warehouse,
+            settings=settings,
+            row=row,
+            sink=backfill_sink(warehouse.spark, settings, name),
+            retention=retention_of(warehouse, name, stream),
+            now=now if as_of is None else lambda: as_of,
+            owner=f"{platform.node()}/{os.getpid()}",
+            progress=progress,
+        )
+        dedupe.run(approve_as=arguments.approve_as)
+    names = ("plan_id", "stream", "ids", "removed_rows", "approved_by", "error")
+    state = WindowState(dedupe.row["state"])
+    report = DedupeReport(state=state, **{name: dedupe.row[name] for name in names})
+    text = f"Dedupe {plan_id}: {state}; {report.removed_rows:,} rows removed"
+    said = f"{text}; {report.error}" if report.error else text
+    is_done = state is WindowState.VERIFIED
+    exit_code = ExitCode.DONE if is_done else ExitCode.FAILED
+    return Reply(document=report, view=Text(harmless(said)), exit_code=exit_code)

@@ -1,0 +1,74 @@
+"""`dedupe plan`: the live findings of messages that landed more than once. Writes only the plan."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
+from shardaudit.backfill.missing import LIVE
+from shardaudit.model.backfill import WindowState
+from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES
+from shardaudit.model.tables import FINDINGS
+from shardaudit.model.verdict import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class DedupePlan:
+    """What is to be removed; `plan_id` is NULL when nothing is."""
+
+    plan_id: str | None
+    stream: str
+    ids: int
+    extra_rows: int
+
+
+def plan_dedupe(warehouse: Warehouse, name: str, *, now: datetime) -> DedupePlan:
+    """The plan. It is stored, unless it is stored already and not over: that one goes on."""
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name)
+        & (F.col("kind") == Kind.DUPLICATED.value)
+        & F.col("state").isin(*LIVE)
+    )
+    digest = F.sum(F.xxhash64("message_id", "landed_count").cast("decimal(38,0)"))
+    row = findings.agg(
+        F.count("*").alias("ids"),
+        F.coalesce(F.sum("landed_count") - F.count("*"), F.lit(0)).alias("extra_rows"),
+        F.min("sent_at").alias("sent_from"),
+        F.max("sent_at").alias("sent_to"),
+        F.hex(F.xxhash64(digest)).alias("digest"),
+    ).collect()[0]
+    if not row.ids:
+        return DedupePlan(None, name, 0, 0)
+    plan_id = f"{name}-dedupe-{row.digest.lower()}"
+    before = stored_dedupe(warehouse, plan_id)
+    if before is None or WindowState(before["state"]).is_over:
+        ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
+        # In this order: a plan that is there has its ids.
+        warehouse.replace(ids, DEDUPE_IDS, column="plan_id", value=plan_id)
+        planned = {
+            "plan_id": plan_id,
+            "stream": name,
+            "ids": row.ids,
+            "extra_rows": row.extra_rows,
+            "sent_from": row.sent_from.astimezone(UTC),
+            "sent_to": row.sent_to.astimezone(UTC),
+            "state": WindowState.PLANNED.value,
+            "created_at": now,
+            "updated_at": now,
+        }
+        warehouse.upsert([planned], DEDUPES)
+    return DedupePlan(plan_id, name, row.ids, row.extra_rows)
+
+
+def stored_dedupe(warehouse: Warehouse, plan_id: str) -> Row | None:
+    """The plan's row, None when there is no such plan."""
+    rows = warehouse.rows(DEDUPES, where=pc.field("plan_id") == plan_id)
+    if not rows:
+        return None
+    return {
+        name: value.astimezone(UTC) if isinstance(value, datetime) else value
+        for name, value in rows[0].items()
+    }

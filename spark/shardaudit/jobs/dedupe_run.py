@@ -1,0 +1,132 @@
+"""`dedupe run`: of each message one row stays in the sink, the others move to `removed_rows`."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.clock import now as clock_now
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
+from shardaudit.backfill.approval import approver
+from shardaudit.backfill.copies import CONTENT, COPY, DIGEST, ID, INTERNAL, numbered_copies
+from shardaudit.backfill.missing import LIVE
+from shardaudit.jobs.audit import audit
+from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.backfill_sink import BackfillSink
+from shardaudit.jobs.commands.ingest import ingest_stream
+from shardaudit.model.backfill import WindowState
+from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
+from shardaudit.model.config import Backfill, Settings
+from shardaudit.model.tables import FINDINGS
+from shardaudit.model.verdict import Kind
+from shardaudit.model.window import Window
+from shardaudit.report.progress import SILENT, Progress
+
+
+@dataclass(slots=True)
+class Dedupe:
+    """A run of one stored plan. `now` is the run's --as-of, or the clock."""
+
+    warehouse: Warehouse
+    settings: Settings
+    row: Row
+    sink: BackfillSink
+    retention: timedelta
+    now: Callable[[], datetime]
+    owner: str
+    progress: Progress = SILENT
+
+    @property
+    def plan_id(self) -> str:
+        """The plan's."""
+        return str(self.row["plan_id"])
+
+    @property
+    def name(self) -> str:
+        """The stream's name in the configuration."""
+        return str(self.row["stream"])
+
+    def run(self, *, approve_as: str | None) -> None:
+        """Approves, removes and proves it. Killed at any moment, it is run again.
+
+        Raises:
+            ConfigError: nobody approved it.
+        """
+        if self.row["state"] == WindowState.VERIFIED:
+            return
+        with self.progress.stage("approve"):
+            priced = self.row | {"estimated_bytes": 0}
+            who = approver([priced], asked=approve_as, backfill=Backfill())
+            self._save(state=WindowState.APPROVED.value, approved_by=who)
+        with self.progress.stage("remove"):
+            removed = self._remove()
+            before = int(self.row["removed_rows"] or 0)
+            self._save(state=WindowState.MERGED.value, removed_rows=before + removed)
+        with self.progress.stage("verify"):
+            left = self._left_after_audit()
+            error = f"{left} messages still stand more than once" if left else None
+            state = WindowState.INCOMPLETE if left else WindowState.VERIFIED
+            self._save(state=state.value, error=error)
+
+    def _remove(self) -> int:
+        copies = self._copies().localCheckpoint()
+        extra = copies.where(F.col(COPY) > 1)
+        count = extra.count()
+        if count:
+            # In this order: no row leaves the sink that is not kept.
+            self.warehouse.merge(self._kept(extra), REMOVED_ROWS)
+            tag = json.dumps({"by": "shardaudit dedupe", "plan_id": self.plan_id})
+            first = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+            self.sink.keep_one(first, tag=tag)
+        return count
+
+    def _copies(self) -> DataFrame:
+        ids = self._ids().select(F.col("message_id").alias("_sa_wanted"))
+        window = (self.row["sent_from"], self.row["sent_to"])
+        rows = self.sink.rows_of(ids, key="_sa_wanted", sent=window)
+        return numbered_copies(rows, id_column=self.sink.id_column, order=self.sink.landing_order)
+
+    def _ids(self) -> DataFrame:
+        return self.warehouse.read(DEDUPE_IDS).where(F.col("plan_id") == self.plan_id)
+
+    def _kept(self, extra: DataFrame) -> DataFrame:
+        return extra.select(
+            F.lit(self.plan_id).alias("plan_id"),
+            F.lit(self.name).alias("stream"),
+            F.col(ID).alias("message_id"),
+            F.col(COPY).alias("copy"),
+            F.col(DIGEST).alias("row_digest"),
+            F.col(CONTENT).alias("content"),
+            F.lit(self.now()).alias("removed_at"),
+        )
+
+    def _left_after_audit(self) -> int:
+        """How many of the messages an audit still finds more than once."""
+        as_of, clock = self.now(), clock_now()
+        ingest_stream(
+            self.warehouse, self.settings, self.name, now=max(as_of, clock), progress=SILENT
+        )
+        until = self.row["sent_to"] + timedelta(seconds=1)
+        request = AuditRequest(
+            name=self.name,
+            stream=self.settings.stream(self.name),
+            window=Window(self.row["sent_from"], until),
+            as_of=as_of,
+            retention=self.retention,
+        )
+        audit(self.warehouse, request, now=clock)
+        findings = self.warehouse.read(FINDINGS).where(
+            (F.col("stream") == self.name)
+            & (F.col("kind") == Kind.DUPLICATED.value)
+            & F.col("state").isin(*LIVE)
+        )
+        ids = self._ids().select("message_id")
+        return findings.join(ids, ["message_id"], how="left_semi").count()
+
+    def _save(self, **changes: object) -> None:
+        self.row = self.row | {"updated_at": self.now(), "owner": self.owner} | changes
+        self.warehouse.upsert([self.row], DEDUPES)

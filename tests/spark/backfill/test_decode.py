@@ -1,0 +1,116 @@
+"""Records of the stream as rows of a sink: every source, every type, and what does not fit."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from shardaudit.backfill.decode import INTERNAL, ORDER, RAW, REASON, decoded, unique_rows
+from shardaudit.backfill.sources import column_sources
+from shardaudit.jobs.backfill_source import SCHEMA_DDL
+from shardaudit.model.sink_field import SinkField, Source
+from tests.builders import SHARD, T0, sequence
+
+LANDED = T0 + timedelta(hours=1)
+ARRIVED = T0 + timedelta(seconds=2)
+FIELDS = [
+    SinkField("id", "string", nullable=False),
+    SinkField("shard_id", "string"),
+    SinkField("sequence_number", "string"),
+    SinkField("sent_at", "timestamp"),
+    SinkField("landed_at", "bigint"),
+    SinkField("arrived_at", "string"),
+    SinkField("day", "string", partitions=True),
+    SinkField("amount", "int"),
+    SinkField("price", "decimal(10,2)"),
+    SinkField("user", "struct<name:string,tags:array<string>>"),
+    SinkField("odd'name", "boolean"),
+    SinkField("payload", "string"),
+]
+
+
+def sources() -> list[Source]:
+    return column_sources(
+        FIELDS,
+        columns={"message_id": "id"},
+        derived={"day": "date_format(sent_at, 'yyyy-MM-dd')"},
+        paths={"id": "$.meta.id", "payload": "$"},
+    )
+
+
+def decode(spark: SparkSession, *contents: bytes) -> list[Row]:
+    rows = [
+        ("w1", SHARD, sequence(n), 0, "key", ARRIVED + timedelta(seconds=n), bytearray(one), None)
+        for n, one in enumerate(contents)
+    ]
+    records = spark.createDataFrame(rows, SCHEMA_DDL)
+    found = decoded(records, sources(), ids=("id", "sent_at"), landed_at=LANDED)
+    return sorted(found.collect(), key=lambda row: str(row[ORDER].sequence_number))
+
+
+def content(**fields: object) -> bytes:
+    message = {"meta": {"id": "m1"}, "sent_at": T0.isoformat(), **fields}
+    return json.dumps(message).encode()
+
+
+def utc(instant: datetime) -> datetime:
+    return instant.astimezone(UTC)
+
+
+def test_every_column_is_filled_from_its_source(spark: SparkSession) -> None:
+    user = {"name": "日本", "tags": ["a", "b"]}
+    whole = content(amount=7, price="1.50", user=user, **{"odd'name": True})
+    (row,) = decode(spark, whole)
+    assert row[REASON] is None
+    assert (row.id, row.shard_id, row.sequence_number) == ("m1", SHARD, sequence(0))
+    assert (utc(row.sent_at), row.day) == (T0, "2026-11-20")
+    assert row.landed_at == LANDED.timestamp() * 1000
+    assert datetime.fromisoformat(row.arrived_at) == ARRIVED
+    assert (row.amount, str(row.price), row["odd'name"]) == (7, "1.50", True)
+    assert (row.user.name, row.user.tags) == ("日本", ["a", "b"])
+    assert row.payload.encode() == whole
+
+
+@pytest.mark.parametrize(
+    "sent_at", ["2026-11-20T13:00:00+01:00", "2026-11-20T12:00:00.000Z", 1795176000000]
+)
+def test_times_have_three_forms(spark: SparkSession, sent_at: object) -> None:
+    (row,) = decode(spark, content(sent_at=sent_at))
+    assert (utc(row.sent_at), row[REASON]) == (T0, None)
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (b"{not json", "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"", "no JSON"),
+        (b"3", "column id has no value"),
+        (json.dumps({"sent_at": T0.isoformat()}).encode(), "column id has no value"),
+        (content(amount=1.7), "amount is no int"),
+        (content(amount=2**40), "amount is no int"),
+        (content(amount="many"), "amount is no int"),
+        (content(user=[1]), "user is no struct"),
+        (content(sent_at="2026-11-20 12:00:00"), "sent_at is no timestamp"),
+        (content(sent_at=None), "day has no value"),
+    ],
+)
+def test_what_does_not_fit_has_a_reason_and_its_text(
+    spark: SparkSession, broken: bytes, reason: str
+) -> None:
+    bad, good = decode(spark, broken, content(amount=None))
+    assert reason in bad[REASON]
+    assert bad[RAW] is not None
+    assert (good[REASON], good.amount) == (None, None)
+
+
+def test_message_that_stands_twice_is_one_row_the_first(spark: SparkSession) -> None:
+    rows = [
+        ("w1", SHARD, number, 0, "k", ARRIVED, bytearray(content()), None)
+        for number in ("1000", "999")
+    ]
+    records = spark.createDataFrame(rows, SCHEMA_DDL)
+    found = decoded(records, sources(), ids=("id", "sent_at"), landed_at=LANDED)
+    (row,) = unique_rows(found).drop(*INTERNAL).collect()
+    assert row.sequence_number == "999"

@@ -1,0 +1,168 @@
+"""Rows reach a Delta sink once, beside other writers, and without looking at other partitions."""
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta_merge import Pruning, SinkMerge, depends_on_message_alone
+from shardaudit.adapters.delta_sink import DeltaSink
+from shardaudit.backfill.copies import COPY, ID, INTERNAL, numbered_copies
+from shardaudit.model.sink_field import SinkField
+from tests.builders import T0
+
+DDL = "id string NOT NULL, sent_at timestamp, day string, n int"
+ALL = Pruning({}, {})
+
+
+@pytest.fixture
+def path(spark: SparkSession, tmp_path: Path) -> str:
+    """A sink of two days with ids 0 to 9, partitioned by day."""
+    place = str(tmp_path / "sink")
+    empty = spark.createDataFrame([], DDL)
+    empty.write.format("delta").partitionBy("day").save(place)
+    rows(spark, range(10)).write.format("delta").mode("append").save(place)
+    return place
+
+
+def rows(spark: SparkSession, numbers: range, *, n: int = 0) -> DataFrame:
+    values = [(f"m{i}", T0 + timedelta(days=i % 2), f"2026-11-{20 + i % 2}", n) for i in numbers]
+    return spark.createDataFrame(values, DDL).coalesce(1)
+
+
+def ids(spark: SparkSession, path: str) -> list[str]:
+    return sorted(row.id for row in spark.read.format("delta").load(path).collect())
+
+
+def test_rows_are_inserted_once_and_old_ones_not_touched(spark: SparkSession, path: str) -> None:
+    target = SinkMerge(spark, path, "id", ALL)
+    for _ in range(2):
+        target.merge(rows(spark, range(5, 15), n=1), tag="t")
+    assert ids(spark, path) == sorted(f"m{i}" for i in range(15))
+    old = spark.read.format("delta").load(path).where("n = 0").count()
+    assert old == 10
+
+
+def test_commit_bears_the_backfills_tag(spark: SparkSession, path: str) -> None:
+    SinkMerge(spark, path, "id", ALL).merge(rows(spark, range(9, 11)), tag='{"plan_id": "p"}')
+    last = DeltaTable.forPath(spark, path).history(1).collect()[0]
+    assert last["userMetadata"] == '{"plan_id": "p"}'
+    assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "none") == "none"
+
+
+def test_other_partitions_are_not_read(spark: SparkSession, path: str) -> None:
+    """A damaged file of another day would fail whatever reads it."""
+    for file in (Path(path) / "day=2026-11-21").glob("*.parquet"):
+        file.write_bytes(b"broken")
+    edges = (T0 - timedelta(seconds=60), T0 + timedelta(seconds=60))
+    pruning = Pruning({"sent_at": edges}, {"day": ["2026-11-20"]})
+    target = SinkMerge(spark, path, "id", pruning)
+    wanted = rows(spark, range(0, 24, 2)).withColumn("key", F.col("id"))
+    absent = target.absent(wanted, id_text="key").drop("key").localCheckpoint()
+    assert sorted(row.id for row in absent.collect()) == sorted(f"m{i}" for i in range(10, 24, 2))
+    target.merge(absent, tag="t")
+    kept = spark.read.format("delta").load(path).where("day = '2026-11-20'").count()
+    assert kept == 12
+
+
+def test_nothing_is_lost_or_doubled_beside_a_live_writer(spark: SparkSession, path: str) -> None:
+    failed: list[BaseException] = []
+
+    def live() -> None:
+        try:
+            for start in range(100, 200, 10):
+                more = rows(spark, range(start, start + 10))
+                more.write.format("delta").mode("append").save(path)
+        except BaseException as error:  # noqa: BLE001 - told by the assertion below
+            failed.append(error)
+
+    writer = threading.Thread(target=live)
+    writer.start()
+    for start in range(10, 60, 10):
+        SinkMerge(spark, path, "id", ALL).merge(rows(spark, range(start, start + 10)), tag="t")
+    writer.join()
+    assert failed == []
+    expected = [*range(60), *range(100, 200)]
+    assert ids(spark, path) == sorted(f"m{i}" for i in expected)
+
+
+def test_two_backfills_at_once_insert_once(spark: SparkSession, path: str) -> None:
+    mine = rows(spark, range(5, 40)).localCheckpoint()
+    runs = [
+        threading.Thread(target=lambda: SinkMerge(spark, path, "id", ALL).merge(mine, tag="t"))
+        for _ in range(2)
+    ]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert ids(spark, path) == sorted(f"m{i}" for i in range(40))
+
+
+def test_one_row_of_each_message_stays_even_of_rows_that_are_alike(
+    spark: SparkSession, path: str
+) -> None:
+    again = rows(spark, range(3)).union(rows(spark, range(3))).union(rows(spark, range(2), n=1))
+    again.write.format("delta").mode("append").save(path)
+    table = spark.read.format("delta").load(path)
+    copies = numbered_copies(table, id_column="id", order=["n"]).localCheckpoint()
+    numbers = sorted((row[ID], row[COPY], row.n) for row in copies.collect())
+    assert [one for one in numbers if one[0] == "m0"] == [
+        ("m0", 1, 0),
+        ("m0", 2, 0),
+        ("m0", 3, 0),
+        ("m0", 4, 1),
+    ]
+    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+    for _ in range(2):
+        SinkMerge(spark, path, "id", ALL).replace(kept, tag="t")
+    assert ids(spark, path) == sorted(f"m{i}" for i in range(10))
+    assert spark.read.format("delta").load(path).where("n = 1").count() == 0
+
+
+def test_columns_are_known_with_what_the_table_computes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "generated")
+    (
+        DeltaTable.create(spark)
+        .location(place)
+        .addColumn("id", "STRING", nullable=False)
+        .addColumn("sent_at", "TIMESTAMP")
+        .addColumn("day", "DATE", generatedAlwaysAs="CAST(sent_at AS DATE)")
+        .addColumn("tags", "MAP<STRING, INT>")
+        .partitionedBy("day")
+        .execute()
+    )
+    assert DeltaSink(spark, place).fields() == [
+        SinkField("id", "string", nullable=False),
+        SinkField("sent_at", "timestamp"),
+        SinkField("day", "date", partitions=True, computes=True),
+        SinkField("tags", "map<string,int>"),
+    ]
+    one = spark.createDataFrame([("m1", T0)], "id string, sent_at timestamp")
+    wide = one.withColumn("tags", F.lit(None).cast("map<string,int>"))
+    SinkMerge(spark, place, "id", ALL).merge(wide, tag="t")
+    (row,) = spark.read.format("delta").load(place).collect()
+    assert str(row.day) == "2026-11-20"
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_alone"),
+    [("date(sent_at)", True), ("date(landed_at)", False), ("concat(id, shard_id)", False)],
+)
+def test_partition_prunes_only_when_it_is_the_messages_own(
+    spark: SparkSession, expression: str, is_alone: bool
+) -> None:
+    fields = [
+        SinkField("id", "string"),
+        SinkField("sent_at", "timestamp"),
+        SinkField("landed_at", "timestamp"),
+        SinkField("shard_id", "string"),
+    ]
+    changing = ["landed_at", "shard_id"]
+    assert depends_on_message_alone(spark, expression, fields, changing=changing) is is_alone

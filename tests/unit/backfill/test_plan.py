@@ -1,0 +1,151 @@
+"""From missing messages to windows: joined, cut, priced, ordered, and told when it is too late."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardaudit.backfill.plan import NEAR, Terms, planned, wanted_stretches
+from shardaudit.backfill.price import price
+from shardaudit.backfill.windows import AFTER, BEFORE, MAX_LENGTH, ranges, whole_ranges
+from shardaudit.model.backfill import Stretch
+from shardaudit.model.sequence import sequence_order
+from shardaudit.model.window import Window
+from tests.builders import T0, sequence, shard
+
+RETENTION = timedelta(hours=24)
+NOW = T0 + timedelta(hours=2)
+TERMS = Terms("events", NOW, RETENTION, 0.5, "digest")
+
+
+def stretch(start_s: int = 0, end_s: int | None = None, **fields: object) -> Stretch:
+    """Ten lost messages of a cell, sent within these seconds after T0."""
+    end_s = start_s if end_s is None else end_s
+    found = Stretch(
+        shard_id=shard(0),
+        bucket_start=T0 + timedelta(seconds=start_s // 60 * 60),
+        because="lost",
+        ids=10,
+        first_sent_at=T0 + timedelta(seconds=start_s),
+        last_sent_at=T0 + timedelta(seconds=end_s),
+        deadline=T0 + timedelta(seconds=start_s) + RETENTION,
+        first_sequence=sequence(start_s),
+        last_sequence=sequence(end_s),
+    )
+    return replace(found, **fields)  # type: ignore[arg-type] # fields of the test's choice
+
+
+def test_neighbours_are_one_window_when_the_gap_is_cheaper_than_a_page() -> None:
+    found = ranges([stretch(0, 55), stretch(60, 100), stretch(200)])
+    assert [(one.start_sequence, one.end_sequence, one.ids) for one in found] == [
+        (sequence(0), sequence(100), 20),
+        (sequence(200), sequence(200), 10),
+    ]
+
+
+def test_window_has_margins() -> None:
+    (found,) = ranges([stretch(0, 30)])
+    end = T0 + timedelta(seconds=30) + AFTER
+    assert (found.window.start, found.window.end) == (T0 - BEFORE, end)
+
+
+def test_known_places_are_not_joined_with_unknown_ones() -> None:
+    unknown = stretch(60, first_sequence=None, last_sequence=None)
+    found = ranges([stretch(0, 59), unknown])
+    assert [one.start_sequence for one in found] == [sequence(0), None]
+
+
+def test_sequence_numbers_are_compared_as_numbers_when_their_lengths_differ() -> None:
+    longer = stretch(5, first_sequence="1000", last_sequence="1000")
+    (found,) = ranges([stretch(0, first_sequence="999", last_sequence="999"), longer])
+    assert (found.start_sequence, found.end_sequence) == ("999", "1000")
+
+
+def test_price_is_a_page_when_one_record_is_wanted() -> None:
+    (one,) = ranges([stretch(0)])
+    assert price(one, read_share=0.5).records == 1
+    assert price(one, read_share=0.5).seconds == price(one, read_share=1.0).seconds * 2
+
+
+def test_price_is_what_the_shard_can_take_when_only_the_time_is_known() -> None:
+    (one,) = ranges([stretch(0, first_sequence=None, last_sequence=None)])
+    cost = price(one, read_share=1.0)
+    seconds = (BEFORE + AFTER).total_seconds()
+    assert cost.size_bytes == (seconds + 10) * 2**20
+    assert cost.seconds >= seconds / 2
+
+
+def test_most_urgent_window_is_first_and_named_in_that_order() -> None:
+    plan = planned(ranges([stretch(600), stretch(0), stretch(300)]), TERMS)
+    assert [one.window_id for one in plan.windows] == ["00001", "00002", "00003"]
+    assert plan.windows == tuple(sorted(plan.windows, key=lambda one: one.deadline))
+    assert plan.extension is None
+
+
+def test_plan_proposes_the_retention_that_makes_it_feasible() -> None:
+    soon = NOW + timedelta(seconds=3)
+    plan = planned(ranges([stretch(0, deadline=soon)]), TERMS)
+    assert (plan.windows[0].feasible, plan.extension) == (False, timedelta(hours=25))
+
+
+def test_nothing_is_proposed_when_the_messages_are_gone_already() -> None:
+    gone = NOW - timedelta(hours=1)
+    plan = planned(ranges([stretch(0, deadline=gone)]), TERMS)
+    assert (plan.windows[0].feasible, plan.extension) == (False, None)
+
+
+def test_plan_has_the_same_id_when_it_is_made_again_later() -> None:
+    wanted = [stretch(0), stretch(600, shard_id=shard(1))]
+    first = planned(ranges(wanted), TERMS)
+    later = replace(TERMS, as_of=NOW + timedelta(hours=1))
+    again = planned(ranges(reversed(wanted)), later)
+    other = planned(ranges([stretch(0, ids=11), wanted[1]]), TERMS)
+    assert first.plan_id == again.plan_id != other.plan_id
+
+
+def test_stuck_messages_are_planned_when_asked_for_or_when_time_runs_out() -> None:
+    tail = [stretch(0, because="stuck"), stretch(60, 3600, because="stuck")]
+    near = [replace(s, shard_id=shard(1), deadline=NOW + NEAR) for s in tail]
+    wanted = [stretch(0), *tail, *near]
+    assert {
+        (one.shard_id, one.because) for one in wanted_stretches(wanted, TERMS, include_stuck=False)
+    } == {(shard(0), "lost"), (shard(1), "stuck, and it must start within 6 h")}
+    everything = wanted_stretches(wanted, TERMS, include_stuck=True)
+    assert len(everything) == 5
+    assert {one.because for one in everything[1:]} == {"stuck, asked for"}
+
+
+def test_range_by_hand_is_cut_and_covers_every_shard() -> None:
+    window = Window(T0, T0 + timedelta(minutes=40))
+    found = whole_ranges([shard(1), shard(0)], window, [stretch(60)], deadline=T0 + RETENTION)
+    assert [one.ids for one in found] == [10, 0, 0, 0, 0, 0]
+    for number in range(2):
+        mine = [one.window for one in found if one.shard_id == shard(number)]
+        assert (mine[0].start, mine[-1].end) == (window.start - BEFORE, window.end + AFTER)
+        assert all(one.end - AFTER == other.start + BEFORE for one, other in pairwise(mine))
+    assert all(one.window.end - one.window.start <= BEFORE + MAX_LENGTH + AFTER for one in found)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 500)), max_size=40, unique=True))
+def test_every_missing_message_is_in_exactly_one_window(places: list[tuple[int, int]]) -> None:
+    stretches = [
+        stretch(60 * minute + 7, 60 * minute + 50, shard_id=shard(number), ids=minute + 1)
+        for number, minute in places
+    ]
+    plan = planned(ranges(stretches), TERMS)
+    assert sum(one.expected_ids for one in plan.windows) == sum(one.ids for one in stretches)
+    covered = [(one.shard_id, start) for one in plan.windows for start in one.buckets]
+    assert sorted(covered) == sorted((one.shard_id, one.bucket_start) for one in stretches)
+    for one in stretches:
+        (mine,) = [
+            w for w in plan.windows if w.shard_id == one.shard_id and one.bucket_start in w.buckets
+        ]
+        assert mine.start_sequence is not None
+        assert mine.end_sequence is not None
+        assert one.first_sequence is not None
+        first = sequence_order(one.first_sequence)
+        assert sequence_order(mine.start_sequence) <= first <= sequence_order(mine.end_sequence)
+        assert mine.window.covers(one.first_sent_at)
+        assert mine.window.covers(one.last_sent_at)

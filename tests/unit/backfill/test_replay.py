@@ -1,0 +1,136 @@
+"""A window is read to its end, whatever the shard answers, or it is said what was not read."""
+
+from datetime import timedelta
+
+import pytest
+
+from shardaudit.backfill.replay import MAX_TRIES
+from shardaudit.model.errors import FinalError
+from shardaudit.model.stream_page import IteratorExpiredError, ThrottledError
+from tests.builders import T0, sequence
+from tests.unit.backfill.shards import FakeShard, numbers, read, record, seconds, window
+
+TEN = [record(number) for number in range(10)]
+
+
+def by_sequence(first: int, last: int, **fields: object) -> dict[str, object]:
+    return {"start_sequence": sequence(first), "end_sequence": sequence(last), **fields}
+
+
+def test_time_window_brings_its_records_and_no_others() -> None:
+    found, outcome = read(FakeShard(TEN), window(2, 5))
+    assert numbers(found) == [2, 3, 4]
+    assert (outcome.is_complete, outcome.error, outcome.expired_from) == (True, None, None)
+
+
+def test_sequence_window_includes_both_ends() -> None:
+    shard = FakeShard(TEN)
+    found, outcome = read(shard, window(0, 99, **by_sequence(3, 6)))
+    assert (numbers(found), outcome.is_complete) == ([3, 4, 5, 6], True)
+
+
+def test_one_record_is_one_call_for_one_record() -> None:
+    shard = FakeShard(TEN, page_size=10_000)
+    found, outcome = read(shard, window(0, 99, **by_sequence(4, 4)))
+    assert (numbers(found), outcome.calls, outcome.records) == ([4], 1, 1)
+
+
+def test_pages_between_known_places_grow() -> None:
+    shard = FakeShard([record(number) for number in range(30_000)], page_size=10_000)
+    found, outcome = read(shard, window(0, 99, **by_sequence(0, 20_000)))
+    assert (len(found), outcome.calls) == (20_001, 4)  # 500, 2,000, 8,000, 10,000
+    few, outcome = read(shard, window(0, 99, **by_sequence(3, 6)))
+    assert (len(few), outcome.records) == (4, 500)
+
+
+def test_arrival_times_out_of_order_do_not_end_a_window() -> None:
+    arrivals = [0, 1, 50, 2, 60, 3, 4, 70, 5, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90]
+    shard = FakeShard([record(n, arrived_s=at) for n, at in enumerate(arrivals)], page_size=1)
+    found, _ = read(shard, window(0, 10))
+    assert numbers(found) == [0, 1, 3, 5, 6, 8]
+    assert len(shard.calls) < len(arrivals)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_empty_page_is_not_the_end(every: int) -> None:
+    shard = FakeShard(TEN, page_size=1, empty_every=every + 1)
+    assert numbers(read(shard, window(0, 99))[0]) == list(range(10))
+
+
+def test_expired_iterator_goes_on_behind_the_last_record() -> None:
+    refusals = [None, IteratorExpiredError(), None, IteratorExpiredError(), IteratorExpiredError()]
+    shard = FakeShard(TEN, refusals=refusals)
+    found, outcome = read(shard, window(0, 99))
+    assert (numbers(found), outcome.is_complete) == (list(range(10)), True)
+    assert [(s.sequence_number, s.is_after) for s in shard.starts[1:]] == [
+        (sequence(2), True),
+        (sequence(5), True),
+        (sequence(5), True),
+    ]
+
+
+def test_throttling_is_waited_out() -> None:
+    refusals = [ThrottledError() if n % 3 else None for n in range(12)]
+    shard = FakeShard(TEN, page_size=1, refusals=refusals)
+    found, outcome = read(shard, window(0, 99))
+    assert (numbers(found), outcome.is_complete) == (list(range(10)), True)
+    assert shard.time.at > outcome.calls / 5
+
+
+def test_window_is_incomplete_when_throttling_never_ends() -> None:
+    shard = FakeShard(TEN, refusals=[None, *[ThrottledError("busy")] * MAX_TRIES])
+    found, outcome = read(shard, window(0, 99))
+    assert (numbers(found), outcome.is_complete, outcome.error) == ([0, 1, 2], False, "busy")
+
+
+def test_window_is_incomplete_when_kinesis_refuses() -> None:
+    outcome = read(FakeShard(TEN, refusals=[FinalError("not allowed")]), window(0, 99))[1]
+    assert (outcome.is_complete, outcome.error) == (False, "not allowed")
+
+
+def test_closed_shard_ends_without_a_next_iterator() -> None:
+    found, outcome = read(FakeShard(TEN, is_open=False), window(5, 99))
+    assert (numbers(found), outcome.is_complete) == ([5, 6, 7, 8, 9], True)
+
+
+def test_expired_part_is_recorded_when_kinesis_clamps_the_time() -> None:
+    left = [record(number) for number in range(6, 10)]
+    found, outcome = read(FakeShard(left), window(2, 8, horizon=T0 + timedelta(seconds=6)))
+    assert (numbers(found), outcome.is_complete) == ([6, 7], True)
+    assert (seconds(outcome.expired_from), seconds(outcome.expired_to)) == (2, 6)
+
+
+def test_expired_part_is_recorded_when_the_first_sequence_number_is_gone() -> None:
+    left = [record(number) for number in range(6, 10)]
+    wanted = window(1, 9, **by_sequence(2, 7, horizon=T0 + timedelta(seconds=6)))
+    found, outcome = read(FakeShard(left), wanted)
+    assert numbers(found) == [6, 7]
+    assert (seconds(outcome.expired_from), seconds(outcome.expired_to)) == (1, 6)
+
+
+@pytest.mark.parametrize("shard", [FakeShard([]), FakeShard([], is_open=False), FakeShard(TEN)])
+def test_everything_is_expired_when_nothing_of_it_is_left(shard: FakeShard) -> None:
+    shard.is_gone = bool(shard.records)
+    found, outcome = read(shard, window(0, 8, horizon=T0 + timedelta(hours=1)))
+    assert (found, outcome.is_complete) == ([], True)
+    assert (seconds(outcome.expired_from), seconds(outcome.expired_to)) == (0, 8)
+
+
+def test_nothing_expired_when_the_shard_was_silent_and_the_time_is_young() -> None:
+    outcome = read(FakeShard([record(9)]), window(0, 5))[1]
+    assert (outcome.is_complete, outcome.expired_from) == (True, None)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
+@pytest.mark.parametrize(("size", "page_size"), [(10, 1), (2**20, 10), (300_000, 1)])
+def test_calls_and_bytes_stay_below_the_share(share: float, size: int, page_size: int) -> None:
+    records = [record(number, content=b"x" * size) for number in range(40)]
+    shard = FakeShard(records, page_size=page_size)
+    found, _ = read(shard, window(0, 99), share=share)
+    assert len(found) == 40
+    for first, (since, _) in enumerate(shard.calls):
+        for last in range(first + 1, len(shard.calls)):
+            until = shard.calls[last][0]
+            calls, brought = last - first, sum(b for _, b in shard.calls[first:last])
+            assert calls <= 5 * share * (until - since) + 1e-6
+            assert brought <= 2 * 2**20 * share * (until - since) + 1e-6
