@@ -116,11 +116,6 @@ class Positions(_Frozen):
     table: Text | None = None
     path: Place | None = None
 
-    @property
-    def needs_watch(self) -> bool:
-        """Whether the positions come from outside the sink, which only the watch reads."""
-        return self.source is not PositionSource.SINK
-
     @model_validator(mode="after")
     def _only_what_the_source_needs(self) -> Self:
         wanted = {PositionSource.KCL: {"table"}, PositionSource.FILE: {"path"}}

@@ -42,14 +42,6 @@ def test_wrong_argument_ends_with_2_and_its_name(
     assert said in capsys.readouterr().err
 
 
-def test_positions_from_elsewhere_are_refused_until_there_is_a_watch(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config.write_text(f'{LEAST}positions = {{ source = "kcl", table = "leases" }}\n')
-    assert main(["--config", str(config), "audit", "--stream", "events"]) == ExitCode.USAGE
-    assert "streams.events.positions.source: found 'kcl'" in capsys.readouterr().err
-
-
 def test_run_ends_with_75_when_another_holds_the_warehouse(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

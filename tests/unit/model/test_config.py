@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.model.choices import BackfillMode, SinkFormat
+from shardaudit.model.choices import BackfillMode, PositionSource, SinkFormat
 from shardaudit.model.config import Settings, Sink, Stream, Traces, load_settings
 from shardaudit.model.errors import ConfigError, ExitCode
 
@@ -85,7 +85,7 @@ def test_defaults_hold_when_only_the_required_keys_are_given(tmp_path: Path) -> 
     events = loaded(tmp_path, LEAST).stream("events")
     assert events.retention is None
     assert (events.bucket, events.audit_window) == (timedelta(seconds=60), timedelta(days=7))
-    assert not events.positions.needs_watch
+    assert events.positions.source is PositionSource.SINK
 
 
 def test_places_are_absolute_when_the_file_says_them_relative(tmp_path: Path) -> None:

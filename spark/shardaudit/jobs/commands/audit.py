@@ -11,7 +11,7 @@ from shardaudit.jobs.commands.ingest import INGEST_STAGES, ingest_stream
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
 from shardaudit.model.config import Stream
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ExitCode
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.render import audit_view
 from shardaudit.report.summary import AuditReport
@@ -48,7 +48,6 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings = desk.settings()
     name = arguments.stream
     stream = settings.stream(name)
-    refuse_other_positions(name, stream)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, stream, as_of=as_of)
     progress = desk.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
@@ -77,20 +76,6 @@ def _window(arguments: argparse.Namespace, stream: Stream, *, as_of: datetime) -
 
 def _instant(text: str | None, where: str) -> datetime | None:
     return None if text is None else parse_instant(text, where=where)
-
-
-def refuse_other_positions(name: str, stream: Stream) -> None:
-    """Returns when the positions are those of the sink.
-
-    Raises:
-        ConfigError: they are not.
-    """
-    if stream.positions.needs_watch:
-        raise ConfigError(
-            f"streams.{name}.positions.source",
-            stream.positions.source.value,
-            "sink: this version of shardaudit takes positions from the sink alone",
-        )
 
 
 def _exit_code(report: AuditReport, check: bool) -> ExitCode:

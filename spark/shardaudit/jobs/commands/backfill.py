@@ -17,7 +17,6 @@ from shardaudit.jobs.backfill_run import STAGES, Running, run_backfill
 from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.backfill_verify import Verified
 from shardaudit.jobs.command import Desk, Reply
-from shardaudit.jobs.commands.audit import refuse_other_positions
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
 from shardaudit.model.config import Settings
@@ -67,7 +66,6 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, name = desk.settings(), arguments.stream
     stream = settings.stream(name)
-    refuse_other_positions(name, stream)
     check_sink(name, stream, spark_settings=settings.spark)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
@@ -139,7 +137,6 @@ def replay_of(
         raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
     name = str(rows[0]["stream"])
     stream = settings.stream(name)
-    refuse_other_positions(name, stream)
     address = StreamAddress(
         stream.stream_name, settings.aws.region, settings.aws.endpoint("kinesis")
     )

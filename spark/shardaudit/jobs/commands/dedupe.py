@@ -11,7 +11,6 @@ from shardaudit.adapters.clock import now
 from shardaudit.backfill.safety import check_sink
 from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.command import Desk, Reply
-from shardaudit.jobs.commands.audit import refuse_other_positions
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.jobs.dedupe_run import Dedupe
 from shardaudit.jobs.observe import retention_of
@@ -60,7 +59,6 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, name = desk.settings(), arguments.stream
     stream = settings.stream(name)
-    refuse_other_positions(name, stream)
     check_sink(name, stream, spark_settings=settings.spark)
     progress = desk.progress(PLAN_STAGES)
     with (
@@ -90,7 +88,6 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
         name = str(row["stream"])
         stream = settings.stream(name)
-        refuse_other_positions(name, stream)
         dedupe = Dedupe(
             warehouse=warehouse,
             settings=settings,
