@@ -60,15 +60,7 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket_s: fl
         `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position `passed_n`,
         `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`.
     """
-    # horizons is unique on shard_id: one row per shard, by its making.
-    recent = (
-        fingerprints.join(
-            F.broadcast(horizons.select("shard_id", "since")), "shard_id", how="inner"
-        )
-        .where(F.col("bucket_start") >= F.col("since"))
-        .drop("since")
-    )
-    cells = cell_sums(recent).join(F.broadcast(horizons), "shard_id", how="inner")
+    cells = _recent_cells(fingerprints, horizons)
     stands = cells.withColumns(_frontiers()).withColumns(_standing(bucket_s))
     is_at_frontier = F.col("landed_key") == F.col("frontier")
     is_landed = F.col("last_landed_at").isNotNull()
@@ -92,6 +84,18 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket_s: fl
             F.col("pause.last_landed_at").alias("paused_until"),
         )
     )
+
+
+def _recent_cells(fingerprints: DataFrame, horizons: DataFrame) -> DataFrame:
+    """The cells from each shard's horizon on, with the columns of the horizon."""
+    # horizons is unique on shard_id by its making: one row per shard.
+    since = F.broadcast(horizons.select("shard_id", "since"))
+    recent = (
+        fingerprints.join(since, "shard_id", how="inner")
+        .where(F.col("bucket_start") >= F.col("since"))
+        .drop("since")
+    )
+    return cell_sums(recent).join(F.broadcast(horizons), "shard_id", how="inner")
 
 
 def _frontiers() -> dict[str, Column]:
