@@ -28,6 +28,8 @@ _COMMANDS = {
     "ingest": _Entry("commands.ingest", "reads new trace files and what is new in the sink"),
     "audit": _Entry("commands.audit", "ingests, then compares a window and names what is wrong"),
     "findings": _Entry("commands.findings", "lists findings, or accepts them"),
+    "backfill": _Entry("commands.backfill", "plans and runs the reading of what was lost again"),
+    "dedupe": _Entry("commands.dedupe", "plans and runs the removal of what landed twice"),
     "doctor": _Entry("doctor", "checks Java, jars, configuration, warehouse, stream and sink"),
     "simulate": _Entry(
         "commands.simulate", "makes a stream, traces and a sink with planted faults"
