@@ -23,7 +23,7 @@ def dag() -> DAG:
         warnings.simplefilter("ignore", DeprecationWarning)  # of pathspec, used by Airflow
         bag = DagBag(str(DAGS))
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == ["nightly_audit", "retention_watch"]
+    assert sorted(bag.dags) == ["backfill", "nightly_audit", "retention_watch"]
     return bag.dags["nightly_audit"]
 
 

@@ -29,6 +29,8 @@ _COMMANDS = {
     "audit": _Entry("commands.audit", "ingests, then compares a window and names what is wrong"),
     "watch": _Entry("commands.watch", "says which shards stand still, and by when to act"),
     "findings": _Entry("commands.findings", "lists findings, or accepts them"),
+    "backfill": _Entry("commands.backfill", "plans and runs the reading of what was lost again"),
+    "dedupe": _Entry("commands.dedupe", "plans and runs the removal of what landed twice"),
     "doctor": _Entry("doctor", "checks Java, jars, configuration, warehouse, stream and sink"),
     "simulate": _Entry(
         "commands.simulate", "makes a stream, traces and a sink with planted faults"

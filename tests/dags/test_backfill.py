@@ -1,0 +1,195 @@
+import warnings
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
+from airflow.utils.db import initdb
+from deltalake import DeltaTable, write_deltalake
+
+from audit_plan import PlanRefusedError
+from backfill_steps import PLAN, RUN, RejectedError, planning_job, proposed, running_job
+from shardaudit.model.backfill_tables import BACKFILLS
+from shardaudit.model.config import load_settings
+from tests.dags.fake_spark import read_calls
+from tests.dags.warehouses import START, arrow
+
+DAGS = Path(__file__).parents[2] / "dags"
+NOW = START + timedelta(hours=5)
+ASKED = START + timedelta(hours=4)
+USER = {"id": "7", "name": "ann"}
+
+
+@pytest.fixture(scope="module")
+def dag() -> DAG:
+    """The DAG as Airflow finds it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of pathspec, used by Airflow
+        bag = DagBag(str(DAGS))
+    assert bag.import_errors == {}
+    return bag.dags["backfill"]
+
+
+def form(**fields: object) -> dict[str, object]:
+    return {"stream": "events", **fields}
+
+
+def answer(option: str, user: dict[str, str] | None = USER) -> dict[str, Any]:
+    return {"chosen_options": [option], "params_input": {}, "responded_by_user": user}
+
+
+def store(config: Path, plan_id: str = "p", **fields: object) -> None:
+    """A stored plan of two windows, the second more urgent."""
+    rows = [
+        {
+            "plan_id": plan_id,
+            "window_id": f"{number:05}",
+            "stream": "events",
+            "shard_id": f"shard|{number}",
+            "window_start": START,
+            "window_end": START + timedelta(minutes=7),
+            "expected_ids": 3,
+            "estimated_records": 1000,
+            "estimated_bytes": 10 * 2**20,
+            "estimated_calls": 2,
+            "estimated_seconds": 60.0,
+            "deadline": START + timedelta(hours=24 - number),
+            "feasible": True,
+            "because": "lost",
+            "takes_all": False,
+            "state": "planned",
+            "updated_at": NOW,
+            **fields,
+        }
+        for number in (1, 2)
+    ]
+    place = load_settings(config).warehouse + "/backfills"
+    write_deltalake(place, arrow(BACKFILLS, rows), mode="append")
+
+
+def states(config: Path) -> set[tuple[str, str | None]]:
+    place = load_settings(config).warehouse + "/backfills"
+    rows = DeltaTable(place).to_pyarrow_table().to_pylist()
+    return {(row["state"], row["error"]) for row in rows}
+
+
+def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
+    assert dag.schedule is None
+    assert dag.get_task("propose").upstream_task_ids == {"plan"}
+    assert "who_approves" in dag.get_task("approve").upstream_task_ids
+    assert {"approve", "who_approves"} <= dag.get_task("decide").upstream_task_ids
+    assert dag.get_task("run").upstream_task_ids == {"decide"}
+    approve: Any = dag.get_task("approve")
+    assert (approve.defaults, approve.retries) == (["Reject"], 0)
+    assert approve.response_timeout == timedelta(hours=24)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("stream", ""), ("from", "yesterday"), ("shards", "all"), ("shards", ["a b"])],
+)
+def test_form_refuses_a_wrong_value(dag: DAG, field: str, value: object) -> None:
+    with pytest.raises(ParamValidationError):
+        deepcopy(dag.params.get_param(field)).resolve(value)
+
+
+@pytest.mark.usefixtures("config")
+def test_form_becomes_a_command_line() -> None:
+    wanted = form(
+        **{"from": "2026-11-01T02:00:00+02:00", "to": "2026-11-01T01:00:00Z"},
+        shards=["s-1", "s-2"],
+        include_stuck=True,
+        dry_run=False,
+        as_of=None,
+    )
+    job = planning_job(wanted)
+    assert job["arguments"][PLAN][2:] == [
+        "backfill",
+        "plan",
+        "--stream=events",
+        "--from=2026-11-01T00:00:00+00:00",
+        "--to=2026-11-01T01:00:00+00:00",
+        "--include-stuck",
+        "--shard",
+        "s-1",
+        "s-2",
+    ]
+    assert job["driver"] == {"spark.driver.memory": "5g"}
+
+
+@pytest.mark.usefixtures("config")
+@pytest.mark.parametrize("wrong", [{"stream": "other"}, {"shard": "x"}, {"from": "2026-11-01"}])
+def test_what_cannot_be_planned_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(PlanRefusedError):
+        planning_job(form(**wrong))
+
+
+def test_person_reads_what_it_costs_and_until_when(config: Path) -> None:
+    store(config)
+    plan = proposed(form(), since=ASKED, now=NOW)
+    assert (plan["plan_id"], plan["needs_person"]) == ("p", True)
+    for words in ("6 messages", "at most 20 MiB in 4 calls", "2026-11-01T22:00:00Z", "shard\\|1"):
+        assert words in plan["markdown"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "asked"),
+    [({"state": "verified"}, {}), ({"updated_at": START}, {}), ({}, {"dry_run": True})],
+)
+def test_run_stops_when_there_is_nothing_to_do(
+    config: Path, fields: dict[str, object], asked: dict[str, object]
+) -> None:
+    store(config, "p", **fields)
+    with pytest.raises(AirflowSkipException):
+        proposed(form(**asked), since=ASKED, now=NOW)
+
+
+def test_policy_needs_no_person_up_to_its_size(config: Path) -> None:
+    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "20MiB"\n'
+    config.write_text(config.read_text() + backfill)
+    store(config)
+    assert proposed(form(), since=ASKED, now=NOW)["needs_person"] is False
+    store(config, "larger", estimated_bytes=11 * 2**20, updated_at=NOW + timedelta(minutes=1))
+    assert proposed(form(), since=ASKED, now=NOW)["needs_person"] is True
+
+
+def test_plan_runs_in_the_name_of_who_approved_it(config: Path) -> None:
+    store(config)
+    plan = proposed(form(), since=ASKED, now=NOW)
+    job = running_job(form(), plan, answer("Approve"), now=NOW)
+    assert job["arguments"][RUN][2:] == ["backfill", "run", "--plan=p", "--approve-as=ann"]
+    by_policy = running_job(form(), plan, None, now=NOW)
+    assert by_policy["arguments"][RUN][2:] == ["backfill", "run", "--plan=p"]
+    assert states(config) == {("planned", None)}
+
+
+@pytest.mark.parametrize(("user", "who"), [(USER, "ann"), (None, "nobody in time")])
+def test_rejected_plan_is_cancelled_with_who_and_when(
+    config: Path, user: dict[str, str] | None, who: str
+) -> None:
+    store(config)
+    plan = proposed(form(), since=ASKED, now=NOW)
+    with pytest.raises(RejectedError, match=who):
+        running_job(form(), plan, answer("Reject", user), now=NOW)
+    assert states(config) == {("cancelled", f"rejected by {who} at {NOW.isoformat()}")}
+    assert NOW.tzinfo == UTC
+
+
+def test_both_jobs_are_submitted_when_policy_approves(
+    dag: DAG, config: Path, spark_calls: Path
+) -> None:
+    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
+    config.write_text(config.read_text() + backfill)
+    store(config, updated_at=datetime.now(UTC) + timedelta(hours=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Airflow's own deprecations are not ours to fix
+        initdb()
+        run = dag.test(run_conf={"stream": "events"})
+    states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+    assert (str(run.state), states["approve"]) == ("success", "skipped")
+    actions = [call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)]
+    assert actions == [["plan", "--stream=events"], ["run", "--plan=p"]]
