@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 from pyspark.sql import SparkSession
 
@@ -33,6 +34,12 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session(settings, app="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_credentials_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """boto3 keeps those that its first client found, for all that come."""
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 
 @pytest.fixture
