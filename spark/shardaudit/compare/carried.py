@@ -1,13 +1,13 @@
-"""What an earlier audit already read: evidence that holds as long as the ledger of its cells does.
+"""What an earlier audit already read: evidence that holds as long as its bucket's ledger does.
 
-A row of EVIDENCE carries the digest of its cell's ledger. While that is the same, neither side of
-the cell changed, and the cell is not read again: the nightly audit of a week reads what came in a
-day.
+A row of EVIDENCE carries the digest of its bucket's ledger. While that is the same, neither side of
+the bucket changed on any shard, and its cells are not read again: the nightly audit of a week reads
+what came in a day.
 """
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.compare.drill_down import CELL
@@ -16,17 +16,24 @@ ID = ["message_id", "bucket_start"]
 
 
 def ledger_digest(cells: DataFrame) -> DataFrame:
-    """The cells with `cell_digest`: another one as soon as any batch touched the cell."""
+    """The cells with `bucket_digest`: another one as soon as a batch touched a cell of the bucket.
+
+    Of the whole bucket, as an id may have something on any shard: a trace that another shard counts
+    leaves the sums of its own cell as they were.
+    """
     counted = [f"{side}_{n}" for side in ("sent", "landed") for n in ("n", "sum_lo", "sum_hi")]
-    return cells.withColumn("cell_digest", F.xxhash64(*counted, "ledger_rows"))
+    touched = F.when(F.col("ledger_rows") > 0, F.xxhash64("shard_id", *counted, "ledger_rows"))
+    # XOR is safe here: the shard is in the hash, so that no two are equal.
+    digest = F.coalesce(F.bit_xor(touched).over(Window.partitionBy("bucket_start")), F.lit(0))
+    return cells.withColumn("bucket_digest", digest)
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
     """What need not be read again, and what must be.
 
-    `evidence`: rows of ids of which no cell changed. `covered`: the differing cells that they speak
-    for. `stale`: (message id, bucket) of ids of which a cell changed; they are read again.
+    `evidence`: rows of ids of which no bucket changed. `covered`: the differing cells that they
+    speak for. `stale`: (message id, bucket) of ids of which a bucket changed; they are read again.
     """
 
     evidence: DataFrame
@@ -35,19 +42,19 @@ class Carried:
 
 
 def judged_evidence(stored: DataFrame, cells: DataFrame) -> DataFrame:
-    """The stored evidence with `holds` and `differs`: what its cells are now.
+    """The stored evidence with `holds` and `differs`: what its buckets are now.
 
     Input:
         stored: EVIDENCE rows of the stream; those outside the grid of `cells` fall away.
-        cells: of `compared_cells` with `cell_digest`, unique on the cell.
+        cells: of `compared_cells` with `bucket_digest`, unique on the cell.
     """
-    now = cells.select(*CELL, "differs", F.col("cell_digest").alias("digest_now"))
-    holds = F.col("cell_digest") == F.col("digest_now")
+    now = cells.select(*CELL, "differs", F.col("bucket_digest").alias("digest_now"))
+    holds = F.col("bucket_digest") == F.col("digest_now")
     return stored.join(now, CELL, how="inner").withColumn("holds", holds).drop("digest_now")
 
 
 def carried(judged: DataFrame) -> Carried:
-    """Sorts `judged_evidence` by whether its cells are what they were."""
+    """Sorts `judged_evidence` by whether its buckets are what they were."""
     stale = judged.where(~F.col("holds")).select(*ID).distinct()
     return Carried(
         evidence=judged.join(stale, ID, how="left_anti").drop("holds", "differs"),

@@ -51,7 +51,7 @@ def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Co
     buckets = buckets_of(suspected)
     evidence = known.evidence
     if buckets:
-        digests = cells.select(*CELL, "cell_digest")
+        digests = cells.select(*CELL, "bucket_digest")
         # Unique on the cell on the right: every id's cell is one of the grid.
         fresh = both.within(buckets).cell_ids(suspected).join(digests, CELL, how="left")
         evidence = (

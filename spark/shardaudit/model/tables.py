@@ -142,7 +142,7 @@ EVIDENCE = Table(
         ("message_id", "string", "an id that was not sent once and landed once in one cell"),
         ("shard_id", "string", "of the cell in which something of it was seen"),
         ("bucket_start", "timestamp", ""),
-        ("cell_digest", "bigint", "of the cell's ledger: the row holds while it is the same"),
+        ("bucket_digest", "bigint", "of the bucket's ledger: the row holds while it is the same"),
         ("sent_count", "bigint", "traces in the cell"),
         ("counted", "bigint", "1 when the cell's fingerprint counts the id"),
         ("landed_count", "bigint", "rows in the cell"),

@@ -296,3 +296,20 @@ def test_every_cell_of_the_grid_has_one_verdict_when_nothing_was_ever_ingested(
     published = trial.audit()
     assert_agreement(of, [], reconcile(history, of.question), published)
     assert len(published.cells) == 2 * of.buckets
+
+
+def test_evidence_is_read_again_when_another_shard_logs_a_known_id(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    of = replace(some_terms(700), buckets=1, retention_ms=86_400_000, as_of_ms=7_200_000)
+    trial = Trial(warehouse, tmp_path, of.question)
+    first = Trace("x", "shard-0", "100", START + MS, batch=1)
+    trial.log([first])
+    trial.land([])
+    trial.ingest()
+    trial.audit()
+    trial.log([replace(first, shard_id="shard-1", sequence_number="7", batch=2)])
+    trial.ingest()
+    trial.audit()
+    [found] = trial.findings().values()
+    assert (found.sent_count, found.sequence_numbers) == (2, ("7", "100"))

@@ -33,7 +33,7 @@ PER_RUN = {
     "first_audit_id",
     "last_audit_id",
     "file",
-    "cell_digest",
+    "bucket_digest",
 }
 
 
