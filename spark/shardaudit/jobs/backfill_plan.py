@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -93,10 +92,11 @@ def _ranges(
 
 def _known_shards(warehouse: Warehouse, name: str) -> list[str]:
     """Every shard that was ever observed, traced or landed."""
-    observed = warehouse.rows(SHARDS, where=pc.field("stream") == name)
-    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
-    seen = ledger.select("shard_id").distinct().collect()
-    return sorted({row["shard_id"] for row in observed} | {row.shard_id for row in seen})
+    observed, ledger = (
+        warehouse.read(table).where(F.col("stream") == name).select("shard_id")
+        for table in (SHARDS, FINGERPRINTS)
+    )
+    return sorted(row.shard_id for row in observed.union(ledger).distinct().collect())
 
 
 def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import logging
 from datetime import datetime, timedelta
 
-import pyarrow.compute as pc
+from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis import StreamFacts, kinesis_client, kinesis_errors, stream_facts
@@ -71,13 +71,18 @@ def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> timedelta:
     """
     if stream.retention is not None:
         return stream.retention
-    is_known = (pc.field("stream") == name) & pc.field("retention_hours").is_valid()
-    seen = warehouse.rows(SHARDS, where=is_known)
-    newest = max(seen, key=lambda row: row["observed_at"], default=None)
+    # Through Spark: the table grows by a row per shard and watch.
+    newest = (
+        warehouse.read(SHARDS)
+        .where((F.col("stream") == name) & F.col("retention_hours").isNotNull())
+        .orderBy(F.col("observed_at").desc())
+        .select("retention_hours")
+        .first()
+    )
     if newest is None:
         raise ConfigError(
             f"streams.{name}.retention",
             "nothing, and Kinesis was not asked yet",
             'retention = "168h", or an ingest that reaches Kinesis',
         )
-    return timedelta(hours=newest["retention_hours"])
+    return timedelta(hours=newest.retention_hours)
