@@ -6,6 +6,7 @@ A Spark job takes a second to write one row, delta-rs takes milliseconds.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -44,13 +45,16 @@ class DeltaRs:
         return None if found is None else found.to_pyarrow_dataset()
 
     def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
-        """The rows that meet a condition, in no order; none when the table was never written."""
+        """The rows that meet a condition, in no order; none when the table was never written.
+
+        Times are in UTC, as Python itself writes it.
+        """
         found = self.dataset(table)
         if found is None:
             return []
         with self._answering(table):
             rows: list[Row] = found.to_table(columns=table.names, filter=where).to_pylist()
-            return rows
+            return [_in_utc(row) for row in rows]
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""
@@ -113,3 +117,10 @@ class DeltaRs:
             raise
         except (OSError, DeltaError) as error:
             raise WarehouseUnreadableError(self._place(table), error) from error
+
+
+def _in_utc(row: Row) -> Row:
+    return {
+        name: value.astimezone(UTC) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }

@@ -1,12 +1,12 @@
 """The plan that a person decides on, and its end when the answer is no; without Spark."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pyarrow.compute as pc
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.adapters.delta_rs import DeltaRs
 from shardaudit.adapters.published import read_rows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.model.backfill import WindowState
@@ -29,7 +29,7 @@ def proposal(
 ) -> Proposal | None:
     """The newest plan of the stream that was made from then on; None when nothing was to plan."""
     made = (pc.field("stream") == stream) & (pc.field("updated_at") >= since)
-    rows = [_in_utc(row) for row in read_rows(settings, BACKFILLS, where=made)]
+    rows = read_rows(settings, BACKFILLS, where=made)
     waiting = [row for row in rows if not WindowState(row["state"]).is_over]
     if not waiting:
         return None
@@ -58,10 +58,3 @@ def cancel_plan(settings: Settings, plan_id: str, *, reason: str, now: datetime)
         if waiting:
             DeltaRs(settings.warehouse, settings.aws).upsert(waiting, BACKFILLS)
         return len(waiting)
-
-
-def _in_utc(row: Row) -> Row:
-    return {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in row.items()
-    }

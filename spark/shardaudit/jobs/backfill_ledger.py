@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pyarrow.compute as pc
 
@@ -15,7 +15,7 @@ from shardaudit.model.backfill_tables import BACKFILLS
 def stored_windows(warehouse: Warehouse, plan_id: str) -> list[Row]:
     """The plan's windows, the most urgent first; none when there is no such plan."""
     rows = warehouse.rows(BACKFILLS, where=pc.field("plan_id") == plan_id)
-    return sorted((_in_utc(row) for row in rows), key=lambda row: str(row["window_id"]))
+    return sorted(rows, key=lambda row: str(row["window_id"]))
 
 
 def store_plan(warehouse: Warehouse, plan: Plan, *, now: datetime) -> None:
@@ -86,12 +86,4 @@ def _row(plan: Plan, planned: PlannedWindow, now: datetime) -> Row:
         "state": WindowState.PLANNED.value,
         "created_at": now,
         "updated_at": now,
-    }
-
-
-def _in_utc(row: Row) -> Row:
-    """The row with Python's own UTC in its times."""
-    return {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in row.items()
     }

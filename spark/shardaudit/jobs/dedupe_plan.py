@@ -66,9 +66,4 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, now: datetime) -> DedupePlan
 def stored_dedupe(warehouse: Warehouse, plan_id: str) -> Row | None:
     """The plan's row, None when there is no such plan."""
     rows = warehouse.rows(DEDUPES, where=pc.field("plan_id") == plan_id)
-    if not rows:
-        return None
-    return {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in rows[0].items()
-    }
+    return rows[0] if rows else None
