@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from shardaudit.adapters.spark_errors import is_passing
 from shardaudit.model.sink_field import SinkField
+from shardaudit.model.sql_name import quoted
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +38,9 @@ class Pruning:
         """What the rows of the target `t` must meet."""
         holds = F.lit(True)
         for name, (least, most) in self.ranges.items():
-            holds &= F.col(f"t.{_quoted(name)}").between(F.lit(least), F.lit(most))
+            holds &= F.col(f"t.{quoted(name)}").between(F.lit(least), F.lit(most))
         for name, values in self.values.items():
-            holds &= F.col(f"t.{_quoted(name)}").isin(values)
+            holds &= F.col(f"t.{quoted(name)}").isin(values)
         return holds
 
 
@@ -67,7 +68,7 @@ def depends_on_message_alone(
     spark: SparkSession, expression: str, fields: Sequence[SinkField], *, changing: Sequence[str]
 ) -> bool:
     """Whether an expression can be computed without the columns that differ between deliveries."""
-    kept = [f"{_quoted(f.name)} {f.kind}" for f in fields if f.name not in changing]
+    kept = [f"{quoted(f.name)} {f.kind}" for f in fields if f.name not in changing]
     try:
         _ = spark.createDataFrame([], ", ".join(kept)).select(F.expr(expression)).schema
     except AnalysisException:
@@ -88,7 +89,7 @@ class SinkMerge:
         """The rows whose id, as the text in `id_text`, is not in the table."""
         table = self.spark.read.format("delta").load(self.path).alias("t")
         found = table.where(self.pruning.condition())
-        known = found.select(F.col(f"t.{_quoted(self.id_column)}").cast("string").alias(id_text))
+        known = found.select(F.col(f"t.{quoted(self.id_column)}").cast("string").alias(id_text))
         return rows.join(known, [id_text], how="left_anti")
 
     def merge(self, rows: DataFrame, *, tag: str) -> None:
@@ -126,9 +127,9 @@ class SinkMerge:
             self.spark.conf.unset(_TAG)
 
     def _insert_absent(self, rows: DataFrame) -> None:
-        mine, theirs = (F.col(f"{side}.{_quoted(self.id_column)}") for side in "st")
+        mine, theirs = (F.col(f"{side}.{quoted(self.id_column)}") for side in "st")
         values: dict[str, str | Column] = {
-            _quoted(name): F.col(f"s.{_quoted(name)}") for name in rows.columns
+            quoted(name): F.col(f"s.{quoted(name)}") for name in rows.columns
         }
         (
             DeltaTable.forPath(self.spark, self.path)
@@ -140,13 +141,13 @@ class SinkMerge:
 
     def _replace(self, rows: DataFrame) -> None:
         """Half of the source has the ids, which match; the other half NULL, and is inserted."""
-        mine = F.col(_quoted(self.id_column))
+        mine = F.col(quoted(self.id_column))
         coming = rows.withColumn(_GONE, F.lit(None).cast(rows.schema[self.id_column].dataType))
         source = coming.unionByName(rows.withColumn(_GONE, mine))
         values: dict[str, str | Column] = {
-            _quoted(name): F.col(f"s.{_quoted(name)}") for name in rows.columns
+            quoted(name): F.col(f"s.{quoted(name)}") for name in rows.columns
         }
-        same = F.col(f"t.{_quoted(self.id_column)}") == F.col(f"s.{_GONE}")
+        same = F.col(f"t.{quoted(self.id_column)}") == F.col(f"s.{_GONE}")
         (
             DeltaTable.forPath(self.spark, self.path)
             .alias("t")
@@ -155,7 +156,3 @@ class SinkMerge:
             .whenNotMatchedInsert(F.col(f"s.{_GONE}").isNull(), values=values)
             .execute()
         )
-
-
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"

@@ -3,6 +3,8 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from shardaudit.model.sql_name import quoted
+
 ID, COPY, DIGEST, CONTENT = "_sa_message_id", "_sa_copy", "_sa_digest", "_sa_content"
 INTERNAL = (ID, COPY, DIGEST, CONTENT)
 
@@ -16,13 +18,13 @@ def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> Dat
     Output:
         the sink's columns and INTERNAL.
     """
-    content = F.to_json(F.struct(*(_quoted(name) for name in rows.columns)))
+    content = F.to_json(F.struct(*(quoted(name) for name in rows.columns)))
     keyed = (
-        rows.withColumn(ID, F.col(_quoted(id_column)).cast("string"))
+        rows.withColumn(ID, F.col(quoted(id_column)).cast("string"))
         .withColumn(CONTENT, content)
         .withColumn(DIGEST, F.xxhash64(CONTENT))
     )
-    first = [F.col(_quoted(name)).asc_nulls_last() for name in order]
+    first = [F.col(quoted(name)).asc_nulls_last() for name in order]
     by_id = Window.partitionBy(ID)
     return (
         keyed.withColumn(COPY, F.row_number().over(by_id.orderBy(*first, DIGEST)))
@@ -30,7 +32,3 @@ def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> Dat
         .where(F.col("_sa_copies") > 1)
         .drop("_sa_copies")
     )
-
-
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"

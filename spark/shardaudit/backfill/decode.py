@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.backfill.sources import WHOLE_PAYLOAD
 from shardaudit.model.sink_field import Origin, Source
+from shardaudit.model.sql_name import quoted
 
 WINDOW, REASON, ID, SENT_AT = "_sa_window_id", "_sa_reason", "_sa_message_id", "_sa_sent_at"
 POSITION, RAW, ORDER = "_sa_position", "_sa_raw", "_sa_order"
@@ -53,20 +54,20 @@ def decoded(
             rows = rows.withColumn(source.field.name, value)
     id_column, sent_column = ids
     return rows.select(
-        F.col(_quoted(id_column)).cast("string").alias(ID),
+        F.col(quoted(id_column)).cast("string").alias(ID),
         _sent_at(sources, sent_column).alias(SENT_AT),
         _reason(sources, id_column).alias(REASON),
         WINDOW,
         POSITION,
         RAW,
         ORDER,
-        *(_quoted(s.field.name) for s in sources if s.origin is not Origin.TABLE),
+        *(quoted(s.field.name) for s in sources if s.origin is not Origin.TABLE),
     )
 
 
 def unique_rows(rows: DataFrame) -> DataFrame:
     """One row per message id, the one that arrived first: a message may stand in a stream twice."""
-    kept = F.struct(*(_quoted(name) for name in rows.columns))
+    kept = F.struct(*(quoted(name) for name in rows.columns))
     return (
         rows.groupBy(ID)
         .agg(F.min_by(kept, F.struct(ORDER, WINDOW)).alias("_sa_kept"))
@@ -116,14 +117,14 @@ def _sent_at(sources: Sequence[Source], column: str) -> Column:
     if column not in kinds:
         return F.lit(None).cast("timestamp")
     if kinds[column] == "timestamp":
-        return F.col(_quoted(column))
-    return _instant(F.col(_quoted(column)).cast("string"))
+        return F.col(quoted(column))
+    return _instant(F.col(quoted(column)).cast("string"))
 
 
 def _reason(sources: Sequence[Source], id_column: str) -> Column:
     """What does not fit, in words; NULL when all does."""
     is_lacking = {
-        source.field.name: F.col(_quoted(source.field.name)).isNull()
+        source.field.name: F.col(quoted(source.field.name)).isNull()
         for source in sources
         if source.origin is not Origin.TABLE
     }
@@ -150,7 +151,3 @@ def _is_there(source: Source) -> Column:
     """Whether the payload has the field, with a value that is not JSON's null."""
     field = _field(source, "variant")
     return field.isNotNull() & ~F.coalesce(F.is_variant_null(field), F.lit(True))
-
-
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"

@@ -13,6 +13,7 @@ from shardaudit.backfill.safety import check_sink
 from shardaudit.backfill.sources import FROM_RECORD, column_sources
 from shardaudit.model.config import Settings
 from shardaudit.model.sink_field import Origin, Source
+from shardaudit.model.sql_name import quoted
 
 # A consumer may keep times to the second or to the millisecond.
 _PRECISION = timedelta(seconds=60)
@@ -64,8 +65,8 @@ class BackfillSink:
         kinds = {source.field.name: source.field.kind for source in self.sources}
         if kinds.get(self.sent_column) == "timestamp":
             edges = (F.lit(sent[0] - _PRECISION), F.lit(sent[1] + _PRECISION))
-            rows = rows.where(F.col(_quoted(self.sent_column)).between(*edges))
-        same = F.col(_quoted(self.id_column)).cast("string") == F.col(key)
+            rows = rows.where(F.col(quoted(self.sent_column)).between(*edges))
+        same = F.col(quoted(self.id_column)).cast("string") == F.col(key)
         return rows.join(ids, same, how="left_semi")
 
     def keep_one(self, rows: DataFrame, *, tag: str) -> None:
@@ -79,11 +80,11 @@ class BackfillSink:
     def _pruning(self, rows: DataFrame) -> Pruning:
         """Where copies of these messages can be: `sent_at` and what hangs on it is theirs alone."""
         kinds = {source.field.name: source.field.kind for source in self.sources}
-        sets = [F.collect_set(_quoted(name)).alias(f"in {name}") for name in self.pruned_by]
+        sets = [F.collect_set(quoted(name)).alias(f"in {name}") for name in self.pruned_by]
         if kinds.get(self.sent_column) != "timestamp":
             found = rows.agg(F.count("*"), *sets).collect()[0]
             return Pruning({}, {name: found[f"in {name}"] for name in self.pruned_by})
-        sent = F.col(_quoted(self.sent_column))
+        sent = F.col(quoted(self.sent_column))
         found = rows.agg(
             F.unix_micros(F.min(sent)).alias("first"),
             F.unix_micros(F.max(sent)).alias("last"),
@@ -137,7 +138,3 @@ def backfill_sink(spark: SparkSession, settings: Settings, name: str) -> Backfil
 
 def _instant(micros: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
-
-
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"
