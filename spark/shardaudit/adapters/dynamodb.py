@@ -7,6 +7,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shardaudit.adapters.aws_errors import said_and_advice
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
@@ -24,12 +25,6 @@ _FINAL = {
     "UnrecognizedClientException": "these credentials are not known there",
     "ExpiredTokenException": "get new credentials",
     "ValidationException": "check positions.table",
-}
-_FINAL_KINDS = {
-    "NoCredentialsError": "give credentials by the usual AWS chain",
-    "PartialCredentialsError": "give credentials by the usual AWS chain",
-    "NoRegionError": "set [aws] region",
-    "ProfileNotFound": "check AWS_PROFILE",
 }
 _MULTI_STREAM_PARTS = 4  # KCL, StreamIdentifier: account:stream:creation epoch, then the shard
 
@@ -124,13 +119,7 @@ def _number(item: "Mapping[str, AttributeValueTypeDef]", name: str) -> int | Non
 
 
 def _ours(table: str, error: BotoCoreError | ClientError) -> ShardauditError:
-    if isinstance(error, ClientError):
-        code = error.response.get("Error", {}).get("Code", "unknown")
-        text = f"{code}: {error.response.get('Error', {}).get('Message', '')}"
-        advice = _FINAL.get(code)
-    else:
-        text = str(error)
-        advice = _FINAL_KINDS.get(type(error).__name__)
+    text, advice = said_and_advice(error, _FINAL)
     if advice is not None:
         return LeaseTableRefusedError(table, text, advice=advice)
     return LeaseTableUnavailableError(table, text)

@@ -10,6 +10,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shardaudit.adapters.aws_errors import said_and_advice
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
@@ -27,12 +28,7 @@ _FINAL = {
     "InvalidArgumentException": "check stream_name",
     "ValidationException": "check stream_name",
     "UnknownOperationException": "the endpoint is no Kinesis: check [aws] endpoint",
-}
-_FINAL_KINDS = {
     "NoCredentialsError": "give credentials by the usual AWS chain, or set `retention`",
-    "PartialCredentialsError": "give credentials by the usual AWS chain",
-    "NoRegionError": "set [aws] region",
-    "ProfileNotFound": "check AWS_PROFILE",
 }
 
 
@@ -108,13 +104,7 @@ def kinesis_errors(stream: str) -> Iterator[None]:
 
 def kinesis_error(stream: str, error: BotoCoreError | ClientError) -> ShardauditError:
     """Our error for one of boto3's, to be raised from it."""
-    if isinstance(error, ClientError):
-        code = error.response.get("Error", {}).get("Code", "unknown")
-        text = f"{code}: {error.response.get('Error', {}).get('Message', '')}"
-        advice = _FINAL.get(code)
-    else:
-        text = str(error)
-        advice = _FINAL_KINDS.get(type(error).__name__)
+    text, advice = said_and_advice(error, _FINAL)
     if advice is not None:
         return StreamRefusedError(stream, text, advice=advice)
     return StreamUnavailableError(stream, text)
