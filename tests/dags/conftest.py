@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,10 @@ os.environ.update(
     AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=f"sqlite:///{HOME}/airflow.db",
     AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}',
 )
+# Airflow reads its home while it is imported.
+from airflow.dag_processing.dagbag import DagBag  # noqa: E402
+from airflow.sdk import DAG  # noqa: E402
+from airflow.utils.db import initdb  # noqa: E402
 
 LEAKY = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -40,6 +45,32 @@ stream_name = "orders"
 traces = { path = "traces/orders" }
 sink = { path = "sink/orders" }
 """
+
+
+@pytest.fixture
+def _airflow_warns() -> Iterator[None]:
+    """Airflow's own deprecations are not ours to fix."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(scope="module")
+def _database() -> None:
+    """Airflow's tables, in the home of the tests."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        initdb()
+
+
+@pytest.fixture(scope="module")
+def dags() -> dict[str, DAG]:
+    """The DAGs by their names, as Airflow finds them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of pathspec, used by Airflow
+        bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+    assert bag.import_errors == {}
+    return bag.dags
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
-import warnings
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
-from airflow.utils.db import initdb
 from deltalake import DeltaTable, write_deltalake
 
 from audit_plan import PlanRefusedError
@@ -25,13 +22,9 @@ USER = {"id": "7", "name": "ann"}
 
 
 @pytest.fixture(scope="module")
-def dag() -> DAG:
+def dag(dags: dict[str, DAG]) -> DAG:
     """The DAG as Airflow finds it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of pathspec, used by Airflow
-        bag = DagBag(str(DAGS))
-    assert bag.import_errors == {}
-    return bag.dags["backfill"]
+    return dags["backfill"]
 
 
 def form(**fields: object) -> dict[str, object]:
@@ -179,16 +172,14 @@ def test_rejected_plan_is_cancelled_with_who_and_when(
     assert NOW.tzinfo == UTC
 
 
+@pytest.mark.usefixtures("_airflow_warns", "_database")
 def test_both_jobs_are_submitted_when_policy_approves(
     dag: DAG, config: Path, spark_calls: Path
 ) -> None:
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
     config.write_text(config.read_text() + backfill)
     store(config, updated_at=datetime.now(UTC) + timedelta(hours=1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Airflow's own deprecations are not ours to fix
-        initdb()
-        run = dag.test(run_conf={"stream": "events"})
+    run = dag.test(run_conf={"stream": "events"})
     states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
     assert (str(run.state), states["approve"]) == ("success", "skipped")
     actions = [call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)]

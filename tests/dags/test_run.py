@@ -1,14 +1,11 @@
 """Whole runs of the DAG, in this process, with a spark-submit that starts no Spark."""
 
 import json
-import warnings
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.utils.db import initdb
 
 from audit_plan import plan_audits
 from tests.dags.fake_spark import read_calls
@@ -22,20 +19,7 @@ FORM = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _airflow_warns() -> Iterator[None]:
-    """Airflow's own deprecations are not ours to fix."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-@pytest.fixture(scope="module")
-def _database() -> None:
-    """Airflow's tables, in the home of the tests."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        initdb()
+pytestmark = pytest.mark.usefixtures("_airflow_warns")
 
 
 def run(conf: dict[str, str]) -> tuple[str, dict[str, str]]:

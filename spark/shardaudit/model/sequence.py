@@ -2,8 +2,7 @@
 
 import re
 
-MAX_DIGITS = 129  # Kinesis API, pattern of SequenceNumber: 0|([1-9]\d{0,128})
-PATTERN = r"^(0|[1-9][0-9]{0,128})$"
+PATTERN = r"^(0|[1-9][0-9]{0,128})$"  # of SequenceNumber in Kinesis' API: up to 129 digits
 
 
 def is_sequence_number(text: str) -> bool:

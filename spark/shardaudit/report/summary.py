@@ -1,7 +1,7 @@
 """What a run has to say, as frozen values: the same numbers feed the text, the JSON and a page."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
@@ -53,13 +53,6 @@ class AuditReport:
     deadlines: tuple[DeadlineLine, ...]
     quarantined: int
     notes: tuple[str, ...]
-
-    @property
-    def time_left(self) -> timedelta | None:
-        """From the audit's now to its nearest deadline; None when there is none."""
-        if not self.deadlines:
-            return None
-        return min(line.recoverable_until for line in self.deadlines) - self.as_of
 
 
 @dataclass(frozen=True, slots=True)
