@@ -8,9 +8,12 @@
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from tests.cases import Case, Terms
@@ -234,5 +237,11 @@ def sample(strategy: SearchStrategy[T], *, count: int, seed_number: int) -> list
     def collect(example: T) -> None:
         examples.append(example)
 
-    collect()
+    # Hypothesis mixes in the constants of whatever modules happen to be imported: then a seed names
+    # other cases in another process.
+    with (
+        patch.object(providers, "_get_local_constants", Constants),
+        patch.object(providers, "CONSTANTS_CACHE", {}),
+    ):
+        collect()
     return examples[:count]
