@@ -48,6 +48,24 @@ def planned_run(form: Mapping[str, object], *, run_after: datetime) -> list[Plan
         raise PlanRefusedError(str(error)) from error
 
 
+def planned_upkeep() -> PlannedJob:
+    """The upkeep of the warehouse, which all streams share.
+
+    Raises:
+        PlanRefusedError: no configuration, or a wrong one.
+    """
+    config = config_file()
+    try:
+        settings = load_settings(config)
+    except ConfigError as error:
+        raise PlanRefusedError(str(error)) from error
+    return {
+        "stream": "(all)",
+        "driver": driver_settings(settings),
+        "arguments": {"maintain": ["--config", str(config), "maintain"]},
+    }
+
+
 def config_file() -> Path:
     """The shardaudit.toml that the environment names.
 

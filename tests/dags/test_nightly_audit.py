@@ -17,7 +17,7 @@ TASKS = ["plan", "stream.ingest", "stream.audit", "publish", "verdict"]
 @pytest.fixture(scope="module")
 def dag(dags: dict[str, DAG]) -> DAG:
     """The DAG as Airflow finds it."""
-    assert sorted(dags) == ["backfill", "nightly_audit", "retention_watch"]
+    assert sorted(dags) == ["backfill", "maintenance", "nightly_audit", "retention_watch"]
     return dags["nightly_audit"]
 
 

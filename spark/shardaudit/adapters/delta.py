@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.model.config import Aws
+from shardaudit.model.sql_name import literal, quoted
 from shardaudit.model.table import Table
 
 
@@ -77,14 +78,37 @@ class Warehouse:
     def replace(self, rows: DataFrame, table: Table, *, column: str, value: str) -> None:
         """Puts rows in the place of all those whose `column` has `value`, in one commit."""
         self._check()
-        literal = value.replace("\\", "\\\\").replace("'", "\\'")
         (
             _shaped(rows, table)
             .write.format("delta")
             .mode("overwrite")
-            .option("replaceWhere", f"`{column}` = '{literal}'")
+            .option("replaceWhere", f"{quoted(column)} = {literal(value)}")
             .save(self._open(table))
         )
+
+    def compact(self, table: Table, *, above: int) -> tuple[int, int]:
+        """Rewrites each partition of more than `above` files into few: (files removed, added).
+
+        The rows stay the same, and so does what an append has marked as done.
+        """
+        self._check()
+        removed = added = 0
+        for partition in self._small.crowded(table, above=above):
+            rewrite = DeltaTable.forPath(self.spark, self._open(table)).optimize()
+            if partition:
+                rewrite = rewrite.where(
+                    " AND ".join(f"{quoted(name)} = {literal(v)}" for name, v in partition.items())
+                )
+            order = table.clustered
+            done = rewrite.executeZOrderBy(*order) if order else rewrite.executeCompaction()
+            [row] = done.select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
+            removed, added = removed + row[0], added + row[1]
+        return removed, added
+
+    def vacuum(self, table: Table) -> int:
+        """Deletes the files that have not been part of the table for a week; says how many."""
+        self._check()
+        return self._small.vacuum(table)
 
     def _open(self, table: Table) -> str:
         if table.name not in self._opened:

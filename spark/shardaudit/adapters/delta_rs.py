@@ -3,6 +3,7 @@
 A Spark job takes a second to write one row, delta-rs takes milliseconds.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -92,6 +93,28 @@ class DeltaRs:
                 storage_options=delta_rs_options(self.aws),
                 raise_if_key_not_exists=False,
             )
+
+    def crowded(self, table: Table, *, above: int) -> list[dict[str, str]]:
+        """The partitions of more than `above` files, as texts by column; {} is a whole table."""
+        found = self._found(table)
+        if found is None:
+            return []
+        names = [f"partition.{name}" for name in table.partitions]
+        files = pa.table(found.get_add_actions(flatten=True)).select(names or ["path"]).to_pylist()
+        counts = Counter(tuple(str(file[name]) for name in names) for file in files)
+        return [
+            dict(zip(table.partitions, values, strict=True))
+            for values, count in sorted(counts.items())
+            if count > above
+        ]
+
+    def vacuum(self, table: Table) -> int:
+        """Deletes the files that have not been part of the table for a week; says how many."""
+        found = self._found(table)
+        if found is None:
+            return 0
+        with self._answering(table):
+            return len(found.vacuum(dry_run=False))
 
     def _found(self, table: Table) -> DeltaTable | None:
         try:

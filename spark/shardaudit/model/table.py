@@ -11,12 +11,16 @@ LATENCY_BINS = 22
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its columns as (name, Spark SQL type, meaning), its key and partition columns."""
+    """One table: its columns as (name, Spark SQL type, meaning), its key and partition columns.
+
+    `clustered`: the columns by whose values its readers skip files.
+    """
 
     name: str
     columns: tuple[tuple[str, str, str], ...]
     key: tuple[str, ...]
     partitions: tuple[str, ...] = ()
+    clustered: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:

@@ -29,6 +29,7 @@ TRACES = Table(
     ),
     ("stream", "message_id", "shard_id", "sequence_number", "bucket_start"),
     ("stream", "sent_day"),
+    ("bucket_start", "shard_id"),
 )
 
 FINGERPRINTS = Table(

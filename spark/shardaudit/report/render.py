@@ -87,6 +87,17 @@ def ingest_view(reports: Sequence[IngestReport]) -> RenderableType:
     return table
 
 
+def upkeep_view(lines: Sequence[tuple[str, int, int, int]]) -> RenderableType:
+    """What became of each table's files: merged, made of them, deleted."""
+    table = _table("table")
+    for name in ("small files merged", "into", "old files deleted"):
+        table.add_column(name, justify="right")
+    for name, *numbers in lines:
+        if any(numbers):
+            table.add_row(cell(name), *(f"{number:,}" for number in numbers))
+    return table if table.row_count else Text("nothing to do: no table has many small or old files")
+
+
 def _headline(report: AuditReport) -> Text:
     verdict = (report.verdict.upper(), _STYLES.get(report.verdict, "bold red"))
     return Text.assemble(f"Audit of {harmless(report.stream)}: ", verdict)
