@@ -81,34 +81,82 @@ def test_the_leases_of_kcl_3_are_understood(dynamodb: "DynamoDBClient") -> None:
     assert (found[name(3)].checkpoint, found[name(3)].sequence_number) == ("TRIM_HORIZON", None)
 
 
+def kcl2_lease(key: str, checkpoint: str, sub_sequence: int = 0, **more: object) -> Item:
+    """A lease as KCL 2 writes it: all of KCL 3's but throughputKBps and checkpointOwner.
+
+    Source: awslabs/amazon-kinesis-client, software/amazon/kinesis/leases/dynamodb/
+    DynamoDBLeaseSerializer.java, `toDynamoRecord` and `getDynamoUpdateLeaseUpdate`
+    (054cd88 of KCL 2, without hash keys; a754364 of KCL 3).
+    """
+    required = {
+        "leaseKey": {"S": key},
+        "leaseCounter": {"N": "7"},
+        "ownerSwitchesSinceCheckpoint": {"N": "1"},
+        "checkpoint": {"S": checkpoint},
+        "checkpointSubSequenceNumber": {"N": str(sub_sequence)},
+        "startingHashKey": {"S": "0"},
+        "endingHashKey": {"S": "85070591730234615865843651857942052863"},
+    }
+    return required | more  # type: ignore[return-value]  # of the same form
+
+
 def test_the_leases_of_kcl_2_are_understood(dynamodb: "DynamoDBClient") -> None:
-    """As its DynamoDBLeaseSerializer writes them: without KCL 3's throughput and hash range."""
-    common = {"leaseCounter": {"N": "7"}, "ownerSwitchesSinceCheckpoint": {"N": "1"}}
-    items: list[Item] = [
-        {"leaseKey": {"S": name(0)}, "checkpoint": {"S": "LATEST"}, **common},
-        {"leaseKey": {"S": name(1)}, "checkpoint": {"S": "AT_TIMESTAMP"}, **common},
-        {
-            "leaseKey": {"S": name(2)},
-            "checkpoint": {"S": "4965"},
-            "checkpointSubSequenceNumber": {"N": "12"},
-            "leaseOwner": {"S": "host:uuid"},
-            **common,
-        },
+    pending = {
+        "pendingCheckpoint": {"S": "4970"},
+        "pendingCheckpointSubSequenceNumber": {"N": "0"},
+        "pendingCheckpointState": {"B": b"prepared"},
+    }
+    lineage = {"parentShardId": {"SS": [name(0)]}, "childShardIds": {"SS": [name(4), name(5)]}}
+    items = [
+        kcl2_lease(name(0), "LATEST"),  # evicted: no leaseOwner
+        kcl2_lease(name(1), "AT_TIMESTAMP", leaseOwner={"S": "host:uuid"}),
+        kcl2_lease(name(2), "4965", 12, leaseOwner={"S": "host:uuid"}, **pending),
+        kcl2_lease(name(3), "SHARD_END", **lineage),
     ]
     write(dynamodb, items, "old")
     found = read("old")
-    assert [p.checkpoint for p in found.values()] == ["LATEST", "AT_TIMESTAMP", "4965"]
-    assert found[name(2)].sub_sequence == 12
-    assert found[name(0)].lease_owner is None
+    said = [(p.checkpoint, p.sub_sequence, p.lease_owner, p.lease_counter) for p in found.values()]
+    assert said == [
+        ("LATEST", 0, None, 7),
+        ("AT_TIMESTAMP", 0, "host:uuid", 7),
+        ("4965", 12, "host:uuid", 7),  # what is only prepared does not count
+        ("SHARD_END", 0, None, 7),
+    ]
+    assert found[name(3)].is_at_end
+
+
+def multi_stream_lease(stream: str, epoch: int, shard_id: str, checkpoint: str) -> Item:
+    """A lease of a consumer of several streams.
+
+    Source: the same repository, DynamoDBMultiStreamLeaseSerializer.java (0c5042d),
+    MultiStreamLease.getLeaseKey, and StreamIdentifier.serialize: account:stream:creationEpoch.
+    """
+    identifier = f"123456789012:{stream}:{epoch}"
+    both = {"streamName": {"S": identifier}, "shardId": {"S": shard_id}}
+    return kcl2_lease(f"{identifier}:{shard_id}", checkpoint, **both)
 
 
 def test_leases_of_another_stream_in_a_common_table_are_left_out(
     dynamodb: "DynamoDBClient",
 ) -> None:
-    checkpoint = {"checkpoint": {"S": "4965"}}
-    keys = [f"123456789012:orders:1795263644:{name(0)}", f"123456789012:else:1795263644:{name(1)}"]
-    write(dynamodb, [{"leaseKey": {"S": key}, **checkpoint} for key in keys], "many")
+    items = [
+        multi_stream_lease("orders", 1795263644, name(0), "4965"),
+        multi_stream_lease("else", 1795263644, name(1), "4965"),
+    ]
+    write(dynamodb, items, "many")
     assert list(read("many")) == [name(0)]
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_a_stream_that_was_made_anew_the_newest_leases_count(
+    dynamodb: "DynamoDBClient", turn: int
+) -> None:
+    items = [
+        multi_stream_lease("orders", 999999999, name(0), "SHARD_END"),
+        multi_stream_lease("orders", 1795263644, name(0), "4965"),
+    ]
+    write(dynamodb, items[::turn], "anew")
+    assert [p.checkpoint for p in read_leases(settings(), "anew", stream_name="orders")] == ["4965"]
 
 
 def test_every_page_of_a_large_table_is_read(dynamodb: "DynamoDBClient") -> None:
