@@ -131,6 +131,7 @@ def is_passed(moments: Sequence[Moment]) -> bool:
     return (
         not any(m.others for m in moments)
         and all(m.line is None for m in moments if m.since_stop <= timedelta(0))
+        and any(m.told for m in since[:2])
         and all(m.line is not None for m in since[1:])
         and since[-1].line is not None
         and since[-1].line.level is Level.LOST

@@ -136,7 +136,7 @@ def _store(
     fresh = asked.rows if asked.is_fresh else {}
     warehouse.upsert(watched_rows(name, judgements, listed=fresh), SHARDS)
     heard = [
-        Heard(name, j.shard_id, j.level, j.words or f"{j.state}, level {j.level}")
+        Heard(name, j.shard_id, j.level, j.stands_still, j.words or f"{j.state}, level {j.level}")
         for j in judgements
     ]
     news = due_notifications(heard, told(warehouse, name), as_of=judgements[0].as_of)

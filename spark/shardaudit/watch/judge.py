@@ -15,11 +15,15 @@ from shardaudit.watch.state import condition, shard_state
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the watch says of one shard. `advice` is a sentence or None."""
+    """What the watch says of one shard. `advice` is a sentence or None.
+
+    `stands_still`: stalled or silent, be it open or closed.
+    """
 
     as_of: datetime
     witness: Witness
     state: ShardState
+    stands_still: bool
     level: Level
     deadline: Deadline | None
     advice: str | None
@@ -45,6 +49,7 @@ def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgem
         as_of=rules.as_of,
         witness=witness,
         state=shard_state(witness, rules),
+        stands_still=found in {ShardState.SILENT, ShardState.STALLED},
         level=grade,
         deadline=due,
         advice=advice(found, grade, witness, due, rules),
