@@ -23,7 +23,7 @@ from shardaudit.jobs.command import Reply
 from shardaudit.jobs.drill_scenario import Incident
 from shardaudit.jobs.opened import opened
 from shardaudit.jobs.terminal import Terminal
-from shardaudit.jobs.watch import watch
+from shardaudit.jobs.watch import WatchRequest, watch
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ExitCode, ShardauditError
 from shardaudit.model.shard_state import Level
@@ -73,7 +73,7 @@ def drill(incident: Incident, folder: Path, *, terminal: Terminal) -> list[Momen
             for number, as_of in enumerate(_times(incident), 1):
                 _ingest(warehouse, incident, (known, as_of), number=number)
                 known = as_of
-                report = watch(warehouse, settings, NAME, as_of=as_of).report
+                report = watch(warehouse, WatchRequest(settings, NAME, as_of)).report
                 moments.append(_moment(incident, report))
     return moments
 

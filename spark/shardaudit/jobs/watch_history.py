@@ -32,6 +32,11 @@ class History:
     listing: dict[str, Row]
     listed_at: datetime | None
 
+    @property
+    def watched_at(self) -> datetime | None:
+        """When the last watch was that knew what had landed; None when there was none."""
+        return max((before.observed_at for before in self.before.values()), default=None)
+
 
 def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
     """What is known from before `as_of`."""
