@@ -10,6 +10,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.notifiers import Letter
 from shardaudit.jobs.notify import alarms, notify_stream
 from shardaudit.jobs.watch import Watched, WatchRequest, watch
+from shardaudit.jobs.watch_history import history
 from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
@@ -226,6 +227,26 @@ def test_while_an_audit_holds_the_ledger_states_stay_and_deadlines_run_on(
     assert report.told == 1
     newest = {row.observed_at for row in ledger.read(SHARDS).collect()}
     assert len(newest) == 1
+
+
+def test_what_the_consumer_said_at_the_last_watch_is_known_after_a_long_audit(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    said = {
+        "stream": "events",
+        "source": "kcl",
+        "consumer": "leases",
+        "shard_id": "well",
+        "checkpoint": "4965",
+    }
+    run(ledger, tmp_path)
+    after = NOW + timedelta(hours=3)
+    ledger.upsert([said | {"observed_at": at} for at in (NOW, after)], POSITIONS)
+    run(ledger, tmp_path, after, busy=BUSY)
+    before = history(ledger, "events", as_of=after + 15 * MINUTE).before["well"]
+    assert before.observed_at == NOW
+    assert before.position is not None
+    assert before.position.checkpoint == "4965"
 
 
 def test_a_first_watch_waits_for_the_ledger(ledger: Warehouse, tmp_path: Path) -> None:
