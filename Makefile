@@ -63,6 +63,7 @@ test-aws: setup ## the tests against stand-ins of AWS
 
 drill: setup ## kills ingest and audit at 20 random moments: the tables must not notice (many minutes)
 	$(BIN)/pytest -m drill tests/spark
+	$(BIN)/pytest -m drill tests/dags
 
 drill-stuck-shard: setup ## the incident replayed: when the watch says what (a few minutes)
 	@$(BIN)/python -m shardaudit.jobs.drill_stuck_shard
