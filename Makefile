@@ -32,7 +32,7 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m shardaudit.jobs.airflow
 
 test: setup lint types ## every test but the drills
-	$(BIN)/pytest tests/unit tests/dags tests/aws
+	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws
 	$(BIN)/pytest $(SPARK_TESTS)
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
@@ -63,6 +63,7 @@ test-aws: setup ## the tests against stand-ins of AWS
 
 drill: setup ## kills ingest and audit at 20 random moments: the tables must not notice (many minutes)
 	$(BIN)/pytest -m drill tests/spark
+	$(BIN)/pytest -m drill tests/dags
 
 drill-stuck-shard: setup ## the incident replayed: when the watch says what (a few minutes)
 	@$(BIN)/python -m shardaudit.jobs.drill_stuck_shard

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, CronTriggerTimetable, TriggerRule, dag, task
-from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from audit_plan import PlannedJob
@@ -22,8 +22,10 @@ ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
 NAME = "{{ task.op_kwargs.planned.stream }}"
 QUARTERS = CronTriggerTimetable("*/15 * * * *", timezone="UTC", run_immediately=timedelta(0))
 IN_TIME = timedelta(minutes=14)
+TOO_LONG = timedelta(hours=1)  # a driver that hangs would keep every later watch from running
 
 
+# In the triggerer: Airflow 3.3 does not let an executor's callback read connections (its #66141).
 @dag(
     schedule=QUARTERS,
     catchup=False,
@@ -32,7 +34,7 @@ IN_TIME = timedelta(minutes=14)
     deadline=DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=IN_TIME,
-        callback=SyncCallback("shardaudit.jobs.late_watch.tell_late"),
+        callback=AsyncCallback("shardaudit.jobs.late_watch.tell_late"),
     ),
     default_args=RETRIES,
     tags=["shardaudit"],
@@ -59,6 +61,7 @@ def retention_watch() -> None:
         command="watch",
         map_index_template="{{ task.planned.stream }}",
         max_active_tis_per_dag=1,
+        execution_timeout=TOO_LONG,
     ).expand(planned=jobs)
     told = tell_people.expand(planned=jobs)
     watched >> told

@@ -21,7 +21,8 @@ from shardaudit.adapters.airflow_home import (
     password_file,
 )
 
-HEALTH = {part: {"status": "healthy"} for part in ("metadatabase", "scheduler", "dag_processor")}
+PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+HEALTH = {part: {"status": "healthy"} for part in PARTS}
 
 
 class FakeAirflow(BaseHTTPRequestHandler):

@@ -1,14 +1,13 @@
 """Messages through Airflow's own notifiers to receivers on 127.0.0.1."""
 
+import asyncio
 import json
 import socketserver
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from email import message_from_string, policy
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,25 +17,9 @@ from shardaudit.adapters.notifiers import Letter, NotifierMissingError, NotSentE
 from shardaudit.jobs.late_watch import tell_late
 from shardaudit.model.config_notify import Notify
 from shardaudit.model.errors import ConfigError, ExitCode
+from tests.dags.receivers import Web, running
 
 LETTER = Letter("0a1b", "events", "urgent", "shardaudit: URGENT", "shard <1> stands {{ still }}")
-
-
-class Web(BaseHTTPRequestHandler):
-    """Keeps what it was sent; answers with `status`."""
-
-    got: ClassVar[list[tuple[str, str | None, dict[str, object]]]] = []
-    status: ClassVar[int] = 200
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.got.append((self.path, self.headers.get("Idempotency-Key"), json.loads(body)))
-        self.send_response(self.status)
-        self.end_headers()
-        self.wfile.write(b"ok")
-
-    def log_message(self, format: str, *args: object) -> None:
-        del format, args
 
 
 class Mail(socketserver.StreamRequestHandler):
@@ -57,17 +40,6 @@ class Mail(socketserver.StreamRequestHandler):
 
     def _say(self, text: str) -> None:
         self.wfile.write(f"{text}\r\n".encode())
-
-
-@contextmanager
-def running(server: socketserver.TCPServer) -> Iterator[int]:
-    """The port of a server that runs in the block."""
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture
@@ -163,8 +135,8 @@ def test_a_late_watch_is_told_under_the_run_s_own_id(
 ) -> None:
     config.write_text(f'{config.read_text()}\n[notify]\nhttp = "pager"\n')
     context = {"dag_run": {"dag_run_id": "scheduled__2026-11-20T12:00"}}
-    tell_late(context)
-    tell_late(context)
+    asyncio.run(tell_late(context))
+    asyncio.run(tell_late(context))
     assert [document["title"] for _, _, document in web] == (
         ["shardaudit: the retention watch is late"] * 2
     )

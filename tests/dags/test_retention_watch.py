@@ -62,6 +62,8 @@ def test_it_runs_every_quarter_and_never_twice_at_once(dag: DAG) -> None:
     assert timetable.run_immediately == timedelta(0)
     assert dag.catchup is False
     assert (dag.max_active_runs, dag.max_active_tasks) == (1, 1)
+    watch: Any = dag.get_task("watch")  # Any: a mapped operator
+    assert watch.partial_kwargs["execution_timeout"] == timedelta(hours=1)
 
 
 def test_a_run_that_is_late_is_an_alarm_itself(dag: DAG) -> None:

@@ -29,6 +29,7 @@ from shardaudit.model.errors import FinalError
 _COMPONENTS = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
     "api-server": ["api-server"],
 }
 _START_SECONDS = 180

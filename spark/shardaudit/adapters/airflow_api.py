@@ -8,7 +8,7 @@ from typing import Any, Self
 from shardaudit.model.errors import FinalError
 
 _TIMEOUT_SECONDS = 30
-_NEEDED = ("metadatabase", "scheduler", "dag_processor")  # a triggerer is not started
+_NEEDED = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 
 class AirflowApiError(FinalError, RuntimeError):

@@ -1,5 +1,6 @@
 """One run at a time per warehouse: generation files, each taken by exactly one process.
 
+The tables of the watch have a claim of their own: it is not to wait for an audit of an hour.
 `<warehouse>/_claims/<12 digits>.json` is one generation. A generation is taken by creating the
 next file, which the file system or S3 lets only one process do, and only when the newest one was
 released or its holder is dead. The holder renews its own file; who finds a newer one has lost.
@@ -17,7 +18,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 
-from shardaudit.adapters.claim_store import FOLDER, ClaimStore, WarehouseAccessError, claim_store
+from shardaudit.adapters.claim_store import (
+    ClaimStore,
+    Tables,
+    WarehouseAccessError,
+    claim_store,
+)
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.processes import machine, own_start, started
 from shardaudit.model.config import Settings
@@ -96,13 +102,13 @@ class Claim:
 
 
 @contextmanager
-def claim(settings: Settings, *, owner: str) -> Iterator[Claim]:
-    """Holds the warehouse for the time of the block, renewing the claim in the background.
+def claim(settings: Settings, *, owner: str, on: Tables = Tables.LEDGER) -> Iterator[Claim]:
+    """Holds these tables for the time of the block, renewing the claim in the background.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
     """
-    store = claim_store(settings)
+    store = claim_store(settings, on)
     held = _take(store, warehouse=settings.warehouse, owner=owner)
     ended = threading.Event()
     beat = threading.Thread(target=_keep, args=(held, ended), name="claim", daemon=True)
@@ -164,7 +170,7 @@ def _read(store: ClaimStore, generation: int) -> Holder | None:
         return None if text is None else Holder(**json.loads(text))
     except (TypeError, ValueError) as error:
         raise WarehouseAccessError(
-            f"{FOLDER}/{generation:012}.json is not a claim of this version of shardaudit: "
+            f"{store.folder}/{generation:012}.json is not a claim of this version of shardaudit: "
             "delete it when no run is active"
         ) from error
 

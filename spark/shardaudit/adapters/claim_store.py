@@ -5,6 +5,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +18,14 @@ from shardaudit.model.errors import FinalError
 if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_s3 import S3Client
 
-FOLDER = "_claims"
+
+class Tables(StrEnum):
+    """Which tables a claim is on: each table belongs to one of them. The value is its folder."""
+
+    LEDGER = "_claims"
+    WATCH = "_claims/watch"  # shards, positions, notifications
+
+
 _FILE = re.compile(r"(\d{12})\.json$")
 # 412: the key exists. 409: somebody else is writing it at this moment (S3 API, PutObject).
 _EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
@@ -28,7 +36,9 @@ class WarehouseAccessError(FinalError, PermissionError):
 
 
 class ClaimStore(Protocol):
-    """Numbered files. Only `create` decides who wins."""
+    """Numbered files in `folder` of a warehouse. Only `create` decides who wins."""
+
+    folder: str
 
     def generations(self) -> list[int]:
         """The numbers that exist, ascending."""
@@ -46,18 +56,18 @@ class ClaimStore(Protocol):
         """Removes the file, if it is there."""
 
 
-def claim_store(settings: Settings) -> ClaimStore:
-    """The store of the warehouse."""
+def claim_store(settings: Settings, on: Tables) -> ClaimStore:
+    """The store of these tables of the warehouse."""
     if settings.warehouse.startswith("s3a://"):
-        return S3ClaimStore(s3_client(settings.aws), settings.warehouse)
-    return LocalClaimStore(Path(settings.warehouse))
+        return S3ClaimStore(s3_client(settings.aws), settings.warehouse, on)
+    return LocalClaimStore(Path(settings.warehouse), on)
 
 
 class LocalClaimStore:
     """Claim files in a folder. A hard link appears with its whole text, or not at all."""
 
-    def __init__(self, warehouse: Path) -> None:
-        self._folder = warehouse / FOLDER
+    def __init__(self, warehouse: Path, folder: str) -> None:
+        self.folder, self._folder = folder, warehouse / folder
 
     def generations(self) -> list[int]:
         """The numbers that exist, ascending."""
@@ -113,10 +123,10 @@ class LocalClaimStore:
 class S3ClaimStore:
     """Claim files in a bucket that knows conditional writes (`If-None-Match: *`)."""
 
-    def __init__(self, client: "S3Client", warehouse: str) -> None:
-        self._client, self._warehouse = client, warehouse
+    def __init__(self, client: "S3Client", warehouse: str, folder: str) -> None:
+        self.folder, self._client, self._warehouse = folder, client, warehouse
         self._bucket, prefix = bucket_and_prefix(warehouse)
-        self._prefix = f"{prefix}{FOLDER}/"
+        self._prefix = f"{prefix}{folder}/"
 
     def generations(self) -> list[int]:
         """The numbers that exist, ascending."""

@@ -34,6 +34,10 @@ class Warehouse:
         self._small = DeltaRs(self._path, aws or Aws())
         self._opened: set[str] = set()
 
+    def claimed_by(self, check: Callable[[], None]) -> "Warehouse":
+        """The same warehouse, whose writes ask another claim."""
+        return Warehouse(self.spark, self._path, aws=self._small.aws, check=check)
+
     def read(self, table: Table) -> DataFrame:
         """The rows of a table, as they are now; none when it was never written."""
         return self.spark.read.format("delta").load(self._open(table)).select(table.names)

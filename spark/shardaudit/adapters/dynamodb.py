@@ -1,6 +1,6 @@
 """The door to DynamoDB: the lease table in which a KCL consumer keeps how far it is."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import boto3
@@ -12,7 +12,7 @@ from shardaudit.model.choices import PositionSource
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 from shardaudit.model.position import CHECKPOINT_WORDS, Position
-from shardaudit.model.sequence import is_sequence_number
+from shardaudit.model.sequence import is_sequence_number, sequence_order
 
 if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,7 +26,6 @@ _FINAL = {
     "ExpiredTokenException": "get new credentials",
     "ValidationException": "check positions.table",
 }
-_MULTI_STREAM_PARTS = 4  # KCL, StreamIdentifier: account:stream:creation epoch, then the shard
 
 
 class LeaseTableRefusedError(FinalError, PermissionError):
@@ -68,12 +67,29 @@ def read_leases(settings: Settings, table: str, *, stream_name: str) -> list[Pos
         items = list(_scan(client, table))
     except (BotoCoreError, ClientError) as error:
         raise _ours(table, error) from error
-    leases = [_position(item, table, stream_name) for item in items if "leaseKey" in item]
+    leases = {item["leaseKey"]["S"]: item for item in items if "leaseKey" in item}
     if items and not leases:
         advice = "name the application's own table, not KCL's others"
         raise LeaseTableRefusedError(table, "its rows have no leaseKey", advice=advice)
-    found = [lease for lease in leases if lease is not None]
-    return sorted(found, key=lambda lease: lease.shard_id)
+    begin = _begin_of_keys(leases, stream_name)
+    return [
+        _position(leases[key], table, key.removeprefix(begin))
+        for key in sorted(leases)
+        # Without a checkpoint it is not begun yet.
+        if key[: key.rfind(":") + 1] == begin and "checkpoint" in leases[key]
+    ]
+
+
+def _begin_of_keys(keys: Iterable[str], stream_name: str) -> str:
+    """With what the stream's lease keys begin: nothing where a consumer has one stream alone.
+
+    KCL, StreamIdentifier: else with `account:stream:creation epoch:`; of a stream that was made
+    anew the newest counts.
+    """
+    identifiers = {key.rpartition(":")[0] for key in keys}
+    mine = [found for found in identifiers if found.split(":")[1:2] == [stream_name]]
+    newest = max(mine, key=lambda found: sequence_order(found.rpartition(":")[2]), default="")
+    return f"{newest}:" if newest else ""
 
 
 def _scan(client: "DynamoDBClient", table: str) -> "Iterator[Mapping[str, AttributeValueTypeDef]]":
@@ -87,16 +103,8 @@ def _scan(client: "DynamoDBClient", table: str) -> "Iterator[Mapping[str, Attrib
         asked = {"TableName": table, "ExclusiveStartKey": last}
 
 
-def _position(
-    item: "Mapping[str, AttributeValueTypeDef]", table: str, stream_name: str
-) -> Position | None:
-    """The lease as a position; None for one of another stream, or not yet begun."""
-    *stream, shard_id = item["leaseKey"]["S"].split(":")
-    if len(stream) == _MULTI_STREAM_PARTS - 1 and stream[1] != stream_name:
-        return None
-    checkpoint = item.get("checkpoint", {}).get("S")
-    if checkpoint is None:
-        return None
+def _position(item: "Mapping[str, AttributeValueTypeDef]", table: str, shard_id: str) -> Position:
+    checkpoint = item["checkpoint"]["S"]
     if checkpoint not in CHECKPOINT_WORDS and not is_sequence_number(checkpoint):
         wanted = f"wanted a sequence number or one of {', '.join(CHECKPOINT_WORDS)}"
         raise LeaseTableRefusedError(

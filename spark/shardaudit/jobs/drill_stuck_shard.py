@@ -23,7 +23,7 @@ from shardaudit.jobs.command import Reply
 from shardaudit.jobs.drill_scenario import Incident
 from shardaudit.jobs.opened import opened
 from shardaudit.jobs.terminal import Terminal
-from shardaudit.jobs.watch import watch
+from shardaudit.jobs.watch import WatchRequest, watch
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ExitCode, ShardauditError
 from shardaudit.model.shard_state import Level
@@ -73,7 +73,7 @@ def drill(incident: Incident, folder: Path, *, terminal: Terminal) -> list[Momen
             for number, as_of in enumerate(_times(incident), 1):
                 _ingest(warehouse, incident, (known, as_of), number=number)
                 known = as_of
-                report = watch(warehouse, settings, NAME, as_of=as_of).report
+                report = watch(warehouse, WatchRequest(settings, NAME, as_of)).report
                 moments.append(_moment(incident, report))
     return moments
 
@@ -131,6 +131,7 @@ def is_passed(moments: Sequence[Moment]) -> bool:
     return (
         not any(m.others for m in moments)
         and all(m.line is None for m in moments if m.since_stop <= timedelta(0))
+        and any(m.told for m in since[:2])
         and all(m.line is not None for m in since[1:])
         and since[-1].line is not None
         and since[-1].line.level is Level.LOST

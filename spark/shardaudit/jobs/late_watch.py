@@ -1,5 +1,6 @@
 """The alarm about the alarm: a retention watch that is not done in time."""
 
+import asyncio
 import hashlib
 import logging
 import os
@@ -14,13 +15,17 @@ from shardaudit.model.shard_state import Level
 log = logging.getLogger(__name__)
 
 
-def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gives a callback
+async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gives a callback
     """Airflow's callback of a missed deadline: tells every receiver, under the run's own id.
 
     Raises:
         ConfigError: the configuration cannot be read.
         NotSentError: a receiver did not take it.
     """
+    await asyncio.to_thread(_tell, context)  # notifiers wait, the triggerer's loop may not
+
+
+def _tell(context: Mapping[str, Any]) -> None:  # Any: as above
     run = context.get("dag_run") or {}
     run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
     letter = Letter(

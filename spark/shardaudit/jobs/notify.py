@@ -7,6 +7,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from shardaudit.adapters.claim import claim
+from shardaudit.adapters.claim_store import Tables
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.adapters.notifiers import Letter, has_receiver, send
@@ -27,14 +28,14 @@ def notify_stream(
     A crash after the sending and before the mark sends the same message again, with the same id.
 
     Raises:
-        WarehouseBusyError: another run holds the warehouse; nothing was sent.
+        WarehouseBusyError: another run holds the watch's tables; nothing was sent.
         NotifierMissingError: the provider of a configured receiver is not installed.
         NotSentError: a receiver did not take a message; it and the later ones stay pending.
     """
     give = sender or (lambda letter: _give(settings, letter))
     if not _pending(settings, name):
         return 0
-    with claim(settings, owner=f"notify {name}") as held:
+    with claim(settings, owner=f"notify {name}", on=Tables.WATCH) as held:
         pending = {row["notification_id"]: row for row in _pending(settings, name)}
         letters = messages([notification(row) for row in pending.values()])
         for letter in letters:

@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.claim import claim
+from shardaudit.adapters.claim_store import Tables
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis import StreamFacts, kinesis_client, kinesis_errors, stream_facts
 from shardaudit.model.config import Settings, Stream
-from shardaudit.model.errors import ConfigError, ShardauditError
+from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyError
 from shardaudit.model.tables import SHARDS
 
 log = logging.getLogger(__name__)
@@ -31,7 +33,12 @@ def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: 
             raise
         log.info("shards are known from traces and sink alone: %s", error)
         return
-    warehouse.upsert(list(shard_rows(name, facts, now=now).values()), SHARDS)
+    rows = list(shard_rows(name, facts, now=now).values())
+    try:
+        with claim(settings, owner=f"shards of {name}", on=Tables.WATCH):
+            warehouse.upsert(rows, SHARDS)
+    except WarehouseBusyError as busy:
+        log.info("the watch that runs now asks Kinesis itself: %s", busy)
 
 
 def ask_kinesis(settings: Settings, name: str) -> StreamFacts:

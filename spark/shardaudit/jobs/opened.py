@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from shardaudit.adapters.claim import claim
+from shardaudit.adapters.claim_store import Tables
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.spark import spark_session
 from shardaudit.adapters.spark_errors import spark_errors
@@ -12,7 +13,9 @@ from shardaudit.report.progress import Progress
 
 
 @contextmanager
-def opened(settings: Settings, *, owner: str, progress: Progress) -> Iterator[Warehouse]:
+def opened(
+    settings: Settings, *, owner: str, progress: Progress, on: Tables = Tables.LEDGER
+) -> Iterator[Warehouse]:
     """The warehouse, held against other runs; the claim comes first, it costs milliseconds.
 
     Raises:
@@ -20,7 +23,7 @@ def opened(settings: Settings, *, owner: str, progress: Progress) -> Iterator[Wa
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    with claim(settings, owner=owner) as held, spark_errors():
+    with claim(settings, owner=owner, on=on) as held, spark_errors():
         with progress.stage("start Spark"):
             spark = spark_session(settings, app=f"shardaudit {owner}")
         try:

@@ -17,7 +17,7 @@ from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
 from shardaudit.jobs.watch_report import watch_report
 from shardaudit.jobs.watch_rows import notification_rows, position_rows, watched_rows
 from shardaudit.model.config import Settings
-from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.errors import ExitCode, ShardauditError, WarehouseBusyError
 from shardaudit.model.tables import SHARDS
 from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
 from shardaudit.report.progress import SILENT, Progress
@@ -42,23 +42,32 @@ class Watched:
         return ExitCode.DONE if self.failure is None else self.failure.exit_code
 
 
-def watch(
-    warehouse: Warehouse,
-    settings: Settings,
-    name: str,
-    *,
-    as_of: datetime,
-    progress: Progress = SILENT,
-) -> Watched:
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """Which stream is watched, as of when. `busy`: why nothing could be ingested before."""
+
+    settings: Settings
+    name: str
+    as_of: datetime
+    busy: WarehouseBusyError | None = None
+
+
+def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = SILENT) -> Watched:
     """Judges every shard as of a time and stores what it found.
 
-    When Kinesis or the positions do not answer, the ledger is judged with what was known last.
+    When Kinesis or the positions do not answer, the ledger is judged with what was known last. When
+    nothing could be ingested, states are those of the last watch, and their deadlines run on.
 
     Raises:
+        WarehouseBusyError: nothing could be ingested, and no watch was before.
         ShardauditError: Kinesis does not answer, and nobody knows the retention.
     """
+    settings, name, as_of, busy = request.settings, request.name, request.as_of, request.busy
     stream = settings.stream(name)
     past = history(warehouse, name, as_of=as_of)
+    read_at = as_of if busy is None else past.watched_at
+    if busy is not None and read_at is None:
+        raise busy
     with progress.stage("ask Kinesis and the consumer"):
         asked = ask(warehouse, settings, name, past=past, as_of=as_of)
     if asked.is_fresh:
@@ -70,16 +79,17 @@ def watch(
         retention=retention_of(warehouse, name, stream),
         bucket=stream.bucket,
         read_share=stream.backfill.read_share,
+        ledger_age=as_of - (read_at or as_of),
     )
     with progress.stage("read the ledger"):
         known = Known(past.before, asked.positions)
         facts = ledger_facts(warehouse, name, as_of=as_of, bucket=stream.bucket, known=known)
     with progress.stage("judge and store"):
         judgements = _judged(asked, facts, past, rules, settle_grace=stream.settle_grace)
-        told_now = _store(warehouse, settings, name, asked=asked, judgements=judgements)
-    report = watch_report(
-        name, rules, judgements, listed_at=asked.listed_at, failures=asked.failures
-    )
+        _store(warehouse, request, asked, judgements)
+        told_now = _store_news(warehouse, name, judgements)
+    failures = (*asked.failures, busy) if busy else asked.failures
+    report = watch_report(name, rules, judgements, listed_at=asked.listed_at, failures=failures)
     return Watched(replace(report, told=told_now), asked.failure(stream.retention))
 
 
@@ -121,22 +131,24 @@ def _parents(row: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _store(
-    warehouse: Warehouse,
-    settings: Settings,
-    name: str,
-    *,
-    asked: Asked,
-    judgements: list[Judgement],
-) -> int:
-    """Writes what was found and who must be told; gives back how many notifications are new."""
+    warehouse: Warehouse, request: WatchRequest, asked: Asked, judgements: list[Judgement]
+) -> None:
+    """Writes what was found: where everybody stands, and what each shard is doing."""
+    if not judgements:
+        return
+    sink = request.settings.stream(request.name).sink.path
+    warehouse.upsert(position_rows(request.name, judgements, sink=sink), POSITIONS)
+    if request.busy is None:  # else the next watch would not look at what landed before this one
+        fresh = asked.rows if asked.is_fresh else {}
+        warehouse.upsert(watched_rows(request.name, judgements, listed=fresh), SHARDS)
+
+
+def _store_news(warehouse: Warehouse, name: str, judgements: list[Judgement]) -> int:
+    """Writes who must be told; gives back how many notifications are new."""
     if not judgements:
         return 0
-    sink = settings.stream(name).sink.path
-    warehouse.upsert(position_rows(name, judgements, sink=sink), POSITIONS)
-    fresh = asked.rows if asked.is_fresh else {}
-    warehouse.upsert(watched_rows(name, judgements, listed=fresh), SHARDS)
     heard = [
-        Heard(name, j.shard_id, j.level, j.words or f"{j.state}, level {j.level}")
+        Heard(name, j.shard_id, j.level, j.stands_still, j.words or f"{j.state}, level {j.level}")
         for j in judgements
     ]
     news = due_notifications(heard, told(warehouse, name), as_of=judgements[0].as_of)

@@ -10,7 +10,6 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.position import Position
 from shardaudit.model.shard_state import Level
-from shardaudit.model.table import Table
 from shardaudit.model.tables import SHARDS
 from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
 from shardaudit.watch.facts import Before
@@ -32,12 +31,19 @@ class History:
     listing: dict[str, Row]
     listed_at: datetime | None
 
+    @property
+    def watched_at(self) -> datetime | None:
+        """When the last watch was that knew what had landed; None when there was none."""
+        return max((before.observed_at for before in self.before.values()), default=None)
+
 
 def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
     """What is known from before `as_of`."""
-    watched = _newest(warehouse, SHARDS, name, as_of=as_of, having="state")
-    positions = _positions(_newest(warehouse, POSITIONS, name, as_of=as_of, having="checkpoint"))
-    listed = _newest(warehouse, SHARDS, name, as_of=as_of, having="opened")
+    watched = _newest(warehouse, name, as_of=as_of, having="state")
+    first = min((row["observed_at"] for row in watched), default=as_of)
+    said = (pc.field("stream") == name) & (pc.field("observed_at") >= pc.scalar(first))
+    positions = _positions(warehouse.rows(POSITIONS, where=said))
+    listed = _newest(warehouse, name, as_of=as_of, having="opened")
     listed_at = max((row["observed_at"] for row in listed), default=None)
     by_time = sorted(watched, key=lambda row: row["observed_at"])
     return History(
@@ -69,10 +75,8 @@ def notification(row: Row) -> Notification:
     )
 
 
-def _newest(
-    warehouse: Warehouse, table: Table, name: str, *, as_of: datetime, having: str
-) -> list[Row]:
-    """The stream's rows of the shortest look back that has any."""
+def _newest(warehouse: Warehouse, name: str, *, as_of: datetime, having: str) -> list[Row]:
+    """The stream's rows of `shards` in the shortest look back that has any."""
     mine = (
         (pc.field("stream") == name)
         & (pc.field("observed_at") < pc.scalar(as_of))
@@ -80,7 +84,7 @@ def _newest(
     )
     for span in _LOOK_BACK:
         since = pc.field("observed_at") >= pc.scalar(as_of - span)
-        rows = warehouse.rows(table, where=mine & since)
+        rows = warehouse.rows(SHARDS, where=mine & since)
         if rows:
             return rows
     return []

@@ -30,6 +30,7 @@ def watch_report(
         stream=name,
         as_of=rules.as_of,
         retention=rules.retention,
+        read_at=rules.when_read.as_of,
         listed_at=listed_at,
         told=0,
         states={state.value: states[state] for state in ShardState if states[state]},
@@ -38,7 +39,7 @@ def watch_report(
         shards=tuple(_line(j) for j in noted),
         produced_skew=_skew(produced_skew(judgements)),
         landed_skew=_skew(landed_skew(judgements)),
-        notes=_notes(failures, listed_at, rules.as_of),
+        notes=_notes(failures, listed_at, rules),
     )
 
 
@@ -76,17 +77,20 @@ def _skew(skew: Skew | None) -> SkewLine | None:
 
 
 def _notes(
-    failures: Sequence[ShardauditError], listed_at: datetime | None, as_of: datetime
+    failures: Sequence[ShardauditError], listed_at: datetime | None, rules: Rules
 ) -> tuple[str, ...]:
+    """What could not be asked, and how old therefore what is."""
     if not failures:
         return ()
     if listed_at is None:
-        old = "the shards are known from the traces and the sink alone"
-    elif listed_at == as_of:
-        old = "its own word is missing, the rest is of now"
+        shards = "the shards are known from the traces and the sink alone"
     else:
-        old = (
-            f"what Kinesis said last is of {instant(listed_at)}, {length(as_of - listed_at)} old; "
-            "the traces and the sink are of now"
-        )
-    return (*(str(failure) for failure in failures), old)
+        shards = f"what Kinesis said last is {_age(listed_at, rules)}"
+    read = f"the traces and the sink are {_age(rules.when_read.as_of, rules)}"
+    return (*(str(failure) for failure in failures), f"{shards}; {read}")
+
+
+def _age(at: datetime, rules: Rules) -> str:
+    if at == rules.as_of:
+        return "of now"
+    return f"of {instant(at)}, {length(rules.as_of - at)} old"

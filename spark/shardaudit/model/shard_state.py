@@ -31,5 +31,5 @@ class Level(StrEnum):
 
     @property
     def is_alarm(self) -> bool:
-        """Whether somebody is told, and `--check` ends with 3: warn or worse."""
+        """Whether `--check` ends with 3: warn or worse."""
         return self.rank >= Level.WARN.rank

@@ -41,13 +41,14 @@ class SkewLine:
 class WatchReport:
     """One watch. `shards`: those that are not well, or of which witnesses disagree.
 
-    `listed_at`: when Kinesis last said which shards there are; None when it never did. `told`: how
-    many notifications are new.
+    `read_at`: when traces and sink were read last. `listed_at`: when Kinesis last said which shards
+    there are; None when it never did. `told`: how many notifications are new.
     """
 
     stream: str
     as_of: datetime
     retention: timedelta
+    read_at: datetime
     listed_at: datetime | None
     told: int
     states: dict[str, int]

@@ -1,6 +1,7 @@
 """A watch as text for people. Everything from outside goes through `plain`."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -45,10 +46,10 @@ def _headline(report: WatchReport) -> Text:
 
 
 def _facts(report: WatchReport) -> Table:
-    age = None if report.listed_at is None else report.as_of - report.listed_at
-    listed = "never" if age is None else f"{instant(report.listed_at)} ({length(age)} ago)"
+    read, listed = _when(report.read_at, report), _when(report.listed_at, report)
     facts = {
         "as of": instant(report.as_of),
+        "ledger": f"read {read}",
         "shards": _counts(report.states),
         "levels": _counts(report.levels),
         "Kinesis": f"asked {listed}; retention {length(report.retention)}",
@@ -59,6 +60,10 @@ def _facts(report: WatchReport) -> Table:
     for name, text in facts.items():
         table.add_row(Text(name, style="dim"), Text(harmless(text)))
     return table
+
+
+def _when(at: datetime | None, report: WatchReport) -> str:
+    return "never" if at is None else f"{instant(at)} ({length(report.as_of - at)} ago)"
 
 
 def _shards(lines: Sequence[WatchLine]) -> Table:

@@ -16,7 +16,7 @@ def advice(
     if witness.waits_for is not None and due is not None:
         return f"not judged before its parent {witness.waits_for} is drained"
     if found is ShardState.LAGGING and due is not None:
-        return _lag(due, rules, grade)
+        return _lag(due, rules.when_read, grade)
     if had_pause(witness) and witness.progress.pause is not None:
         pause = witness.progress.pause
         return (

@@ -80,7 +80,7 @@ def level(found: ShardState, witness: Witness, due: Deadline | None, rules: Rule
     if is_stopped(found):
         return Level.NOTICE if due is None else _of_stopped(due, rules)
     is_lagging = found is ShardState.LAGGING and witness.waits_for is None
-    worst = _of_lagging(due, rules) if is_lagging and due is not None else Level.NONE
+    worst = _of_lagging(due, rules.when_read) if is_lagging and due is not None else Level.NONE
     if worst is Level.NONE and had_pause(witness):
         return Level.NOTICE
     return worst

@@ -1,6 +1,6 @@
 """What is known of one shard when it is judged."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shardaudit.model.position import Position
@@ -102,9 +102,18 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for the whole stream. `read_share`: of a shard's 2 MB/s and 5 calls/s."""
+    """What holds for the whole stream. `read_share`: of a shard's 2 MB/s and 5 calls/s.
+
+    `ledger_age`: how long before `as_of` the ledger was read; of what landed since nobody knows.
+    """
 
     as_of: datetime
     retention: timedelta
     bucket: timedelta
     read_share: float
+    ledger_age: timedelta = timedelta(0)
+
+    @property
+    def when_read(self) -> "Rules":
+        """The same as of when the ledger was read: states are judged so, deadlines run on."""
+        return replace(self, as_of=self.as_of - self.ledger_age, ledger_age=timedelta(0))

@@ -15,11 +15,15 @@ from shardaudit.watch.state import condition, shard_state
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the watch says of one shard. `advice` is a sentence or None."""
+    """What the watch says of one shard. `advice` is a sentence or None.
+
+    `stands_still`: stalled or silent, be it open or closed.
+    """
 
     as_of: datetime
     witness: Witness
     state: ShardState
+    stands_still: bool
     level: Level
     deadline: Deadline | None
     advice: str | None
@@ -38,17 +42,19 @@ class Judgement:
 
 def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgement:
     """The judgement of one shard."""
-    found = condition(witness, rules)
-    due = deadline(witness, rules)
+    known = rules.when_read
+    found = condition(witness, known)
+    due = deadline(witness, known)
     grade = level(found, witness, due, rules)
     return Judgement(
         as_of=rules.as_of,
         witness=witness,
-        state=shard_state(witness, rules),
+        state=shard_state(witness, known),
+        stands_still=found in {ShardState.SILENT, ShardState.STALLED},
         level=grade,
         deadline=due,
         advice=advice(found, grade, witness, due, rules),
-        evidence=evidence(witness, rules, settle_grace=settle_grace),
+        evidence=evidence(witness, known, settle_grace=settle_grace),
     )
 
 

@@ -42,12 +42,18 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A shard as it is judged now, in a stream."""
+    """A shard as it is judged now, in a stream. `stands_still`: stalled, or silent."""
 
     stream: str
     shard_id: str
     level: Level
+    stands_still: bool
     text: str
+
+    @property
+    def is_told(self) -> bool:
+        """Whether somebody has to know: of the notices that of a standstill alone."""
+        return self.level.is_alarm or (self.stands_still and self.level is Level.NOTICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +72,18 @@ def due_notifications(
 ) -> list[Notification]:
     """What must be told now. `told`: per shard its newest notification, sent or not.
 
-    A shard that was in alarm and is not heard of any more has left the stream with all it held.
+    A shard that was told and is not heard of any more has left the stream with all it held.
     """
     found = []
     now = {shard.shard_id: shard for shard in heard}
     for shard_id, news in told.items():
-        if news.level.is_alarm and shard_id not in now:
-            now[shard_id] = Heard(news.stream, shard_id, Level.NONE, "it has left the stream")
+        if shard_id not in now:
+            now[shard_id] = Heard(
+                news.stream, shard_id, Level.NONE, stands_still=False, text="it has left the stream"
+            )
     for shard in now.values():
         last = told.get(shard.shard_id)
-        occasion = _occasion(shard.level, last, as_of)
+        occasion = _occasion(shard, last, as_of)
         if occasion is not None:
             found.append(_notification(shard, last, occasion, as_of))
     return found
@@ -92,15 +100,19 @@ def messages(pending: Sequence[Notification]) -> list[Message]:
     ]
 
 
-def _occasion(now: Level, last: Notification | None, as_of: datetime) -> Occasion | None:
-    was = Level.NONE if last is None else last.level
-    if now.is_alarm and now is not was:
+def _occasion(shard: Heard, last: Notification | None, as_of: datetime) -> Occasion | None:
+    was, now = _last_level(last), shard.level
+    if now is was:
+        is_due = last is not None and as_of - last.observed_at >= REMIND_AFTER
+        return Occasion.REMINDER if now is Level.URGENT and is_due else None
+    if shard.is_told:
         return Occasion.CHANGE
-    if was.is_alarm and not now.is_alarm:
-        return Occasion.CLEAR
-    if last is not None and now is Level.URGENT and as_of - last.observed_at >= REMIND_AFTER:
-        return Occasion.REMINDER
-    return None
+    return None if was is Level.NONE else Occasion.CLEAR
+
+
+def _last_level(last: Notification | None) -> Level:
+    """What people believe the shard's level to be."""
+    return Level.NONE if last is None or last.occasion is Occasion.CLEAR else last.level
 
 
 def _notification(
@@ -114,7 +126,7 @@ def _notification(
         stream=shard.stream,
         shard_id=shard.shard_id,
         occasion=occasion,
-        previous_level=Level.NONE if last is None else last.level,
+        previous_level=_last_level(last),
         level=shard.level,
         text=shard.text,
         observed_at=as_of,

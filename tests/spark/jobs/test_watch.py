@@ -9,10 +9,11 @@ import pytest
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.notifiers import Letter
 from shardaudit.jobs.notify import alarms, notify_stream
-from shardaudit.jobs.watch import Watched, watch
+from shardaudit.jobs.watch import Watched, WatchRequest, watch
+from shardaudit.jobs.watch_history import history
 from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
 from shardaudit.model.config import Settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.errors import ExitCode, WarehouseBusyError
 from shardaudit.model.shard_state import Level, ShardState
 from shardaudit.model.tables import FINGERPRINTS, SHARDS
 from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
@@ -136,8 +137,14 @@ def test_a_sink_without_sequence_numbers_is_judged_by_its_cells_times(
     assert found.ahead.since == START + 10 * MINUTE
 
 
-def run(warehouse: Warehouse, folder: Path, as_of: datetime = NOW) -> Watched:
-    return watch(warehouse, settings(folder), "events", as_of=as_of)
+def run(
+    warehouse: Warehouse,
+    folder: Path,
+    as_of: datetime = NOW,
+    *,
+    busy: WarehouseBusyError | None = None,
+) -> Watched:
+    return watch(warehouse, WatchRequest(settings(folder), "events", as_of, busy))
 
 
 def test_states_levels_and_deadlines_are_stored(ledger: Warehouse, tmp_path: Path) -> None:
@@ -198,3 +205,50 @@ def test_the_last_listing_stays_visible_with_its_age_when_kinesis_is_silent(
     assert watched.report.listed_at == NOW - timedelta(hours=2)
     assert "2 h 0 min old" in watched.report.notes[-1]
     assert watched.report.worst is Level.URGENT
+
+
+BUSY = WarehouseBusyError("w", "audit events (process 7 on host)", "2026-11-20T13:59:00Z")
+
+
+def test_while_an_audit_holds_the_ledger_states_stay_and_deadlines_run_on(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    run(ledger, tmp_path)
+    later = NOW + timedelta(hours=15)
+    watched = run(ledger, tmp_path, later, busy=BUSY)
+    report = watched.report
+    assert watched.exit_code is ExitCode.DONE
+    assert (report.as_of, report.read_at) == (later, NOW)
+    # Nothing of `well` was read for 15 hours: that says nothing about it.
+    levels = {line.shard_id: line.level for line in report.shards}
+    assert levels == {"stopped": Level.LOST, "silent": Level.WARN}
+    assert "held by audit events" in report.notes[-2]
+    assert "the traces and the sink are of 2026-11-20T14:00:00Z, 15 h 0 min old" in report.notes[-1]
+    assert report.told == 1
+    newest = {row.observed_at for row in ledger.read(SHARDS).collect()}
+    assert len(newest) == 1
+
+
+def test_what_the_consumer_said_at_the_last_watch_is_known_after_a_long_audit(
+    ledger: Warehouse, tmp_path: Path
+) -> None:
+    said = {
+        "stream": "events",
+        "source": "kcl",
+        "consumer": "leases",
+        "shard_id": "well",
+        "checkpoint": "4965",
+    }
+    run(ledger, tmp_path)
+    after = NOW + timedelta(hours=3)
+    ledger.upsert([said | {"observed_at": at} for at in (NOW, after)], POSITIONS)
+    run(ledger, tmp_path, after, busy=BUSY)
+    before = history(ledger, "events", as_of=after + 15 * MINUTE).before["well"]
+    assert before.observed_at == NOW
+    assert before.position is not None
+    assert before.position.checkpoint == "4965"
+
+
+def test_a_first_watch_waits_for_the_ledger(ledger: Warehouse, tmp_path: Path) -> None:
+    with pytest.raises(WarehouseBusyError):
+        run(ledger, tmp_path, busy=BUSY)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.jobs.watch import watch
+from shardaudit.jobs.watch import WatchRequest, watch
 from shardaudit.model.shard_state import Level
 from shardaudit.model.table import LATENCY_BINS
 from shardaudit.model.tables import FINGERPRINTS
@@ -71,9 +71,8 @@ def test_a_week_of_1800_shards_is_watched_within_a_minute(
     seconds = []
     for turn in range(3):
         began = time.perf_counter()
-        report = watch(
-            warehouse, config, "events", as_of=as_of + turn * timedelta(minutes=5)
-        ).report
+        at = as_of + turn * timedelta(minutes=5)
+        report = watch(warehouse, WatchRequest(config, "events", at)).report
         seconds.append(time.perf_counter() - began)
     with capsys.disabled():
         print(f"\n{SHARDS} shards x {DAYS} days: {[f'{s:.1f} s' for s in seconds]}")  # noqa: T201

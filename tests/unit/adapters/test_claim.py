@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import WarehouseAccessError
+from shardaudit.adapters.claim_store import Tables, WarehouseAccessError
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseBusyError
 from tests.claimants import Claimant
@@ -37,6 +37,19 @@ def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Set
         ):
             pass
     assert refused.value.exit_code is ExitCode.RETRY
+
+
+def test_the_watch_and_the_ledger_are_claimed_apart(settings: Settings) -> None:
+    with claim(settings, owner="watch", on=Tables.WATCH), Claimant(settings) as other:
+        assert other.take() == "held"
+        with (
+            pytest.raises(WarehouseBusyError, match="held by watch"),
+            claim(settings, owner="notify", on=Tables.WATCH),
+        ):
+            pass
+        other.give()
+    with claim(settings, owner="watch", on=Tables.WATCH), claim(settings, owner="audit"):
+        pass
 
 
 def test_warehouse_is_free_again_when_the_holder_ended(settings: Settings) -> None:

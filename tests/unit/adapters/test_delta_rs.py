@@ -1,7 +1,7 @@
 """The tables as one process writes and reads them, without Spark."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -63,6 +63,28 @@ def test_null_is_a_key_like_others_when_updated(tables: DeltaRs) -> None:
     tables.upsert([row(None)], NOTED)
     tables.upsert([row(None, parents=["p"])], NOTED)
     assert tables.rows(NOTED, where=EVERYTHING) == [row(None, parents=["p"])]
+
+
+def test_keys_in_time_are_found_again_to_the_microsecond(tables: DeltaRs) -> None:
+    east = timezone(timedelta(hours=2))
+    times = [T0 + timedelta(microseconds=1), T0.astimezone(east) + timedelta(days=1), T0]
+    tables.upsert([row("a", seen_at=at) for at in times], NOTED)
+    tables.upsert([row("a", seen_at=at, parents=["p"]) for at in times[:2]], NOTED)
+    tables.upsert([row("a", seen_at=None), row("a", seen_at=times[1], parents=["q"])], NOTED)
+    tables.upsert([row("a", seen_at=None, parents=["r"])], NOTED)
+    found = tables.rows(NOTED, where=EVERYTHING)
+    by_time = {found_row["seen_at"]: found_row["parents"] for found_row in found}
+    assert len(found) == 4
+    assert by_time == {times[0]: ["p"], times[1]: ["q"], T0: None, None: ["r"]}
+
+
+def test_files_of_earlier_times_are_not_read_when_rows_are_written(tables: DeltaRs) -> None:
+    for day in range(3):
+        tables.upsert([row("a", seen_at=T0 + timedelta(days=day))], NOTED)
+    tables.upsert([row("a", seen_at=T0 + timedelta(days=2), parents=["p"])], NOTED)
+    table = DeltaTable(f"{tables.path}/noted")
+    merged = json.loads(str(table.history(1)[0]["operationMetrics"]).replace("'", '"'))
+    assert merged["num_target_files_skipped_during_scan"] == 2
 
 
 def test_column_is_null_when_a_row_lacks_it(tables: DeltaRs) -> None:

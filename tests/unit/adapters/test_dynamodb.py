@@ -1,10 +1,10 @@
 """Lease tables that the real KCL wrote, served by moto's DynamoDB."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -27,7 +27,7 @@ from tests.unit.watch.witnesses import judge
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-Item = dict[str, dict[str, str]]
+Item = dict[str, dict[str, Any]]  # Any: a text, a list of texts, bytes
 TABLES = json.loads(Path(__file__).with_name("kcl3_leases.json").read_text())
 LEASES: list[Item] = TABLES["orders-consumer"]
 MINUTE = timedelta(minutes=1)
@@ -81,34 +81,87 @@ def test_the_leases_of_kcl_3_are_understood(dynamodb: "DynamoDBClient") -> None:
     assert (found[name(3)].checkpoint, found[name(3)].sequence_number) == ("TRIM_HORIZON", None)
 
 
+def kcl2_lease(key: str, checkpoint: str, more: Item | None = None) -> Item:
+    """A lease as KCL 2 writes it: all of KCL 3's but throughputKBps and checkpointOwner.
+
+    Source: awslabs/amazon-kinesis-client, software/amazon/kinesis/leases/dynamodb/
+    DynamoDBLeaseSerializer.java, `toDynamoRecord` and `getDynamoUpdateLeaseUpdate`
+    (054cd88 of KCL 2, without hash keys; a754364 of KCL 3).
+    """
+    required: Item = {
+        "leaseKey": {"S": key},
+        "leaseCounter": {"N": "7"},
+        "ownerSwitchesSinceCheckpoint": {"N": "1"},
+        "checkpoint": {"S": checkpoint},
+        "checkpointSubSequenceNumber": {"N": "0"},
+        "startingHashKey": {"S": "0"},
+        "endingHashKey": {"S": "85070591730234615865843651857942052863"},
+    }
+    return required | (more or {})
+
+
 def test_the_leases_of_kcl_2_are_understood(dynamodb: "DynamoDBClient") -> None:
-    """As its DynamoDBLeaseSerializer writes them: without KCL 3's throughput and hash range."""
-    common = {"leaseCounter": {"N": "7"}, "ownerSwitchesSinceCheckpoint": {"N": "1"}}
-    items: list[Item] = [
-        {"leaseKey": {"S": name(0)}, "checkpoint": {"S": "LATEST"}, **common},
-        {"leaseKey": {"S": name(1)}, "checkpoint": {"S": "AT_TIMESTAMP"}, **common},
-        {
-            "leaseKey": {"S": name(2)},
-            "checkpoint": {"S": "4965"},
-            "checkpointSubSequenceNumber": {"N": "12"},
-            "leaseOwner": {"S": "host:uuid"},
-            **common,
-        },
+    owner: Item = {"leaseOwner": {"S": "host:uuid"}}
+    prepared: Item = {
+        "checkpointSubSequenceNumber": {"N": "12"},
+        "pendingCheckpoint": {"S": "4970"},
+        "pendingCheckpointSubSequenceNumber": {"N": "0"},
+        "pendingCheckpointState": {"B": b"prepared"},
+    }
+    lineage: Item = {
+        "parentShardId": {"SS": [name(0)]},
+        "childShardIds": {"SS": [name(4), name(5)]},
+    }
+    items = [
+        kcl2_lease(name(0), "LATEST"),  # evicted: no leaseOwner
+        kcl2_lease(name(1), "AT_TIMESTAMP", owner),
+        kcl2_lease(name(2), "4965", owner | prepared),
+        kcl2_lease(name(3), "SHARD_END", lineage),
     ]
     write(dynamodb, items, "old")
     found = read("old")
-    assert [p.checkpoint for p in found.values()] == ["LATEST", "AT_TIMESTAMP", "4965"]
-    assert found[name(2)].sub_sequence == 12
-    assert found[name(0)].lease_owner is None
+    said = [(p.checkpoint, p.sub_sequence, p.lease_owner, p.lease_counter) for p in found.values()]
+    assert said == [
+        ("LATEST", 0, None, 7),
+        ("AT_TIMESTAMP", 0, "host:uuid", 7),
+        ("4965", 12, "host:uuid", 7),  # what is only prepared does not count
+        ("SHARD_END", 0, None, 7),
+    ]
+    assert found[name(3)].is_at_end
+
+
+def multi_stream_lease(stream: str, epoch: int, shard_id: str, checkpoint: str) -> Item:
+    """A lease of a consumer of several streams.
+
+    Source: the same repository, DynamoDBMultiStreamLeaseSerializer.java (0c5042d),
+    MultiStreamLease.getLeaseKey, and StreamIdentifier.serialize: account:stream:creationEpoch.
+    """
+    identifier = f"123456789012:{stream}:{epoch}"
+    both = {"streamName": {"S": identifier}, "shardId": {"S": shard_id}}
+    return kcl2_lease(f"{identifier}:{shard_id}", checkpoint, both)
 
 
 def test_leases_of_another_stream_in_a_common_table_are_left_out(
     dynamodb: "DynamoDBClient",
 ) -> None:
-    checkpoint = {"checkpoint": {"S": "4965"}}
-    keys = [f"123456789012:orders:1795263644:{name(0)}", f"123456789012:else:1795263644:{name(1)}"]
-    write(dynamodb, [{"leaseKey": {"S": key}, **checkpoint} for key in keys], "many")
+    items = [
+        multi_stream_lease("orders", 1795263644, name(0), "4965"),
+        multi_stream_lease("else", 1795263644, name(1), "4965"),
+    ]
+    write(dynamodb, items, "many")
     assert list(read("many")) == [name(0)]
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_of_a_stream_that_was_made_anew_the_newest_leases_count(
+    dynamodb: "DynamoDBClient", turn: int
+) -> None:
+    items = [
+        multi_stream_lease("orders", 999999999, name(0), "SHARD_END"),
+        multi_stream_lease("orders", 1795263644, name(0), "4965"),
+    ]
+    write(dynamodb, items[::turn], "anew")
+    assert [p.checkpoint for p in read_leases(settings(), "anew", stream_name="orders")] == ["4965"]
 
 
 def test_every_page_of_a_large_table_is_read(dynamodb: "DynamoDBClient") -> None:
@@ -174,10 +227,7 @@ def test_a_table_of_kcl_s_that_holds_no_leases_is_refused(dynamodb: "DynamoDBCli
 
 
 def test_a_checkpoint_that_is_none_is_refused(dynamodb: "DynamoDBClient") -> None:
-    items: list[Mapping[str, dict[str, str]]] = [
-        {"leaseKey": {"S": name(0)}, "checkpoint": {"S": "12 or so"}}
-    ]
-    write(dynamodb, [dict(item) for item in items], "odd")
+    write(dynamodb, [kcl2_lease(name(0), "12 or so")], "odd")
     with pytest.raises(LeaseTableRefusedError, match="has the checkpoint '12 or so'"):
         read("odd")
 

@@ -42,6 +42,7 @@ def report(*lines: WatchLine, **fields: Any) -> WatchReport:  # Any: the fields 
         stream="events",
         as_of=NOON,
         retention=timedelta(days=7),
+        read_at=NOON - timedelta(minutes=40),
         listed_at=NOON - 2 * HOUR,
         told=1,
         states={"stalled": 1, "ok": 1799},
@@ -65,6 +66,7 @@ def test_the_page_says_level_deadline_and_what_to_do() -> None:
     page = shown(report(line()))
     assert "Watch of events: URGENT" in page
     assert "1 stalled, 1,799 ok" in page
+    assert "read 2026-11-20T11:20:00Z (40 min ago)" in page
     assert "asked 2026-11-20T10:00:00Z (2 h 0 min ago); retention 7 d 0 h" in page
     assert "shards are 2 min apart" in page
     assert "2026-11-20T16:00:00Z" in page

@@ -13,8 +13,8 @@ from tests.builders import NOW
 HOUR = timedelta(hours=1)
 
 
-def heard(level: Level, shard: str = "s1") -> Heard:
-    return Heard("events", shard, level, "stands still")
+def heard(level: Level, shard: str = "s1", *, stands_still: bool = False) -> Heard:
+    return Heard("events", shard, level, stands_still, "stands still")
 
 
 class Receiver:
@@ -42,6 +42,36 @@ def test_each_change_of_level_is_told_once_and_the_end_is_an_all_clear() -> None
         [(Occasion.CLEAR, Level.NOTICE)],
     ]
     assert receiver.watch(heard(Level.NONE)) == []
+
+
+def test_a_standstill_is_told_once_without_reminders_and_its_end_is_an_all_clear() -> None:
+    receiver = Receiver()
+    stalled = heard(Level.NOTICE, stands_still=True)
+    told = [receiver.watch(stalled, at=NOW + h * HOUR) for h in range(20)]
+    assert [len(news) for news in told] == [1] + [0] * 19
+    ((first,), *_) = told
+    assert (first.occasion, first.level) == (Occasion.CHANGE, Level.NOTICE)
+    assert messages([first])[0].title == "shardaudit: NOTICE: events s1"
+    # Not over yet: it reads again what it had, say.
+    assert receiver.watch(heard(Level.NOTICE)) == []
+    (clear,) = receiver.watch(heard(Level.NONE))
+    assert (clear.occasion, clear.previous_level) == (Occasion.CLEAR, Level.NOTICE)
+    (again,) = receiver.watch(stalled)
+    assert (again.occasion, again.previous_level) == (Occasion.CHANGE, Level.NONE)
+    assert again.notification_id != first.notification_id
+
+
+def test_a_standstill_that_becomes_less_urgent_is_not_over() -> None:
+    receiver = Receiver()
+    receiver.watch(heard(Level.WARN))
+    (news,) = receiver.watch(heard(Level.NOTICE, stands_still=True))
+    assert (news.occasion, news.level) == (Occasion.CHANGE, Level.NOTICE)
+
+
+def test_standstills_of_more_than_ten_shards_are_one_digest() -> None:
+    shards = [heard(Level.NOTICE, f"s{i:02}", stands_still=True) for i in range(11)]
+    (digest,) = messages(Receiver().watch(*shards))
+    assert digest.title == "shardaudit: events: 11 notice (as of 2026-11-20T14:00Z)"
 
 
 def test_an_urgent_shard_is_recalled_every_six_hours() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -155,3 +156,15 @@ def test_a_shard_that_was_days_late_is_watched_as_closely_as_the_others() -> Non
 def test_patience_is_never_above_a_tenth_of_the_retention() -> None:
     found = patiences({"a": bins(b21=5)}, settle_grace=GRACE, retention=timedelta(hours=24))
     assert found["a"] == timedelta(hours=2.4)
+
+
+def test_a_ledger_that_is_old_stops_nobody_and_deadlines_run_on() -> None:
+    """While an audit holds the ledger, what landed since the last watch is unknown."""
+    hour_old = replace(RULES, as_of=NOW + HOUR, ledger_age=HOUR)
+    for seen in (progress(), behind(GRACE), behind(3 * HOUR, frontier_at=NOW, last_landed_at=NOW)):
+        found = judge(seen, hour_old)
+        assert (found.state, found.level) == (judge(seen).state, Level.NONE)
+    ahead_of_the_sink = judge(behind(GRACE, passed=Span(1, NOW - GRACE, NOW)), hour_old)
+    assert ahead_of_the_sink.evidence == ()
+    stuck = behind(84 * HOUR - 30 * MINUTE, messages=1)
+    assert (judge(stuck).level, judge(stuck, hour_old).level) == (Level.NOTICE, Level.WARN)

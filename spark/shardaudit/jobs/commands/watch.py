@@ -1,13 +1,17 @@
 """`shardaudit watch`."""
 
 import argparse
+from contextlib import ExitStack
 
+from shardaudit.adapters.claim import Claim, claim
+from shardaudit.adapters.claim_store import Tables
 from shardaudit.adapters.clock import now
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.ingest import ingest
 from shardaudit.jobs.opened import opened
-from shardaudit.jobs.watch import Watched, watch
-from shardaudit.model.errors import ExitCode
+from shardaudit.jobs.watch import Watched, WatchRequest, watch
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ExitCode, WarehouseBusyError
 from shardaudit.model.window import parse_instant
 from shardaudit.report.watch_view import watch_view
 
@@ -35,16 +39,31 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     stream = settings.stream(name)
     clock = now()
     as_of = parse_instant(arguments.as_of, where="--as-of") if arguments.as_of else clock
-    progress = desk.progress(WATCH_STAGES)
-    with opened(settings, owner=f"watch {name}", progress=progress) as warehouse:
-        # A watch of a past time reads what is there now; its times are not in the future.
-        ingest(warehouse, name, stream, now=max(as_of, clock), progress=progress)
-        watched = watch(warehouse, settings, name, as_of=as_of, progress=progress)
+    progress, owner = desk.progress(WATCH_STAGES), f"watch {name}"
+    with ExitStack() as stack:
+        ledger, busy = _claimed_ledger(stack, settings, owner)
+        watching = opened(settings, owner=owner, progress=progress, on=Tables.WATCH)
+        warehouse = stack.enter_context(watching)
+        if ledger is not None:
+            tables = warehouse.claimed_by(ledger.check)
+            # A watch of a past time reads what is there now; its times are not in the future.
+            ingest(tables, name, stream, now=max(as_of, clock), progress=progress)
+        watched = watch(warehouse, WatchRequest(settings, name, as_of, busy), progress=progress)
     return Reply(
         document=watched.report,
         view=watch_view(watched.report),
         exit_code=_exit_code(watched, arguments.check),
     )
+
+
+def _claimed_ledger(
+    stack: ExitStack, settings: Settings, owner: str
+) -> tuple[Claim | None, WarehouseBusyError | None]:
+    """The claim of the tables that the ingest writes, or why it cannot be had: nobody waits."""
+    try:
+        return stack.enter_context(claim(settings, owner=owner)), None
+    except WarehouseBusyError as busy:
+        return None, busy
 
 
 def _exit_code(watched: Watched, check: bool) -> ExitCode:

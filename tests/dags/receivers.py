@@ -1,0 +1,37 @@
+"""A receiver of messages on 127.0.0.1, and the block in which it listens."""
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from typing import ClassVar
+
+
+class Web(BaseHTTPRequestHandler):
+    """Keeps what it was sent; answers with `status`."""
+
+    got: ClassVar[list[tuple[str, str | None, dict[str, object]]]] = []
+    status: ClassVar[int] = 200
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.got.append((self.path, self.headers.get("Idempotency-Key"), json.loads(body)))
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, format: str, *args: object) -> None:
+        del format, args
+
+
+@contextmanager
+def running(server: socketserver.TCPServer) -> Iterator[int]:
+    """The port of a server that runs in the block."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -1,0 +1,156 @@
+"""`retention_watch` under a real scheduler: its deadline is what `dag.test()` leaves out."""
+
+import json
+import os
+import sqlite3
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from shardaudit.adapters.airflow import LocalAirflow
+from shardaudit.adapters.clock import now
+from shardaudit.jobs.simulate import simulate_files
+from shardaudit.model.config import Settings
+from shardaudit.simulate.scenario import Scenario
+from tests.claimants import Claimant
+from tests.dags.receivers import Web, running
+from tests.dags.test_retention_watch import news, states
+
+DAG = "retention_watch"
+# Hangs while the file named in HANG is there.
+FAKE = """#!{python}
+import os, pathlib, time
+while pathlib.Path(os.environ["HANG"]).exists():
+    time.sleep(0.2)
+"""
+
+
+@pytest.fixture
+def pager(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Where the web receiver listens."""
+    monkeypatch.setattr(Web, "got", [])
+    monkeypatch.setattr(Web, "status", 200)
+    with running(HTTPServer(("127.0.0.1", 0), Web)) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def scheduled(config: Path, pager: str, env: Mapping[str, str]) -> Iterator[LocalAirflow]:
+    """An Airflow that has the receiver among its own connections, with the DAG switched on."""
+    config.write_text(f'{config.read_text()}\n[notify]\nhttp = "pager"\n')
+    with LocalAirflow(config.with_name("airflow"), config, env) as airflow:
+        call(airflow, "connections", connection_id="pager", conn_type="http", host=pager)
+        until(lambda: airflow.api().knows(DAG))
+        airflow.api().switch(DAG, on=True)
+        yield airflow
+
+
+def call(airflow: LocalAirflow, path: str, **body: object) -> Any:  # Any: Airflow's answers
+    """A call of the REST interface: a POST when there is something to say."""
+    request = urllib.request.Request(  # noqa: S310 - our own Airflow
+        f"{airflow.url}/api/v2/{path}",
+        data=json.dumps(body).encode() if body else None,
+        headers={
+            "Authorization": f"Bearer {airflow.api().token}",
+            "Content-Type": "application/json",
+        },
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        return json.load(answer)
+
+
+def until(holds: Callable[[], bool], *, seconds: int = 120) -> None:
+    """Waits until it holds."""
+    for _ in range(seconds * 5):
+        if holds():
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def ended(airflow: LocalAirflow, run_id: str) -> str:
+    """The state in which the run ends."""
+    until(lambda: airflow.api().run_state(DAG, run_id) in {"success", "failed"}, seconds=300)
+    return airflow.api().run_state(DAG, run_id)
+
+
+def pass_deadlines(airflow: LocalAirflow) -> None:
+    """Moves every deadline that is kept into the past."""
+    with sqlite3.connect(airflow.home / "airflow.db", timeout=30) as database:
+        database.execute("UPDATE deadline SET deadline_time = '2026-01-01 00:00:00.000000'")
+    database.close()
+
+
+def titles() -> list[object]:
+    return [document["title"] for _, _, document in Web.got]
+
+
+def alarmed(airflow: LocalAirflow) -> list[str]:
+    """The shards that the one asset event names."""
+    (event,) = call(airflow, "assets/events")["asset_events"]
+    assert event["name"] == "shardaudit_alarms"
+    return [alarm["shard_id"] for alarm in event["extra"]["alarms"]]
+
+
+def test_a_run_tells_and_publishes_and_one_that_hangs_is_told_itself(
+    config: Path, tmp_path: Path, pager: str
+) -> None:
+    warehouse, hang = config.with_name("warehouse"), tmp_path / "hang"
+    program = tmp_path / "bin" / "spark3-submit"  # PATH begins with the real spark-submit
+    program.parent.mkdir()
+    program.write_text(FAKE.format(python=sys.executable))
+    program.chmod(0o755)
+    spark = {"conn_type": "spark", "host": "local", "extra": {"spark-binary": program.name}}
+    env = {
+        "PATH": os.pathsep.join((str(program.parent), os.environ["PATH"])),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
+        "HANG": str(hang),
+    }
+    news(warehouse, "s1")
+    with scheduled(config, pager, os.environ | env) as airflow:
+        assert ended(airflow, airflow.api().trigger(DAG, {})) == "success"
+        assert titles() == ["shardaudit: URGENT: events s1"]
+        assert states(warehouse) == {"s1": "sent"}
+        assert alarmed(airflow) == ["s1"]
+
+        hang.touch()
+        late = airflow.api().trigger(DAG, {})
+        until(lambda: airflow.api().run_state(DAG, late) == "running")
+        pass_deadlines(airflow)
+        until(lambda: len(Web.got) > 1)
+        assert titles()[1:] == ["shardaudit: the retention watch is late"]
+        assert late in str(Web.got[1][2]["text"])
+        hang.unlink()
+        assert ended(airflow, late) == "success"
+        assert len(Web.got) == 2
+
+
+@pytest.mark.drill
+def test_a_shard_that_stopped_is_on_somebodys_screen(tmp_path: Path, pager: str) -> None:
+    """With Spark, on what the simulator writes: a shard stopped within the last two hours."""
+    folder = tmp_path / "simulated"
+    start = now().replace(second=0, microsecond=0) - timedelta(hours=2)
+    faults = {"stuck_shard": 1}
+    scenario = Scenario("events", 7, 2000, 3, start, 2, faults)
+    simulate_files(scenario, folder)
+    stuck = pq.read_table(folder / "planted.parquet").column("shard_id").unique().to_pylist()
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "AIRFLOW_CONN_"))}
+    with scheduled(folder / "shardaudit.toml", pager, env) as airflow:
+        assert ended(airflow, airflow.api().trigger(DAG, {})) == "success"
+        assert titles() == [f"shardaudit: WARN: events {shard}" for shard in stuck]
+        assert alarmed(airflow) == stuck
+        # An audit of an hour, say: the watch does not wait for it.
+        with Claimant(Settings(warehouse=str(folder / "warehouse"), streams={})) as audit:
+            assert audit.take() == "held"
+            assert ended(airflow, airflow.api().trigger(DAG, {})) == "success"
+            audit.give()
+        assert len(Web.got) == 1
