@@ -165,6 +165,11 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     plan = plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of)
     assert (plan.ids, plan.extra_rows) == (len(doubled), 3)
     assert plan.plan_id is not None
+    later = loss.scenario.as_of + timedelta(minutes=1)
+    assert plan_dedupe(loss.warehouse, NAME, now=later) == plan
+    stored = stored_dedupe(loss.warehouse, plan.plan_id)
+    assert stored is not None
+    assert (stored["created_at"], stored["updated_at"]) == (loss.scenario.as_of, later)
     with pytest.raises(ConfigError, match="--approve-as"):
         loss.dedupe(plan.plan_id, approve_as=None)
     for _ in range(2):
