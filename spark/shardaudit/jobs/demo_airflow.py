@@ -13,8 +13,8 @@ _ENDED = {"success", "failed", "skipped", "upstream_failed", "up_for_retry"}
 _WAITS = "awaiting_input"
 _TASK_SECONDS = 600
 _LOOK_SECONDS = 0.5
-# Nobody answers sooner. Airflow 3.3.2 fails a task that is answered before its scheduler has heard
-# that it waits.
+# No person answers sooner. Airflow 3.3.2 fails a task that is answered before its scheduler has
+# heard that the process which asked has ended: up to MIN_HEARTBEAT_INTERVAL later.
 _LOOKS_BEFORE_ANSWER = 8
 
 
