@@ -21,6 +21,7 @@ from shardaudit.adapters.entry_point import Decode, decoder
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.replay import ReadOutcome, ReadWindow, UserRecord, WindowReader
+from shardaudit.model.stream_page import StreamPage
 
 JSON = "json"  # the decoder that Spark is itself
 # A row is a record, or, where `outcome` (JSON) is not NULL, what came of a window. `decoded` is the
@@ -127,11 +128,13 @@ class KinesisReader(DataSourceReader):
         pace = Pace(self._read_share)
         pages = ShardPages(self._address)
         decode = None if self._decoder == JSON else decoder(self._decoder)
+        page: StreamPage | None = None
         for window in partition.windows:
-            reader = WindowReader(pages, window, pace)
+            reader = WindowReader(pages, window, pace, at_hand=page)
             for records in reader.batches():
                 yield _batch(window, records, decode)
             yield _outcome_row(window, reader.outcome)
+            page = reader.last_page
         pace.wait()  # what was read is paid before anybody else reads the shard
 
 
