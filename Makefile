@@ -25,7 +25,7 @@ $(JARS_READY): jars.lock $(PYTHON_READY)
 	@$(BIN)/python -m shardaudit.jobs.jars
 	@touch $@
 
-demo: setup ## a stream with planted faults, audited by Airflow: planted against found
+demo: setup ## a stream with planted faults, audited and repaired by Airflow (minutes)
 	@$(BIN)/python -m shardaudit.jobs.demo
 
 airflow: setup ## Airflow with our DAGs, until Ctrl-C

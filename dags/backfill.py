@@ -1,8 +1,8 @@
-"""The backfill: reads what was lost again, once a person has seen what that costs and let it.
+"""The backfill: puts right what was lost or doubled, once a person has seen the plan and let it.
 
 plan → propose (what it costs, until when) → approve (a person, unless policy does) → decide → run
-(replay, merge, verify). It is started by hand, with the form behind "Trigger". A rejection, or no
-answer within a day, cancels the plan: nothing is read.
+(replay, merge, verify; of duplicates: remove, verify). It is started by hand, with the form behind
+"Trigger". A rejection, or no answer within a day, cancels the plan: nothing is done.
 """
 
 from datetime import timedelta
@@ -81,7 +81,7 @@ def _approval() -> HITLOperator:
     """The question. Never tried again by itself: each try would ask the person anew."""
     return HITLOperator(
         task_id="approve",
-        subject=f"Run the backfill {PLAN_ID}?",
+        subject=f"Run the plan {PLAN_ID}?",
         body=BODY,
         options=[APPROVE, REJECT],
         defaults=REJECT,

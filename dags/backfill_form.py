@@ -1,8 +1,9 @@
-"""The form of a backfill. Airflow refuses what does not fit, and says why."""
+"""The form of a repair. Airflow refuses what does not fit, and says why."""
 
 from airflow.sdk import Param
 
 from audit_form import FORM as AUDIT_FORM
+from shardaudit.model.backfill import Repair
 
 FORM = {
     "stream": Param(
@@ -10,6 +11,13 @@ FORM = {
         pattern=r"^[A-Za-z0-9_.-]{1,128}$",
         title="Stream",
         description="The name of a stream in shardaudit.toml.",
+    ),
+    "what": Param(
+        Repair.MISSING.value,
+        enum=[repair.value for repair in Repair],
+        title="What",
+        description="missing: read again what was lost. duplicates: leave one row of each message; "
+        "the fields from From to Include stuck then stay empty.",
     ),
     "from": Param(
         None,

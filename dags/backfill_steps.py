@@ -4,13 +4,13 @@ import logging
 import os
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypedDict
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from audit_plan import CONFIG, PlannedJob, PlanRefusedError
+from audit_plan import CONFIG, PlannedJob, PlanRefusedError, config_file, driver_settings
 from backfill_form import FORM
+from shardaudit.model.backfill import Repair
 from shardaudit.model.choices import Approval
 from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ConfigError, FinalError
@@ -18,7 +18,9 @@ from shardaudit.model.window import parse_instant
 
 log = logging.getLogger(__name__)
 
-PLAN, RUN = "backfill plan", "backfill run"
+PLAN, RUN = "plan", "run"
+COMMANDS = {Repair.MISSING: "backfill", Repair.DUPLICATES: "dedupe"}
+OF_MISSING = ("from", "to", "shards", "include_stuck")
 APPROVE, REJECT = "Approve", "Reject"
 
 
@@ -31,7 +33,7 @@ class Proposed(TypedDict):
 
 
 class RejectedError(FinalError, AirflowFailException):
-    """Nobody approved the plan: it is cancelled, and nothing was read."""
+    """Nobody approved the plan: it is cancelled, and nothing was done."""
 
 
 def planning_job(form: Mapping[str, object]) -> PlannedJob:
@@ -46,14 +48,26 @@ def planning_job(form: Mapping[str, object]) -> PlannedJob:
             raise ConfigError("run configuration", ", ".join(unknown), f"only {', '.join(FORM)}")
         settings, name = _settings(), str(form["stream"])
         settings.stream(name)
-        words = [f"--stream={name}", *_instants(form, "from", "to", "as_of")]
-        words += ["--include-stuck"] if form.get("include_stuck") else []
-        shards = form.get("shards")
-        if isinstance(shards, list) and shards:
-            words += ["--shard", *map(str, shards)]
+        words = [f"--stream={name}", *_chosen(form)]
     except ConfigError as error:
         raise PlanRefusedError(str(error)) from error
-    return _job(settings, name, PLAN, words)
+    return _job(settings, form, PLAN, words)
+
+
+def _chosen(form: Mapping[str, object]) -> list[str]:
+    """What a plan leaves out and takes in, as words of its command."""
+    if _what(form) is Repair.DUPLICATES:
+        given = [key for key in OF_MISSING if form.get(key)]
+        if given:
+            wanted = "none of them: a dedupe takes every live finding of the stream"
+            raise ConfigError("run configuration", ", ".join(given), wanted)
+        return []
+    words = _instants(form, "from", "to", "as_of")
+    words += ["--include-stuck"] if form.get("include_stuck") else []
+    shards = form.get("shards")
+    if isinstance(shards, list) and shards:
+        words += ["--shard", *map(str, shards)]
+    return words
 
 
 def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> Proposed:
@@ -63,22 +77,28 @@ def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> P
         AirflowSkipException: there is nothing to bring back, or the run is a dry one.
     """
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
-    from shardaudit.jobs.backfill_decision import proposal  # noqa: PLC0415
+    from shardaudit.jobs.backfill_decision import dedupe_proposal, proposal  # noqa: PLC0415
 
     settings, name = _settings(), str(form["stream"])
     as_of = form.get("as_of")
     at = now if as_of is None else parse_instant(str(as_of), where="as_of")
-    found = proposal(settings, name, since=since, as_of=at)
+    if _what(form) is Repair.DUPLICATES:
+        found = dedupe_proposal(settings, name, since=since)
+    else:
+        found = proposal(settings, name, since=since, as_of=at)
     if found is None:
-        raise AirflowSkipException(f"nothing of {name} is to be brought back")
+        raise AirflowSkipException(f"nothing of {name} is to be put right")
     for line in found.markdown.splitlines():
         log.info("%s", line)
     if form.get("dry_run"):
         raise AirflowSkipException(f"a dry run: plan {found.plan_id} waits for another one")
     backfill = settings.stream(name).backfill
-    limit = backfill.auto_max_bytes
+    limit, size = backfill.auto_max_bytes, found.estimated_bytes
     by_policy = (
-        backfill.approve is Approval.AUTO and limit is not None and found.estimated_bytes <= limit
+        backfill.approve is Approval.AUTO
+        and limit is not None
+        and size is not None
+        and size <= limit
     )
     return {"plan_id": found.plan_id, "markdown": found.markdown, "needs_person": not by_policy}
 
@@ -96,24 +116,25 @@ def running_job(
     """
     from shardaudit.jobs.backfill_decision import cancel_plan  # noqa: PLC0415 - as above
 
-    settings, name = _settings(), str(form["stream"])
+    settings = _settings()
     words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
     if answer is None:
-        return _job(settings, name, RUN, words)
+        return _job(settings, form, RUN, words)
     user = answer.get("responded_by_user")
     who = str(user["name"]) if user else "nobody in time"
     if answer["chosen_options"] != [APPROVE]:
         reason = f"rejected by {who} at {now.isoformat(timespec='seconds')}"
-        cancel_plan(settings, plan["plan_id"], reason=reason, now=now)
-        raise RejectedError(f"plan {plan['plan_id']} is cancelled: {reason}; nothing was read")
-    return _job(settings, name, RUN, [*words, f"--approve-as={who}"])
+        cancel_plan(settings, plan["plan_id"], what=_what(form), reason=reason, now=now)
+        raise RejectedError(f"plan {plan['plan_id']} is cancelled: {reason}; nothing was done")
+    return _job(settings, form, RUN, [*words, f"--approve-as={who}"])
+
+
+def _what(form: Mapping[str, object]) -> Repair:
+    return Repair(str(form.get("what", Repair.MISSING.value)))
 
 
 def _settings() -> Settings:
-    config = os.environ.get(CONFIG)
-    if not config:
-        raise PlanRefusedError(f"{CONFIG} is not set: it must name the shardaudit.toml")
-    return load_settings(Path(config))
+    return load_settings(config_file())
 
 
 def _instants(form: Mapping[str, object], *keys: str) -> list[str]:
@@ -125,9 +146,12 @@ def _instants(form: Mapping[str, object], *keys: str) -> list[str]:
     ]
 
 
-def _job(settings: Settings, name: str, command: str, words: list[str]) -> PlannedJob:
+def _job(
+    settings: Settings, form: Mapping[str, object], action: str, words: list[str]
+) -> PlannedJob:
+    command = COMMANDS[_what(form)]
     return {
-        "stream": name,
-        "driver": {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")},
-        "arguments": {command: ["--config", os.environ[CONFIG], *command.split(), *words]},
+        "stream": str(form["stream"]),
+        "driver": driver_settings(settings),
+        "arguments": {action: ["--config", os.environ[CONFIG], command, action, *words]},
     }

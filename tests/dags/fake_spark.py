@@ -8,7 +8,9 @@ _PROGRAM = """#!{python}
 import json, os, sys
 with open({calls!r}, "a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
-command = next(c for c in ("backfill", "audit", "ingest", "watch", "maintain") if c in sys.argv)
+command = next(
+    c for c in ("backfill", "dedupe", "audit", "ingest", "watch", "maintain") if c in sys.argv
+)
 named = (a for a in sys.argv if a.startswith(("--stream=", "--plan=")))
 stream = next(named, "").partition("=")[2]
 print("the words of", command, stream)

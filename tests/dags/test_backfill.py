@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from audit_plan import PlanRefusedError
 from backfill_steps import PLAN, RUN, RejectedError, planning_job, proposed, running_job
-from shardaudit.model.backfill_tables import BACKFILLS
+from shardaudit.model.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.config import load_settings
 from tests.dags.fake_spark import read_calls
 from tests.dags.warehouses import START, arrow
@@ -64,8 +64,23 @@ def store(config: Path, plan_id: str = "p", **fields: object) -> None:
     write_deltalake(place, arrow(BACKFILLS, rows), mode="append")
 
 
-def states(config: Path) -> set[tuple[str, str | None]]:
-    place = load_settings(config).warehouse + "/backfills"
+def store_dedupe(config: Path, plan_id: str = "d", **fields: object) -> None:
+    """A stored plan of 5 messages in 12 rows."""
+    row = {
+        "plan_id": plan_id,
+        "stream": "events",
+        "ids": 5,
+        "extra_rows": 7,
+        "state": "planned",
+        "updated_at": NOW,
+        **fields,
+    }
+    place = load_settings(config).warehouse + "/dedupes"
+    write_deltalake(place, arrow(DEDUPES, [row]), mode="append")
+
+
+def states(config: Path, table: str = "backfills") -> set[tuple[str, str | None]]:
+    place = f"{load_settings(config).warehouse}/{table}"
     rows = DeltaTable(place).to_pyarrow_table().to_pylist()
     return {(row["state"], row["error"]) for row in rows}
 
@@ -83,7 +98,13 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("stream", ""), ("from", "yesterday"), ("shards", "all"), ("shards", ["a b"])],
+    [
+        ("stream", ""),
+        ("from", "yesterday"),
+        ("shards", "all"),
+        ("shards", ["a b"]),
+        ("what", "everything"),
+    ],
 )
 def test_form_refuses_a_wrong_value(dag: DAG, field: str, value: object) -> None:
     with pytest.raises(ParamValidationError):
@@ -115,7 +136,16 @@ def test_form_becomes_a_command_line() -> None:
 
 
 @pytest.mark.usefixtures("config")
-@pytest.mark.parametrize("wrong", [{"stream": "other"}, {"shard": "x"}, {"from": "2026-11-01"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"stream": "other"},
+        {"shard": "x"},
+        {"from": "2026-11-01"},
+        {"what": "duplicates", "include_stuck": True},
+        {"what": "duplicates", "shards": ["s-1"]},
+    ],
+)
 def test_what_cannot_be_planned_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(PlanRefusedError):
         planning_job(form(**wrong))
@@ -170,6 +200,42 @@ def test_rejected_plan_is_cancelled_with_who_and_when(
         running_job(form(), plan, answer("Reject", user), now=NOW)
     assert states(config) == {("cancelled", f"rejected by {who} at {NOW.isoformat()}")}
     assert NOW.tzinfo == UTC
+
+
+def test_dedupe_is_planned_approved_and_run_as_a_backfill_is(config: Path) -> None:
+    duplicates = form(what="duplicates", **{"from": None}, shards=[], as_of="2026-11-02T00:00:00Z")
+    assert planning_job(duplicates)["arguments"][PLAN][2:] == ["dedupe", "plan", "--stream=events"]
+    store(config)
+    with pytest.raises(AirflowSkipException):
+        proposed(duplicates, since=ASKED, now=NOW)
+    store_dedupe(config)
+    store_dedupe(config, "older", updated_at=NOW - timedelta(minutes=1))
+    plan = proposed(duplicates, since=ASKED, now=NOW)
+    assert plan["plan_id"] == "d"
+    for words in ("5 messages", "7 rows", "removed_rows"):
+        assert words in plan["markdown"]
+    job = running_job(duplicates, plan, answer("Approve"), now=NOW)
+    assert job["arguments"][RUN][2:] == [
+        *("dedupe", "run", "--plan=d"),
+        *("--as-of=2026-11-02T00:00:00+00:00", "--approve-as=ann"),
+    ]
+
+
+def test_no_policy_lets_rows_be_removed(config: Path) -> None:
+    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
+    config.write_text(config.read_text() + backfill)
+    store_dedupe(config)
+    assert proposed(form(what="duplicates"), since=ASKED, now=NOW)["needs_person"] is True
+
+
+def test_rejected_dedupe_is_cancelled_and_no_backfill_with_it(config: Path) -> None:
+    store(config, "d")  # of the same name
+    store_dedupe(config)
+    plan = proposed(form(what="duplicates"), since=ASKED, now=NOW)
+    with pytest.raises(RejectedError, match="nothing was done"):
+        running_job(form(what="duplicates"), plan, answer("Reject"), now=NOW)
+    assert states(config) == {("planned", None)}
+    assert {state for state, _ in states(config, "dedupes")} == {"cancelled"}
 
 
 @pytest.mark.usefixtures("_airflow_warns", "_database")

@@ -79,6 +79,15 @@ def test_a_run_is_triggered_with_the_form_s_values(api: AirflowApi) -> None:
     )
 
 
+def test_a_question_is_answered_once_in_its_own_place(api: AirflowApi) -> None:
+    path = "/api/v2/dags/a/dagRuns/manual__1/taskInstances/approve/-1/hitlDetails"
+    FakeAirflow.answers[f"PATCH {path}"] = (200, {})
+    api.answer("a", "manual__1", "approve", option="Approve")
+    assert FakeAirflow.asked == [
+        (f"PATCH {path}", "Bearer token", {"chosen_options": ["Approve"], "params_input": {}})
+    ]
+
+
 def test_runs_that_are_not_over_are_ended(api: AirflowApi) -> None:
     runs = "/api/v2/dags/a/dagRuns"
     left = (200, {"dag_runs": [{"dag_run_id": "manual__1"}]})

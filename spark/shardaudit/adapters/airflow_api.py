@@ -1,4 +1,4 @@
-"""The few calls of Airflow's REST interface that a run needs: switch on, trigger, follow."""
+"""The few calls of Airflow's REST interface that a run needs: trigger, answer, follow."""
 
 import json
 from dataclasses import dataclass, replace
@@ -100,6 +100,11 @@ class AirflowApi:
             )
             for task in self._call("GET", path)["task_instances"]
         ]
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, *, option: str) -> None:
+        """Answers what a task asks a person, as the user who is logged in."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        self._call("PATCH", path, {"chosen_options": [option], "params_input": {}})
 
     def task_log(self, dag_id: str, run_id: str, task: TaskState) -> list[str]:
         """What the task said in its first try, in lines."""

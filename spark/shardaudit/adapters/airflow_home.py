@@ -60,6 +60,8 @@ def _settings(home: Path, port: int) -> dict[str, str]:
         },
         "DATABASE": {"SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db"},
         "API": {"HOST": HOST, "PORT": str(port), "BASE_URL": url, "WORKERS": "1"},
+        # Between two looks at a task's process: its end is noticed that much later.
+        "WORKERS": {"MIN_HEARTBEAT_INTERVAL": "1"},
         "DAG_PROCESSOR": {"REFRESH_INTERVAL": "60", "MIN_FILE_PROCESS_INTERVAL": "60"},
         "LOGGING": {"BASE_LOG_FOLDER": str(home / "logs")},
     }

@@ -76,6 +76,20 @@ def depends_on_message_alone(
     return True
 
 
+def absent_rows(
+    rows: DataFrame, table: DataFrame, *, ids: tuple[str, str], pruning: Pruning
+) -> DataFrame:
+    """The rows whose id is not in the table.
+
+    Input:
+        ids: the columns of the id, in `rows` as text, and in the table.
+    """
+    mine, theirs = ids
+    found = table.alias("t").where(pruning.condition())
+    known = found.select(F.col(f"t.{quoted(theirs)}").cast("string").alias(mine))
+    return rows.join(known, [mine], how="left_anti")
+
+
 @dataclass(frozen=True, slots=True)
 class SinkMerge:
     """Inserts rows into one Delta table whose message is not there. `id_column` holds the ids."""
@@ -84,13 +98,6 @@ class SinkMerge:
     path: str
     id_column: str
     pruning: Pruning
-
-    def absent(self, rows: DataFrame, *, id_text: str) -> DataFrame:
-        """The rows whose id, as the text in `id_text`, is not in the table."""
-        table = self.spark.read.format("delta").load(self.path).alias("t")
-        found = table.where(self.pruning.condition())
-        known = found.select(F.col(f"t.{quoted(self.id_column)}").cast("string").alias(id_text))
-        return rows.join(known, [id_text], how="left_anti")
 
     def merge(self, rows: DataFrame, *, tag: str) -> None:
         """Inserts in one commit what is not there; what is there is not touched.

@@ -52,7 +52,7 @@ class ShardPages:
     """Calls of one stream's data plane."""
 
     def __init__(self, address: StreamAddress) -> None:
-        self._name, self._client = address.stream_name, _client(address)
+        self._name, self._client = address.stream_name, stream_client(address)
 
     def check_stream(self) -> None:
         """Returns when the stream can be asked: without it every shard would seem to be gone.
@@ -129,7 +129,8 @@ def _asked(start: Start) -> Mapping[str, object]:
     return {"ShardIteratorType": kind, "StartingSequenceNumber": start.sequence_number}
 
 
-def _client(address: StreamAddress) -> "KinesisClient":
+def stream_client(address: StreamAddress) -> "KinesisClient":
+    """A client whose single calls are not tried again by botocore."""
     url = address.endpoint_url
     any_secret = "stand-in" if url is not None and is_local(url) else None
     session = botocore.session.get_session()

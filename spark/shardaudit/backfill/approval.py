@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.choices import Approval
-from shardaudit.model.config import Backfill
+from shardaudit.model.config_backfill import Backfill
 from shardaudit.model.errors import ConfigError
 
 POLICY = "policy"

@@ -30,14 +30,18 @@ def decoded(
         records: of the data source, without the rows of outcomes.
         ids: the sink's columns for message_id and sent_at.
     """
-    text = F.col("content").cast("string")
+    original = F.col("content").cast("string")
+    text = F.coalesce("decoded", "content").cast("string")
     is_text = F.is_valid_utf8(text)
     staged = records.select(
         F.col("window_id").alias(WINDOW),
-        F.concat_ws("/", "shard_id", "sequence_number", "sub_sequence").alias(POSITION),
+        position().alias(POSITION),
         F.when(is_text, text).alias("_sa_text"),
         F.when(is_text, F.try_parse_json(text)).alias("_sa_payload"),
-        F.coalesce(F.when(is_text, text), F.hex("content")).substr(1, MAX_RAW).alias(RAW),
+        F.coalesce(F.when(F.is_valid_utf8(original), original), F.hex("content"))
+        .substr(1, MAX_RAW)
+        .alias(RAW),
+        (F.length("decoded") == 0).alias("_sa_is_refused"),
         F.struct(
             "arrived_at", F.length("sequence_number"), "sequence_number", "sub_sequence"
         ).alias(ORDER),
@@ -63,6 +67,11 @@ def decoded(
         ORDER,
         *(quoted(s.field.name) for s in sources if s.origin is not Origin.TABLE),
     )
+
+
+def position() -> Column:
+    """Where a record stands in its stream; of an aggregate, in it too."""
+    return F.concat_ws("/", "shard_id", "sequence_number", "sub_sequence")
 
 
 def unique_rows(rows: DataFrame) -> DataFrame:
@@ -142,8 +151,10 @@ def _reason(sources: Sequence[Source], id_column: str) -> Column:
         and (not s.field.nullable or s.field.partitions or s.field.name == id_column)
     ]
     said = F.concat_ws("; ", *misfits, *needed)
-    return F.when(F.col("_sa_payload").isNull(), "the content is no JSON in UTF-8").when(
-        said != "", said
+    return (
+        F.when(F.col("_sa_is_refused"), "the decoder could not read the content")
+        .when(F.col("_sa_payload").isNull(), "the content is no JSON in UTF-8")
+        .when(said != "", said)
     )
 
 

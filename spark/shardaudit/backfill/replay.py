@@ -88,10 +88,22 @@ class ReadOutcome:
 
 
 class WindowReader:
-    """Reads a window; `outcome` grows while `batches` are taken, and is final after the last."""
+    """Reads a window; `outcome` grows while `batches` are taken, and is final after the last.
 
-    def __init__(self, client: ShardClient, wanted: ReadWindow, pace: Pace) -> None:
+    `at_hand` is the last page of the shard that was read before, `last_page` afterwards the last of
+    this window: the next one often begins in it, and costs no call then.
+    """
+
+    def __init__(
+        self,
+        client: ShardClient,
+        wanted: ReadWindow,
+        pace: Pace,
+        *,
+        at_hand: StreamPage | None = None,
+    ) -> None:
         self._client, self._wanted, self._pace = client, wanted, pace
+        self.last_page = at_hand
         self._last: StoredRecord | None = None
         self._pages = self._pages_past_end = 0
         self.outcome = ReadOutcome(wanted.window_id)
@@ -108,12 +120,7 @@ class WindowReader:
             self.outcome.error = str(error)
 
     def _read(self) -> Iterator[list[UserRecord]]:
-        iterator: str | None = self._iterator()
-        while iterator is not None:
-            page = self._page(iterator)
-            if page is None:
-                iterator = self._iterator()
-                continue
+        for page in self._answers():
             self._notice_clamp(page)
             self.outcome.records += len(page.records)
             wanted = self._wanted_of(page)
@@ -121,9 +128,25 @@ class WindowReader:
                 yield [user for record in wanted for user in _users(record)]
             if self._is_done(page):
                 return
-            iterator = page.next_iterator
         if self._last is None:
             self._gone_until(self._wanted.end)
+
+    def _answers(self) -> Iterator[StreamPage]:
+        """The pages of the shard from the window's start on."""
+        if self.last_page is not None and _begins_in(self.last_page, self._wanted):
+            iterator = self.last_page.next_iterator
+            yield self.last_page
+        else:
+            iterator = self._iterator()
+        while iterator is not None:
+            page = self._page(iterator)
+            if page is None:
+                iterator = self._iterator()
+                continue
+            if page.records:
+                self.last_page = page
+            iterator = page.next_iterator
+            yield page
 
     def _iterator(self) -> str:
         """Where the window begins, or behind what was read of it."""
@@ -224,6 +247,14 @@ class WindowReader:
         is_past = all(record.arrived_at >= self._wanted.end for record in page.records)
         self._pages_past_end = self._pages_past_end + 1 if is_past else 0
         return self._pages_past_end >= PAGES_PAST_THE_END
+
+
+def _begins_in(page: StreamPage, wanted: ReadWindow) -> bool:
+    """Whether the window begins between the first and the last record of the page."""
+    if wanted.start_sequence is None or not page.records:
+        return False
+    first, last = (sequence_order(page.records[place].sequence_number) for place in (0, -1))
+    return first <= sequence_order(wanted.start_sequence) <= last
 
 
 def _users(record: StoredRecord) -> list[UserRecord]:

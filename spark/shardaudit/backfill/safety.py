@@ -11,30 +11,27 @@ _LOG_STORE = "spark.delta.logStore.s3a.impl"
 _SINGLE_WRITER = "S3SingleDriverLogStore"
 
 
-def check_sink(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:
-    """Returns when the stream's sink may be written by a backfill.
+def check_backfill(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:
+    """Returns when the stream's sink may be written by a backfill, or is not written by it.
 
     Raises:
-        ConfigError: this mode or decoder is not there, or commits are not safe.
+        ConfigError: commits are not safe.
     """
-    _check_mode(name, stream)
+    if stream.backfill_mode is BackfillMode.MERGE:
+        _check_commits(name, stream, spark_settings)
+
+
+def check_dedupe(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:
+    """Returns when rows of the stream's sink may be removed.
+
+    Raises:
+        ConfigError: it is no Delta table, or commits are not safe.
+    """
+    if stream.sink.format is not SinkFormat.DELTA:
+        found = f"{stream.sink.format}"
+        wanted = "delta: rows of a Parquet sink cannot be removed in one step"
+        raise ConfigError(f"streams.{name}.sink.format", found, wanted)
     _check_commits(name, stream, spark_settings)
-
-
-def _check_mode(name: str, stream: Stream) -> None:
-    mode = stream.backfill.mode
-    if stream.sink.format is not SinkFormat.DELTA or mode not in (None, BackfillMode.MERGE):
-        raise ConfigError(
-            f"streams.{name}.backfill.mode",
-            mode.value if mode else f"nothing, for a {stream.sink.format} sink",
-            "merge, into a Delta sink: this version of shardaudit has no other mode",
-        )
-    if stream.backfill.decoder != "json":
-        raise ConfigError(
-            f"streams.{name}.backfill.decoder",
-            stream.backfill.decoder,
-            "json: this version of shardaudit has no other decoder",
-        )
 
 
 def _check_commits(name: str, stream: Stream, spark: Mapping[str, str]) -> None:

@@ -20,7 +20,7 @@ from shardaudit.model.backfill_tables import BACKFILL_IDS, BACKFILLS
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables import FINDINGS, FINGERPRINTS, SHARDS, TRACES
-from shardaudit.model.verdict import Cause, Kind
+from shardaudit.model.verdict import Cause, Kind, State
 from shardaudit.model.window import Window
 
 
@@ -43,7 +43,10 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     Raises:
         ConfigError: a shard that the stream never had.
     """
-    missing = _missing(warehouse, request.name).localCheckpoint()
+    # What somebody else was asked for is not planned again before they had their time.
+    hands_over = request.stream.backfill_mode.hands_over and request.window is None
+    states = (State.OPEN.value,) if hands_over else LIVE
+    missing = _missing(warehouse, request.name, states).localCheckpoint()
     found = [_stretch(row) for row in stretches(missing).collect()]
     terms = Terms(
         request.name,
@@ -64,9 +67,11 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     return plan
 
 
-def _missing(warehouse: Warehouse, name: str) -> DataFrame:
-    """The live missing messages of the stream; the traces are pruned to their days."""
-    findings = warehouse.read(FINDINGS).where(F.col("stream") == name)
+def _missing(warehouse: Warehouse, name: str, states: Sequence[str]) -> DataFrame:
+    """The missing messages of the stream; the traces are pruned to their days."""
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name) & F.col("state").isin(*states)
+    )
     days = findings.where(F.col("kind") == Kind.MISSING.value).agg(
         F.min("sent_at").cast("date").alias("first"), F.max("sent_at").cast("date").alias("last")
     )

@@ -1,6 +1,5 @@
 """One round of a backfill: windows read, decoded and merged together, and what came of each."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,13 +9,21 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
-from shardaudit.adapters.kinesis_pages import StreamAddress
-from shardaudit.backfill.decode import ID, ORDER, POSITION, RAW, REASON, SENT_AT, unique_rows
+from shardaudit.backfill.decode import (
+    ID,
+    ORDER,
+    POSITION,
+    RAW,
+    REASON,
+    SENT_AT,
+    WINDOW,
+    unique_rows,
+)
 from shardaudit.backfill.replay import ReadOutcome, ReadWindow
 from shardaudit.backfill.windows import AFTER, BEFORE
+from shardaudit.jobs.backfill_landing import Landing
 from shardaudit.jobs.backfill_ledger import Ledger
-from shardaudit.jobs.backfill_sink import BackfillSink
-from shardaudit.jobs.backfill_source import outcome_of, read_windows
+from shardaudit.jobs.backfill_source import Reading, outcome_of, read_windows
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import BACKFILL_IDS
@@ -28,13 +35,15 @@ SOURCE = "backfill"  # in the quarantine
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the rounds of one run have in common. `now` is the run's --as-of, or the clock."""
+    """What the rounds of one run have in common. `now` is the run's --as-of, or the clock.
+
+    Without a `landing` nothing is read here: somebody else is asked to.
+    """
 
     warehouse: Warehouse
     ledger: Ledger
-    sink: BackfillSink
-    address: StreamAddress
-    read_share: float
+    landing: Landing | None
+    reading: Reading
     retention: timedelta
     now: Callable[[], datetime]
 
@@ -62,18 +71,20 @@ class Replay:
         )
 
     def round(self, windows: list[Row]) -> None:
-        """Reads these windows, merges what was found, stores what came of each."""
+        """Reads these windows, lands what was found, stores what came of each."""
+        assert self.landing is not None  # noqa: S101 - or there are no rounds
         started = self.now()
         self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
         rows = self._read(windows, horizon=started - self.retention).localCheckpoint()
         told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
         outcomes = [outcome_of(row.outcome) for row in told]
         records = rows.where(F.col("outcome").isNull())
-        decoded = self.sink.decoded(records, landed_at=self.now())
+        decoded = self.landing.sink.decoded(records, landed_at=self.now())
         wanted = self._wanted(decoded).localCheckpoint()
         self._quarantine(wanted.where(F.col(REASON).isNotNull()))
         landing = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
-        merged = {} if landing.isEmpty() else self._merge(landing)
+        absent = landing if landing.isEmpty() else self.landing.sink.absent(landing)
+        merged = self._landed(self.landing, landing, absent.localCheckpoint(), records)
         self.ledger.save_each(
             {o.window_id: _changes(o, merged.get(o.window_id, 0)) for o in outcomes},
             now=self.now(),
@@ -93,7 +104,7 @@ class Replay:
             for row in windows
         ]
         spark = self.warehouse.spark
-        return read_windows(spark, self.address, wanted, read_share=self.read_share)
+        return read_windows(spark, self.reading, wanted)
 
     def _wanted(self, decoded: DataFrame) -> DataFrame:
         """The planned messages, or with a range by hand all that were sent in it.
@@ -117,7 +128,7 @@ class Replay:
 
     def _quarantine(self, refused: DataFrame) -> None:
         """Stores what does not fit, once however often it is read."""
-        place = F.concat(F.lit(f"kinesis:{self.address.stream_name}/"), F.col(POSITION))
+        place = F.concat(F.lit(f"kinesis:{self.reading.address.stream_name}/"), F.col(POSITION))
         rows = refused.groupBy(place.alias("file"), F.col(REASON).alias("reason")).agg(
             F.min(RAW).alias("raw")
         )
@@ -134,9 +145,14 @@ class Replay:
             )
             self.warehouse.merge(stored, QUARANTINE)
 
-    def _merge(self, landing: DataFrame) -> dict[str, int]:
-        """Marks the findings first: an audit after a crash would else call them false alarms."""
-        found = landing.select(F.col(ID).alias("message_id"))
+    def _landed(
+        self, landing: Landing, rows: DataFrame, absent: DataFrame, records: DataFrame
+    ) -> dict[str, int]:
+        """Lands what is absent: how many rows, by window.
+
+        Marks the findings first: an audit after a crash would else call them false alarms.
+        """
+        found = rows.select(F.col(ID).alias("message_id"))
         chosen = self.findings(State.OPEN, State.PLANNED).join(
             found, ["message_id"], how="left_semi"
         )
@@ -144,8 +160,10 @@ class Replay:
         if not chosen.isEmpty():
             reason = f"read again by backfill {self.plan_id}"
             move_findings(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
-        tag = json.dumps({"by": "shardaudit backfill", "plan_id": self.plan_id})
-        return self.sink.merge(landing, tag=tag)
+        counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
+        if counts:
+            landing.land(absent, records, plan_id=self.plan_id)
+        return counts
 
 
 def _changes(outcome: ReadOutcome, merged_rows: int) -> dict[str, object]:

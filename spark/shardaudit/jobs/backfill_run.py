@@ -1,8 +1,9 @@
-"""`backfill run`: approve → replay and merge → verify. The table of contents of a backfill.
+"""`backfill run`: approve → replay → verify. The table of contents of a backfill.
 
 `STAGES` is what a plan prints and what a run walks through: one list, so that they cannot differ.
 Every stage may be killed at any moment and the plan be run again: windows that are not over are
-read again, and the merge inserts only what is not there.
+read again, and only what is not in the sink lands. In the mode `republish` a kill while records
+are put can put some twice: nothing can take them out of a stream again.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,12 +11,15 @@ from dataclasses import dataclass, field
 
 from shardaudit.adapters.clock import now as clock_now
 from shardaudit.adapters.delta_rs import Row
+from shardaudit.adapters.request_target import deliver
 from shardaudit.backfill.approval import approver
+from shardaudit.backfill.request import request_document
 from shardaudit.jobs.backfill_ledger import rounds
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.jobs.backfill_verify import Verified, verify
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
+from shardaudit.model.choices import BackfillMode
 from shardaudit.model.config import Settings
 from shardaudit.model.verdict import State
 from shardaudit.report.progress import SILENT, Progress
@@ -27,6 +31,14 @@ _TO_DO = (
     WindowState.RUNNING,  # of a run that died: the claim on the warehouse is ours now
     WindowState.INCOMPLETE,
 )
+_TO_ASK_FOR = (WindowState.APPROVED, WindowState.INCOMPLETE)
+
+
+_LANDS = {
+    BackfillMode.MERGE: "are inserted",
+    BackfillMode.APPEND: "are added in files of their own",
+    BackfillMode.REPUBLISH: "are put into a stream again",
+}
 
 
 @dataclass(slots=True)
@@ -53,10 +65,24 @@ class Running:
             reason = f"backfill {self.replay.plan_id}, approved by {who}"
             move_findings(self.replay.warehouse, chosen, to=State.PLANNED, reason=reason, now=now)
 
-    def replay_and_merge(self) -> None:
-        """Reads what is to be read, the most urgent first."""
+    def replay_and_land(self) -> None:
+        """Reads what is to be read, the most urgent first; or asks somebody else to."""
+        if self.replay.landing is None:
+            self._request()
+            return
         for windows in rounds(self.replay.ledger.of(*_TO_DO), max_bytes=ROUND_BYTES):
             self.replay.round(windows)
+
+    def _request(self) -> None:
+        """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""
+        windows = self.replay.ledger.of(*_TO_ASK_FOR)
+        stream = self.settings.stream(self.replay.name)
+        target = stream.backfill.request_to
+        if windows and target is not None:
+            document = request_document(windows, stream_name=stream.stream_name)
+            deliver(document, target, name=self.replay.plan_id, aws=self.settings.aws)
+            now, state = self.replay.now(), WindowState.RUNNING.value
+            self.replay.ledger.save(windows, now=now, state=state, error=None)
 
     def verify(self) -> None:
         """Proves it by an audit."""
@@ -68,32 +94,38 @@ class Stage:
     """A step of a run: its name, what it says of a plan's windows, and what it does."""
 
     name: str
-    says: Callable[[Sequence[Row]], str]
+    says: Callable[[Sequence[Row], BackfillMode], str]
     act: Callable[[Running], None]
 
 
-def _says_approve(rows: Sequence[Row]) -> str:
+def _says_approve(rows: Sequence[Row], mode: BackfillMode) -> str:
+    del mode
     ids = sum(int(row["expected_ids"]) for row in rows)
     return f"approve: a person's name is stored, {ids:,} findings become planned"
 
 
-def _says_replay(rows: Sequence[Row]) -> str:
+def _says_replay(rows: Sequence[Row], mode: BackfillMode) -> str:
     shards = len({row["shard_id"] for row in rows})
     what = "all records" if any(row["takes_all"] for row in rows) else "the missing messages"
+    if mode is BackfillMode.REQUEST:
+        return f"replay: your own job is asked for {len(rows):,} windows of {shards:,} shards"
     return (
-        f"replay and merge: {len(rows):,} windows of {shards:,} shards are read, {what} that the "
-        "sink does not have are inserted"
+        f"replay: {len(rows):,} windows of {shards:,} shards are read, {what} that the sink does "
+        f"not have {_LANDS[mode]}"
     )
 
 
-def _says_verify(rows: Sequence[Row]) -> str:
+def _says_verify(rows: Sequence[Row], mode: BackfillMode) -> str:
     del rows
-    return "verify: the sink is ingested and the time is audited again; what is missing fails it"
+    audited = "verify: the sink is ingested and the time is audited again"
+    if mode.hands_over:
+        return f"{audited}; what has not landed by then is left to later audits, or another run"
+    return f"{audited}; what is missing fails it"
 
 
 STAGES = (
     Stage("approve", _says_approve, Running.approve),
-    Stage("replay and merge", _says_replay, Running.replay_and_merge),
+    Stage("replay", _says_replay, Running.replay_and_land),
     Stage("verify", _says_verify, Running.verify),
 )
 

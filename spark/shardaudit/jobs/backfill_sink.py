@@ -1,4 +1,4 @@
-"""The sink as a backfill writes it: its columns' sources, and the merge of what is not there."""
+"""The sink as a backfill sees it: its columns' sources, what is not there, and how it lands."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -6,11 +6,17 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta_merge import Pruning, SinkMerge, depends_on_message_alone
+from shardaudit.adapters.delta_merge import (
+    Pruning,
+    SinkMerge,
+    absent_rows,
+    depends_on_message_alone,
+)
 from shardaudit.adapters.delta_sink import DeltaSink
-from shardaudit.backfill.decode import ID, INTERNAL, WINDOW, decoded
-from shardaudit.backfill.safety import check_sink
-from shardaudit.backfill.sources import FROM_RECORD, column_sources
+from shardaudit.adapters.parquet_append import append_files, dataset_rows, parquet_fields
+from shardaudit.backfill.decode import ID, INTERNAL, decoded
+from shardaudit.backfill.sources import FROM_MESSAGE, FROM_RECORD, column_sources
+from shardaudit.model.choices import SinkFormat
 from shardaudit.model.config import Settings
 from shardaudit.model.sink_field import Origin, Source
 from shardaudit.model.sql_name import quoted
@@ -21,10 +27,11 @@ _PRECISION = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class BackfillSink:
-    """One Delta sink. `pruned_by`: partitions in which all copies of a message lie together."""
+    """One sink. `pruned_by`: partitions in which all copies of a message lie together."""
 
     spark: SparkSession
     path: str
+    format: SinkFormat
     sources: tuple[Source, ...]
     id_column: str
     sent_column: str
@@ -36,18 +43,33 @@ class BackfillSink:
         ids = (self.id_column, self.sent_column)
         return decoded(records, self.sources, ids=ids, landed_at=landed_at)
 
-    def merge(self, rows: DataFrame, *, tag: str) -> dict[str, int]:
-        """Inserts the rows whose message is not there: how many, by window.
+    def table(self) -> DataFrame:
+        """Its rows as they are now."""
+        if self.format is SinkFormat.DELTA:
+            return self.spark.read.format("delta").load(self.path)
+        return dataset_rows(self.spark, self.path, [source.field for source in self.sources])
+
+    def absent(self, rows: DataFrame) -> DataFrame:
+        """The rows whose message is not there.
 
         Input:
             rows: decoded, unique on the id, computed (they are read several times).
         """
-        target = SinkMerge(self.spark, self.path, self.id_column, self._pruning(rows))
-        absent = target.absent(rows, id_text=ID).localCheckpoint()
-        counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
-        if counts:
-            target.merge(absent.drop(*INTERNAL), tag=tag)
-        return counts
+        pruning = self._pruning(rows)
+        return absent_rows(rows, self.table(), ids=(ID, self.id_column), pruning=pruning)
+
+    def merge(self, absent: DataFrame, *, tag: str) -> None:
+        """Inserts the rows, but those whose message came meanwhile."""
+        pruning = self._pruning(absent)
+        SinkMerge(self.spark, self.path, self.id_column, pruning).merge(
+            absent.drop(*INTERNAL), tag=tag
+        )
+
+    def append(self, absent: DataFrame, *, job_id: str) -> None:
+        """Adds the rows as files of their own."""
+        partitions = [source.field.name for source in self.sources if source.field.partitions]
+        rows = absent.drop(*INTERNAL)
+        append_files(self.spark, rows, self.path, partitions=partitions, job_id=job_id)
 
     @property
     def landing_order(self) -> list[str]:
@@ -61,7 +83,7 @@ class BackfillSink:
         Input:
             ids: unique texts in the column `key`; sent: from and to of their `sent_at`.
         """
-        rows = self.spark.read.format("delta").load(self.path)
+        rows = self.table()
         kinds = {source.field.name: source.field.kind for source in self.sources}
         if kinds.get(self.sent_column) == "timestamp":
             edges = (F.lit(sent[0] - _PRECISION), F.lit(sent[1] + _PRECISION))
@@ -98,20 +120,28 @@ class BackfillSink:
         return Pruning({self.sent_column: edges}, values)
 
 
-def backfill_sink(spark: SparkSession, settings: Settings, name: str) -> BackfillSink:
-    """The stream's sink, once it is sure that a backfill can write it.
+def backfill_sink(
+    spark: SparkSession, settings: Settings, name: str, *, only_ids: bool = False
+) -> BackfillSink:
+    """The stream's sink, once it is sure that its rows can be made.
+
+    Input:
+        only_ids: of a row the id and the time are enough: somebody else writes it.
 
     Raises:
-        ConfigError: this mode or decoder is not there, commits are not safe, or a column that must
-            have a value has no source.
+        ConfigError: a column that must have a value has no source, or there is no such sink.
     """
     stream = settings.stream(name)
-    check_sink(name, stream, spark_settings=settings.spark)
-    fields = DeltaSink(spark, stream.sink.path).fields()
-    names = dict(stream.sink.columns)
-    sources = column_sources(
-        fields, columns=names, derived=stream.sink.derived, paths=stream.backfill.fields
-    )
+    path, names = stream.sink.path, dict(stream.sink.columns)
+    is_delta = stream.sink.format is SinkFormat.DELTA
+    fields = DeltaSink(spark, path).fields() if is_delta else parquet_fields(spark, path)
+    derived, paths = stream.sink.derived, stream.backfill.fields
+    if only_ids:
+        needed = {names.get(standard, standard) for standard in FROM_MESSAGE}
+        fields = [field for field in fields if field.name in needed]
+        derived = {name: text for name, text in derived.items() if name in needed}
+        paths = {name: text for name, text in paths.items() if name in needed}
+    sources = column_sources(fields, columns=names, derived=derived, paths=paths)
     changing = [names.get(standard, standard) for standard in FROM_RECORD]
     pruned_by = [
         source.field.name
@@ -127,7 +157,8 @@ def backfill_sink(spark: SparkSession, settings: Settings, name: str) -> Backfil
     ]
     return BackfillSink(
         spark,
-        stream.sink.path,
+        path,
+        stream.sink.format,
         tuple(sources),
         names.get("message_id", "message_id"),
         names.get("sent_at", "sent_at"),

@@ -17,14 +17,18 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 import shardaudit
+from shardaudit.adapters.entry_point import Decode, decoder
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.replay import ReadOutcome, ReadWindow, UserRecord, WindowReader
+from shardaudit.model.stream_page import StreamPage
 
-# A row is a record, or, where `outcome` (JSON) is not NULL, what came of a window.
+JSON = "json"  # the decoder that Spark is itself
+# A row is a record, or, where `outcome` (JSON) is not NULL, what came of a window. `decoded` is the
+# JSON that the user's decoder made of the content: empty where it failed, NULL when there is none.
 SCHEMA_DDL = (
     "window_id string, shard_id string, sequence_number string, sub_sequence int, "
-    "partition_key string, arrived_at timestamp, content binary, outcome string"
+    "partition_key string, arrived_at timestamp, content binary, decoded binary, outcome string"
 )
 _ARROW = pa.schema(
     [
@@ -35,14 +39,22 @@ _ARROW = pa.schema(
         ("partition_key", pa.string()),
         ("arrived_at", pa.timestamp("us", "UTC")),
         ("content", pa.binary()),
+        ("decoded", pa.binary()),
         ("outcome", pa.string()),
     ]
 )
 
 
-def read_windows(
-    spark: SparkSession, address: StreamAddress, windows: Sequence[ReadWindow], *, read_share: float
-) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How windows are read: from where, how fast, and decoded by what."""
+
+    address: StreamAddress
+    read_share: float
+    decoder: str = JSON
+
+
+def read_windows(spark: SparkSession, reading: Reading, windows: Sequence[ReadWindow]) -> DataFrame:
     """The records of the windows, in the columns of SCHEMA_DDL, read when an action asks for them.
 
     Read it once: each action reads the stream again.
@@ -53,9 +65,10 @@ def read_windows(
     texts = [{key: _text(value) for key, value in asdict(w).items()} for w in windows]
     return (
         spark.read.format(KinesisSource.name())
-        .option("address", json.dumps(asdict(address)))
+        .option("address", json.dumps(asdict(reading.address)))
         .option("windows", json.dumps(texts))
-        .option("read_share", str(read_share))
+        .option("read_share", str(reading.read_share))
+        .option("decoder", reading.decoder)
         .load()
     )
 
@@ -100,6 +113,7 @@ class KinesisReader(DataSourceReader):
         self._address = StreamAddress(**json.loads(options["address"]))
         self._windows = [_window(fields) for fields in json.loads(options["windows"])]
         self._read_share = float(options["read_share"])
+        self._decoder = options["decoder"]
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each shard."""
@@ -113,16 +127,22 @@ class KinesisReader(DataSourceReader):
         assert isinstance(partition, ShardPartition)  # noqa: S101 - what partitions() made
         pace = Pace(self._read_share)
         pages = ShardPages(self._address)
+        decode = None if self._decoder == JSON else decoder(self._decoder)
+        page: StreamPage | None = None
         for window in partition.windows:
-            reader = WindowReader(pages, window, pace)
+            reader = WindowReader(pages, window, pace, at_hand=page)
             for records in reader.batches():
-                yield _batch(window, records)
+                yield _batch(window, records, decode)
             yield _outcome_row(window, reader.outcome)
+            page = reader.last_page
         pace.wait()  # what was read is paid before anybody else reads the shard
 
 
-def _batch(window: ReadWindow, records: Sequence[UserRecord]) -> pa.RecordBatch:
+def _batch(
+    window: ReadWindow, records: Sequence[UserRecord], decode: Decode | None
+) -> pa.RecordBatch:
     count = len(records)
+    decoded = [None if decode is None else _decoded(decode, one.content) for one in records]
     columns = [
         pa.array([window.window_id] * count, pa.string()),
         pa.array([window.shard_id] * count, pa.string()),
@@ -131,9 +151,24 @@ def _batch(window: ReadWindow, records: Sequence[UserRecord]) -> pa.RecordBatch:
         pa.array([record.partition_key for record in records], pa.string()),
         pa.array([record.arrived_at for record in records], pa.timestamp("us", "UTC")),
         pa.array([record.content for record in records], pa.binary()),
+        pa.array(decoded, pa.binary()),
         pa.nulls(count, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+
+def _decoded(decode: Decode, content: bytes) -> bytes:
+    """The message as JSON; nothing when the function failed: the record is then set aside."""
+    try:
+        return json.dumps(decode(content), default=_as_text).encode()
+    except Exception:  # noqa: BLE001 - the user's function, and its library's, fail as they like
+        return b""
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is nothing that JSON holds")
 
 
 def _outcome_row(window: ReadWindow, outcome: ReadOutcome) -> pa.RecordBatch:

@@ -27,7 +27,8 @@ _LEFT = (State.OPEN, State.PLANNED, State.REPLAYED)
 class Verified:
     """How many of the plan's messages came to which end, and the audit that says so.
 
-    `cut_short`: windows that were not read to their end.
+    `cut_short`: windows that were not read to their end. `hands_over`: what is left may be on its
+    way, somebody else lands it.
     """
 
     audit_id: str
@@ -35,6 +36,7 @@ class Verified:
     expired: int
     left: int
     cut_short: int
+    hands_over: bool = False
 
 
 def verify(
@@ -54,16 +56,21 @@ def verify(
     )
     report = audit(warehouse, request, now=clock_now, progress=progress)
     counts = _states_by_window(replay)
-    cut_short = sum(row["state"] != WindowState.MERGED for row in _not_over(replay))
-    replay.ledger.save_each(
-        {str(row["window_id"]): _end(row, counts) for row in _not_over(replay)}, now=as_of
-    )
-    _reopen(replay, as_of)
+    hands_over = request.stream.backfill_mode.hands_over
+    done = (WindowState.MERGED, WindowState.RUNNING) if hands_over else (WindowState.MERGED,)
+    cut_short = sum(row["state"] not in done for row in _not_over(replay))
+    ends = {
+        str(row["window_id"]): _handed_over(row, counts) if hands_over else _end(row, counts)
+        for row in _not_over(replay)
+    }
+    replay.ledger.save_each(ends, now=as_of)
+    if not hands_over:
+        _reopen(replay, as_of)
     total = {state: sum(n for (_, s), n in counts.items() if s == state) for state in State}
     left = sum(total[state] for state in _LEFT)
     expired = total[State.EXPIRED]
     recovered = sum(total.values()) - left - expired
-    return Verified(report.audit_id, recovered, expired, left, cut_short)
+    return Verified(report.audit_id, recovered, expired, left, cut_short, hands_over)
 
 
 def _sent_window(rows: list[Row]) -> Window:
@@ -105,6 +112,15 @@ def _end(row: Row, counts: dict[tuple[str, State], int]) -> dict[str, object]:
     if expired or (row["takes_all"] and row["expired_from"] is not None):
         return {"state": WindowState.EXPIRED.value}
     return {"state": WindowState.VERIFIED.value}
+
+
+def _handed_over(row: Row, counts: dict[tuple[str, State], int]) -> dict[str, object]:
+    """What somebody else lands ends when all of it has; until then it stays as it is."""
+    left = sum(counts.get((str(row["window_id"]), state), 0) for state in _LEFT)
+    if left and row["state"] in (WindowState.MERGED, WindowState.RUNNING):
+        return {"error": f"{left} of {row['expected_ids']} messages have not landed yet"}
+    landed = row if left else row | {"state": WindowState.MERGED}
+    return {"error": None} | _end(landed, counts)
 
 
 def _reopen(replay: Replay, now: datetime) -> None:

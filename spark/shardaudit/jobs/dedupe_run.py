@@ -20,7 +20,8 @@ from shardaudit.jobs.backfill_sink import BackfillSink
 from shardaudit.jobs.commands.ingest import ingest_stream
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
-from shardaudit.model.config import Backfill, Settings
+from shardaudit.model.config import Settings
+from shardaudit.model.config_backfill import Backfill
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import Window

@@ -1,13 +1,14 @@
-"""`make demo`: a stream with planted faults, audited by the DAG `nightly_audit` in Airflow.
+"""`make demo`: a stream with planted faults, audited and repaired by our DAGs in Airflow.
 
-Says what was planted against what was found; leaves 1 when they differ.
+Says what was planted against what was found, and against what the repair left of it; leaves 1 when
+either differs.
 """
 
 import os
 import shutil
 import sys
-import time
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +18,33 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from shardaudit.adapters.airflow import LocalAirflow
-from shardaudit.adapters.airflow_api import AirflowApi, TaskState
+from shardaudit.adapters.airflow_api import AirflowApi
 from shardaudit.adapters.airflow_home import ROOT
 from shardaudit.adapters.published import read_rows
-from shardaudit.adapters.stand_in import kinesis_stand_in
+from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
 from shardaudit.jobs.command import Reply
+from shardaudit.jobs.demo_airflow import Run, followed
+from shardaudit.jobs.demo_repair import Repair, repair_view, repaired
 from shardaudit.jobs.demo_result import Comparison, compared, comparison_view
 from shardaudit.jobs.published import published_audit
 from shardaudit.jobs.simulate import STREAM_STAGES, Endpoints, simulate_stream
 from shardaudit.jobs.terminal import Terminal
 from shardaudit.model.audit_id import audit_id
-from shardaudit.model.config import load_settings
-from shardaudit.model.errors import ExitCode, FinalError, ShardauditError
-from shardaudit.model.tables import FINDINGS
+from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.tables import CELLS, FINDINGS
 from shardaudit.report.progress import Progress
 from shardaudit.report.render import audit_view
 from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_faults
 
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
-DAG = "nightly_audit"
-TASKS = ("plan", "stream.ingest", "stream.audit", "publish", "verdict")
-STAGES = STREAM_STAGES + 1 + len(TASKS)
+AUDIT = ("plan", "stream.ingest", "stream.audit", "publish", "verdict")
+REPAIR = ("plan", "approve", "run")
+STAGES = STREAM_STAGES + 1 + 2 * len(AUDIT) + 2 * len(REPAIR)
+APPROVE = "Approve"
+# What has just landed counts as settled by then (settle_grace).
+SETTLED = timedelta(minutes=15)
 SCENARIO = Scenario(
     stream="events",
     seed=7,
@@ -48,127 +54,116 @@ SCENARIO = Scenario(
     hours=24,
     faults=default_faults(DEFAULT_MESSAGES),
 )
-_ENDED = {"success", "failed", "skipped", "upstream_failed", "up_for_retry"}
-_TASK_SECONDS = 600
 # The stand-in takes any; the user's own must not even be offered to it.
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
 
 
-class DemoFailedError(FinalError, RuntimeError):
-    """A task of the run did not do its work."""
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """Both comparisons with what was planted."""
 
-    def __init__(self, task_id: str, state: str, log: list[str]) -> None:
-        # What a command says at its end, or else whatever was said last.
-        said = [line for line in log if line.startswith("error: ")] or log[-5:]
-        super().__init__(
-            f"Airflow's task {task_id} is {state}: {' '.join(said)} (its log: `make airflow`)"
-        )
+    found: Comparison
+    repair: Repair
 
 
 def demo(scenario: Scenario, folder: Path, *, home: Path, progress: Progress) -> Reply:
-    """Simulates, audits in Airflow, compares.
+    """Simulates, audits and repairs in Airflow, compares.
 
     Raises:
         AirflowRunningError: an Airflow already runs on `home`.
-        DemoFailedError: a task before the verdict failed.
+        DemoFailedError: a task failed that must not.
     """
     config = folder / "shardaudit.toml"
     own = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
     airflow = LocalAirflow(home, config, own | _CREDENTIALS)
     airflow.require_free()
     shutil.rmtree(folder, ignore_errors=True)
-    with kinesis_stand_in() as kinesis:  # the audit asks it for the shards
+    with kinesis_stand_in() as kinesis:
         simulate_stream(scenario, folder, endpoints=Endpoints(kinesis), progress=progress)
+        # The demo's now: or what it takes minutes to repair would expire meanwhile.
+        StandInControl(kinesis).hold(scenario.as_of)
         with progress.stage("start Airflow"):
             airflow.start()
         try:
-            run_id = _audited(airflow.api(), scenario, progress=progress)
+            api, settings = airflow.api(), load_settings(config)
+            run_id = _audited(api, scenario, scenario.as_of, progress=progress)
+            report = _report_view(settings, scenario)
+            found = compared(_planted(folder), _findings(settings, scenario))
+            repair = _repaired(api, scenario, settings, folder=folder, progress=progress)
         finally:
             airflow.stop()
-    comparison = _comparison(scenario, folder)
+    is_good = found.is_equal and repair.is_done
     return Reply(
-        document=comparison,
-        view=Group(_report_view(scenario, config), comparison_view(comparison), _next(run_id)),
-        exit_code=ExitCode.DONE if comparison.is_equal else ExitCode.FAILED,
+        document=DemoResult(found, repair),
+        view=Group(report, comparison_view(found), repair_view(repair), _next(run_id)),
+        exit_code=ExitCode.DONE if is_good else ExitCode.FAILED,
     )
 
 
-def _audited(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> str:
-    """The id of a run of the DAG, after its last task."""
+def _audited(api: AirflowApi, scenario: Scenario, as_of: datetime, *, progress: Progress) -> str:
+    """The id of a run of the nightly audit, after its last task."""
     form = {
         "stream": scenario.stream,
         "from": scenario.window.start.isoformat(),
         "to": scenario.window.end.isoformat(),
-        "as_of": scenario.as_of.isoformat(),
+        "as_of": as_of.isoformat(),
     }
-    _wait_until_known(api)
-    api.end_runs(DAG)  # what a demo left behind that was cut off: one run at a time goes
-    api.switch(DAG, on=True)
-    try:
-        run_id = api.trigger(DAG, form)
-        for task_id in TASKS:
-            with progress.stage(f"Airflow runs {task_id}"):
-                ended = _ended(api, run_id, task_id)
-            if ended.state != "success" and task_id != "verdict":  # that one is red, as it should
-                log = api.task_log(DAG, run_id, ended)
-                raise DemoFailedError(task_id, ended.state, log)
-        _wait_until_over(api, run_id)  # a run of a DAG that is switched off stays "running"
-    finally:
-        api.switch(DAG, on=False)  # or the next Airflow would audit the demo every night
-    return run_id
+    # The verdict is red, as it should be.
+    run = Run("nightly_audit", form, AUDIT, may_fail="verdict")
+    return followed(api, run, approve=APPROVE, progress=progress)
 
 
-def _ended(api: AirflowApi, run_id: str, task_id: str) -> TaskState:
-    for _ in range(_TASK_SECONDS):
-        (task,) = [t for t in api.task_states(DAG, run_id) if t.task_id == task_id]
-        if task.state in _ENDED:
-            return task
-        time.sleep(1)
-    raise DemoFailedError(task_id, f"still {task.state} after {_TASK_SECONDS} s", [])
+def _repaired(
+    api: AirflowApi, scenario: Scenario, settings: Settings, *, folder: Path, progress: Progress
+) -> Repair:
+    """A backfill and a dedupe, each approved as a person does it, and one more audit."""
+    form = {"stream": scenario.stream, "as_of": scenario.as_of.isoformat()}
+    for asked in ({"what": "missing", "include_stuck": True}, {"what": "duplicates"}):
+        run = Run("backfill", form | asked, REPAIR)
+        followed(api, run, approve=APPROVE, progress=progress)
+    later = scenario.as_of + SETTLED
+    _audited(api, scenario, later, progress=progress)
+    audit = _audit_id(settings, scenario, later)
+    return repaired(
+        _planted(folder),
+        _findings(settings, scenario),
+        read_rows(settings, CELLS, where=pc.field("audit_id") == audit),
+        bucket=settings.stream(scenario.stream).bucket,
+    )
 
 
-def _wait_until_over(api: AirflowApi, run_id: str) -> None:
-    for _ in range(_TASK_SECONDS):
-        if api.run_state(DAG, run_id) in {"success", "failed"}:
-            return
-        time.sleep(1)
-
-
-def _wait_until_known(api: AirflowApi) -> None:
-    for _ in range(_TASK_SECONDS):
-        if api.knows(DAG):
-            return
-        errors = api.import_errors()
-        if errors:
-            raise DemoFailedError("(none)", "not there", errors)
-        time.sleep(1)
-
-
-def _comparison(scenario: Scenario, folder: Path) -> Comparison:
-    settings = load_settings(folder / "shardaudit.toml")
+def _planted(folder: Path) -> list[dict[str, Any]]:
     planted: list[dict[str, Any]] = pq.read_table(folder / "planted.parquet").to_pylist()
-    found = read_rows(settings, FINDINGS, where=pc.field("stream") == scenario.stream)
-    return compared(planted, found)
+    return planted
 
 
-def _report_view(scenario: Scenario, config: Path) -> RenderableType:
-    settings = load_settings(config)
+def _findings(settings: Settings, scenario: Scenario) -> list[dict[str, Any]]:
+    return read_rows(settings, FINDINGS, where=pc.field("stream") == scenario.stream)
+
+
+def _report_view(settings: Settings, scenario: Scenario) -> RenderableType:
+    audit = _audit_id(settings, scenario, scenario.as_of)
+    return audit_view(published_audit(settings, scenario.stream, audit))
+
+
+def _audit_id(settings: Settings, scenario: Scenario, as_of: datetime) -> str:
     stream = settings.stream(scenario.stream)
     window = scenario.window.aligned(stream.bucket)
-    run = audit_id(scenario.stream, window, scenario.as_of, stream.digest())
-    return audit_view(published_audit(settings, scenario.stream, run))
+    return audit_id(scenario.stream, window, as_of, stream.digest())
 
 
 def _next(run_id: str) -> Text:
     command = f".venv/bin/shardaudit --config {FOLDER.name}/shardaudit.toml"
     listing = f"{command} findings list --stream {SCENARIO.stream}"
     return Text(
-        "\nIn Airflow the task `verdict` of this run is red, as it should be: messages are missing."
-        f"\n\n{listing} --limit 20\n    the findings, the nearest deadline first"
+        "\nIn Airflow the task `verdict` of the first audit is red, as it should be: messages are "
+        "missing.\nSo is the last one's: what has expired does not come back."
+        f"\n\n{listing} --state expired --limit 20\n    the findings that are left"
         f"\n{listing} --kind duplicated\n    those of one kind"
         "\nmake airflow\n    Airflow's address and login; there open"
-        f" /dags/{DAG}/runs/{run_id}"
+        f" /dags/nightly_audit/runs/{run_id}"
         "\n    and the log of its task verdict: shards, numbers, deadlines"
+        "\n    /dags/backfill has what was asked before anything was read, and who approved it"
     )
 
 

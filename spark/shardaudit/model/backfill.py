@@ -25,6 +25,13 @@ class WindowState(StrEnum):
         return self in {WindowState.VERIFIED, WindowState.EXPIRED, WindowState.CANCELLED}
 
 
+class Repair(StrEnum):
+    """What a plan puts right."""
+
+    MISSING = "missing"
+    DUPLICATES = "duplicates"
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """The missing messages of one cell and cause: how many, since when, and where they stand.

@@ -63,7 +63,7 @@ DEDUPES = Table(
         ("extra_rows", "bigint", "rows beyond the first of each, as the last audit counted them"),
         ("sent_from", "timestamp", "of the oldest message"),
         ("sent_to", "timestamp", "of the newest message, inclusive"),
-        ("state", "string", "planned | approved | merged | verified | incomplete"),
+        ("state", "string", "planned | approved | merged | verified | incomplete | cancelled"),
         ("removed_rows", "bigint", "rows that were taken out of the sink"),
         ("approved_by", "string", ""),
         ("created_at", "timestamp", ""),

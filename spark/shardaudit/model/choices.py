@@ -33,6 +33,11 @@ class BackfillMode(StrEnum):
     REPUBLISH = "republish"
     REQUEST = "request"
 
+    @property
+    def hands_over(self) -> bool:
+        """Whether somebody else writes the sink: what comes of it is seen by a later audit."""
+        return self in {BackfillMode.REPUBLISH, BackfillMode.REQUEST}
+
 
 class Approval(StrEnum):
     """When a person must approve a backfill."""

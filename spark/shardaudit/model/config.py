@@ -22,22 +22,19 @@ from pydantic import (
 )
 
 from shardaudit.model.choices import (
-    Approval,
     BackfillMode,
     PositionSource,
     SinkFormat,
     TraceFormat,
 )
+from shardaudit.model.config_backfill import Backfill
 from shardaudit.model.config_error import explain_invalid, one_of
 from shardaudit.model.config_fields import (
-    Decoder,
     Duration,
-    JsonPath,
     Name,
     Place,
     PositiveShare,
     Share,
-    SizeBytes,
     SparkText,
     Text,
     Url,
@@ -130,23 +127,6 @@ class Positions(_Frozen):
         return self
 
 
-class Backfill(_Frozen):
-    """How lost messages come back. `mode` absent: merge for Delta, append for Parquet."""
-
-    mode: Annotated[BackfillMode | None, Field(strict=False)] = None
-    decoder: Decoder = "json"
-    fields: dict[str, JsonPath] = {}
-    read_share: PositiveShare = 0.5
-    approve: Annotated[Approval, Field(strict=False)] = Approval.ALWAYS
-    auto_max_bytes: SizeBytes | None = None
-
-    @model_validator(mode="after")
-    def _auto_has_a_ceiling(self) -> Self:
-        if self.approve is Approval.AUTO and self.auto_max_bytes is None:
-            raise ConfigError("approve", "auto alone", 'also auto_max_bytes, as "1GiB"')
-        return self
-
-
 class Stream(_Frozen):
     """One stream: its logs, its sink and what is asked of it."""
 
@@ -179,12 +159,21 @@ class Stream(_Frozen):
         return retention
 
     @model_validator(mode="after")
-    def _merge_needs_delta(self) -> Self:
-        if self.backfill.mode is BackfillMode.MERGE and self.sink.format is not SinkFormat.DELTA:
+    def _mode_fits_the_sink(self) -> Self:
+        formats = {BackfillMode.MERGE: SinkFormat.DELTA, BackfillMode.APPEND: SinkFormat.PARQUET}
+        mode, found = self.backfill_mode, self.sink.format
+        if found is not formats.get(mode, found):
+            other = BackfillMode.APPEND if mode is BackfillMode.MERGE else BackfillMode.MERGE
             raise ConfigError(
-                "backfill.mode", "merge into a parquet sink", "append, republish or request"
+                "backfill.mode", f"{mode} into a {found} sink", f"{other}, republish or request"
             )
         return self
+
+    @property
+    def backfill_mode(self) -> BackfillMode:
+        """The mode, when the configuration does not say it the one that its sink has."""
+        is_delta = self.sink.format is SinkFormat.DELTA
+        return self.backfill.mode or (BackfillMode.MERGE if is_delta else BackfillMode.APPEND)
 
     def digest(self) -> str:
         """12 hex digits that change whenever anything in this configuration does."""

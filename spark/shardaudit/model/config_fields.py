@@ -61,10 +61,21 @@ def _spark_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _target(value: str, info: ValidationInfo) -> str:
+    """An address to post to, or a folder."""
+    if value.startswith(("http://", "https://")):
+        if re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value) is None:
+            shown = value.rpartition("@")[2].partition("?")[0]
+            raise ConfigError("", shown, "http://host/path without user, query or fragment")
+        return value
+    return _place(value, info)
+
+
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 SizeBytes = Annotated[int, BeforeValidator(_size_bytes), Field(gt=0)]
 Place = Annotated[str, AfterValidator(_place)]
 Url = Annotated[str, AfterValidator(_url)]
+Target = Annotated[str, AfterValidator(_target)]
 Text = Annotated[str, StringConstraints(min_length=1)]
 # Also what Kinesis allows in a stream's name: harmless in paths, SQL and batch ids.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]

@@ -1,4 +1,4 @@
-"""A backfill's plan as Markdown, for the person who is to approve it."""
+"""A plan as Markdown, for the person who is to approve it."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -35,6 +35,14 @@ def plan_markdown(
     if len(windows) > SHOWN_WINDOWS:
         lines.append(f"\n… and {len(windows) - SHOWN_WINDOWS:,} windows more")
     return "\n".join(lines)
+
+
+def dedupe_markdown(stream: str, *, ids: int, extra_rows: int) -> str:
+    """What a dedupe removes."""
+    return (
+        f"**{messages(ids)}** of `{stream}` stand more than once in the sink. The first row of "
+        f"each stays; **{extra_rows:,} rows** are removed, and kept in the table `removed_rows`."
+    )
 
 
 def _row(line: WindowLine) -> str:

@@ -72,6 +72,7 @@ def configuration(scenario: Scenario, places: Places) -> str:
             "",
             f"[streams.{_toml(scenario.stream)}.backfill]",
             'fields = { payload = "$" }',
+            "read_share = 1.0",
             "",
         ]
     )

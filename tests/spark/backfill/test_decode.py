@@ -39,9 +39,20 @@ def sources() -> list[Source]:
     )
 
 
-def decode(spark: SparkSession, *contents: bytes) -> list[Row]:
+def decode(spark: SparkSession, *contents: bytes, by_user: bytes | None = None) -> list[Row]:
+    made = None if by_user is None else bytearray(by_user)
     rows = [
-        ("w1", SHARD, sequence(n), 0, "key", ARRIVED + timedelta(seconds=n), bytearray(one), None)
+        (
+            "w1",
+            SHARD,
+            sequence(n),
+            0,
+            "key",
+            ARRIVED + timedelta(seconds=n),
+            bytearray(one),
+            made,
+            None,
+        )
         for n, one in enumerate(contents)
     ]
     records = spark.createDataFrame(rows, SCHEMA_DDL)
@@ -70,6 +81,16 @@ def test_every_column_is_filled_from_its_source(spark: SparkSession) -> None:
     assert (row.amount, str(row.price), row["odd'name"]) == (7, "1.50", True)
     assert (row.user.name, row.user.tags) == ("日本", ["a", "b"])
     assert row.payload.encode() == whole
+
+
+def test_a_users_decoder_is_believed_and_the_quarantine_has_the_original(
+    spark: SparkSession,
+) -> None:
+    (row,) = decode(spark, b"\xff\x01", by_user=content(amount=7))
+    assert (row.id, row.amount, row[REASON], row[RAW]) == ("m1", 7, None, "FF01")
+    (refused,) = decode(spark, content(), by_user=b"")
+    assert refused[REASON] == "the decoder could not read the content"
+    assert refused[RAW] == content().decode()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +128,7 @@ def test_what_does_not_fit_has_a_reason_and_its_text(
 
 def test_message_that_stands_twice_is_one_row_the_first(spark: SparkSession) -> None:
     rows = [
-        ("w1", SHARD, number, 0, "k", ARRIVED, bytearray(content()), None)
+        ("w1", SHARD, number, 0, "k", ARRIVED, bytearray(content()), None, None)
         for number in ("1000", "999")
     ]
     records = spark.createDataFrame(rows, SCHEMA_DDL)

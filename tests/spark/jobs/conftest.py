@@ -1,5 +1,6 @@
-"""A stream with empty inputs, and a warehouse for it."""
+"""A stream with empty inputs, one with losses, and a warehouse for each."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.delta import Warehouse
 from tests.spark.jobs.lake import Lake
+from tests.spark.jobs.losses import Loss, planted_loss
 
 
 @pytest.fixture
@@ -20,3 +22,11 @@ def lake(spark_lake: Lake) -> Lake:
     """A stream whose sink is an empty Delta table."""
     spark_lake.land()
     return spark_lake
+
+
+@pytest.fixture
+def loss(spark: SparkSession, tmp_path: Path) -> Iterator[Loss]:
+    """A stream with losses, audited."""
+    with planted_loss(spark, tmp_path / "demo") as loss:
+        loss.audited()
+        yield loss

@@ -2,126 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import datetime, timedelta
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
-from shardaudit.jobs.audit import audit
-from shardaudit.jobs.audit_request import AuditRequest
-from shardaudit.jobs.backfill_ledger import stored_windows
-from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill
-from shardaudit.jobs.backfill_run import Running, run_backfill
-from shardaudit.jobs.backfill_sink import backfill_sink
-from shardaudit.jobs.backfill_verify import Verified
-from shardaudit.jobs.commands.backfill import replay_of
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
-from shardaudit.jobs.dedupe_run import Dedupe
-from shardaudit.jobs.ingest import ingest
-from shardaudit.jobs.simulate import Endpoints, simulate_stream
-from shardaudit.model.backfill import Plan
 from shardaudit.model.backfill_tables import REMOVED_ROWS
-from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.window import Window
-from shardaudit.simulate.scenario import Scenario
-from tests.unit.simulate.simulated import Simulated
-
-START = datetime(2026, 11, 1, tzinfo=UTC)
-NAME = "events"
-
-
-@dataclass
-class Loss:
-    """A simulated stream, its sink, and the stand-in that still has the records."""
-
-    warehouse: Warehouse
-    scenario: Scenario
-    folder: Path
-    control: StandInControl
-
-    @property
-    def settings(self) -> Settings:
-        return load_settings(self.folder / "shardaudit.toml")
-
-    @property
-    def simulated(self) -> Simulated:
-        return Simulated(self.folder)
-
-    def audited(self) -> None:
-        stream, as_of = self.settings.stream(NAME), self.scenario.as_of
-        ingest(self.warehouse, NAME, stream, now=as_of)
-        request = AuditRequest(NAME, stream, self.scenario.window, as_of, self.scenario.retention)
-        audit(self.warehouse, request, now=as_of)
-
-    def planned(self, **wanted: object) -> Plan:
-        request = PlanRequest(
-            NAME,
-            self.settings.stream(NAME),
-            self.scenario.as_of,
-            self.scenario.retention,
-            **wanted,  # type: ignore[arg-type] # the test's choice
-        )
-        return plan_backfill(self.warehouse, request, now=self.scenario.as_of)
-
-    def run(self, plan: Plan, *, approve_as: str | None = "ann") -> Verified | None:
-        replay = replay_of(self.warehouse, self.settings, plan.plan_id, as_of=self.scenario.as_of)
-        return run_backfill(Running(replay, self.settings, approve_as))
-
-    def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> dict[str, object]:
-        row = stored_dedupe(self.warehouse, plan_id)
-        assert row is not None
-        dedupe = Dedupe(
-            warehouse=self.warehouse,
-            settings=self.settings,
-            row=row,
-            sink=backfill_sink(self.warehouse.spark, self.settings, NAME),
-            retention=self.scenario.retention,
-            now=lambda: self.scenario.as_of,
-            owner="test",
-        )
-        dedupe.run(approve_as=approve_as)
-        return dedupe.row
-
-    def windows(self, plan: Plan) -> list[dict[str, object]]:
-        return stored_windows(self.warehouse, plan.plan_id)
-
-    def findings(self) -> Counter[tuple[str, str]]:
-        """(planted as, state) of the missing messages."""
-        planted = {row["message_id"]: str(row["fault"]) for row in self.simulated.planted}
-        rows = self.warehouse.read(FINDINGS).where(F.col("kind") == "missing").collect()
-        return Counter((planted[row.message_id], row.state) for row in rows)
-
-    def landed(self) -> Counter[object]:
-        return Counter(row["message_id"] for row in Simulated(self.folder).sink)
-
-
-@pytest.fixture
-def loss(spark: SparkSession, tmp_path: Path) -> Iterator[Loss]:
-    """2,000 messages on 6 shards; 12 lost, 3 of them too long ago, some beside a duplicate."""
-    scenario = Scenario(
-        stream=NAME,
-        seed=11,
-        messages=2000,
-        shards=6,
-        start=START,
-        hours=24,
-        faults={"lost": 9, "expired": 3, "replay": 2, "cancel": 1, "stuck_shard": 1, "reshard": 1},
-    )
-    folder = tmp_path / "demo"
-    with kinesis_stand_in() as url:
-        simulate_stream(scenario, folder, endpoints=Endpoints(url))
-        warehouse = Warehouse(spark, str(folder / "warehouse"))
-        loss = Loss(warehouse, scenario, folder, StandInControl(url))
-        loss.audited()
-        yield loss
+from tests.spark.jobs.losses import NAME, Loss
 
 
 def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None:
@@ -165,6 +56,11 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     plan = plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of)
     assert (plan.ids, plan.extra_rows) == (len(doubled), 3)
     assert plan.plan_id is not None
+    later = loss.scenario.as_of + timedelta(minutes=1)
+    assert plan_dedupe(loss.warehouse, NAME, now=later) == plan
+    stored = stored_dedupe(loss.warehouse, plan.plan_id)
+    assert stored is not None
+    assert (stored["created_at"], stored["updated_at"]) == (loss.scenario.as_of, later)
     with pytest.raises(ConfigError, match="--approve-as"):
         loss.dedupe(plan.plan_id, approve_as=None)
     for _ in range(2):

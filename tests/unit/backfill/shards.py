@@ -106,3 +106,17 @@ def numbers(found: list[UserRecord]) -> list[int]:
 def seconds(instant: datetime | None) -> float | None:
     """Since T0."""
     return None if instant is None else (instant - T0).total_seconds()
+
+
+def read_in_turn(
+    shard: FakeShard, wanted: Sequence[ReadWindow]
+) -> list[tuple[list[UserRecord], ReadOutcome]]:
+    """What each window brought, when one reader after the other gets the last page at hand."""
+    pace = Pace(1.0, clock=shard.time.now, sleep=shard.time.sleep)
+    found, page = [], None
+    for one in wanted:
+        reader = WindowReader(shard, one, pace, at_hand=page)
+        records = [record for batch in reader.batches() for record in batch]
+        found.append((records, reader.outcome))
+        page = reader.last_page
+    return found

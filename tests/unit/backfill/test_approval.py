@@ -4,7 +4,7 @@ import pytest
 
 from shardaudit.backfill.approval import approver
 from shardaudit.model.choices import Approval
-from shardaudit.model.config import Backfill
+from shardaudit.model.config_backfill import Backfill
 from shardaudit.model.errors import ConfigError
 
 

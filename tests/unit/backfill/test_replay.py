@@ -3,12 +3,22 @@
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shardaudit.backfill.replay import MAX_TRIES
 from shardaudit.model.errors import FinalError
 from shardaudit.model.stream_page import IteratorExpiredError, ThrottledError
 from tests.builders import T0, sequence
-from tests.unit.backfill.shards import FakeShard, numbers, read, record, seconds, window
+from tests.unit.backfill.shards import (
+    FakeShard,
+    numbers,
+    read,
+    read_in_turn,
+    record,
+    seconds,
+    window,
+)
 
 TEN = [record(number) for number in range(10)]
 
@@ -119,6 +129,45 @@ def test_everything_is_expired_when_nothing_of_it_is_left(shard: FakeShard) -> N
 def test_nothing_expired_when_the_shard_was_silent_and_the_time_is_young() -> None:
     outcome = read(FakeShard([record(9)]), window(0, 5))[1]
     assert (outcome.is_complete, outcome.expired_from) == (True, None)
+
+
+def test_window_that_begins_in_the_page_at_hand_costs_no_call() -> None:
+    shard = FakeShard([record(number) for number in range(2000)], page_size=10_000)
+    wanted = [window(0, 99, **by_sequence(first, first + 5)) for first in range(0, 490, 10)]
+    found = read_in_turn(shard, wanted)
+    assert [numbers(got) for got, _ in found] == [
+        list(range(first, first + 6)) for first in range(0, 490, 10)
+    ]
+    assert all(outcome.is_complete for _, outcome in found)
+    assert (len(shard.calls), len(shard.starts)) == (1, 1)
+
+
+@given(
+    cuts=st.lists(st.tuples(st.integers(0, 59), st.integers(0, 20)), max_size=8),
+    page_size=st.integers(1, 30),
+    expired=st.sets(st.integers(0, 30)),
+    is_open=st.booleans(),
+    first=st.integers(0, 20),
+)
+def test_page_at_hand_changes_nothing_of_what_is_found(
+    cuts: list[tuple[int, int]],
+    page_size: int,
+    expired: set[int],
+    is_open: bool,
+    first: int,
+) -> None:
+    """Whatever windows come in whatever order, from a shard of which the beginning is gone."""
+    wanted = [
+        window(0, 99, **by_sequence(start, start + length, horizon=T0 + timedelta(days=1)))
+        for start, length in cuts
+    ]
+    records = [record(number) for number in range(first, 60)]
+    refusals = [IteratorExpiredError() if n in expired else None for n in range(31)]
+    shard = FakeShard(records, page_size=page_size, is_open=is_open, refusals=refusals)
+    alone = [read(FakeShard(records, page_size=page_size, is_open=is_open), w) for w in wanted]
+    for (got, outcome), (expected, told) in zip(read_in_turn(shard, wanted), alone, strict=True):
+        assert (numbers(got), outcome.is_complete) == (numbers(expected), told.is_complete)
+        assert (outcome.expired_from, outcome.expired_to) == (told.expired_from, told.expired_to)
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.backfill.safety import check_sink
+from shardaudit.adapters.entry_point import decoder
+from shardaudit.backfill.safety import check_backfill, check_dedupe
 from shardaudit.jobs.main import main
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError, ExitCode
@@ -60,7 +61,9 @@ def test_shared_sink_on_s3_is_refused_when_its_commits_may_be_lost(
     settings: dict[str, str],
 ) -> None:
     with pytest.raises(ConfigError, match="exclusive: found False"):
-        check_sink("events", stream("s3a://lake/events"), spark_settings=settings)
+        check_backfill("events", stream("s3a://lake/events"), spark_settings=settings)
+    with pytest.raises(ConfigError, match="exclusive: found False"):
+        check_dedupe("events", stream("s3a://lake/events"), spark_settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +77,28 @@ def test_shared_sink_on_s3_is_refused_when_its_commits_may_be_lost(
 def test_sink_with_safe_commits_is_taken(
     path: str, exclusive: bool, settings: dict[str, str]
 ) -> None:
-    check_sink("events", stream(path, exclusive=exclusive), spark_settings=settings)
+    check_backfill("events", stream(path, exclusive=exclusive), spark_settings=settings)
 
 
-@pytest.mark.parametrize("backfill", [{"mode": "republish"}, {"decoder": "mine:decode"}])
-def test_what_this_version_does_not_have_is_refused(backfill: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="this version"):
-        check_sink("events", stream("/lake/events", backfill=backfill), spark_settings={})
+@pytest.mark.parametrize(
+    "backfill",
+    [{"mode": "republish", "republish_to": "again"}, {"mode": "request", "request_to": "asked"}],
+)
+def test_sink_that_is_not_written_by_us_needs_no_safe_commits(backfill: dict[str, object]) -> None:
+    check_backfill("events", stream("s3a://lake/events", backfill=backfill), spark_settings={})
+
+
+def test_rows_of_a_parquet_sink_are_not_removed() -> None:
+    parquet = {"path": "s3a://lake/events", "format": "parquet"}
+    events = Stream.model_validate(
+        {"stream_name": "events", "traces": {"path": "traces"}, "sink": parquet}
+    )
+    check_backfill("events", events, spark_settings={})
+    with pytest.raises(ConfigError, match="format: found 'parquet'"):
+        check_dedupe("events", events, spark_settings={})
+
+
+@pytest.mark.parametrize("decode", ["nowhere_at_all:decode", "json:not_there", "json:__name__"])
+def test_decoder_that_is_not_there_is_refused(decode: str) -> None:
+    with pytest.raises(ConfigError, match="on every worker"):
+        decoder(decode)

@@ -7,18 +7,22 @@ from datetime import datetime
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.entry_point import decoder
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.backfill.safety import check_sink
+from shardaudit.backfill.safety import check_backfill
+from shardaudit.jobs.backfill_landing import Landing
 from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.jobs.backfill_run import STAGES, Running, run_backfill
 from shardaudit.jobs.backfill_sink import backfill_sink
+from shardaudit.jobs.backfill_source import JSON, Reading
 from shardaudit.jobs.backfill_verify import Verified
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
+from shardaudit.model.choices import BackfillMode
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
@@ -66,7 +70,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, name = desk.settings(), arguments.stream
     stream = settings.stream(name)
-    check_sink(name, stream, spark_settings=settings.spark)
+    check_backfill(name, stream, spark_settings=settings.spark)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
     progress = desk.progress(PLAN_STAGES)
@@ -74,7 +78,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         opened(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
-        backfill_sink(warehouse.spark, settings, name)  # or it could not be run
+        landing_of(warehouse, settings, name)  # or it could not be run
         request = PlanRequest(
             name=name,
             stream=stream,
@@ -93,7 +97,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         stream=name,
         as_of=as_of,
         windows=window_lines(rows),
-        stages=tuple(stage.says(rows) for stage in STAGES),
+        stages=tuple(stage.says(rows, stream.backfill_mode) for stage in STAGES),
         minutes=minutes_to_read(rows),
         extension=plan.extension,
         stuck_left_out=0 if window else stuck - planned,
@@ -140,23 +144,48 @@ def replay_of(
     address = StreamAddress(
         stream.stream_name, settings.aws.region, settings.aws.endpoint("kinesis")
     )
+    check_backfill(name, stream, spark_settings=settings.spark)
     ShardPages(address).check_stream()
     return Replay(
         warehouse=warehouse,
         ledger=Ledger(warehouse, rows, f"{platform.node()}/{os.getpid()}"),
-        sink=backfill_sink(warehouse.spark, settings, name),
-        address=address,
-        read_share=stream.backfill.read_share,
+        landing=landing_of(warehouse, settings, name),
+        reading=Reading(address, stream.backfill.read_share, stream.backfill.decoder),
         retention=retention_of(warehouse, name, stream),
         now=now if as_of is None else lambda: as_of,
     )
+
+
+def landing_of(warehouse: Warehouse, settings: Settings, name: str) -> Landing | None:
+    """How a stream's backfill lands; None when somebody else is asked for it.
+
+    Raises:
+        ConfigError: its rows cannot be made, its decoder is not there.
+        StreamRefusedError: there is no stream to put records into.
+    """
+    stream = settings.stream(name)
+    mode, backfill = stream.backfill_mode, stream.backfill
+    if mode is BackfillMode.REQUEST:
+        return None
+    if backfill.decoder != JSON:
+        decoder(backfill.decoder)
+    sink = backfill_sink(warehouse.spark, settings, name, only_ids=mode.hands_over)
+    if backfill.republish_to is None:
+        return Landing(mode, sink)
+    target = StreamAddress(
+        backfill.republish_to, settings.aws.region, settings.aws.endpoint("kinesis")
+    )
+    ShardPages(target).check_stream()
+    return Landing(mode, sink, target)
 
 
 def _exit_code(verified: Verified | None) -> ExitCode:
     """What could not be read to its end may be read later; what is not there will not come."""
     if verified is None or not (verified.cut_short or verified.left):
         return ExitCode.DONE
-    return ExitCode.RETRY if verified.cut_short else ExitCode.FAILED
+    if verified.cut_short:
+        return ExitCode.RETRY
+    return ExitCode.DONE if verified.hands_over else ExitCode.FAILED
 
 
 def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:

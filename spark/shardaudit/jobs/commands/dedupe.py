@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.backfill.safety import check_sink
+from shardaudit.backfill.safety import check_dedupe
 from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, name = desk.settings(), arguments.stream
     stream = settings.stream(name)
-    check_sink(name, stream, spark_settings=settings.spark)
+    check_dedupe(name, stream, spark_settings=settings.spark)
     progress = desk.progress(PLAN_STAGES)
     with (
         opened(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
@@ -88,6 +88,7 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
         name = str(row["stream"])
         stream = settings.stream(name)
+        check_dedupe(name, stream, spark_settings=settings.spark)
         dedupe = Dedupe(
             warehouse=warehouse,
             settings=settings,

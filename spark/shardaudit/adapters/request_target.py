@@ -1,0 +1,69 @@
+"""The door through which a request for a backfill goes: an address, or a folder."""
+
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shardaudit.adapters.s3 import bucket_and_prefix, s3_client, s3_error
+from shardaudit.model.config import Aws
+from shardaudit.model.errors import FinalError, RetryableError
+
+_TIMEOUT_S = 30
+_BUSY = {408, 425, 429}
+_SERVER_FAULT = 500
+
+
+class RequestRefusedError(FinalError, PermissionError):
+    """The address said no, and will say so again."""
+
+
+class RequestUndeliveredError(RetryableError, ConnectionError):
+    """The address did not answer, or had a fault of its own."""
+
+
+def deliver(document: str, target: str, *, name: str, aws: Aws) -> str:
+    """Posts the document, or writes it as `<folder>/<name>.json`; says where it is.
+
+    Raises:
+        RequestRefusedError: the address refused it.
+        RequestUndeliveredError: the address did not take it; a later try may work.
+        S3RefusedError: S3 said no.
+        S3UnreachableError: S3 did not take it.
+    """
+    if target.startswith(("http://", "https://")):
+        _post(document, target, name=name)
+        return target
+    place = f"{target}/{name}.json"
+    if target.startswith("s3a://"):
+        bucket, key = bucket_and_prefix(place)
+        try:
+            s3_client(aws).put_object(Bucket=bucket, Key=key.rstrip("/"), Body=document.encode())
+        except (BotoCoreError, ClientError) as error:
+            raise s3_error(place, error) from error
+    else:
+        Path(target).mkdir(parents=True, exist_ok=True)
+        draft = Path(f"{place}.draft")
+        draft.write_text(document, encoding="utf-8")
+        draft.replace(place)
+    return place
+
+
+def _post(document: str, url: str, *, name: str) -> None:
+    request = urllib.request.Request(  # noqa: S310 - the configuration's own address, http(s) alone
+        url,
+        data=document.encode(),
+        headers={"Content-Type": "application/json", "Idempotency-Key": name},
+        method="POST",
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310 - as above
+            return
+    except urllib.error.HTTPError as error:
+        said = f"{url} answered {error.code} to the request {name}"
+        if error.code in _BUSY or error.code >= _SERVER_FAULT:
+            raise RequestUndeliveredError(f"{said}; a later try may work") from error
+        raise RequestRefusedError(f"{said}: check backfill.request_to") from error
+    except OSError as error:
+        raise RequestUndeliveredError(f"{url}: {error}; a later try may work") from error

@@ -1,0 +1,138 @@
+"""A simulated stream with planted losses, its sink, and the repairs of it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.kinesis_stream import endpoint_client
+from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
+from shardaudit.jobs.audit import audit
+from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.backfill_ledger import stored_windows
+from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill
+from shardaudit.jobs.backfill_run import Running, run_backfill
+from shardaudit.jobs.backfill_sink import backfill_sink
+from shardaudit.jobs.backfill_verify import Verified
+from shardaudit.jobs.commands.backfill import replay_of
+from shardaudit.jobs.dedupe_plan import stored_dedupe
+from shardaudit.jobs.dedupe_run import Dedupe
+from shardaudit.jobs.ingest import ingest
+from shardaudit.jobs.simulate import Endpoints, simulate_stream
+from shardaudit.model.backfill import Plan
+from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.tables import FINDINGS, QUARANTINE
+from shardaudit.simulate.scenario import Scenario
+from tests.unit.simulate.simulated import Simulated
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+NAME = "events"
+
+
+@dataclass
+class Loss:
+    """A simulated stream, its sink, and the stand-in that still has the records."""
+
+    warehouse: Warehouse
+    scenario: Scenario
+    folder: Path
+    control: StandInControl
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings(self.folder / "shardaudit.toml")
+
+    @property
+    def simulated(self) -> Simulated:
+        return Simulated(self.folder)
+
+    def audited(self) -> None:
+        stream, as_of = self.settings.stream(NAME), self.scenario.as_of
+        ingest(self.warehouse, NAME, stream, now=as_of)
+        request = AuditRequest(NAME, stream, self.scenario.window, as_of, self.scenario.retention)
+        audit(self.warehouse, request, now=as_of)
+
+    def planned(self, **wanted: object) -> Plan:
+        request = PlanRequest(
+            NAME,
+            self.settings.stream(NAME),
+            self.scenario.as_of,
+            self.scenario.retention,
+            **wanted,  # type: ignore[arg-type] # the test's choice
+        )
+        return plan_backfill(self.warehouse, request, now=self.scenario.as_of)
+
+    def run(self, plan: Plan, *, approve_as: str | None = "ann") -> Verified | None:
+        replay = replay_of(self.warehouse, self.settings, plan.plan_id, as_of=self.scenario.as_of)
+        return run_backfill(Running(replay, self.settings, approve_as))
+
+    def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> dict[str, object]:
+        row = stored_dedupe(self.warehouse, plan_id)
+        assert row is not None
+        dedupe = Dedupe(
+            warehouse=self.warehouse,
+            settings=self.settings,
+            row=row,
+            sink=backfill_sink(self.warehouse.spark, self.settings, NAME),
+            retention=self.scenario.retention,
+            now=lambda: self.scenario.as_of,
+            owner="test",
+        )
+        dedupe.run(approve_as=approve_as)
+        return dedupe.row
+
+    def windows(self, plan: Plan) -> list[dict[str, object]]:
+        return stored_windows(self.warehouse, plan.plan_id)
+
+    def findings(self) -> Counter[tuple[str, str]]:
+        """(planted as, state) of the missing messages."""
+        planted = {row["message_id"]: str(row["fault"]) for row in self.simulated.planted}
+        rows = self.warehouse.read(FINDINGS).where(F.col("kind") == "missing").collect()
+        return Counter((planted[row.message_id], row.state) for row in rows)
+
+    def records(self, stream: str) -> list[bytes]:
+        """The contents of all records that a stream holds."""
+        client = endpoint_client(self.control.url)
+        found = []
+        for shard in client.list_shards(StreamName=stream)["Shards"]:
+            iterator: str | None = client.get_shard_iterator(
+                StreamName=stream, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+            )["ShardIterator"]
+            while iterator:
+                answer = client.get_records(ShardIterator=iterator)
+                found += [record["Data"] for record in answer["Records"]]
+                more = answer["Records"] or answer.get("ChildShards")
+                iterator = answer.get("NextShardIterator") if more else None
+        return found
+
+    def quarantined(self) -> list[Row]:
+        """What was set aside."""
+        return self.warehouse.read(QUARANTINE).collect()
+
+    def landed(self) -> Counter[object]:
+        return Counter(row["message_id"] for row in Simulated(self.folder).sink)
+
+
+@contextmanager
+def planted_loss(spark: SparkSession, folder: Path) -> Iterator[Loss]:
+    """2,000 messages on 6 shards; 12 lost, 3 of them too long ago, some beside a duplicate."""
+    scenario = Scenario(
+        stream=NAME,
+        seed=11,
+        messages=2000,
+        shards=6,
+        start=START,
+        hours=24,
+        faults={"lost": 9, "expired": 3, "replay": 2, "cancel": 1, "stuck_shard": 1, "reshard": 1},
+    )
+    with kinesis_stand_in() as url:
+        simulate_stream(scenario, folder, endpoints=Endpoints(url))
+        warehouse = Warehouse(spark, str(folder / "warehouse"))
+        loss = Loss(warehouse, scenario, folder, StandInControl(url))
+        yield loss

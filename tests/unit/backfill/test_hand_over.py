@@ -1,0 +1,168 @@
+"""What is handed to somebody else: records of a stream again, and requests."""
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardaudit.adapters.kinesis_put import MAX_RECORDS, PutRefusedError, put_records
+from shardaudit.adapters.request_target import (
+    RequestRefusedError,
+    RequestUndeliveredError,
+    deliver,
+)
+from shardaudit.backfill.republish import ATTRIBUTE, marked
+from shardaudit.backfill.request import request_document
+from shardaudit.jobs.backfill_source import _decoded
+from shardaudit.model.config import Aws
+from shardaudit.simulate.stand_in.server import StandIn
+from tests.builders import T0
+from tests.unit.simulate.kinesis import Kinesis, name
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(message=st.dictionaries(st.text(), _JSON), indent=st.sampled_from([None, 2]))
+def test_republished_message_is_the_same_with_one_attribute_more(
+    message: dict[str, object], indent: int | None
+) -> None:
+    content = json.dumps(message, indent=indent).encode() + b"\n "
+    again = json.loads(marked(content, "p-1"))
+    assert again == message | {ATTRIBUTE: message.get(ATTRIBUTE, "p-1")}
+
+
+def test_digits_stay_as_their_producer_wrote_them() -> None:
+    assert marked(b'{"a": 1.10, "b": 1e400 }', "p") == (
+        b'{"a": 1.10, "b": 1e400, "replayed_by": "p"}'
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"3", b"{", b"\xff{}", b'{"replayed_by": "x"}'])
+def test_what_is_no_object_or_was_marked_before_goes_as_it_is(content: bytes) -> None:
+    assert marked(content, "p") == content
+
+
+def test_every_record_is_taken_once_when_some_of_them_fail(
+    server: StandIn, kinesis: Kinesis
+) -> None:
+    kinesis.create(2)
+    fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
+    server.account.control.change({"faults": [fault | {"times": 40}]})
+    entries = [(f"key-{n}", b"%d" % n) for n in range(2 * MAX_RECORDS + 7)]
+    assert put_records(kinesis.client, "s", entries) == len(entries)
+    found = [one for shard in range(2) for one in kinesis.contents("TRIM_HORIZON", name(shard))]
+    assert sorted(found) == list(range(len(entries)))
+
+
+def test_records_that_are_never_taken_are_told(
+    server: StandIn, kinesis: Kinesis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardaudit.adapters.kinesis_put._PAUSE_S", 0.0)
+    kinesis.create()
+    fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
+    server.account.control.change({"faults": [fault | {"times": 1000}]})
+    with pytest.raises(PutRefusedError, match="did not take 3 records"):
+        put_records(kinesis.client, "s", [("k", b"x")] * 3)
+
+
+def windows() -> list[dict[str, object]]:
+    return [
+        {
+            "plan_id": "events-1",
+            "window_id": f"{n:05}",
+            "shard_id": "s",
+            "window_start": T0,
+            "window_end": T0 + timedelta(minutes=7),
+            "start_sequence_number": None,
+            "end_sequence_number": None,
+            "expected_ids": n,
+            "deadline": T0 + timedelta(days=1),
+            "owner": "not told",
+        }
+        for n in (1, 2)
+    ]
+
+
+def test_request_names_its_windows_and_nothing_of_ours() -> None:
+    text = request_document(windows(), stream_name="kinesis-events")
+    document = json.loads(text)
+    assert (document["plan_id"], document["stream_name"]) == ("events-1", "kinesis-events")
+    assert document["iterator_type"] == "AT_TIMESTAMP"
+    assert [one["expected_ids"] for one in document["windows"]] == [1, 2]
+    assert document["windows"][0]["window_start"] == T0.isoformat()
+    assert "owner" not in text
+    assert request_document(windows(), stream_name="kinesis-events") == text
+
+
+class Desk(BaseHTTPRequestHandler):
+    """Keeps what is posted to it; answers `status`."""
+
+    status: ClassVar[int] = 200
+    posted: ClassVar[list[tuple[str, str | None, bytes]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.posted.append((self.path, self.headers["Idempotency-Key"], body))
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def desk() -> Iterator[str]:
+    Desk.posted.clear()
+    Desk.status = 200
+    with HTTPServer(("127.0.0.1", 0), Desk) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/flink/backfills"
+        server.shutdown()
+
+
+def test_request_is_posted_with_its_key(desk: str) -> None:
+    assert deliver("{}", desk, name="events-1", aws=Aws()) == desk
+    assert Desk.posted == [("/flink/backfills", "events-1", b"{}")]
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(403, RequestRefusedError), (429, RequestUndeliveredError), (503, RequestUndeliveredError)],
+)
+def test_refused_request_is_told_and_whether_a_later_try_may_work(
+    desk: str, status: int, error: type[Exception]
+) -> None:
+    Desk.status = status
+    with pytest.raises(error, match=f"answered {status}"):
+        deliver("{}", desk, name="events-1", aws=Aws())
+
+
+def test_request_is_undelivered_when_nobody_is_there() -> None:
+    with pytest.raises(RequestUndeliveredError):
+        deliver("{}", "http://127.0.0.1:1/", name="events-1", aws=Aws())
+
+
+def test_request_in_a_folder_is_one_file_however_often(tmp_path: Path) -> None:
+    for _ in range(2):
+        place = deliver("{}", str(tmp_path / "asked"), name="events-1", aws=Aws())
+    assert [str(file) for file in (tmp_path / "asked").iterdir()] == [place]
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b""])
+def test_failing_decoder_gives_nothing(content: bytes) -> None:
+    assert _decoded(json.loads, content) == b""
+
+
+def test_decoder_may_give_times_and_no_bytes() -> None:
+    assert _decoded(lambda _: {"at": T0}, b"") == json.dumps({"at": T0.isoformat()}).encode()
+    assert _decoded(lambda content: {"raw": content}, b"x") == b""
