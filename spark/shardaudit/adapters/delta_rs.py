@@ -23,6 +23,8 @@ from shardaudit.model.table import WAREHOUSE_VERSION, Table
 Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
 
 _VERSION_PROPERTY = "shardaudit.warehouseVersion"
+# In flight while a big table is read in batches: more would be faster, and fill the memory.
+_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 131_072, 4, 2
 
 
 class WarehouseUnreadableError(RetryableError, OSError):
@@ -55,6 +57,27 @@ class DeltaRs:
         with self._answering(table):
             rows: list[Row] = found.to_table(columns=table.names, filter=where).to_pylist()
             return [_in_utc(row) for row in rows]
+
+    def batches(
+        self, table: Table, *, columns: Sequence[str], where: pc.Expression
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that meet a condition, a part at a time; texts are dictionaries where they can.
+
+        Times are numbers of the parquet files' zone, UTC.
+        """
+        found = self._found(table)
+        if found is None:
+            return
+        texts = {name for name, kind, _ in table.columns if kind == "string"}
+        options = ds.ParquetReadOptions(dictionary_columns=texts - set(table.partitions))
+        with self._answering(table):
+            yield from found.to_pyarrow_dataset(parquet_read_options=options).to_batches(
+                columns=list(columns),
+                filter=where,
+                batch_size=_BATCH_ROWS,
+                batch_readahead=_BATCHES_AHEAD,
+                fragment_readahead=_FILES_AHEAD,
+            )
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""
