@@ -72,6 +72,11 @@ def shard_name(number: int) -> str:
     return f"shardId-{number:012d}"
 
 
+def spread(number: int, shards: int) -> int:
+    """A shard's number among 24, as it is among more."""
+    return number * max(1, shards // 24)
+
+
 def write_warehouse(
     folder: Path,
     *,
@@ -91,7 +96,10 @@ def write_warehouse(
     newest = _audit(audit_id, start, end, cells)
     earlier = [_earlier(newest, nights, shards) for nights in range(1, 15)]
     write_rows(folder, AUDITS, [newest, *earlier])
-    findings = _findings(audit_id, start, end, messages)
+    findings = [
+        finding | {"shard_id": shard_name(spread(int(str(finding["shard_id"])[-4:]), shards))}
+        for finding in _findings(audit_id, start, end, messages)
+    ]
     write_rows(folder, FINDINGS, findings)
     write_rows(folder, TRANSITIONS, [_opening(finding) for finding in findings])
     write_rows(folder, SHARDS, _watched(now, end, shards))
@@ -122,7 +130,11 @@ def _cells(start: datetime, end: datetime, *, shards: int, bucket: timedelta) ->
     verdict = np.full(shard.size, "ok", dtype=object)
     hours = index * bucket / HOUR
     for trouble in TROUBLE:
-        at = (shard == trouble.shard) & (hours >= trouble.start) & (hours < trouble.end)
+        at = (
+            (shard == spread(trouble.shard, shards))
+            & (hours >= trouble.start)
+            & (hours < trouble.end)
+        )
         verdict[at] = trouble.verdict
         _spoil(counts, at, trouble.verdict)
     late = (hours >= buckets * bucket / HOUR - 0.2) & (verdict == "ok")
@@ -164,7 +176,7 @@ def _fingerprints(cells: pa.Table) -> pa.Table:
     rows = cells.num_rows
     counts = np.zeros((rows, LATENCY_BINS), np.int64)
     landed = cells["landed"].to_numpy()
-    slow = np.array([name == shard_name(3) for name in cells["shard_id"].to_pylist()])
+    slow = np.array([name.endswith("3") for name in cells["shard_id"].to_pylist()])
     counts[:, 1], counts[:, 3] = landed * 98 // 100, landed - landed * 98 // 100
     counts[slow, 9], counts[slow, 3] = counts[slow, 3], 0
     offsets = pa.array(np.arange(rows + 1) * LATENCY_BINS, pa.int32())
@@ -296,8 +308,11 @@ def _watched(now: datetime, end: datetime, shards: int) -> list[Row]:
         5: ("lagging", "notice", at + 71 * HOUR, 1.2, "its consumer is slower than real time"),
     }
     rows: list[Row] = []
+    numbers = {spread(number, shards): number for number in range(24)}
     for number in range(shards):
-        state, level, start_by, hours, advice = ends.get(number, ("ok", "none", None, None, None))
+        state, level, start_by, hours, advice = ends.get(
+            numbers.get(number, -1), ("ok", "none", None, None, None)
+        )
         rows.append(
             {
                 "stream": STREAM,

@@ -94,10 +94,7 @@ def _grouped(lines: dict[str, int], rows: int) -> list[tuple[ShardGroup, list[in
     names = sorted(lines)
     size = max(1, -(-len(names) // rows))
     groups = [names[at : at + size] for at in range(0, len(names), size)]
-    return [
-        (ShardGroup(group[0], group[-1], len(group)), [lines[name] for name in group])
-        for group in groups
-    ]
+    return [(ShardGroup(tuple(group)), [lines[name] for name in group]) for group in groups]
 
 
 def _newest(segment: Segment) -> pc.Expression:

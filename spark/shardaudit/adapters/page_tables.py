@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 
+from shardaudit.adapters.cell_reader import of_shards
 from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.model.cell_grid import ShardRange
 from shardaudit.model.config import Settings
 from shardaudit.model.tables import AUDITS, FINDINGS, SHARDS
-from shardaudit.model.verdict import State
+from shardaudit.model.verdict import Kind, State
 
 _OPEN = [state.value for state in (State.OPEN, State.PLANNED, State.REPLAYED)]
 # A watch is every 15 minutes; the wider spans are for after a break.
@@ -43,6 +45,22 @@ def open_counts(settings: Settings) -> list[OpenCount]:
         OpenCount(row["stream"], row["kind"], row["count_all"], row["recoverable_until_min"])
         for row in grouped.to_pylist()
     ]
+
+
+def open_missing(settings: Settings, stream: str, *, shards: ShardRange) -> OpenCount:
+    """The stream's missing messages that are open, of some of its shards."""
+    findings = _tables(settings).dataset(FINDINGS)
+    kind = Kind.MISSING.value
+    if findings is None:
+        return OpenCount(stream, kind, 0, None)
+    wanted = (
+        (pc.field("stream") == stream)
+        & (pc.field("kind") == kind)
+        & (pc.field("state") == State.OPEN.value)
+        & of_shards(shards)
+    )
+    until = findings.to_table(columns=["recoverable_until"], filter=wanted)["recoverable_until"]
+    return OpenCount(stream, kind, len(until), pc.min(until).as_py())
 
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:

@@ -49,11 +49,24 @@ ALL_SHARDS = ShardRange()
 
 @dataclass(frozen=True, slots=True)
 class ShardGroup:
-    """One row of the map: `shards` neighbours in the order of their names."""
+    """One row of the map: neighbours in the order of their names."""
 
-    first: str
-    last: str
-    shards: int
+    names: tuple[str, ...]
+
+    @property
+    def first(self) -> str:
+        """The first by name."""
+        return self.names[0]
+
+    @property
+    def last(self) -> str:
+        """The last by name."""
+        return self.names[-1]
+
+    @property
+    def shards(self) -> int:
+        """How many."""
+        return len(self.names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def test_a_map_is_of_the_shards_that_were_asked_for(tmp_path: Path) -> None:
 def test_a_warehouse_without_tables_has_an_empty_map(tmp_path: Path) -> None:
     grid = read_grid(settings(tmp_path), [Segment("a", START, START + H)], BINS, shards=ALL, rows=9)
     assert grid.groups == ()
-    assert read_latency(settings(tmp_path), "events", BINS, [ShardGroup("a", "b", 2)]) == [
+    assert read_latency(settings(tmp_path), "events", BINS, [ShardGroup(("a", "b"))]) == [
         [None] * BINS.count
     ]
     assert read_findings(settings(tmp_path), Wanted({}), limit=5).total == 0
@@ -140,7 +140,7 @@ def test_latency_adds_up_over_shards_batches_and_removed_rows(tmp_path: Path) ->
         landed("a", 0, 0, 7, side="traces", latency_counts=None),
     ]
     write_rows(tmp_path, FINGERPRINTS, rows)  # type: ignore[arg-type]  # rows of our own
-    groups = [ShardGroup("a", "b", 2), ShardGroup("c", "c", 1)]
+    groups = [ShardGroup(("a", "b")), ShardGroup(("c",))]
     found = read_latency(settings(tmp_path), "events", BINS, groups)
     assert found[0][0] == [0, 5, 0, 1, *[0] * 18]
     assert found[1][0] == [0, 0, 0, 0, 9, *[0] * 17]
