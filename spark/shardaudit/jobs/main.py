@@ -31,6 +31,7 @@ _COMMANDS = {
     "findings": _Entry("commands.findings", "lists findings, or accepts them"),
     "backfill": _Entry("commands.backfill", "plans and runs the reading of what was lost again"),
     "dedupe": _Entry("commands.dedupe", "plans and runs the removal of what landed twice"),
+    "report": _Entry("commands.report", "writes what the page shows into one HTML file"),
     "doctor": _Entry("doctor", "checks Java, jars, configuration, warehouse, stream and sink"),
     "simulate": _Entry(
         "commands.simulate", "makes a stream, traces and a sink with planted faults"

@@ -1,47 +1,31 @@
 """The page in Airflow's UI: streams → one stream → one shard, and the findings as CSV."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from shardaudit.adapters.airflow_page import TRIGGERED_DAG, Answer, Pages
+from shardaudit.adapters.airflow_page import Answer, Pages
 from shardaudit.adapters.cell_reader import bad_cells
 from shardaudit.adapters.finding_reader import each_finding
-from shardaudit.adapters.page_tables import audits_of
+from shardaudit.adapters.page_tables import audits_of, newest_watch
 from shardaudit.jobs.page_offer import offer_of
 from shardaudit.jobs.page_reading import (
-    Shown,
     read_finding_rows,
     read_line,
     read_map,
     wanted_findings,
 )
-from shardaudit.model.cell_grid import ALL_SHARDS, ShardRange
+from shardaudit.jobs.page_values import common_values, due_lines, stream_values
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State
 from shardaudit.report.page_findings import csv_lines
 from shardaudit.report.page_html import asset, page
-from shardaudit.report.page_script import script_map
 from shardaudit.report.page_state import PageState
-from shardaudit.report.page_streams import ShardDue, due_shards, trend
-from shardaudit.report.page_svg import curves, drawing
-from shardaudit.report.page_words import METRICS, Metric
-from shardaudit.report.plain import instant
+from shardaudit.report.page_streams import due_shards
 
 SHOWN_CELLS = 50
-SHOWN_DUE = 25
-Values = dict[str, Any]  # Any: what a template is given
 Parameters = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class DueLine:
-    """A shard of the countdown, and where its page is."""
-
-    shard: ShardDue
-    link: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +57,10 @@ class Site:
     def streams(self, _given: Parameters, _may_backfill: bool) -> Answer:
         """Every stream of the configuration."""
         settings, now = self.settings(), self.clock()
-        lines = [read_line(settings, name, now=now)[0] for name in settings.streams]
+        lines = [
+            read_line(settings, name, audits_of(settings, name), now=now)[0]
+            for name in settings.streams
+        ]
         links = {name: PageState(stream=name).link("stream") for name in settings.streams}
         values = {"title": "Streams", "now": now, "lines": lines, "links": links}
         return Answer(page("streams.html", values))
@@ -81,7 +68,10 @@ class Site:
     def stream(self, given: Parameters, may_backfill: bool) -> Answer:
         """One stream, or some of its shards."""
         settings, now, state = self.settings(), self.clock(), PageState.parse(given)
-        return Answer(page("stream.html", stream_values(settings, state, now, may_backfill)))
+        values = stream_values(settings, state, audits_of(settings, state.stream), now=now)
+        if may_backfill:
+            values["offer"] = offer_of(settings, state, values["shown"])
+        return Answer(page("stream.html", values))
 
     def shard(self, given: Parameters, may_backfill: bool) -> Answer:
         """One shard in one time."""
@@ -90,7 +80,7 @@ class Site:
             raise ConfigError("first, last", "other than one shard", "one shard's id in both")
         audits = audits_of(settings, state.stream)
         shown = read_map(settings, state, audits, now=now)
-        _, watched = read_line(settings, state.stream, now=now)
+        watched = newest_watch(settings, state.stream, now=now)
         mine = [row for row in watched if row["shard_id"] == state.shards.first]
         rows, total = read_finding_rows(settings, state, state.window)
         cells, cells_total = bad_cells(
@@ -118,66 +108,3 @@ class Site:
         wanted = wanted_findings(state, state.window)
         lines = csv_lines(each_finding(settings, wanted))
         return Answer(lines, "text/csv; charset=utf-8", "findings.csv")
-
-
-def stream_values(
-    settings: Settings, state: PageState, now: datetime, may_backfill: bool
-) -> Values:
-    """What the page of a stream shows; its report, too."""
-    settings.stream(state.stream)
-    line, watched = read_line(settings, state.stream, now=now)
-    audits = audits_of(settings, state.stream)
-    shown = read_map(settings, state, audits, now=now)
-    due = due_shards((row for row in watched if _within(row["shard_id"], state)), now=now)
-    return common_values(state, shown, now) | {
-        "line": line,
-        "due": due_lines(state, due),
-        "curves": curves(trend(audits)),
-        "findings": None,
-        "total": 0,
-        "is_part": state.shards != ALL_SHARDS,
-        "offer": offer_of(settings, state, shown) if may_backfill else None,
-    }
-
-
-def common_values(state: PageState, shown: Shown, now: datetime) -> Values:
-    """What every page with a map shows."""
-    drawn = drawing(shown.found)
-    page_name = "shard" if _is_one(state) else "stream"
-    return {
-        "title": state.stream,
-        "now": now,
-        "state": state,
-        "found": shown.found,
-        "drawn": drawn,
-        "script": script_map(shown.found, drawn),
-        "note": shown.note,
-        "span_from": instant(shown.window.start),
-        "span_to": instant(shown.window.end),
-        "metric_links": {m: state.link(page_name, metric=Metric(m)) for m in METRICS},
-        "up": "./",
-        "whole": replace(state, shards=ALL_SHARDS, window=None).link("stream"),
-        "dag": TRIGGERED_DAG,
-    }
-
-
-def due_lines(state: PageState, due: Iterable[ShardDue]) -> list[DueLine]:
-    """The first of the countdown, each with the address of its shard."""
-    return [
-        DueLine(
-            shard,
-            PageState(stream=state.stream, shards=ShardRange(shard.shard_id, shard.shard_id)).link(
-                "shard"
-            ),
-        )
-        for shard in list(due)[:SHOWN_DUE]
-    ]
-
-
-def _is_one(state: PageState) -> bool:
-    return state.shards.first is not None and state.shards.first == state.shards.last
-
-
-def _within(shard_id: str, state: PageState) -> bool:
-    first, last = state.shards.first, state.shards.last
-    return (first is None or shard_id >= first) and (last is None or shard_id <= last)

@@ -8,7 +8,7 @@ from shardaudit.adapters.cell_reader import read_grid
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.finding_reader import Wanted, read_findings, transitions_of
 from shardaudit.adapters.latency_reader import read_latency
-from shardaudit.adapters.page_tables import audits_of, newest_watch, open_counts
+from shardaudit.adapters.page_tables import newest_watch, open_counts
 from shardaudit.model.cell_grid import Segment
 from shardaudit.model.config import Settings
 from shardaudit.model.window import Window
@@ -40,9 +40,10 @@ class Shown:
     note: str | None
 
 
-def read_line(settings: Settings, name: str, *, now: datetime) -> tuple[StreamLine, list[Row]]:
+def read_line(
+    settings: Settings, name: str, audits: Sequence[Row], *, now: datetime
+) -> tuple[StreamLine, list[Row]]:
     """The stream's line, and the shards of its newest watch."""
-    audits = audits_of(settings, name)
     shards = newest_watch(settings, name, now=now)
     counts = [OpenFindings(c.stream, c.kind, c.ids, c.deadline) for c in open_counts(settings)]
     return stream_line(name, audits=audits, findings=counts, shards=shards, now=now), shards
