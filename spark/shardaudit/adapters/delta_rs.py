@@ -24,7 +24,7 @@ Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
 
 _VERSION_PROPERTY = "shardaudit.warehouseVersion"
 # In flight while a big table is read in batches: more would be faster, and fill the memory.
-_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 131_072, 4, 2
+_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 65_536, 2, 1
 
 
 class WarehouseUnreadableError(RetryableError, OSError):

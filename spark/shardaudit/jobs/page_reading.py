@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from threading import Lock
 
 from shardaudit.adapters.cell_reader import read_grid
 from shardaudit.adapters.delta_rs import Row
@@ -28,6 +29,7 @@ MAP_ROWS = 150
 SHOWN_FINDINGS = 100
 # The ledger's latencies are 22 numbers a cell: two days of 1,800 shards take a second.
 MAX_LATENCY_CELLS = 1_000_000
+_ONE_MAP = Lock()  # at a time: each takes some 0.4 GiB while it is read, and every core
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ def read_map(
     settings: Settings, state: PageState, audits: Sequence[Row], *, now: datetime
 ) -> Shown:
     """The map of the state's window, or of the newest audit's, or of the last day."""
+    with _ONE_MAP:
+        return _read_map(settings, state, audits, now)
+
+
+def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: datetime) -> Shown:
     stream = settings.stream(state.stream)
     newest = newest_audit(audits)
     of_audit = newest and Window(newest["window_start"], newest["window_end"])

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from shardaudit.model.verdict import Verdict
-from shardaudit.report.page_map import HeatMap, MapRow
+from shardaudit.report.page_map import HeatMap, MapRow, letter
 from shardaudit.report.page_streams import TrendPoint
 from shardaudit.report.page_words import NO_SHARD
 
@@ -14,7 +14,12 @@ WIDTH, LEFT, TOP = 1200.0, 172.0, 22.0
 _HIGHEST_ROW, _LOWEST_ROW, _MAP_HEIGHT = 22.0, 5.0, 780.0
 _LABEL_HEIGHT = 11.0
 _LETTER_WIDTH = 11.0
-_TICKS = 8
+_TICKS, _TICK_WIDTH = 8, 60.0
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_STEPS = (
+    *(timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
+    *(timedelta(days=days) for days in (1, 2, 4, 7, 14, 28)),
+)
 _TREND_WIDTH, _TREND_HEIGHT = 360.0, 84.0
 
 
@@ -80,7 +85,7 @@ def drawing(found: HeatMap) -> Drawing:
                     f"M{x:.2f} {y:.2f}h{wide:.2f}v{height:.2f}h-{wide:.2f}z"
                 )
             if mark == row.verdicts[at] and height > _LABEL_HEIGHT and wide >= _LETTER_WIDTH:
-                letters += _letter(row, at, x + wide / 2, y + height / 2)
+                letters += _letter(mark, x + wide / 2, y + height / 2)
             at += length
     return Drawing(
         height=TOP + height * len(found.rows) + 2,
@@ -110,19 +115,15 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
     )
 
 
-def _letter(row: MapRow, at: int, x: float, y: float) -> list[Letter]:
-    if row.verdicts[at] == Verdict.OK:
-        return []
-    from_row = MapRow(row.group, (row.verdicts[at],), (), {}, ())
-    return [Letter(x, y, from_row.letter, row.verdicts[at])]
+def _letter(mark: str, x: float, y: float) -> list[Letter]:
+    return [] if mark == Verdict.OK else [Letter(x, y, letter(mark), mark)]
 
 
 def _labels(rows: Sequence[MapRow], height: float) -> tuple[Label, ...]:
     """Each row's where there is room; otherwise those in trouble come first."""
-    order = list(Verdict)
     by_urgency = sorted(
         range(len(rows)),
-        key=lambda i: (order.index(Verdict(rows[i].worst)) if rows[i].worst in order else 5, i),
+        key=lambda i: (_urgency(rows[i].worst), i),
     )
     taken: list[int] = []
     apart = -(-_LABEL_HEIGHT // height)
@@ -132,26 +133,22 @@ def _labels(rows: Sequence[MapRow], height: float) -> tuple[Label, ...]:
     return tuple(Label(TOP + (index + 0.5) * height, rows[index]) for index in sorted(taken))
 
 
+def _urgency(name: str) -> int:
+    """Less is more urgent; what is unknown stands where the map puts it."""
+    order = list(Verdict)
+    return order.index(Verdict(name)) if name in order else order.index(Verdict.INCONCLUSIVE)
+
+
 def _ticks(found: HeatMap) -> tuple[tuple[float, str], ...]:
+    """Round times, about as many as there is room for."""
     bins = found.bins
-    step = max(1, bins.count // _TICKS)
-    if bins.width * step > timedelta(hours=12):
-        step = max(
-            1,
-            round(timedelta(days=1) / bins.width) * max(1, step * bins.width // timedelta(days=1)),
-        )
-    is_long = bins.width * bins.count > timedelta(days=1)
-    day_start = next(
-        (i for i in range(bins.count) if not (bins.at(i).hour or bins.at(i).minute)), 0
-    )
-    first = day_start % step
-    return tuple(
-        (
-            LEFT + index * (WIDTH - LEFT) / bins.count,
-            bins.at(index).strftime("%d %b %H:%M" if is_long else "%H:%M"),
-        )
-        for index in range(first, bins.count, step)
-        if index < bins.count - step // 2 or not index
+    span = bins.width * bins.count
+    step = next((s for s in _STEPS if s >= bins.width and s * _TICKS >= span), _STEPS[-1])
+    style = "%d %b %H:%M" if span > timedelta(days=1) else "%H:%M"
+    places = [i for i in range(bins.count) if (bins.at(i) - _EPOCH) % step < bins.width]
+    at = [(LEFT + i * (WIDTH - LEFT) / bins.count, bins.at(i).strftime(style)) for i in places]
+    return tuple(tick for tick in at if tick[0] < WIDTH - _TICK_WIDTH) or (
+        (LEFT, bins.start.strftime(style)),
     )
 
 
