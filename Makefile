@@ -9,7 +9,7 @@ SPARK_TESTS := tests/spark -n 2 --dist worksteal
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws drill drill-stuck-shard golden bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws test-browser drill drill-stuck-shard golden bench lock all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,7 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 test: setup lint types ## every test but the drills
 	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws
 	$(BIN)/pytest $(SPARK_TESTS)
+	$(BIN)/pytest tests/browser
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
 
@@ -57,6 +58,9 @@ test-spark: setup ## the tests that need Spark
 
 test-dags: setup ## the tests that need Airflow
 	$(BIN)/pytest tests/dags
+
+test-browser: setup ## the page in a real Airflow and the system's Chromium
+	$(BIN)/pytest tests/browser
 
 test-aws: setup ## the tests against stand-ins of AWS
 	$(BIN)/pytest tests/aws

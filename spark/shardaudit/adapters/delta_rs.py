@@ -24,6 +24,8 @@ from shardaudit.model.table import WAREHOUSE_VERSION, Table
 Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
 
 _VERSION_PROPERTY = "shardaudit.warehouseVersion"
+# In flight while a big table is read in batches: more would be faster, and fill the memory.
+_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 65_536, 2, 1
 
 
 class WarehouseUnreadableError(RetryableError, OSError):
@@ -54,8 +56,33 @@ class DeltaRs:
         if found is None:
             return []
         with self._answering(table):
-            rows: list[Row] = found.to_table(columns=table.names, filter=where).to_pylist()
+            # Whole files, then the rows: delta-rs writes texts as string_view, and pyarrow compares
+            # no such column of a file with a text (26.0; "no kernel matching").
+            files = list(found.get_fragments(filter=where))
+            read = ds.FileSystemDataset(files, found.schema, found.format, found.filesystem)
+            rows: list[Row] = read.to_table(columns=table.names).filter(where).to_pylist()
             return [_in_utc(row) for row in rows]
+
+    def batches(
+        self, table: Table, *, columns: Sequence[str], where: pc.Expression
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that meet a condition, a part at a time; texts are dictionaries where they can.
+
+        Times are numbers of the parquet files' zone, UTC.
+        """
+        found = self._found(table)
+        if found is None:
+            return
+        texts = {name for name, kind, _ in table.columns if kind == "string"}
+        options = ds.ParquetReadOptions(dictionary_columns=texts - set(table.partitions))
+        with self._answering(table):
+            yield from found.to_pyarrow_dataset(parquet_read_options=options).to_batches(
+                columns=list(columns),
+                filter=where,
+                batch_size=_BATCH_ROWS,
+                batch_readahead=_BATCHES_AHEAD,
+                fragment_readahead=_FILES_AHEAD,
+            )
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""

@@ -1,16 +1,35 @@
 """Reads findings for people, without Spark: a list must not wait for a JVM."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from shardaudit.adapters.cell_reader import of_shards
 from shardaudit.adapters.delta_rs import DeltaRs
+from shardaudit.model.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.model.config import Settings
-from shardaudit.model.tables import FINDINGS
+from shardaudit.model.tables import FINDINGS, TRANSITIONS
+from shardaudit.model.window import Window
 
 Row = Mapping[str, Any]  # Any: a column's type is what model/tables.py says
+
+_ORDER = ("recoverable_until", "stream", "shard_id", "message_id", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which findings: columns with their values, by shard, by the time of sending, by id.
+
+    A finding without a time of sending (untraced) is in each window; `part` is in the message id.
+    """
+
+    values: Mapping[str, str]
+    shards: ShardRange = ALL_SHARDS
+    sent: Window | None = None
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +40,56 @@ class Findings:
     total: int
 
 
-def read_findings(settings: Settings, wanted: Mapping[str, str], *, limit: int) -> Findings:
-    """Findings whose columns have the wanted values, the soonest `recoverable_until` first.
+def read_findings(settings: Settings, wanted: Wanted, *, limit: int) -> Findings:
+    """The first findings of those that are wanted, the soonest `recoverable_until` first.
 
     Raises:
         WarehouseUnreadableError: the warehouse does not answer.
     """
-    dataset = DeltaRs(settings.warehouse, settings.aws).dataset(FINDINGS)
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    dataset = tables.dataset(FINDINGS)
     if dataset is None:
         return Findings((), 0)
-    found = dataset.to_table(columns=FINDINGS.names, filter=_where(wanted))
-    order = [
-        ("recoverable_until", "ascending"),
-        *((name, "ascending") for name in ("stream", "shard_id", "message_id", "kind")),
-    ]
-    first = pc.sort_indices(found, sort_keys=order)[:limit]  # NULLs last
-    return Findings(tuple(found.take(first).to_pylist()), found.num_rows)
+    where = _where(wanted)
+    found = dataset.to_table(columns=list(_ORDER), filter=where)  # the key alone: it may be long
+    order = [(name, "ascending") for name in _ORDER]
+    first = found.take(pc.sort_indices(found, sort_keys=order)[:limit])  # NULLs last
+    place = {_key(row): index for index, row in enumerate(first.to_pylist())}
+    rows = tables.rows(FINDINGS, where=where & _is_one_of(first["message_id"].to_pylist()))
+    shown = [row for row in rows if _key(row) in place]
+    shown.sort(key=lambda row: place[_key(row)])
+    return Findings(tuple(shown), found.num_rows)
 
 
-def _where(wanted: Mapping[str, str]) -> pc.Expression | None:
-    where = None
-    for column, value in wanted.items():
-        is_value = pc.field(column) == value
-        where = is_value if where is None else where & is_value
+def each_finding(settings: Settings, wanted: Wanted) -> Iterator[Row]:
+    """All findings that are wanted, in no order, a part in memory at a time."""
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    for batch in tables.batches(FINDINGS, columns=FINDINGS.names, where=_where(wanted)):
+        yield from batch.to_pylist()
+
+
+def transitions_of(settings: Settings, stream: str, message_ids: Sequence[str]) -> list[Row]:
+    """What happened to the findings of these messages, in no order."""
+    mine = (pc.field("stream") == stream) & _is_one_of(message_ids)
+    return list(DeltaRs(settings.warehouse, settings.aws).rows(TRANSITIONS, where=mine))
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return row["stream"], row["message_id"], row["kind"]
+
+
+def _is_one_of(message_ids: Sequence[str]) -> pc.Expression:
+    return pc.field("message_id").isin(pa.array(message_ids, pa.string()))
+
+
+def _where(wanted: Wanted) -> pc.Expression:
+    where = of_shards(wanted.shards)
+    for column, value in wanted.values.items():
+        where = where & (pc.field(column) == value)
+    if wanted.sent is not None:
+        sent_at = pc.field("sent_at")
+        inside = (sent_at >= pc.scalar(wanted.sent.start)) & (sent_at < pc.scalar(wanted.sent.end))
+        where = where & (inside | sent_at.is_null())
+    if wanted.part:
+        where = where & pc.match_substring(pc.field("message_id"), wanted.part)
     return where

@@ -32,6 +32,7 @@ _COMMANDS = {
     "backfill": _Entry("commands.backfill", "plans and runs the reading of what was lost again"),
     "dedupe": _Entry("commands.dedupe", "plans and runs the removal of what landed twice"),
     "maintain": _Entry("commands.maintain", "merges the warehouse's small files, deletes old ones"),
+    "report": _Entry("commands.report", "writes what the page shows into one HTML file"),
     "doctor": _Entry("doctor", "checks Java, jars, configuration, warehouse, stream and sink"),
     "simulate": _Entry(
         "commands.simulate", "makes a stream, traces and a sink with planted faults"

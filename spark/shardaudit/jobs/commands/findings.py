@@ -6,7 +6,7 @@ from dataclasses import fields
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.finding_reader import Row, read_findings
+from shardaudit.adapters.finding_reader import Row, Wanted, read_findings
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.findings import accept_findings
 from shardaudit.jobs.opened import opened
@@ -50,7 +50,7 @@ def _list(arguments: argparse.Namespace, desk: Desk) -> Reply:
         settings.stream(arguments.stream)
     given = {name: getattr(arguments, name) for name in _FILTERS}
     wanted = {name: value for name, value in given.items() if value is not None}
-    found = read_findings(settings, wanted, limit=arguments.limit)
+    found = read_findings(settings, Wanted(wanted), limit=arguments.limit)
     return Reply(
         document={"total": found.total, "findings": found.rows},
         view=findings_view([_line(row) for row in found.rows], total=found.total),

@@ -1,0 +1,108 @@
+"""The page's door into Airflow's api-server: its routes, behind Airflow's login and permissions.
+
+An app of a plugin is public unless it says otherwise: each route here depends on the user, and on
+the right to see the DAG whose results it shows.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
+from airflow.models.dag import DagModel
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.responses import StreamingResponse
+
+from shardaudit.model.errors import ConfigError, ShardauditError
+
+log = logging.getLogger(__name__)
+
+SHOWN_DAG, TRIGGERED_DAG = "nightly_audit", "backfill"
+_HEADERS = {
+    # Nothing from anywhere else, no inline script or style, in no other site's frame.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a page says. `filename`: it is to be saved, and may be long."""
+
+    body: str | Iterator[str]
+    media_type: str = "text/html; charset=utf-8"
+    filename: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """The pages by their paths, and the one that tells a problem (its title, its words).
+
+    A page gets its address's parameters, and whether the user may start a backfill.
+    """
+
+    by_path: Mapping[str, Callable[[Mapping[str, str], bool], Answer]]
+    problem: Callable[[str, str], Answer]
+
+
+def page_app(pages: Pages) -> FastAPI:
+    """The app with a GET route for each page, and nothing else."""
+    app = FastAPI(
+        dependencies=[
+            Depends(get_user),
+            Depends(requires_access_dag("GET", param_dag_id=SHOWN_DAG)),
+        ],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    for path, page in pages.by_path.items():
+        app.add_api_route(path, _route(pages, page), methods=["GET"], response_model=None)
+
+    @app.middleware("http")
+    async def harden(
+        request: Request, answer: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        response = await answer(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    return app
+
+
+def _route(
+    pages: Pages, page: Callable[[Mapping[str, str], bool], Answer]
+) -> Callable[[Request, GetUserDep], Response]:
+    def shown(request: Request, user: GetUserDep) -> Response:
+        try:
+            return _response(page(request.query_params, may_backfill(user)))
+        except ConfigError as error:
+            return _response(pages.problem("This cannot be shown", str(error)), status=400)
+        except ShardauditError as error:
+            log.warning("the page cannot be shown: %s", error)
+            return _response(pages.problem("Nothing can be said now", str(error)), status=503)
+
+    return shown
+
+
+def may_backfill(user: GetUserDep) -> bool:
+    """Whether Airflow lets the user start runs of the backfill, as its own route asks."""
+    team = DagModel.get_team_name(TRIGGERED_DAG)
+    return get_auth_manager().is_authorized_dag(
+        method="POST",
+        access_entity=DagAccessEntity.RUN,
+        details=DagDetails(id=TRIGGERED_DAG, team_name=team),
+        user=user,
+    )
+
+
+def _response(answer: Answer, *, status: int = 200) -> Response:
+    if isinstance(answer.body, str):
+        return Response(answer.body, status_code=status, media_type=answer.media_type)
+    saved = {"Content-Disposition": f'attachment; filename="{answer.filename}"'}
+    return StreamingResponse(answer.body, media_type=answer.media_type, headers=saved)

@@ -1,0 +1,82 @@
+"""What the page reads besides the cells: audits, open findings, the newest watch."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow.compute as pc
+
+from shardaudit.adapters.cell_reader import of_shards
+from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.model.cell_grid import ShardRange
+from shardaudit.model.config import Settings
+from shardaudit.model.tables import AUDITS, FINDINGS, SHARDS
+from shardaudit.model.verdict import Kind, State
+
+_OPEN = [state.value for state in (State.OPEN, State.PLANNED, State.REPLAYED)]
+# A watch is every 15 minutes; the wider spans are for after a break.
+_LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCount:
+    """Findings of one stream and kind that are not settled, and when the first of them is gone."""
+
+    stream: str
+    kind: str
+    ids: int
+    deadline: datetime | None
+
+
+def audits_of(settings: Settings, stream: str) -> list[Row]:
+    """The stream's rows of `audits`, in no order."""
+    return _tables(settings).rows(AUDITS, where=pc.field("stream") == stream)
+
+
+def open_counts(settings: Settings) -> list[OpenCount]:
+    """How many findings are open, by stream and kind."""
+    findings = _tables(settings).dataset(FINDINGS)
+    if findings is None:
+        return []
+    key = ["stream", "kind"]
+    is_open = pc.field("state").isin(_OPEN)
+    rows = findings.to_table(columns=[*key, "recoverable_until"], filter=is_open)
+    grouped = rows.group_by(key).aggregate([("recoverable_until", "min"), ([], "count_all")])
+    return [
+        OpenCount(row["stream"], row["kind"], row["count_all"], row["recoverable_until_min"])
+        for row in grouped.to_pylist()
+    ]
+
+
+def open_missing(settings: Settings, stream: str, *, shards: ShardRange) -> OpenCount:
+    """The stream's missing messages that are open, of some of its shards."""
+    findings = _tables(settings).dataset(FINDINGS)
+    kind = Kind.MISSING.value
+    if findings is None:
+        return OpenCount(stream, kind, 0, None)
+    wanted = (
+        (pc.field("stream") == stream)
+        & (pc.field("kind") == kind)
+        & (pc.field("state") == State.OPEN.value)
+        & of_shards(shards)
+    )
+    until = findings.to_table(columns=["recoverable_until"], filter=wanted)["recoverable_until"]
+    return OpenCount(stream, kind, len(until), pc.min(until).as_py())
+
+
+def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
+    """The rows of `shards` that the stream's last watch wrote; none when there was no watch."""
+    shards = _tables(settings).dataset(SHARDS)
+    if shards is None:
+        return []
+    watched = (pc.field("stream") == stream) & pc.field("state").is_valid()
+    for span in _LOOK_BACK:
+        since = pc.field("observed_at") >= pc.scalar(now - span)
+        times = shards.to_table(columns=["observed_at"], filter=watched & since)
+        if times.num_rows:
+            last = pc.max(times["observed_at"])
+            return _tables(settings).rows(SHARDS, where=watched & (pc.field("observed_at") == last))
+    return []
+
+
+def _tables(settings: Settings) -> DeltaRs:
+    return DeltaRs(settings.warehouse, settings.aws)

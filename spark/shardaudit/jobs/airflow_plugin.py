@@ -1,0 +1,67 @@
+"""The plugin that Airflow finds by the package's entry point: a place in the menu, a tab on DAGs.
+
+Every process of Airflow imports it, the scheduler included; the page and what it reads with are
+imported when the api-server is asked for it first.
+"""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.plugins_manager import AirflowPlugin
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.types import Receive, Scope, Send
+
+    from shardaudit.model.config import Settings
+
+_CONFIG = "SHARDAUDIT_CONFIG"
+_PREFIX = "shardaudit"
+
+
+async def page(scope: "Scope", receive: "Receive", send: "Send") -> None:
+    """The page as the api-server calls it."""
+    await _app()(scope, receive, send)
+
+
+class ShardauditPlugin(AirflowPlugin):
+    """What Airflow is told."""
+
+    name = "shardaudit"
+    fastapi_apps = [  # noqa: RUF012 - as Airflow declares it
+        {"app": page, "url_prefix": f"/{_PREFIX}", "name": "shardaudit"}
+    ]
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Shardaudit",
+            "href": f"/{_PREFIX}/",
+            "destination": destination,
+            "url_route": route,
+            **more,
+        }
+        for destination, route, more in (
+            ("nav", "shardaudit", {"nav_top_level": True}),
+            ("dag", "shardaudit-streams", {}),
+        )
+    ]
+
+
+@cache
+def _app() -> "FastAPI":
+    from shardaudit.adapters.airflow_page import page_app  # noqa: PLC0415 - see above
+    from shardaudit.adapters.clock import now  # noqa: PLC0415
+    from shardaudit.jobs.page import Site  # noqa: PLC0415
+
+    return page_app(Site(_settings, now).pages())
+
+
+def _settings() -> "Settings":
+    from shardaudit.model.config import load_settings  # noqa: PLC0415
+    from shardaudit.model.errors import ConfigError  # noqa: PLC0415
+
+    file = os.environ.get(_CONFIG)
+    if not file:
+        raise ConfigError(_CONFIG, "nothing", "the path of the shardaudit.toml, for the api-server")
+    return load_settings(Path(file))

@@ -1,0 +1,91 @@
+"""What the page of a stream and its report show; without Airflow."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from shardaudit.adapters.delta_rs import Row
+from shardaudit.jobs.page_reading import Shown, read_line, read_map
+from shardaudit.model.cell_grid import ALL_SHARDS, ShardRange
+from shardaudit.model.config import Settings
+from shardaudit.report.page_script import script_map
+from shardaudit.report.page_state import PageState
+from shardaudit.report.page_streams import ShardDue, due_shards, trend
+from shardaudit.report.page_svg import curves, drawing
+from shardaudit.report.page_words import METRICS, Metric
+from shardaudit.report.plain import instant
+
+SHOWN_DUE = 25
+Values = dict[str, Any]  # Any: what a template is given
+
+
+@dataclass(frozen=True, slots=True)
+class DueLine:
+    """A shard of the countdown, and where its page is."""
+
+    shard: ShardDue
+    link: str | None
+
+
+def stream_values(
+    settings: Settings, state: PageState, audits: Sequence[Row], *, now: datetime
+) -> Values:
+    """What the page of a stream shows, and its report, as these audits found it."""
+    settings.stream(state.stream)
+    line, watched = read_line(settings, state.stream, audits, now=now)
+    shown = read_map(settings, state, audits, now=now)
+    due = due_shards((row for row in watched if _within(row["shard_id"], state)), now=now)
+    return common_values(state, shown, now) | {
+        "line": line,
+        "due": due_lines(state, due),
+        "curves": curves(trend(audits)),
+        "findings": None,
+        "total": 0,
+        "is_part": state.shards != ALL_SHARDS,
+        "offer": None,
+    }
+
+
+def common_values(state: PageState, shown: Shown, now: datetime) -> Values:
+    """What every page with a map shows."""
+    drawn = drawing(shown.found)
+    page_name = "shard" if _is_one(state) else "stream"
+    return {
+        "title": state.stream,
+        "now": now,
+        "state": state,
+        "shown": shown,
+        "is_report": False,
+        "found": shown.found,
+        "drawn": drawn,
+        "script": script_map(shown.found, drawn),
+        "note": shown.note,
+        "span_from": instant(shown.window.start),
+        "span_to": instant(shown.window.end),
+        "metric_links": {m: state.link(page_name, metric=Metric(m)) for m in METRICS},
+        "up": "./",
+        "whole": replace(state, shards=ALL_SHARDS, window=None).link("stream"),
+    }
+
+
+def due_lines(state: PageState, due: Iterable[ShardDue]) -> list[DueLine]:
+    """The first of the countdown, each with the address of its shard."""
+    return [
+        DueLine(
+            shard,
+            PageState(stream=state.stream, shards=ShardRange(shard.shard_id, shard.shard_id)).link(
+                "shard"
+            ),
+        )
+        for shard in list(due)[:SHOWN_DUE]
+    ]
+
+
+def _is_one(state: PageState) -> bool:
+    return state.shards.first is not None and state.shards.first == state.shards.last
+
+
+def _within(shard_id: str, state: PageState) -> bool:
+    first, last = state.shards.first, state.shards.last
+    return (first is None or shard_id >= first) and (last is None or shard_id <= last)

@@ -1,0 +1,38 @@
+"""The numbers behind a map, for the page's script: only what a hover or a click needs."""
+
+from shardaudit.report.page_map import HeatMap, MapRow, letter
+from shardaudit.report.page_svg import LEFT, TOP, WIDTH, Drawing
+from shardaudit.report.page_words import MEANINGS, METRICS, NO_SHARD
+
+_SPARSE = ("missing", "pending", "extra_rows", "untraced")
+
+
+def script_map(found: HeatMap, drawn: Drawing) -> dict[str, object]:
+    """The map as a JSON object: a letter per place, and counts where they are not zero."""
+    names = {name for row in found.rows for name in row.verdicts} - {NO_SHARD}
+    return {
+        "start": round(found.bins.start.timestamp() * 1000),
+        "step": round(found.bins.width.total_seconds() * 1000),
+        "bins": found.bins.count,
+        "left": LEFT,
+        "top": TOP,
+        "width": WIDTH,
+        "cellWidth": drawn.cell_width,
+        "cellHeight": drawn.cell_height,
+        "metric": METRICS[found.metric][0],
+        "verdicts": {letter(name): [name, MEANINGS[name]] for name in sorted(names)},
+        "rows": [_row(row) for row in found.rows],
+    }
+
+
+def _row(row: MapRow) -> dict[str, object]:
+    seconds = {"latency": list(row.latency)} if row.latency else {}
+    return {
+        "first": row.group.first,
+        "last": row.group.last,
+        "shards": row.group.shards,
+        "letters": "".join(letter(name) or " " for name in row.verdicts),
+        "sent": list(row.counts["sent"]),
+        **{name: {i: n for i, n in enumerate(row.counts[name]) if n} for name in _SPARSE},
+        **seconds,
+    }

@@ -1,0 +1,71 @@
+"""What a map shows of which time: the bins of its columns, and the audit that knows best there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from shardaudit.model.cell_grid import Bins, Segment
+from shardaudit.model.window import Window
+
+MAX_BINS = 200
+_MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
+_NICE = (
+    *(_MINUTE * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
+    *(_DAY * days for days in (1, 2, 7, 14, 28)),
+)
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSpan:
+    """The window of a published audit, and when it looked."""
+
+    audit_id: str
+    window: Window
+    as_of: datetime
+
+
+def bins_of(window: Window, *, bucket: timedelta) -> Bins:
+    """The finest readable bins that a screen holds, of whole buckets, over the whole window."""
+    # One bin less than fits: the window need not begin where a bin does.
+    least = (window.end - window.start) / (MAX_BINS - 1)
+    widths = (width for width in (bucket, *_NICE) if width % bucket == timedelta(0))
+    width = next((w for w in widths if w >= bucket and w >= least), _NICE[-1])
+    start = window.start - (window.start - _EPOCH) % width
+    return Bins(start, width, -((start - window.end) // width))
+
+
+def newest_segments(audits: Iterable[AuditSpan], window: Window) -> tuple[Segment, ...]:
+    """The window cut so that each part belongs to the audit that looked at it last.
+
+    A part that no audit looked at is in no segment.
+    """
+    free = [window]
+    found: list[Segment] = []
+    for audit in sorted(audits, key=lambda audit: (audit.as_of, audit.audit_id), reverse=True):
+        left: list[Window] = []
+        for part in free:
+            start, end = max(part.start, audit.window.start), min(part.end, audit.window.end)
+            if start >= end:
+                left.append(part)
+                continue
+            found.append(Segment(audit.audit_id, start, end))
+            left += [Window(part.start, start)] if part.start < start else []
+            left += [Window(end, part.end)] if end < part.end else []
+        free = left
+    return tuple(sorted(found, key=lambda segment: segment.start))
+
+
+def unseen_bins(bins: Bins, segments: Iterable[Segment], window: Window) -> frozenset[int]:
+    """The bins of which some part of the window belongs to no audit: nothing is known there."""
+    seen = sorted((segment.start, segment.end) for segment in segments)
+    unseen = set()
+    for index in range(bins.count):
+        at = max(bins.at(index), window.start)
+        end = min(bins.at(index) + bins.width, window.end)
+        for start, stop in seen:
+            if start <= at < stop:
+                at = stop
+        if at < end:
+            unseen.add(index)
+    return frozenset(unseen)

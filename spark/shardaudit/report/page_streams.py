@@ -1,0 +1,189 @@
+"""The list of streams, one shard's urgency and the trend over audits, as frozen values.
+
+Input everywhere: rows by the names of the warehouse's tables. What is old or was never looked at
+has no verdict that could be taken for a good one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from shardaudit.report.page_spans import AuditSpan
+from shardaudit.report.page_words import UNKNOWN
+
+Row = Mapping[str, Any]  # Any: a column's type is what model/tables.py says
+
+OLD_AUDIT = timedelta(hours=26)  # every night, and two hours for the run itself
+OLD_WATCH = timedelta(hours=1)  # every 15 minutes
+TREND_AUDITS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFindings:
+    """Findings of one stream and kind that are not settled, and when the first one is gone."""
+
+    stream: str
+    kind: str
+    ids: int
+    deadline: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLine:
+    """One stream. `verdict` is UNKNOWN without an audit; `is_old`: it no longer says anything.
+
+    `trouble`: why the newest run did not count, when a later one was rejected or failed.
+    """
+
+    name: str
+    verdict: str
+    is_old: bool
+    audit_id: str | None
+    audited_at: datetime | None
+    window: Window | None
+    coverage: float | None
+    watermark: datetime | None
+    findings: dict[str, int]
+    deadline: datetime | None
+    level: str
+    watched_at: datetime | None
+    is_watch_old: bool
+    trouble: str | None
+
+    @property
+    def badge(self) -> str:
+        """The verdict's look: an old one looks like none."""
+        return UNKNOWN if self.is_old else self.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ShardDue:
+    """A shard that is not well, by the newest watch. `hours_left`: until `start_by`."""
+
+    shard_id: str
+    state: str
+    level: str
+    start_by: datetime | None
+    recoverable_until: datetime | None
+    hours_left: float | None
+    hours_to_read: float | None
+    advice: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """One published audit; rates are per million."""
+
+    audit_id: str
+    end: datetime
+    verdict: str
+    lost: float
+    doubled: float
+    coverage: float | None
+
+
+def stream_line(
+    name: str,
+    *,
+    audits: Sequence[Row],
+    findings: Iterable[OpenFindings],
+    shards: Sequence[Row],
+    now: datetime,
+) -> StreamLine:
+    """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
+    newest = newest_audit(audits)
+    mine = [found for found in findings if found.stream == name]
+    watched_at = max((row["observed_at"] for row in shards), default=None)
+    levels = [Level(row["level"]) for row in shards if row["level"]]
+    return StreamLine(
+        name=name,
+        verdict=Verdict(newest["verdict"]).value if newest else UNKNOWN,
+        is_old=newest is None or now - newest["as_of"] > OLD_AUDIT,
+        audit_id=newest["audit_id"] if newest else None,
+        audited_at=newest["as_of"] if newest else None,
+        window=Window(newest["window_start"], newest["window_end"]) if newest else None,
+        coverage=newest["trace_coverage"] if newest else None,
+        watermark=newest["watermark"] if newest else None,
+        findings={found.kind: found.ids for found in mine},
+        deadline=min((f.deadline for f in mine if f.deadline), default=None),
+        level=max(levels, key=lambda level: level.rank).value if levels else UNKNOWN,
+        watched_at=watched_at,
+        is_watch_old=watched_at is None or now - watched_at > OLD_WATCH,
+        trouble=_trouble(audits, newest),
+    )
+
+
+def newest_audit(audits: Iterable[Row]) -> Row | None:
+    """The published audit that reaches furthest: one of a part, as after a backfill, is older."""
+    return max(_published(audits), key=lambda row: (row["window_end"], row["as_of"]), default=None)
+
+
+def audit_spans(audits: Iterable[Row]) -> list[AuditSpan]:
+    """The published audits, to be laid over each other."""
+    return [
+        AuditSpan(row["audit_id"], Window(row["window_start"], row["window_end"]), row["as_of"])
+        for row in _published(audits)
+    ]
+
+
+def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:
+    """The shards that somebody has to do something about, the first `start_by` first."""
+    noted = [row for row in shards if row["level"] not in {None, Level.NONE.value}]
+    lines = [
+        ShardDue(
+            shard_id=row["shard_id"],
+            state=row["state"],
+            level=row["level"],
+            start_by=row["start_by"],
+            recoverable_until=row["recoverable_until"],
+            hours_left=_hours(row["start_by"], now),
+            hours_to_read=row["hours_to_read"],
+            advice=row["advice"],
+        )
+        for row in noted
+    ]
+    lines.sort(key=lambda line: (line.hours_left is None, line.hours_left or 0, line.shard_id))
+    return tuple(lines)
+
+
+def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
+    """The last published audits, oldest first; an audit of nothing sent has no rates of its own."""
+    ordered = sorted(_published(audits), key=lambda row: (row["window_end"], row["as_of"]))
+    return tuple(
+        TrendPoint(
+            audit_id=row["audit_id"],
+            end=row["window_end"],
+            verdict=row["verdict"],
+            lost=1e6 * row["missing"] / max(1, row["sent"]),
+            doubled=1e6 * row["extra_rows"] / max(1, row["landed"]),
+            coverage=row["trace_coverage"],
+        )
+        for row in ordered[-TREND_AUDITS:]
+    )
+
+
+def _published(audits: Iterable[Row]) -> list[Row]:
+    return [row for row in audits if row["status"] == "published"]
+
+
+def _trouble(audits: Iterable[Row], newest: Row | None) -> str | None:
+    """A later audit without a result: what is shown is not the last word."""
+    since = newest["started_at"] if newest else None
+    later = [
+        row
+        for row in audits
+        if row["status"] in {"rejected", "failed"}
+        and (since is None or row["started_at"] is None or row["started_at"] > since)
+    ]
+    if not later:
+        return None
+    last = max(later, key=lambda row: (row["as_of"], row["audit_id"]))
+    return f"the audit {last['audit_id']} was {last['status']}: what is shown is older"
+
+
+def _hours(until: datetime | None, now: datetime) -> float | None:
+    return None if until is None else round((until - now).total_seconds() / 3600, 1)

@@ -1,0 +1,85 @@
+"""The words of the page: what each verdict, number and state means, in a sentence for a hover."""
+
+from enum import StrEnum
+
+from shardaudit.model.verdict import Verdict
+
+UNKNOWN = "unknown"  # no published audit looked at it
+NO_SHARD = ""  # no shard lived there
+
+# Told apart without colours: a letter each, and a pattern each in the stylesheet.
+LETTERS = {
+    Verdict.SILENT: "X",
+    Verdict.STALLED: "S",
+    Verdict.MIXED: "M",
+    Verdict.LOSS: "L",
+    Verdict.DUPLICATION: "D",
+    Verdict.INCONCLUSIVE: "I",
+    Verdict.UNTRACED: "U",
+    Verdict.PENDING: "P",
+    Verdict.OK: "·",
+}
+UNKNOWN_LETTER = "?"
+
+MEANINGS = {
+    Verdict.SILENT.value: "the shard produced, and nothing of it ever landed",
+    Verdict.STALLED.value: "its consumer stands still: messages wait and will be lost",
+    Verdict.MIXED.value: "messages are missing, and others landed more than once",
+    Verdict.LOSS.value: "acknowledged messages were passed over and are not in the sink",
+    Verdict.DUPLICATION.value: "messages landed more than once",
+    Verdict.INCONCLUSIVE.value: "too little was traced or read to say anything",
+    Verdict.UNTRACED.value: "messages landed without a trace, or on another shard",
+    Verdict.PENDING.value: "messages are on their way: too early to say",
+    Verdict.OK.value: "each acknowledged message landed exactly once",
+    UNKNOWN: "no published audit looked at this time: nothing is known",
+}
+
+
+class Metric(StrEnum):
+    """What the map shows."""
+
+    VERDICT = "verdict"
+    LOSS = "loss"
+    DUPLICATION = "duplication"
+    P50 = "p50"
+    P99 = "p99"
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether the ledger has to be read for it."""
+        return self in {Metric.P50, Metric.P99}
+
+
+METRICS = {
+    Metric.VERDICT: ("Verdict", "the worst verdict of the cells in a place"),
+    Metric.LOSS: ("Loss", "missing messages ÷ acknowledged messages"),
+    Metric.DUPLICATION: ("Duplication", "rows beyond the first of a message ÷ rows in the sink"),
+    Metric.P50: ("Latency p50", "half of the rows landed within this time after sending"),
+    Metric.P99: ("Latency p99", "99 of 100 rows landed within this time after sending"),
+}
+
+# The upper ends of a metric's levels; the last level is open. Level 0 is the calm one.
+RATE_LEVELS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+RATE_NAMES = ("none", "≤ 0.01 %", "≤ 0.1 %", "≤ 1 %", "≤ 10 %", "more")
+LATENCY_LEVELS = (4.0, 32.0, 256.0, 2048.0, 16384.0)  # seconds: ends of the ledger's bins
+LATENCY_NAMES = ("≤ 4 s", "≤ 32 s", "≤ 4 min", "≤ 34 min", "≤ 5 h", "more")
+
+COUNTS = {
+    "sent": "distinct messages that Kinesis acknowledged",
+    "landed": "rows in the sink",
+    "missing": "acknowledged messages that are not in the sink",
+    "pending": "messages that may still arrive",
+    "duplicated": "messages that landed more than once",
+    "extra_rows": "rows beyond the first of a message",
+    "untraced": "messages in the sink without a trace",
+}
+
+STREAM_NUMBERS = {
+    "verdict": "what the newest audit of the whole window says",
+    "coverage": "messages in the sink that have a trace ÷ all messages in the sink",
+    "watermark": "until then every live shard is complete and clean",
+    "findings": "messages with something wrong that is not settled yet",
+    "deadline": "the first open missing message leaves the stream then",
+    "level": "the most urgent shard of the newest watch",
+    "audited": "when the newest published audit looked",
+}

@@ -1,0 +1,181 @@
+"""The page in a real Airflow, used as a person does: looked at, pointed at, clicked."""
+
+import time
+from http.client import HTTPConnection
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import FrameLocator, Page, expect
+
+from tests.browser.conftest import Site, menu_entry
+from tests.page_warehouse import HOSTILE, shard_name
+
+ROW, HOUR = 5, 30  # in the loss that the warehouse has
+PATHS = ("/", "/stream", "/shard", "/findings.csv", "/page.css", "/page.js")
+
+
+def frame(page: Page) -> FrameLocator:
+    return page.frame_locator("iframe[title=Shardaudit]")
+
+
+def opened(site: Site, path: str) -> FrameLocator:
+    """The page of ours, inside Airflow's."""
+    site.page.goto(f"{site.url}/plugin/shardaudit/shardaudit/{path}")
+    return frame(site.page)
+
+
+def point(site: Site, *, row: int, hour: float, click: bool = False) -> None:
+    """Points at a place of the map, by its own numbers."""
+    inside = frame(site.page)
+    map_ = inside.locator("#map svg")
+    map_.scroll_into_view_if_needed()
+    x, y = map_.evaluate(
+        """(svg, [row, hour]) => {
+          const map = JSON.parse(document.getElementById("map-data").textContent);
+          const scale = svg.clientWidth / map.width;
+          const bin = Math.floor((hour * 3600e3) / map.step);
+          return [(map.left + (bin + 0.5) * map.cellWidth) * scale,
+                  (map.top + (row + 0.5) * map.cellHeight) * scale];
+        }""",
+        [row, hour],
+    )
+    if click:
+        map_.click(position={"x": x, "y": y})
+    else:
+        map_.hover(position={"x": x, "y": y})
+
+
+@pytest.fixture(autouse=True)
+def _nothing_goes_wrong(site: Site) -> None:
+    """No script of a message id ran, none of ours failed, and the policy stopped nothing."""
+    site.wrong.clear()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_nobody_gets_in_without_a_login(site: Site, path: str) -> None:
+    address = urlsplit(site.url)
+    connection = HTTPConnection(str(address.hostname), address.port or 80, timeout=20)
+    connection.request("GET", f"/shardaudit{path}")
+    answer = connection.getresponse()
+    assert answer.status == 401
+    assert b"shardId" not in answer.read()
+    connection.close()
+
+
+def test_the_menu_leads_to_the_streams_and_none_looks_better_than_it_is(site: Site) -> None:
+    site.page.goto(f"{site.url}/")
+    menu_entry(site.page).click()
+    rows = frame(site.page).locator("table.streams tbody tr")
+    expect(rows.nth(0)).to_contain_text("silent")
+    expect(rows.nth(0)).to_contain_text("283 missing")
+    expect(rows.nth(1)).to_contain_text("never audited")
+    expect(rows.nth(1).locator(".mark-ok")).to_have_count(0)
+    rows.nth(0).get_by_role("link", name="events").click()
+    expect(frame(site.page).locator("h1")).to_contain_text("events")
+    assert site.wrong == []
+
+
+def test_a_place_says_its_numbers_when_it_is_pointed_at(site: Site) -> None:
+    inside = opened(site, "stream?stream=events")
+    point(site, row=ROW, hour=HOUR)
+    tip = inside.locator(".tip")
+    expect(tip).to_contain_text(shard_name(ROW))
+    expect(tip).to_contain_text("loss: acknowledged messages were passed over")
+    expect(tip).to_contain_text("missing (2.0 %)")
+    point(site, row=ROW + 1, hour=HOUR)
+    expect(tip).to_contain_text("ok: each acknowledged message landed exactly once")
+    assert site.wrong == []
+
+
+def test_a_click_goes_to_the_messages_and_the_address_can_be_shared(site: Site) -> None:
+    opened(site, "stream?stream=events")
+    point(site, row=ROW, hour=HOUR, click=True)
+    inside = frame(site.page)
+    expect(inside.locator("h1")).to_contain_text(shard_name(ROW))
+    expect(inside.locator("table.cells")).to_contain_text("loss")
+    site.page.wait_for_url("**/plugin/shardaudit/shardaudit/shard?*")
+    query = parse_qs(urlsplit(site.page.url).query)
+    assert query["first"] == [shard_name(ROW)]
+    again = site.watch(site.context.new_page())
+    again.goto(site.page.url)
+    expect(frame(again).locator("h1")).to_contain_text(shard_name(ROW))
+    again.close()
+    assert site.wrong == []
+
+
+def test_the_keyboard_alone_gets_there_too(site: Site) -> None:
+    inside = opened(site, "stream?stream=events")
+    inside.locator("#map svg").focus()
+    for key in ("ArrowDown", *["ArrowDown"] * ROW, "ArrowRight"):
+        site.page.keyboard.press(key)
+    expect(inside.locator(".tip")).to_contain_text(shard_name(ROW))
+    site.page.keyboard.press("Enter")
+    expect(frame(site.page).locator("h1")).to_contain_text(shard_name(ROW))
+
+
+def test_hostile_ids_are_shown_and_findings_are_filtered(site: Site) -> None:
+    shard = shard_name(ROW)
+    inside = opened(site, f"shard?stream=events&first={shard}&last={shard}")
+    for message_id in HOSTILE:
+        expect(inside.locator(f"td.id[title='{message_id}']")).to_have_count(1)
+    inside.locator("table.findings details summary").first.click()
+    expect(inside.locator("table.findings details[open]")).to_contain_text("orders")
+    inside.get_by_label("State").select_option("recovered")
+    inside.get_by_label("Id has").fill("message-017")
+    inside.get_by_role("button", name="Filter").click()
+    rows = frame(site.page).locator("table.findings tbody tr")
+    expect(rows).to_have_count(10)
+    expect(rows.first).to_contain_text("recovered")
+    with site.page.expect_download() as saving:
+        frame(site.page).get_by_role("link", name="Download as CSV").click()
+    assert saving.value.suggested_filename == "findings.csv"
+    assert len(saving.value.path().read_text().splitlines()) == 11
+    assert site.wrong == []
+
+
+def test_a_backfill_is_filled_in_started_and_found_in_airflow(site: Site) -> None:
+    wait_until_known(site)
+    opened(site, "stream?stream=events")
+    point(site, row=ROW, hour=HOUR, click=True)
+    inside = frame(site.page)
+    inside.get_by_role("button", name="Backfill this").click()
+    dialog = inside.get_by_role("dialog")
+    expect(dialog.get_by_label("Shards")).to_have_value(shard_name(ROW))
+    expect(dialog).to_contain_text("a person")
+    dialog.get_by_label("all that was sent in this time").check()
+    dialog.get_by_role("button", name="Start the backfill").click()
+    link = dialog.locator(".done a")
+    expect(link).to_contain_text("manual__")
+    run_id = link.inner_text()
+    assert site.api.run_state("backfill", run_id) == "queued"
+    link.click()
+    site.page.wait_for_url(f"**/dags/backfill/runs/{run_id.replace(':', '*').replace('+', '*')}*")
+    expect(site.page.locator("iframe[title=Shardaudit]")).to_have_count(0)
+    assert site.wrong == []
+
+
+def test_what_airflow_refuses_is_told_in_the_dialog(site: Site) -> None:
+    inside = opened(site, "stream?stream=events")
+    inside.get_by_role("button", name="Backfill this").click()
+    dialog = inside.get_by_role("dialog")
+    dialog.get_by_label("Shards").fill("a;rm")
+    dialog.get_by_role("button", name="Start the backfill").click()
+    expect(dialog.locator(".error")).to_contain_text("Airflow answered 4")
+    expect(dialog.get_by_role("button", name="Start the backfill")).to_be_enabled()
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_the_page_follows_airflows_theme(site: Site, theme: str) -> None:
+    site.page.goto(f"{site.url}/")
+    site.page.evaluate("theme => localStorage.setItem('theme', theme)", theme)
+    inside = opened(site, "stream?stream=events")
+    expect(inside.locator(f"html[data-theme={theme}]")).to_have_count(1)
+
+
+def wait_until_known(site: Site) -> None:
+    """Until the DAG's file was read; a minute is much."""
+    for _ in range(120):
+        if site.api.knows("backfill"):
+            return
+        time.sleep(0.5)
+    raise AssertionError(site.api.import_errors())

@@ -1,0 +1,120 @@
+"""The list of streams: an old audit, none, or one of a part is not a good verdict."""
+
+from datetime import UTC, datetime, timedelta
+
+from shardaudit.report.page_streams import (
+    OpenFindings,
+    Row,
+    StreamLine,
+    due_shards,
+    stream_line,
+    trend,
+)
+from shardaudit.report.page_words import UNKNOWN
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+H = timedelta(hours=1)
+
+
+def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
+    return {
+        "audit_id": audit_id,
+        "window_start": end - 168 * H,
+        "window_end": end,
+        "as_of": end + H,
+        "started_at": end + H,
+        "status": "published",
+        "verdict": "ok",
+        "trace_coverage": 1.0,
+        "watermark": end,
+        "sent": 1_000_000,
+        "landed": 1_000_000,
+        "missing": 0,
+        "extra_rows": 0,
+        **more,
+    }
+
+
+def line(*audits: Row, shards: tuple[Row, ...] = ()) -> StreamLine:
+    found = [
+        OpenFindings("events", "missing", 3, NOW + 5 * H),
+        OpenFindings("events", "untraced", 2, None),
+        OpenFindings("orders", "missing", 9, NOW),
+    ]
+    return stream_line("events", audits=audits, findings=found, shards=shards, now=NOW)
+
+
+def test_no_audit_is_unknown_and_old() -> None:
+    found = line()
+    assert (found.verdict, found.badge, found.is_old) == (UNKNOWN, UNKNOWN, True)
+
+
+def test_an_old_good_verdict_does_not_look_good() -> None:
+    found = line(audit("a", end=NOW - 48 * H))
+    assert (found.verdict, found.badge) == ("ok", UNKNOWN)
+
+
+def test_last_nights_verdict_counts() -> None:
+    assert line(audit("a")).badge == "ok"
+
+
+def test_an_audit_of_a_part_does_not_speak_for_the_stream() -> None:
+    part = audit("part", end=NOW - 30 * H, as_of=NOW, verdict="ok")
+    assert line(audit("night", verdict="loss"), part).verdict == "loss"
+
+
+def test_a_rejected_audit_leaves_the_verdict_and_says_so() -> None:
+    found = line(audit("a"), audit("b", end=NOW - H, status="rejected", verdict="inconclusive"))
+    assert (found.audit_id, found.verdict) == ("a", "ok")
+    assert found.trouble == "the audit b was rejected: what is shown is older"
+
+
+def test_open_findings_are_the_streams_own_with_the_nearest_deadline() -> None:
+    found = line(audit("a"))
+    assert found.findings == {"missing": 3, "untraced": 2}
+    assert found.deadline == NOW + 5 * H
+
+
+def shard(shard_id: str, level: str, start_by: datetime | None) -> Row:
+    nothing = dict.fromkeys(("recoverable_until", "hours_to_read", "advice"))
+    return {
+        "shard_id": shard_id,
+        "state": "stalled",
+        "level": level,
+        "start_by": start_by,
+        "observed_at": NOW - 2 * H,
+        **nothing,
+    }
+
+
+def test_no_watch_and_an_old_one_are_said_to_be_old() -> None:
+    assert line(audit("a")).is_watch_old
+    assert line(audit("a")).level == UNKNOWN
+    watched = line(audit("a"), shards=(shard("s", "none", None), shard("t", "urgent", NOW)))
+    assert (watched.level, watched.is_watch_old) == ("urgent", True)
+
+
+def test_shards_are_listed_by_their_start_and_only_those_that_need_something() -> None:
+    rows = [
+        shard("ok", "none", None),
+        shard("notice", "notice", None),
+        shard("late", "warn", NOW + 9 * H),
+        shard("passed", "lost", NOW - H),
+    ]
+    found = due_shards(rows, now=NOW)
+    assert [(s.shard_id, s.hours_left) for s in found] == [
+        ("passed", -1.0),
+        ("late", 9.0),
+        ("notice", None),
+    ]
+
+
+def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:
+    points = trend(
+        [
+            audit("b", missing=5),
+            audit("a", end=NOW - 26 * H, extra_rows=7),
+            audit("c", status="failed", missing=None),
+        ]
+    )
+    assert [(p.audit_id, p.lost, p.doubled) for p in points] == [("a", 0.0, 7.0), ("b", 5.0, 0.0)]
