@@ -99,3 +99,11 @@ def test_place_is_named_when_it_does_not_answer(tmp_path: Path) -> None:
     (tmp_path / "noted" / "_delta_log" / f"{0:020d}.json").write_text("no json")
     with pytest.raises(WarehouseUnreadableError, match="noted"):
         DeltaRs(str(tmp_path), Aws()).rows(NOTED, where=EVERYTHING)
+
+
+def test_rows_are_found_by_a_text_in_a_file_that_also_holds_others(tables: DeltaRs) -> None:
+    tables.upsert([row("a"), row("b")], NOTED)
+    assert tables.rows(NOTED, where=pc.field("shard_id") == "b") == [row("b")]
+    tables.upsert([row("b", parents=["a"])], NOTED)
+    assert tables.rows(NOTED, where=pc.field("shard_id") == "b") == [row("b", parents=["a"])]
+    assert tables.rows(NOTED, where=pc.field("shard_id") == "0") == []
