@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import S3ClaimStore
+from shardaudit.adapters.claim_store import FOLDER, S3ClaimStore
 from shardaudit.adapters.probes import probe_warehouse
 from shardaudit.adapters.s3 import S3RefusedError, S3UnreachableError, s3_client
 from shardaudit.adapters.s3proxy import s3_proxy
@@ -39,7 +39,7 @@ def settings(s3_url: str, tmp_path: Path) -> Settings:
 
 
 def store(settings: Settings) -> S3ClaimStore:
-    return S3ClaimStore(s3_client(settings.aws), settings.warehouse)
+    return S3ClaimStore(s3_client(settings.aws), settings.warehouse, FOLDER)
 
 
 def test_generation_is_created_by_one_alone(settings: Settings) -> None:

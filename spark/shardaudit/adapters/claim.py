@@ -1,5 +1,6 @@
 """One run at a time per warehouse: generation files, each taken by exactly one process.
 
+A named claim is one more, for one piece of work; the warehouse is then taken for its writes alone.
 `<warehouse>/_claims/<12 digits>.json` is one generation. A generation is taken by creating the
 next file, which the file system or S3 lets only one process do, and only when the newest one was
 released or its holder is dead. The holder renews its own file; who finds a newer one has lost.
@@ -12,6 +13,7 @@ import logging
 import os
 import platform
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 10
 DEAD_AFTER = timedelta(seconds=60)
+_LOOK_SECONDS = 1.0
+AT_ONCE = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +100,19 @@ class Claim:
 
 
 @contextmanager
-def claim(settings: Settings, *, owner: str) -> Iterator[Claim]:
+def claim(
+    settings: Settings, *, owner: str, name: str | None = None, patience: timedelta = AT_ONCE
+) -> Iterator[Claim]:
     """Holds the warehouse for the time of the block, renewing the claim in the background.
+
+    Input:
+        name: of a piece of work, held instead of the warehouse; patience: how long another run is
+        waited for.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
     """
-    store = claim_store(settings)
-    held = _take(store, warehouse=settings.warehouse, owner=owner)
+    held = _taken(settings, owner=owner, name=name, patience=patience)
     ended = threading.Event()
     beat = threading.Thread(target=_keep, args=(held, ended), name="claim", daemon=True)
     beat.start()
@@ -113,6 +122,19 @@ def claim(settings: Settings, *, owner: str) -> Iterator[Claim]:
         ended.set()
         beat.join(RENEW_SECONDS)
         held.release()
+
+
+def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Claim:
+    store = claim_store(settings, name=name)
+    what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
+    until = time.monotonic() + patience.total_seconds()
+    while True:
+        try:
+            return _take(store, warehouse=what, owner=owner)
+        except WarehouseBusyError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_LOOK_SECONDS)
 
 
 def _take(store: ClaimStore, *, warehouse: str, owner: str) -> Claim:

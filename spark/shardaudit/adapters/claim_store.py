@@ -46,18 +46,19 @@ class ClaimStore(Protocol):
         """Removes the file, if it is there."""
 
 
-def claim_store(settings: Settings) -> ClaimStore:
-    """The store of the warehouse."""
+def claim_store(settings: Settings, *, name: str | None = None) -> ClaimStore:
+    """The store of the warehouse's claim, or of a named one beside it."""
+    folder = FOLDER if name is None else f"{FOLDER}/{name}"
     if settings.warehouse.startswith("s3a://"):
-        return S3ClaimStore(s3_client(settings.aws), settings.warehouse)
-    return LocalClaimStore(Path(settings.warehouse))
+        return S3ClaimStore(s3_client(settings.aws), settings.warehouse, folder)
+    return LocalClaimStore(Path(settings.warehouse) / folder)
 
 
 class LocalClaimStore:
     """Claim files in a folder. A hard link appears with its whole text, or not at all."""
 
-    def __init__(self, warehouse: Path) -> None:
-        self._folder = warehouse / FOLDER
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def generations(self) -> list[int]:
         """The numbers that exist, ascending."""
@@ -113,10 +114,10 @@ class LocalClaimStore:
 class S3ClaimStore:
     """Claim files in a bucket that knows conditional writes (`If-None-Match: *`)."""
 
-    def __init__(self, client: "S3Client", warehouse: str) -> None:
+    def __init__(self, client: "S3Client", warehouse: str, folder: str) -> None:
         self._client, self._warehouse = client, warehouse
         self._bucket, prefix = bucket_and_prefix(warehouse)
-        self._prefix = f"{prefix}{FOLDER}/"
+        self._prefix = f"{prefix}{folder}/"
 
     def generations(self) -> list[int]:
         """The numbers that exist, ascending."""
