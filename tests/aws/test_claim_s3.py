@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import S3ClaimStore, Tables
+from shardaudit.adapters.claim_store import FOLDER, WATCH, S3ClaimStore
 from shardaudit.adapters.probes import probe_warehouse
 from shardaudit.adapters.s3 import S3RefusedError, S3UnreachableError, s3_client
 from shardaudit.adapters.s3proxy import s3_proxy
@@ -39,7 +39,7 @@ def settings(s3_url: str, tmp_path: Path) -> Settings:
 
 
 def store(settings: Settings) -> S3ClaimStore:
-    return S3ClaimStore(s3_client(settings.aws), settings.warehouse, Tables.LEDGER)
+    return S3ClaimStore(s3_client(settings.aws), settings.warehouse, FOLDER)
 
 
 def test_generation_is_created_by_one_alone(settings: Settings) -> None:
@@ -54,10 +54,10 @@ def test_generation_is_created_by_one_alone(settings: Settings) -> None:
 
 def test_the_watch_does_not_wait_for_the_ledger(settings: Settings) -> None:
     with (
-        claim(settings, owner="watch", on=Tables.WATCH) as watch,
+        claim(settings, owner="watch", name=WATCH) as watch,
         claim(settings, owner="audit") as audit,
         pytest.raises(WarehouseBusyError, match="held by watch"),
-        claim(settings, owner="another", on=Tables.WATCH),
+        claim(settings, owner="another", name=WATCH),
     ):
         pass
     watch.check()

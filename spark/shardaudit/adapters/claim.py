@@ -1,6 +1,7 @@
 """One run at a time per warehouse: generation files, each taken by exactly one process.
 
-The tables of the watch have a claim of their own: it is not to wait for an audit of an hour.
+A named claim is one more, on the watch's own tables (it is not to wait for an audit of an hour) or
+on one piece of work; the warehouse is then taken for its writes alone.
 `<warehouse>/_claims/<12 digits>.json` is one generation. A generation is taken by creating the
 next file, which the file system or S3 lets only one process do, and only when the newest one was
 released or its holder is dead. The holder renews its own file; who finds a newer one has lost.
@@ -13,17 +14,13 @@ import logging
 import os
 import platform
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 
-from shardaudit.adapters.claim_store import (
-    ClaimStore,
-    Tables,
-    WarehouseAccessError,
-    claim_store,
-)
+from shardaudit.adapters.claim_store import ClaimStore, WarehouseAccessError, claim_store
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.processes import machine, own_start, started
 from shardaudit.model.config import Settings
@@ -34,6 +31,8 @@ log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 10
 DEAD_AFTER = timedelta(seconds=60)
+_LOOK_SECONDS = 1.0
+AT_ONCE = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +101,19 @@ class Claim:
 
 
 @contextmanager
-def claim(settings: Settings, *, owner: str, on: Tables = Tables.LEDGER) -> Iterator[Claim]:
-    """Holds these tables for the time of the block, renewing the claim in the background.
+def claim(
+    settings: Settings, *, owner: str, name: str | None = None, patience: timedelta = AT_ONCE
+) -> Iterator[Claim]:
+    """Holds the warehouse for the time of the block, renewing the claim in the background.
+
+    Input:
+        name: of a claim beside the warehouse's own, held instead of it; patience: how long another
+        run is waited for.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
     """
-    store = claim_store(settings, on)
-    held = _take(store, warehouse=settings.warehouse, owner=owner)
+    held = _taken(settings, owner=owner, name=name, patience=patience)
     ended = threading.Event()
     beat = threading.Thread(target=_keep, args=(held, ended), name="claim", daemon=True)
     beat.start()
@@ -119,6 +123,19 @@ def claim(settings: Settings, *, owner: str, on: Tables = Tables.LEDGER) -> Iter
         ended.set()
         beat.join(RENEW_SECONDS)
         held.release()
+
+
+def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Claim:
+    store = claim_store(settings, name=name)
+    what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
+    until = time.monotonic() + patience.total_seconds()
+    while True:
+        try:
+            return _take(store, warehouse=what, owner=owner)
+        except WarehouseBusyError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_LOOK_SECONDS)
 
 
 def _take(store: ClaimStore, *, warehouse: str, owner: str) -> Claim:

@@ -5,7 +5,6 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,14 +17,8 @@ from shardaudit.model.errors import FinalError
 if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_s3 import S3Client
 
-
-class Tables(StrEnum):
-    """Which tables a claim is on: each table belongs to one of them. The value is its folder."""
-
-    LEDGER = "_claims"
-    WATCH = "_claims/watch"  # shards, positions, notifications
-
-
+FOLDER = "_claims"
+WATCH = "watch"  # the claim on shards, positions, notifications: no other run writes them
 _FILE = re.compile(r"(\d{12})\.json$")
 # 412: the key exists. 409: somebody else is writing it at this moment (S3 API, PutObject).
 _EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
@@ -56,11 +49,12 @@ class ClaimStore(Protocol):
         """Removes the file, if it is there."""
 
 
-def claim_store(settings: Settings, on: Tables) -> ClaimStore:
-    """The store of these tables of the warehouse."""
+def claim_store(settings: Settings, *, name: str | None = None) -> ClaimStore:
+    """The store of the warehouse's claim, or of a named one beside it."""
+    folder = FOLDER if name is None else f"{FOLDER}/{name}"
     if settings.warehouse.startswith("s3a://"):
-        return S3ClaimStore(s3_client(settings.aws), settings.warehouse, on)
-    return LocalClaimStore(Path(settings.warehouse), on)
+        return S3ClaimStore(s3_client(settings.aws), settings.warehouse, folder)
+    return LocalClaimStore(Path(settings.warehouse), folder)
 
 
 class LocalClaimStore:

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from shardaudit.adapters.claim_store import Tables
+from shardaudit.adapters.claim_store import FOLDER
 from shardaudit.adapters.s3 import bucket_and_prefix, delta_rs_options, s3_client, s3_error
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.config import Aws, Settings, Sink
@@ -37,7 +37,7 @@ def probe_warehouse(settings: Settings) -> None:
         _probe_folder(Path(settings.warehouse))
         return
     bucket, prefix = bucket_and_prefix(settings.warehouse)
-    key, client = f"{prefix}{Tables.LEDGER}/.doctor-{uuid.uuid4()}", s3_client(settings.aws)
+    key, client = f"{prefix}{FOLDER}/.doctor-{uuid.uuid4()}", s3_client(settings.aws)
     with _s3_errors(settings.warehouse):
         client.put_object(Bucket=bucket, Key=key, Body=b"", IfNoneMatch="*")
         try:

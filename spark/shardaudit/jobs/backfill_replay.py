@@ -1,6 +1,7 @@
 """One round of a backfill: windows read, decoded and merged together, and what came of each."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -37,7 +38,8 @@ SOURCE = "backfill"  # in the quarantine
 class Replay:
     """What the rounds of one run have in common. `now` is the run's --as-of, or the clock.
 
-    Without a `landing` nothing is read here: somebody else is asked to.
+    Without a `landing` nothing is read here: somebody else is asked to. `turn` holds the warehouse
+    for a block of writes: while the stream is read, audits and watches have theirs.
     """
 
     warehouse: Warehouse
@@ -46,6 +48,7 @@ class Replay:
     reading: Reading
     retention: timedelta
     now: Callable[[], datetime]
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def plan_id(self) -> str:
@@ -70,25 +73,27 @@ class Replay:
             & F.col("state").isin([state.value for state in states])
         )
 
-    def round(self, windows: list[Row]) -> None:
-        """Reads these windows, lands what was found, stores what came of each."""
+    def round(self, windows: list[Row]) -> int:
+        """Reads these windows, lands what was found, stores what came of each: bytes read."""
         assert self.landing is not None  # noqa: S101 - or there are no rounds
         started = self.now()
-        self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
+        with self.turn():
+            self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
         rows = self._read(windows, horizon=started - self.retention).localCheckpoint()
         told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
         outcomes = [outcome_of(row.outcome) for row in told]
         records = rows.where(F.col("outcome").isNull())
         decoded = self.landing.sink.decoded(records, landed_at=self.now())
         wanted = self._wanted(decoded).localCheckpoint()
-        self._quarantine(wanted.where(F.col(REASON).isNotNull()))
-        landing = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
-        absent = landing if landing.isEmpty() else self.landing.sink.absent(landing)
-        merged = self._landed(self.landing, landing, absent.localCheckpoint(), records)
-        self.ledger.save_each(
-            {o.window_id: _changes(o, merged.get(o.window_id, 0)) for o in outcomes},
-            now=self.now(),
-        )
+        rows_to_land = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
+        with self.turn():
+            self._quarantine(wanted.where(F.col(REASON).isNotNull()))
+            landed = self._landed(self.landing, rows_to_land, records)
+            self.ledger.save_each(
+                {o.window_id: _changes(o, landed.get(o.window_id, 0)) for o in outcomes},
+                now=self.now(),
+            )
+        return sum(o.size_bytes for o in outcomes)
 
     def _read(self, windows: list[Row], *, horizon: datetime) -> DataFrame:
         wanted = [
@@ -145,13 +150,13 @@ class Replay:
             )
             self.warehouse.merge(stored, QUARANTINE)
 
-    def _landed(
-        self, landing: Landing, rows: DataFrame, absent: DataFrame, records: DataFrame
-    ) -> dict[str, int]:
-        """Lands what is absent: how many rows, by window.
+    def _landed(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
+        """Lands what the sink does not have: how many rows, by window.
 
         Marks the findings first: an audit after a crash would else call them false alarms.
         """
+        if rows.isEmpty():
+            return {}
         found = rows.select(F.col(ID).alias("message_id"))
         chosen = self.findings(State.OPEN, State.PLANNED).join(
             found, ["message_id"], how="left_semi"
@@ -160,6 +165,7 @@ class Replay:
         if not chosen.isEmpty():
             reason = f"read again by backfill {self.plan_id}"
             move_findings(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
+        absent = landing.sink.absent(rows).localCheckpoint()
         counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
         if counts:
             landing.land(absent, records, plan_id=self.plan_id)

@@ -8,13 +8,14 @@ are put can put some twice: nothing can take them out of a stream again.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from shardaudit.adapters.clock import now as clock_now
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.request_target import deliver
 from shardaudit.backfill.approval import approver
 from shardaudit.backfill.request import request_document
-from shardaudit.jobs.backfill_ledger import rounds
+from shardaudit.jobs.backfill_ledger import first_round, next_limit
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.jobs.backfill_verify import Verified, verify
 from shardaudit.jobs.moves import move_findings
@@ -28,7 +29,7 @@ from shardaudit.report.progress import SILENT, Progress
 ROUND_BYTES = 4 * 2**30
 _TO_DO = (
     WindowState.APPROVED,
-    WindowState.RUNNING,  # of a run that died: the claim on the warehouse is ours now
+    WindowState.RUNNING,  # of a run that died: the claim on the stream's backfills is ours now
     WindowState.INCOMPLETE,
 )
 _TO_ASK_FOR = (WindowState.APPROVED, WindowState.INCOMPLETE)
@@ -57,6 +58,11 @@ class Running:
         waiting = ledger.of(WindowState.PLANNED)
         backfill = self.settings.stream(self.replay.name).backfill
         who = approver(ledger.rows, asked=self.approve_as, backfill=backfill)
+        with self.replay.turn():
+            self._approved_by(who, waiting, now)
+
+    def _approved_by(self, who: str, waiting: Sequence[Row], now: datetime) -> None:
+        ledger = self.replay.ledger
         ledger.save(waiting, now=now, state=WindowState.APPROVED.value, approved_by=who)
         planned = self.replay.planned_ids().select("message_id")
         chosen = self.replay.findings(State.OPEN).join(planned, ["message_id"], how="left_semi")
@@ -70,8 +76,12 @@ class Running:
         if self.replay.landing is None:
             self._request()
             return
-        for windows in rounds(self.replay.ledger.of(*_TO_DO), max_bytes=ROUND_BYTES):
-            self.replay.round(windows)
+        waiting, limit = self.replay.ledger.of(*_TO_DO), ROUND_BYTES
+        while waiting:
+            windows = first_round(waiting, max_bytes=limit)
+            read_bytes = self.replay.round(windows)
+            limit = next_limit(limit, windows, read_bytes=read_bytes, at_most=ROUND_BYTES)
+            waiting = waiting[len(windows) :]
 
     def _request(self) -> None:
         """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""
@@ -82,11 +92,13 @@ class Running:
             document = request_document(windows, stream_name=stream.stream_name)
             deliver(document, target, name=self.replay.plan_id, aws=self.settings.aws)
             now, state = self.replay.now(), WindowState.RUNNING.value
-            self.replay.ledger.save(windows, now=now, state=state, error=None)
+            with self.replay.turn():
+                self.replay.ledger.save(windows, now=now, state=state, error=None)
 
     def verify(self) -> None:
         """Proves it by an audit."""
-        self.verified = verify(self.replay, self.settings, clock_now=clock_now())
+        with self.replay.turn():
+            self.verified = verify(self.replay, self.settings, clock_now=clock_now())
 
 
 @dataclass(frozen=True, slots=True)

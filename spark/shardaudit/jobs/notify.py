@@ -7,7 +7,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import Tables
+from shardaudit.adapters.claim_store import WATCH
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.adapters.notifiers import Letter, has_receiver, send
@@ -35,7 +35,7 @@ def notify_stream(
     give = sender or (lambda letter: _give(settings, letter))
     if not _pending(settings, name):
         return 0
-    with claim(settings, owner=f"notify {name}", on=Tables.WATCH) as held:
+    with claim(settings, owner=f"notify {name}", name=WATCH) as held:
         pending = {row["notification_id"]: row for row in _pending(settings, name)}
         letters = messages([notification(row) for row in pending.values()])
         for letter in letters:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import Tables
+from shardaudit.adapters.claim_store import WATCH
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis import StreamFacts, kinesis_client, kinesis_errors, stream_facts
 from shardaudit.model.config import Settings, Stream
@@ -35,7 +35,7 @@ def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: 
         return
     rows = list(shard_rows(name, facts, now=now).values())
     try:
-        with claim(settings, owner=f"shards of {name}", on=Tables.WATCH):
+        with claim(settings, owner=f"shards of {name}", name=WATCH):
             warehouse.upsert(rows, SHARDS)
     except WarehouseBusyError as busy:
         log.info("the watch that runs now asks Kinesis itself: %s", busy)

@@ -2,28 +2,89 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 
-from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import Tables
+from shardaudit.adapters.claim import Claim, claim
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.spark import spark_session
 from shardaudit.adapters.spark_errors import spark_errors
 from shardaudit.model.config import Settings
+from shardaudit.model.errors import ClaimLostError
 from shardaudit.report.progress import Progress
+
+# An audit of a large window; who waits has read already, and would have to read again.
+PATIENCE = timedelta(hours=1)
+
+
+@dataclass(slots=True)
+class Turns:
+    """The claim on a warehouse, taken for one stretch of writes after the other."""
+
+    settings: Settings
+    owner: str
+    _held: Claim | None = None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Holds the warehouse for the block, once whoever has it gave it back.
+
+        Raises:
+            WarehouseBusyError: nobody gave it back within an hour.
+        """
+        with claim(self.settings, owner=self.owner, patience=PATIENCE) as held:
+            self._held = held
+            try:
+                yield
+            finally:
+                self._held = None
+
+    def check(self) -> None:
+        """Returns while a turn holds the warehouse.
+
+        Raises:
+            ClaimLostError: it is not held, or not any more.
+        """
+        if self._held is None:
+            raise ClaimLostError(self.settings.warehouse, "nobody: this run is between two turns")
+        self._held.check()
+
+
+@contextmanager
+def opened_in_turns(
+    settings: Settings, *, owner: str, progress: Progress
+) -> Iterator[tuple[Warehouse, Turns]]:
+    """The warehouse for a run of hours: to be read at any time, to be written in a turn.
+
+    Raises:
+        SparkFailedError: Spark failed in the block.
+        SparkInterruptedError: the same, but a later try may work.
+    """
+    turns = Turns(settings, owner)
+    with spark_errors():
+        with progress.stage("start Spark"):
+            spark = spark_session(settings, app=f"shardaudit {owner}")
+        try:
+            yield Warehouse(spark, settings.warehouse, aws=settings.aws, check=turns.check), turns
+        finally:
+            spark.stop()
 
 
 @contextmanager
 def opened(
-    settings: Settings, *, owner: str, progress: Progress, on: Tables = Tables.LEDGER
+    settings: Settings, *, owner: str, progress: Progress, name: str | None = None
 ) -> Iterator[Warehouse]:
     """The warehouse, held against other runs; the claim comes first, it costs milliseconds.
+
+    Input:
+        name: of the claim that is held instead of the warehouse's own.
 
     Raises:
         WarehouseBusyError: another run holds it.
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    with claim(settings, owner=owner, on=on) as held, spark_errors():
+    with claim(settings, owner=owner, name=name) as held, spark_errors():
         with progress.stage("start Spark"):
             spark = spark_session(settings, app=f"shardaudit {owner}")
         try:

@@ -2,19 +2,16 @@
 
 import json
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.stand_in import kinesis_stand_in
+from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
 from shardaudit.jobs.simulate import Endpoints, simulate_stream
 from shardaudit.simulate.scenario import Scenario
+from tests.spark.jobs.commands import killed, run
 from tests.unit.simulate.simulated import Simulated
 
 KILLS = 30
@@ -38,46 +35,22 @@ def test_every_message_lands_once_when_the_backfill_was_killed_again_and_again(
     folder = tmp_path / "demo"
     with kinesis_stand_in() as url:
         simulate_stream(SCENARIO, folder, endpoints=Endpoints(url))
+        StandInControl(url).hold(SCENARIO.as_of)  # or the first messages would expire meanwhile
         window = SCENARIO.window
         times = ["--from", window.start.isoformat(), "--to", window.end.isoformat()]
-        _run(folder, ["audit", "--stream", "events", *times, *AS_OF])
+        run(folder, ["audit", "--stream", "events", *times, *AS_OF])
         plan = ["backfill", "plan", "--stream", "events", "--include-stuck", *AS_OF]
         for kill in range(3):
-            _killed(folder, plan, after_s=moment.uniform(4, 20) if kill else 8)
-        planned = json.loads(_run(folder, [*plan, "--json"]))
+            killed(folder, plan, after_s=moment.uniform(4, 20) if kill else 8)
+        planned = json.loads(run(folder, [*plan, "--json"]))
         assert sum(line["expected_ids"] for line in planned["windows"]) > 100
-        run = ["backfill", "run", "--plan", planned["plan_id"], "--approve-as", "ann", *AS_OF]
+        words = ["backfill", "run", "--plan", planned["plan_id"], "--approve-as", "ann", *AS_OF]
         before = Counter(row["message_id"] for row in Simulated(folder).sink)
         for _ in range(KILLS - 3):
-            _killed(folder, run, after_s=moment.uniform(5, 45))
-        _run(folder, run)
-        _run(folder, run)
+            killed(folder, words, after_s=moment.uniform(5, 45))
+        run(folder, words)
+        run(folder, words)
     landed = Counter(row["message_id"] for row in Simulated(folder).sink)
     missing = Simulated(folder).planted_ids("lost", "stuck_shard")
     assert {landed[one] for one in missing} == {1}
     assert {one: n for one, n in landed.items() if one not in missing} == before
-
-
-def _command(folder: Path, words: list[str]) -> list[str]:
-    config = str(folder / "shardaudit.toml")
-    return [sys.executable, "-m", "shardaudit.jobs.main", "--config", config, *words]
-
-
-def _run(folder: Path, words: list[str]) -> str:
-    done = subprocess.run(_command(folder, words), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
-
-
-def _killed(folder: Path, words: list[str], *, after_s: float) -> None:
-    process = subprocess.Popen(
-        _command(folder, words),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    until = time.monotonic() + after_s
-    while process.poll() is None and time.monotonic() < until:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()

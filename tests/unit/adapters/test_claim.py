@@ -1,13 +1,16 @@
 """The claim, with real processes."""
 
 import json
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import Tables, WarehouseAccessError
+from shardaudit.adapters.claim_store import WATCH, WarehouseAccessError
+from shardaudit.jobs.opened import Turns
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseBusyError
 from tests.claimants import Claimant
@@ -40,15 +43,15 @@ def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Set
 
 
 def test_the_watch_and_the_ledger_are_claimed_apart(settings: Settings) -> None:
-    with claim(settings, owner="watch", on=Tables.WATCH), Claimant(settings) as other:
+    with claim(settings, owner="watch", name=WATCH), Claimant(settings) as other:
         assert other.take() == "held"
         with (
             pytest.raises(WarehouseBusyError, match="held by watch"),
-            claim(settings, owner="notify", on=Tables.WATCH),
+            claim(settings, owner="notify", name=WATCH),
         ):
             pass
         other.give()
-    with claim(settings, owner="watch", on=Tables.WATCH), claim(settings, owner="audit"):
+    with claim(settings, owner="watch", name=WATCH), claim(settings, owner="audit"):
         pass
 
 
@@ -124,3 +127,45 @@ def test_foreign_claim_file_is_refused_with_the_cure(settings: Settings) -> None
 
 def ago(*, seconds: int) -> str:
     return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
+
+
+def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: Settings) -> None:
+    with claim(settings, owner="first", name="backfill-events") as held:
+        with (
+            pytest.raises(WarehouseBusyError, match=r"\(backfill-events\) is held by first"),
+            claim(settings, owner="second", name="backfill-events"),
+        ):
+            pass
+        with claim(settings, owner="audit"), claim(settings, owner="x", name="backfill-orders"):
+            held.check()
+    with claim(settings, owner="second", name="backfill-events"):
+        pass
+
+
+def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
+    with Claimant(settings) as other:
+        assert other.take() == "held"
+        started = time.monotonic()
+        with (
+            pytest.raises(WarehouseBusyError),
+            claim(settings, owner="me", patience=timedelta(seconds=1)),
+        ):
+            pass
+        assert time.monotonic() - started >= 1
+        threading.Timer(0.5, other.tell, ["give"]).start()
+        with claim(settings, owner="me", patience=timedelta(seconds=30)) as mine:
+            mine.check()
+        assert other.answer() == "gave"
+
+
+def test_nothing_is_written_between_two_turns(settings: Settings) -> None:
+    turns = Turns(settings, "me")
+    for _ in range(2):
+        with pytest.raises(ClaimLostError, match="between two turns"):
+            turns.check()
+        with turns.turn():
+            turns.check()
+            with pytest.raises(WarehouseBusyError), claim(settings, owner="audit"):
+                pass
+    with claim(settings, owner="audit"):
+        pass

@@ -3,12 +3,18 @@
 import argparse
 import os
 import platform
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 
+import pyarrow.compute as pc
+
+from shardaudit.adapters.claim import claim
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.entry_point import decoder
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
+from shardaudit.adapters.published import read_rows
 from shardaudit.backfill.safety import check_backfill
 from shardaudit.jobs.backfill_landing import Landing
 from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
@@ -21,7 +27,8 @@ from shardaudit.jobs.backfill_source import JSON, Reading
 from shardaudit.jobs.backfill_verify import Verified
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.observe import retention_of
-from shardaudit.jobs.opened import opened
+from shardaudit.jobs.opened import opened, opened_in_turns
+from shardaudit.model.backfill_tables import BACKFILLS
 from shardaudit.model.choices import BackfillMode
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError, ExitCode
@@ -109,8 +116,13 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, plan_id = desk.settings(), arguments.plan
     as_of = _instant(arguments.as_of, "--as-of")
     progress = desk.progress(RUN_STAGES)
-    with opened(settings, owner=f"backfill run {plan_id}", progress=progress) as warehouse:
-        replay = replay_of(warehouse, settings, plan_id, as_of=as_of)
+    owner, name = f"backfill run {plan_id}", stream_of(settings, plan_id)
+    with (
+        # One at a time of a stream: two would read its shards at twice their share.
+        claim(settings, owner=owner, name=f"backfill-{name}"),
+        opened_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
+    ):
+        replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
         running = Running(replay, settings, arguments.approve_as, progress)
         verified = run_backfill(running)
     rows = replay.ledger.rows
@@ -127,18 +139,35 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     return Reply(document=report, view=run_view(report), exit_code=_exit_code(verified))
 
 
+def stream_of(settings: Settings, plan_id: str) -> str:
+    """The stream that a stored plan is of.
+
+    Raises:
+        ConfigError: there is no such plan, or its stream is not in the configuration.
+    """
+    rows = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == plan_id)
+    if not rows:
+        raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
+    name = str(rows[0]["stream"])
+    settings.stream(name)
+    return name
+
+
 def replay_of(
-    warehouse: Warehouse, settings: Settings, plan_id: str, *, as_of: datetime | None
+    warehouse: Warehouse,
+    settings: Settings,
+    plan_id: str,
+    *,
+    as_of: datetime | None,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Replay:
     """What it takes to replay a stored plan.
 
     Raises:
-        ConfigError: there is no such plan, or its stream cannot be written.
+        ConfigError: its stream cannot be written.
         StreamRefusedError: there is no such stream; nothing is read.
     """
     rows = stored_windows(warehouse, plan_id)
-    if not rows:
-        raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
     name = str(rows[0]["stream"])
     stream = settings.stream(name)
     address = StreamAddress(
@@ -153,6 +182,7 @@ def replay_of(
         reading=Reading(address, stream.backfill.read_share, stream.backfill.decoder),
         retention=retention_of(warehouse, name, stream),
         now=now if as_of is None else lambda: as_of,
+        turn=turn,
     )
 
 

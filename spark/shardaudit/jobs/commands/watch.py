@@ -4,7 +4,7 @@ import argparse
 from contextlib import ExitStack
 
 from shardaudit.adapters.claim import Claim, claim
-from shardaudit.adapters.claim_store import Tables
+from shardaudit.adapters.claim_store import WATCH
 from shardaudit.adapters.clock import now
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.ingest import ingest
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     progress, owner = desk.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _claimed_ledger(stack, settings, owner)
-        watching = opened(settings, owner=owner, progress=progress, on=Tables.WATCH)
+        watching = opened(settings, owner=owner, progress=progress, name=WATCH)
         warehouse = stack.enter_context(watching)
         if ledger is not None:
             tables = warehouse.claimed_by(ledger.check)

@@ -1,0 +1,118 @@
+"""Two runs of one plan, a live writer and audits, all at once: processes as people start them."""
+
+import json
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from shardaudit.adapters.claim import claim
+from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
+from shardaudit.jobs.simulate import Endpoints, simulate_stream
+from shardaudit.model.config import load_settings
+from shardaudit.model.errors import ExitCode, WarehouseBusyError
+from shardaudit.simulate.scenario import Scenario
+from tests.spark.jobs.commands import run, started
+from tests.unit.simulate.simulated import Simulated
+
+SCENARIO = Scenario(
+    stream="events",
+    seed=5,
+    messages=2000,
+    shards=5,
+    start=datetime(2026, 11, 1, tzinfo=UTC),
+    hours=24,
+    faults={"lost": 30, "replay": 3, "stuck_shard": 1},
+)
+AS_OF = ["--as-of", SCENARIO.as_of.isoformat()]
+SLOW = "read_share = 0.5"  # so that the replay takes most of a minute
+
+
+class Beside(threading.Thread):
+    """Does something again and again until it is told to stop; `times` it was done."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.times = 0
+        self._ended = threading.Event()
+
+    def act(self) -> bool:
+        """Does it once; whether it worked."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        while not self._ended.wait(0.3):
+            self.times += self.act()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+class Writer(Beside):
+    """The consumer of today's messages."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._sink = str(folder / "sink")
+
+    def act(self) -> bool:
+        table = DeltaTable(self._sink)
+        at = SCENARIO.as_of + timedelta(seconds=self.times)
+        row = {"message_id": f"live-{self.times}", "sent_at": at, "landed_at": at, "day": "live"}
+        rows = pa.Table.from_pylist([row], pa.schema(table.schema().to_arrow()))
+        write_deltalake(table, rows, mode="append")
+        return True
+
+
+class Watch(Beside):
+    """Wants the warehouse for a moment, and does not wait for it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._settings = load_settings(folder / "shardaudit.toml")
+
+    def act(self) -> bool:
+        try:
+            with claim(self._settings, owner="watch"):
+                return True
+        except WarehouseBusyError:
+            return False
+
+
+def test_each_message_lands_once_when_a_plan_is_run_twice_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    with kinesis_stand_in() as url:
+        simulate_stream(SCENARIO, folder, endpoints=Endpoints(url))
+        StandInControl(url).hold(SCENARIO.as_of)  # or the first messages would expire meanwhile
+        config = folder / "shardaudit.toml"
+        window = SCENARIO.window
+        times = ["--from", window.start.isoformat(), "--to", window.end.isoformat()]
+        run(folder, ["audit", "--stream", "events", *times, *AS_OF])
+        config.write_text(config.read_text().replace("read_share = 1.0", SLOW))
+        plan = ["backfill", "plan", "--stream", "events", "--include-stuck", *AS_OF, "--json"]
+        plan_id = json.loads(run(folder, plan))["plan_id"]
+        before = Counter(row["message_id"] for row in Simulated(folder).sink)
+        words = ["backfill", "run", "--plan", plan_id, "--approve-as", "ann", *AS_OF]
+        beside = [Writer(folder), Watch(folder)]
+        for thread in beside:
+            thread.start()
+        both = [started(folder, words) for _ in range(2)]
+        said = [process.communicate()[1] for process in both]
+        for thread in beside:
+            thread.stop()
+        codes = sorted(process.returncode for process in both)
+        assert codes == [ExitCode.DONE, ExitCode.RETRY], said
+        assert any("(backfill-events) is held by backfill run" in text for text in said)
+        run(folder, words)
+    landed = Counter(row["message_id"] for row in Simulated(folder).sink)
+    missing = Simulated(folder).planted_ids("lost", "stuck_shard")
+    assert {landed.pop(one) for one in missing} == {1}
+    writer, watch = beside
+    assert {landed.pop(f"live-{n}") for n in range(writer.times)} == {1}
+    assert landed == before
+    assert writer.times > 30
+    assert watch.times > 15
