@@ -19,6 +19,8 @@ _MEANING = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Spark's own choice, INT96, has no statistics: a minute's rows would be looked for in all.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # max(text) would sort every row; above this many groups a hash aggregate turns to sorting too.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
 }
@@ -33,6 +35,8 @@ _ONE_MACHINE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
+    # An audit has more plans than Spark's 100: each run of it would compile them all again.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

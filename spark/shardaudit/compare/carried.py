@@ -7,7 +7,7 @@ what came in a day.
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.compare.drill_down import CELL
@@ -15,17 +15,22 @@ from shardaudit.compare.drill_down import CELL
 ID = ["message_id", "bucket_start"]
 
 
-def ledger_digest(cells: DataFrame) -> DataFrame:
+def with_bucket_digest(cells: DataFrame, sums: DataFrame) -> DataFrame:
     """The cells with `bucket_digest`: another one as soon as a batch touched a cell of the bucket.
 
     Of the whole bucket, as an id may have something on any shard: a trace that another shard counts
     leaves the sums of its own cell as they were.
+
+    Input:
+        cells: of `compared_cells`; sums: of `cell_sums`, those that the cells were made of.
     """
     counted = [f"{side}_{n}" for side in ("sent", "landed") for n in ("n", "sum_lo", "sum_hi")]
-    touched = F.when(F.col("ledger_rows") > 0, F.xxhash64("shard_id", *counted, "ledger_rows"))
+    touched = F.xxhash64("shard_id", *counted, "ledger_rows")
     # XOR is safe here: the shard is in the hash, so that no two are equal.
-    digest = F.coalesce(F.bit_xor(touched).over(Window.partitionBy("bucket_start")), F.lit(0))
-    return cells.withColumn("bucket_digest", digest)
+    digests = sums.groupBy("bucket_start").agg(F.bit_xor(touched).alias("bucket_digest"))
+    # Unique on the bucket on the right, by its grouping.
+    found = cells.join(digests, ["bucket_start"], how="left")
+    return found.fillna(0, subset=["bucket_digest"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, ledger_digest
+from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
 from shardaudit.compare.cells import cell_sums, compared_cells
 from shardaudit.compare.classify import classified_ids
 from shardaudit.compare.drill_down import CELL, ids, suspects
@@ -83,11 +83,13 @@ def _ledger(
     allowances = landing_allowances(
         ledger, window=window, settle_grace=stream.settle_grace, retention=request.retention
     )
-    facts = shard_facts(sums, allowances, as_of=request.as_of, settle_grace=stream.settle_grace)
+    facts = shard_facts(
+        sums, allowances, as_of=request.as_of, settle_grace=stream.settle_grace
+    ).localCheckpoint()
     known = warehouse.read(SHARDS).where(F.col("stream") == request.name).select("shard_id")
     shards = facts.select("shard_id").union(known).distinct()
     cells = compared_cells(grid(shards, window=window, bucket=stream.bucket), sums)
-    return ledger_digest(cells).localCheckpoint(), facts.localCheckpoint()
+    return with_bucket_digest(cells, sums).localCheckpoint(), facts
 
 
 def _to_read(
