@@ -3,6 +3,7 @@
 An ingest every quarter of an hour leaves a hundred files a day, which every audit has to open.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shardaudit.adapters.delta import Warehouse
@@ -13,6 +14,7 @@ from shardaudit.model.backfill_tables import (
     DEDUPES,
     REMOVED_ROWS,
 )
+from shardaudit.model.table import Table
 from shardaudit.model.tables import (
     AUDITS,
     BATCHES,
@@ -26,12 +28,13 @@ from shardaudit.model.tables import (
     TRANSITIONS,
 )
 from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
-from shardaudit.report.progress import SILENT, Progress
 
-ALL_TABLES = (
-    TRACES, FINGERPRINTS, BATCHES, QUARANTINE, SHARDS, POSITIONS, CELLS, EVIDENCE, FINDINGS,
-    TRANSITIONS, AUDITS, NOTIFICATIONS, BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS,
+# Tables of one claim each.
+OF_LEDGER = (
+    TRACES, FINGERPRINTS, BATCHES, QUARANTINE, CELLS, EVIDENCE, FINDINGS, TRANSITIONS, AUDITS,
+    BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS,
 )  # fmt: skip
+OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS)
 MANY_FILES = 16  # in one partition: fewer are not worth a rewrite
 
 
@@ -45,12 +48,10 @@ class Upkeep:
     files_deleted: int
 
 
-def maintain(warehouse: Warehouse, *, progress: Progress = SILENT) -> list[Upkeep]:
+def maintain(warehouse: Warehouse, tables: Iterable[Table]) -> list[Upkeep]:
     """Merges files and deletes old ones; no row changes. Killed at any moment, run it again."""
     done = []
-    with progress.stage("merge small files"):
-        merged = {table: warehouse.compact(table, above=MANY_FILES) for table in ALL_TABLES}
-    with progress.stage("delete old files"):
-        for table, (removed, added) in merged.items():
-            done.append(Upkeep(table.name, removed, added, warehouse.vacuum(table)))
+    for table in tables:
+        merged, made = warehouse.compact(table, above=MANY_FILES)
+        done.append(Upkeep(table.name, merged, made, warehouse.vacuum(table)))
     return done

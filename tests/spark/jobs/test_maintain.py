@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs import maintain as module
-from shardaudit.jobs.maintain import ALL_TABLES, maintain
+from shardaudit.jobs.maintain import OF_LEDGER, OF_WATCH, maintain
 from shardaudit.model import backfill_tables, tables, watch_tables
 from shardaudit.model.table import Table
 from shardaudit.model.tables import CELLS, FINDINGS, FINGERPRINTS, TRACES, TRANSITIONS
@@ -56,11 +56,11 @@ def test_no_row_changes_and_nothing_is_counted_twice(trial: Trial) -> None:
     before = [lines(warehouse, table) for table in judged]
     assert (files(trial.folder, TRACES), files(trial.folder, FINGERPRINTS)) >= (BATCHES, BATCHES)
 
-    done = {line.table: line for line in maintain(warehouse)}
+    done = {line.table: line for line in maintain(warehouse, OF_LEDGER)}
     assert (files(trial.folder, TRACES), files(trial.folder, FINGERPRINTS)) == (1, 1)
     assert done["traces"].files_merged >= BATCHES
     assert sum(line.files_deleted for line in done.values()) == 0  # they are younger than a week
-    again = maintain(warehouse)
+    again = maintain(warehouse, OF_LEDGER)
     assert all((line.files_merged, line.files_made) == (0, 0) for line in again)
     trial.ingest()
     trial.audit()
@@ -75,7 +75,7 @@ def test_no_row_changes_and_nothing_is_counted_twice(trial: Trial) -> None:
 def test_a_warehouse_that_was_never_written_stays_empty(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    assert {line.files_merged for line in maintain(warehouse)} == {0}
+    assert {line.files_merged for line in maintain(warehouse, OF_LEDGER)} == {0}
     assert not (tmp_path / "warehouse").exists()
 
 
@@ -86,4 +86,4 @@ def test_every_table_is_looked_after() -> None:
         for value in vars(place).values()
         if isinstance(value, Table)
     }
-    assert {table.name for table in ALL_TABLES} == known
+    assert {table.name for table in OF_LEDGER + OF_WATCH} == known

@@ -1,9 +1,12 @@
 """`shardaudit maintain`."""
 
 import argparse
+from datetime import timedelta
 
+from shardaudit.adapters.claim import claim
+from shardaudit.adapters.claim_store import WATCH
 from shardaudit.jobs.command import Desk, Reply
-from shardaudit.jobs.maintain import maintain
+from shardaudit.jobs.maintain import OF_LEDGER, OF_WATCH, maintain
 from shardaudit.jobs.opened import opened
 from shardaudit.report.render import upkeep_view
 
@@ -11,6 +14,7 @@ EXAMPLES = """\
   shardaudit maintain
 """
 STAGES = 3
+A_WATCH = timedelta(minutes=5)  # longer than one lasts
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:
@@ -22,6 +26,12 @@ def run(_arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings = desk.settings()
     progress = desk.progress(STAGES)
     with opened(settings, owner="maintain", progress=progress) as warehouse:
-        done = maintain(warehouse, progress=progress)
+        with progress.stage("merge and delete files of the ledger"):
+            done = maintain(warehouse, OF_LEDGER)
+        with (
+            progress.stage("merge and delete files of the watch"),
+            claim(settings, owner="maintain", name=WATCH, patience=A_WATCH) as held,
+        ):
+            done += maintain(warehouse.claimed_by(held.check), OF_WATCH)
     lines = [(line.table, line.files_merged, line.files_made, line.files_deleted) for line in done]
     return Reply(document=done, view=upkeep_view(lines))
