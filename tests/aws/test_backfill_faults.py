@@ -9,7 +9,8 @@ from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.adapters.kinesis_stream import endpoint_client
 from shardaudit.adapters.stand_in import kinesis_stand_in
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.replay import ReadWindow, UserRecord, WindowReader
+from shardaudit.backfill.reading import ReadWindow, UserRecord
+from shardaudit.backfill.replay import WindowReader
 from tests.aws.kinesis_local import kinesis_local, missing_tool
 from tests.aws.test_fidelity import Stream
 from tests.faulty_kinesis import EMPTY, EXPIRED, THROTTLED, Faults, faulty_kinesis

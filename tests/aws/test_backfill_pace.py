@@ -9,7 +9,8 @@ from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.adapters.kinesis_stream import endpoint_client
 from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.replay import ReadWindow, WindowReader
+from shardaudit.backfill.reading import ReadWindow
+from shardaudit.backfill.replay import WindowReader
 from shardaudit.model.stream_page import Start, StreamPage
 from tests.aws.test_fidelity import Stream
 from tests.unit.simulate.kinesis import FIRST

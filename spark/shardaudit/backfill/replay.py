@@ -5,13 +5,13 @@ The one module of the rooms that acts, and only through the client that it is ha
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from shardaudit.backfill.kpl import MAGIC, user_records
 from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.price import LIMITS, PAGE_RECORDS, PAGES_PAST_THE_END
+from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import (
@@ -45,46 +45,6 @@ class ShardClient(Protocol):
             IteratorExpiredError: the iterator is too old.
             ThrottledError: ask again later.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class ReadWindow:
-    """What to read: between two sequence numbers (inclusive) where they are known, else by arrival.
-
-    `horizon`: what arrived before it may have left the stream.
-    """
-
-    window_id: str
-    shard_id: str
-    start: datetime
-    end: datetime
-    horizon: datetime
-    start_sequence: str | None = None
-    end_sequence: str | None = None
-
-
-class UserRecord(NamedTuple):
-    """One record as its producer put it; `sub_sequence` tells those of an aggregate apart."""
-
-    sequence_number: str
-    sub_sequence: int
-    partition_key: str
-    arrived_at: datetime
-    content: bytes
-
-
-@dataclass(slots=True)
-class ReadOutcome:
-    """What came of it. Unless `is_complete`, a part was not read, and `error` says why."""
-
-    window_id: str
-    records: int = 0
-    calls: int = 0
-    size_bytes: int = 0
-    expired_from: datetime | None = None
-    expired_to: datetime | None = None
-    is_complete: bool = False
-    error: str | None = None
 
 
 class WindowReader:

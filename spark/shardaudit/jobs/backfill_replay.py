@@ -20,7 +20,7 @@ from shardaudit.backfill.decode import (
     WINDOW,
     unique_rows,
 )
-from shardaudit.backfill.replay import ReadOutcome, ReadWindow
+from shardaudit.backfill.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.windows import AFTER, BEFORE
 from shardaudit.jobs.backfill_landing import Landing
 from shardaudit.jobs.backfill_ledger import Ledger

@@ -20,7 +20,8 @@ import shardaudit
 from shardaudit.adapters.entry_point import Decode, decoder
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.replay import ReadOutcome, ReadWindow, UserRecord, WindowReader
+from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.replay import WindowReader
 from shardaudit.model.stream_page import StreamPage
 
 JSON = "json"  # the decoder that Spark is itself

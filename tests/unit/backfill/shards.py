@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.replay import ReadOutcome, ReadWindow, UserRecord, WindowReader
+from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.replay import WindowReader
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import PlaceGoneError, Start, StoredRecord, StreamPage
 from tests.builders import SHARD, T0, sequence

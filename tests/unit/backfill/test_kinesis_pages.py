@@ -7,7 +7,8 @@ import pytest
 from shardaudit.adapters.kinesis import StreamRefusedError
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.replay import ReadOutcome, ReadWindow, UserRecord, WindowReader
+from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.replay import WindowReader
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.unit.backfill.shards import Time
 from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name
