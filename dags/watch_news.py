@@ -1,4 +1,4 @@
-"""What the watch has found is told to people, and to the DAGs that listen."""
+"""What watch and audit have found is told to people, and to the DAGs that listen."""
 
 import os
 from collections.abc import Iterable
@@ -22,6 +22,13 @@ def tell(planned: PlannedJob) -> int:
     from shardaudit.jobs.notify import notify_stream  # noqa: PLC0415
 
     return notify_stream(load_settings(Path(os.environ[CONFIG])), planned["stream"])
+
+
+def tell_audits(planned: PlannedJob) -> int:
+    """The same for what the stream's audits found to have changed."""
+    from shardaudit.jobs.notify import notify_audits  # noqa: PLC0415
+
+    return notify_audits(load_settings(Path(os.environ[CONFIG])), planned["stream"])
 
 
 def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:

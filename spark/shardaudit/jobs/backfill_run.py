@@ -14,6 +14,7 @@ from shardaudit.backfill.approval import approver
 from shardaudit.jobs.backfill_ledger import rounds
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.jobs.backfill_verify import Verified, verify
+from shardaudit.jobs.gates import Gates
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.config import Settings
@@ -35,6 +36,7 @@ class Running:
 
     replay: Replay
     settings: Settings
+    gates: Gates
     approve_as: str | None
     progress: Progress = SILENT
     verified: Verified | None = field(default=None)
@@ -60,7 +62,7 @@ class Running:
 
     def verify(self) -> None:
         """Proves it by an audit."""
-        self.verified = verify(self.replay, self.settings, clock_now=clock_now())
+        self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
 
 
 @dataclass(frozen=True, slots=True)

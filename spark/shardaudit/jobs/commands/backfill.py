@@ -17,6 +17,7 @@ from shardaudit.jobs.backfill_run import STAGES, Running, run_backfill
 from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.backfill_verify import Verified
 from shardaudit.jobs.command import Desk, Reply
+from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
 from shardaudit.model.config import Settings
@@ -104,10 +105,11 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, plan_id = desk.settings(), arguments.plan
     as_of = _instant(arguments.as_of, "--as-of")
+    gates = open_gates(settings.expectations)
     progress = desk.progress(RUN_STAGES)
     with opened(settings, owner=f"backfill run {plan_id}", progress=progress) as warehouse:
         replay = replay_of(warehouse, settings, plan_id, as_of=as_of)
-        running = Running(replay, settings, arguments.approve_as, progress)
+        running = Running(replay, settings, gates, arguments.approve_as, progress)
         verified = run_backfill(running)
     rows = replay.ledger.rows
     report = RunReport(
