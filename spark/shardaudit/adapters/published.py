@@ -15,7 +15,7 @@ from shardaudit.model.config import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
 from shardaudit.model.gate_tables import GATES
 from shardaudit.model.table import Table
-from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
+from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE, SHARDS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 COUNTS = (
@@ -120,6 +120,14 @@ def damaged_spans(settings: Settings, stream: str) -> list[tuple[datetime, datet
     damaged = (pc.field("stream") == stream) & pc.field("damaged_from").is_valid()
     batches = read_rows(settings, BATCHES, where=damaged)
     return [(batch["damaged_from"], batch["damaged_to"]) for batch in batches]
+
+
+def newest_watch(settings: Settings, stream: str, *, since: datetime) -> list[Row]:
+    """The stream's last watch, one row per shard; none when it is not that recent."""
+    recent = (pc.field("observed_at") >= pc.scalar(since)) & pc.field("state").is_valid()
+    rows = read_rows(settings, SHARDS, where=(pc.field("stream") == stream) & recent)
+    newest = max((row["observed_at"] for row in rows), default=None)
+    return [row for row in rows if row["observed_at"] == newest]
 
 
 def quarantined(settings: Settings, stream: str) -> int:
