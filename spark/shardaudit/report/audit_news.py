@@ -121,8 +121,7 @@ def _level(worse: Sequence[str], report: AuditReport) -> Level:
 
 
 def _cut(message_id: str) -> str:
-    shown = harmless(message_id)
-    return shown if len(shown) <= MAX_SHOWN else f"{shown[: MAX_SHOWN - 1]}…"
+    return message_id if len(message_id) <= MAX_SHOWN else f"{message_id[: MAX_SHOWN - 1]}…"
 
 
 def _news_id(stream: str, audit_id: str, status: str) -> str:
