@@ -10,10 +10,12 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from audit_plan import CONFIG, PlannedAudit
+from metrics import emit
 from shardaudit.model.config import load_settings
 from shardaudit.model.errors import FinalError
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.advice import next_steps
+from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.plain import harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 
@@ -36,7 +38,9 @@ def judge(planned: PlannedAudit) -> None:
     try:
         report = _published(planned)
     except FinalError as error:
+        emit("audit", planned["stream"], unpublished_figures())
         raise BadVerdictError(str(error)) from error
+    emit("audit", planned["stream"], audit_figures(report))
     if report.verdict.is_good:
         _tell(logging.INFO, lines(report))
         return

@@ -1,8 +1,8 @@
 """The backfill: puts right what was lost or doubled, once a person has seen the plan and let it.
 
 plan → propose (what it costs, until when) → approve (a person, unless policy does) → decide → run
-(replay, merge, verify; of duplicates: remove, verify). It is started by hand, with the form behind
-"Trigger". A rejection, or no answer within a day, cancels the plan: nothing is done.
+(replay, merge, verify; of duplicates: remove, verify) → gates. It is started by hand, with the form
+behind "Trigger". A rejection, or no answer within a day, cancels the plan: nothing is done.
 """
 
 from datetime import timedelta
@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, dag, get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from audit_plan import PlannedJob
 from backfill_form import FORM
@@ -23,6 +24,7 @@ from backfill_steps import (
     proposed,
     running_job,
 )
+from gate_check import check_backfill
 from launch import RETRIES, ShardauditJob
 from shardaudit.adapters.clock import now
 
@@ -65,6 +67,12 @@ def backfill() -> None:
         answer = context["ti"].xcom_pull(task_ids="approve")
         return running_job(context["params"], plan, answer, now=now())
 
+    @task(trigger_rule=TriggerRule.ALL_DONE)
+    def gates(plan: Proposed | None) -> None:
+        if plan is None:
+            raise AirflowSkipException("there was nothing to run")
+        check_backfill(plan["plan_id"])
+
     planning: Any = prepare()  # Any: Airflow gives the tasks the value, not the XComArg that it is
     approve = _approval()
     made = ShardauditJob(task_id="plan", command=PLAN, planned=planning)
@@ -74,7 +82,7 @@ def backfill() -> None:
     made >> plan
     branch >> [approve, running]
     approve >> running
-    ShardauditJob(task_id="run", command=RUN, planned=running)
+    ShardauditJob(task_id="run", command=RUN, planned=running) >> gates(plan)
 
 
 def _approval() -> HITLOperator:

@@ -10,6 +10,7 @@ from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from audit_plan import PlannedJob
+from lineage import lineage, operator_lineage
 from shardaudit.jobs import __file__ as jobs
 from shardaudit.model.errors import ExitCode, FinalError, RetryableError, ShardauditError
 
@@ -73,6 +74,11 @@ class ShardauditJob(SparkSubmitOperator):
             raise JobFailedError(f"{name}: no spark-submit on Airflow's PATH") from error
         except AirflowException as error:
             raise _explained(error, name, self._exit_code()) from None
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # Any: Airflow's
+        """What the job read and wrote; Airflow's OpenLineage provider asks for it."""
+        del task_instance
+        return operator_lineage(lineage(self.command, self.planned))
 
     def _exit_code(self) -> int | None:
         """What the driver left behind; None when it was never started."""

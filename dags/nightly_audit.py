@@ -1,6 +1,7 @@
 """The nightly audit: every stream's last days, compared again with what landed.
 
-ingest → audit (per stream) → publish (an asset event) → verdict (per stream; red when it is bad).
+ingest → audit → gates (per stream; red when one is shut) → publish (an asset event),
+tell (per stream: what changed, to Slack, mail, webhook) → verdict (per stream; red when it is bad).
 One task at a time, one run at a time: a warehouse has one writing Spark driver.
 """
 
@@ -20,7 +21,9 @@ from airflow.sdk import (
 from audit_form import FORM
 from audit_plan import PlannedAudit, planned_run
 from audit_verdict import event_extra, judge
+from gate_check import check_audit
 from launch import RETRIES, ShardauditJob
+from watch_news import tell_audits
 
 AUDITS = Asset(name="shardaudit_audits", uri="shardaudit://audits")
 NAME = "{{ task.op_kwargs.planned.stream }}"
@@ -46,6 +49,10 @@ def nightly_audit() -> None:
         context = get_current_context()
         return planned_run(context["params"], run_after=context["dag_run"].run_after)
 
+    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+    def gates(planned: PlannedAudit) -> None:
+        check_audit(planned["audit_id"])
+
     @task_group
     def stream(planned: PlannedAudit) -> None:
         jobs = [
@@ -58,7 +65,7 @@ def nightly_audit() -> None:
             )
             for command in ("ingest", "audit")
         ]
-        jobs[0] >> jobs[1]
+        jobs[0] >> jobs[1] >> gates(planned)
 
     @task(outlets=[AUDITS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
     def publish(planned: list[PlannedAudit], outlet_events: Any = None) -> None:
@@ -68,8 +75,13 @@ def nightly_audit() -> None:
     def verdict(planned: PlannedAudit) -> None:
         judge(planned)
 
+    @task(task_id="tell", map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+    def tell_people(planned: PlannedAudit) -> int:
+        return tell_audits(planned)
+
     audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
-    stream.expand(planned=audits) >> publish(audits) >> verdict.expand(planned=audits)
+    audited, told = stream.expand(planned=audits), tell_people.expand(planned=audits)
+    audited >> [publish(audits), told] >> verdict.expand(planned=audits)
 
 
 nightly_audit()

@@ -1,14 +1,20 @@
-"""What the watch has found is told to people, and to the DAGs that listen."""
+"""What watch and audit have found is told to people, and to the DAGs that listen."""
 
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from audit_plan import CONFIG, PlannedJob
+from metrics import emit
+from shardaudit.adapters.clock import now
 from shardaudit.model.config import load_settings
+from shardaudit.report.figures import watch_figures
+
+RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
 
 def tell(planned: PlannedJob) -> int:
@@ -19,9 +25,19 @@ def tell(planned: PlannedJob) -> int:
         NotSentError: a receiver did not take a message; a later try sends it again.
     """
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
+    from shardaudit.adapters.published import newest_watch  # noqa: PLC0415
     from shardaudit.jobs.notify import notify_stream  # noqa: PLC0415
 
-    return notify_stream(load_settings(Path(os.environ[CONFIG])), planned["stream"])
+    settings, name = load_settings(Path(os.environ[CONFIG])), planned["stream"]
+    emit("watch", name, watch_figures(newest_watch(settings, name, since=now() - RECENT)))
+    return notify_stream(settings, name)
+
+
+def tell_audits(planned: PlannedJob) -> int:
+    """The same for what the stream's audits found to have changed."""
+    from shardaudit.jobs.notify import notify_audits  # noqa: PLC0415
+
+    return notify_audits(load_settings(Path(os.environ[CONFIG])), planned["stream"])
 
 
 def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.comparison import compared
 from shardaudit.jobs.evidence import ingested
+from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
 from shardaudit.model.window import Window, parse_instant
 from tests.bench.sides import bench_settings, raw_sides
@@ -48,8 +49,9 @@ def main(folder: str) -> None:
         as_of=parse_instant(simulation["as_of"], where="as_of"),
         retention=settings.stream(name).retention or timedelta(days=7),
     )
+    gates = open_gates(None)
     start = time.perf_counter()
-    audit(warehouse, request, now=now())
+    audit(warehouse, request, gates, now=now())
     measured["first_audit"] = time.perf_counter() - start
     state = ingested(warehouse, name)
 
@@ -57,7 +59,7 @@ def main(folder: str) -> None:
         return compared(warehouse, request, state).classified.count()
 
     measured["again"] = median_seconds(again)
-    published = partial(audit, warehouse, request, now=now())
+    published = partial(audit, warehouse, request, gates, now=now())
     measured["again_with_publication"] = median_seconds(published)
     measured["peak_gib"] = _peak_gib(spark)
     print(json.dumps({name: round(value, 3) for name, value in measured.items()}))  # noqa: T201 - the result

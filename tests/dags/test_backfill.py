@@ -91,6 +91,7 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
     assert "who_approves" in dag.get_task("approve").upstream_task_ids
     assert {"approve", "who_approves"} <= dag.get_task("decide").upstream_task_ids
     assert dag.get_task("run").upstream_task_ids == {"decide"}
+    assert "run" in dag.get_task("gates").upstream_task_ids
     approve: Any = dag.get_task("approve")
     assert (approve.defaults, approve.retries) == (["Reject"], 0)
     assert approve.response_timeout == timedelta(hours=24)

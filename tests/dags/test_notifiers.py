@@ -17,7 +17,10 @@ from shardaudit.adapters.notifiers import Letter, NotifierMissingError, NotSentE
 from shardaudit.jobs.late_watch import tell_late
 from shardaudit.model.config_notify import Notify
 from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.report.audit_news import published_news
 from tests.dags.receivers import Web, running
+from tests.unit.report.reports import report
 
 LETTER = Letter("0a1b", "events", "urgent", "shardaudit: URGENT", "shard <1> stands {{ still }}")
 
@@ -105,6 +108,30 @@ def test_a_mail_bears_the_id_in_a_header(mails: list[str]) -> None:
     mail = message_from_string(mails[0], policy=policy.default)
     assert (mail["Subject"], mail["X-Shardaudit-Id"]) == ("shardaudit: URGENT", "0a1b")
     assert "stands {{ still }}" in _text(mail)
+
+
+def test_hostile_ids_of_an_audit_stay_text_at_every_receiver(
+    web: list[tuple[str, str | None, dict[str, object]]], mails: list[str]
+) -> None:
+    evil = ("<!channel> <script>alert(1)</script>", "=cmd()\n.\nX: {{ 7 * 7 }}\x1b[2J", "💣" * 1024)
+    news = published_news(
+        report(), {(Kind.MISSING, None, State.OPEN): 3}, before=Verdict.OK, examples=evil
+    )
+    assert news is not None
+    letter = Letter(news.news_id, "events", news.level.value, news.title, news.text)
+    to_all = Notify(slack="slack_oncall", http="pager", smtp="mail", mail_to=["on@example.com"])
+    send(to_all, letter)
+    (_, _, slack), (_, _, webhook) = web
+    assert "&lt;!channel&gt; &lt;script&gt;" in str(slack["text"])
+    assert "<" not in str(slack["text"])
+    assert slack["unfurl_links"] is False
+    assert webhook["text"] == news.text
+    html = _text(message_from_string(mails[0], policy=policy.default))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<script" not in html
+    for text in (str(slack["text"]), news.text, html):
+        assert "=cmd()\\n.\\nX: {{ 7 * 7 }}\\x1b[2J" in text  # one line, and no template
+        assert "\x1b" not in text
 
 
 def _text(mail: Message) -> str:

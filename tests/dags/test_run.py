@@ -9,7 +9,7 @@ from airflow.dag_processing.dagbag import DagBag
 
 from audit_plan import plan_audits
 from tests.dags.fake_spark import read_calls
-from tests.dags.warehouses import audit, cell, missing, write_result
+from tests.dags.warehouses import audit, cell, gate, missing, write_result
 
 DAGS = Path(__file__).parents[2] / "dags"
 FORM = {
@@ -41,6 +41,7 @@ def test_each_stream_has_its_own_verdict(config: Path, spark_calls: Path) -> Non
         audits=[audit(lost, verdict="loss", missing=1), audit(fine, stream="orders")],
         cells=[cell(lost, "shard-1", verdict="loss", missing=1), cell(fine, "shard-1")],
         findings=[missing(lost, "a", shard_id="shard-1")],
+        gates=[gate(lost), gate(fine)],
     )
     state, states = run(FORM)
     assert states == {
@@ -49,7 +50,11 @@ def test_each_stream_has_its_own_verdict(config: Path, spark_calls: Path) -> Non
         "stream.ingest orders": "success",
         "stream.audit events": "success",
         "stream.audit orders": "success",
+        "stream.gates events": "success",
+        "stream.gates orders": "success",
         "publish": "success",
+        "tell events": "success",
+        "tell orders": "success",
         "verdict events": "failed",
         "verdict orders": "success",
     }
@@ -66,7 +71,11 @@ def test_a_stream_that_fails_does_not_keep_the_others_from_their_audit(
 ) -> None:
     monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": 1}))
     _, orders = plan_audits(config, FORM, run_after=datetime(2026, 11, 3, tzinfo=UTC))
-    write_result(config.with_name("warehouse"), audits=[audit(orders["audit_id"], stream="orders")])
+    write_result(
+        config.with_name("warehouse"),
+        audits=[audit(orders["audit_id"], stream="orders")],
+        gates=[gate(orders["audit_id"])],
+    )
     state, states = run(FORM)
     assert states == {
         "plan": "success",
@@ -74,12 +83,37 @@ def test_a_stream_that_fails_does_not_keep_the_others_from_their_audit(
         "stream.ingest orders": "success",
         "stream.audit 0": "upstream_failed",
         "stream.audit orders": "success",
+        "stream.gates events": "skipped",
+        "stream.gates orders": "success",
         "publish": "success",
+        "tell events": "success",
+        "tell orders": "success",
         "verdict events": "failed",
         "verdict orders": "success",
     }
     assert state == "failed"
     assert len(read_calls(spark_calls)) == 3
+
+
+@pytest.mark.usefixtures("_database")
+def test_a_shut_gate_is_red_and_the_other_stream_is_published(
+    config: Path, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": 1}))
+    events, orders = plan_audits(config, FORM, run_after=datetime(2026, 11, 3, tzinfo=UTC))
+    shut, fine = events["audit_id"], orders["audit_id"]
+    write_result(
+        config.with_name("warehouse"),
+        audits=[audit(shut, status="rejected"), audit(fine, stream="orders")],
+        gates=[gate(shut, state="failed"), gate(fine)],
+    )
+    _, states = run(FORM)
+    assert {name: state for name, state in states.items() if state != "success"} == {
+        "stream.audit events": "failed",
+        "stream.gates events": "failed",
+        "verdict events": "failed",
+    }
+    assert len(read_calls(spark_calls)) == 4
 
 
 @pytest.mark.usefixtures("_database", "config")

@@ -1,5 +1,6 @@
 """Small published results, written without Spark."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from shardaudit.model.gate_tables import GATES
 from shardaudit.model.table import Table
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS
 
@@ -87,6 +89,34 @@ def missing(audit_id: str, message_id: str, *, shard_id: str, **more: object) ->
     }
 
 
+def gate(
+    audit_id: str,
+    suite: str = "ledger",
+    *,
+    minute: int = 0,
+    plan_id: str | None = None,
+    **check: object,
+) -> Row:
+    """A row of `gates` with one check that passed."""
+    passed = {
+        "kind": "expect_column_values_to_be_between",
+        "severity": "error",
+        "state": "passed",
+        "sentence": f"{suite}: all is well",
+        "details": {"judged": 1},
+    }
+    return {
+        "audit_id": audit_id,
+        "stream": "events",
+        "plan_id": plan_id,
+        "suite": suite,
+        "state": check.get("state", "passed"),
+        "rows": 1,
+        "results": json.dumps([passed | check]),
+        "judged_at": START + minute * MINUTE,
+    }
+
+
 def arrow(table: Table, rows: Sequence[Row]) -> pa.Table:
     """The rows with the table's types; what is not named is NULL."""
     schema = pa.schema([(name, _TYPES[kind]) for name, kind, _ in table.columns])
@@ -100,9 +130,10 @@ def write_result(
     cells: Sequence[Row] = (),
     findings: Sequence[Row] = (),
     batches: Sequence[Row] = (),
+    gates: Sequence[Row] = (),
 ) -> None:
     """Writes the tables of a result."""
-    tables = {AUDITS: audits, CELLS: cells, FINDINGS: findings, BATCHES: batches}
+    tables = {AUDITS: audits, CELLS: cells, FINDINGS: findings, BATCHES: batches, GATES: gates}
     for table, rows in tables.items():
         write_deltalake(
             str(warehouse / table.name),

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, SHARDS
@@ -144,7 +145,7 @@ class Trial:
             as_of=ask.as_of,
             retention=ask.retention,
         )
-        audit(self.warehouse, request, now=ask.as_of)
+        audit(self.warehouse, request, open_gates(None), now=ask.as_of)
         return self.published(request.audit_id)
 
     def published(self, audit_id: str) -> Published:

@@ -77,7 +77,12 @@ def _arguments(notify: Notify, letter: Letter) -> dict[str, dict[str, Any]]:  # 
     found: dict[str, dict[str, Any]] = {}
     if notify.slack:
         text = f"*{_slack(letter.title)}*\n{_slack(body)}"
-        found["slack"] = {"slack_webhook_conn_id": notify.slack, "text": text}
+        found["slack"] = {
+            "slack_webhook_conn_id": notify.slack,
+            "text": text,
+            "unfurl_links": False,  # an id may look like an address: nobody shall visit it
+            "unfurl_media": False,
+        }
     if notify.http:
         document = {name: getattr(letter, name) for name in Letter.__dataclass_fields__}
         headers = {"Idempotency-Key": letter.message_id}

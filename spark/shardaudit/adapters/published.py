@@ -3,6 +3,7 @@
 Only reads, and only as much as is asked for: a week of 1,800 shards has 18 million cells.
 """
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,8 +12,10 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.model.config import Settings
+from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
+from shardaudit.model.gate_tables import GATES
 from shardaudit.model.table import Table
-from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
+from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE, SHARDS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 COUNTS = (
@@ -100,11 +103,31 @@ def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
     return sorted(found, key=lambda missing: (missing.recoverable_until, missing.shard_id))
 
 
+def gate_results(settings: Settings, audit_id: str) -> list[SuiteResult]:
+    """What the suites said of the audit, by name; none when it did not come to its gates."""
+    return _results(read_rows(settings, GATES, where=pc.field("audit_id") == audit_id))
+
+
+def plan_gate_results(settings: Settings, plan_id: str) -> list[SuiteResult]:
+    """What they said of the newest audit that was to verify the backfill."""
+    rows = read_rows(settings, GATES, where=pc.field("plan_id") == plan_id)
+    newest = max((row["judged_at"] for row in rows), default=None)
+    return _results([row for row in rows if row["judged_at"] == newest])
+
+
 def damaged_spans(settings: Settings, stream: str) -> list[tuple[datetime, datetime]]:
     """The times `[from, to)` of which rows may lack, as an input file could not be read."""
     damaged = (pc.field("stream") == stream) & pc.field("damaged_from").is_valid()
     batches = read_rows(settings, BATCHES, where=damaged)
     return [(batch["damaged_from"], batch["damaged_to"]) for batch in batches]
+
+
+def newest_watch(settings: Settings, stream: str, *, since: datetime) -> list[Row]:
+    """The stream's last watch, one row per shard; none when it is not that recent."""
+    recent = (pc.field("observed_at") >= pc.scalar(since)) & pc.field("state").is_valid()
+    rows = read_rows(settings, SHARDS, where=(pc.field("stream") == stream) & recent)
+    newest = max((row["observed_at"] for row in rows), default=None)
+    return [row for row in rows if row["observed_at"] == newest]
 
 
 def quarantined(settings: Settings, stream: str) -> int:
@@ -120,6 +143,23 @@ def read_rows(settings: Settings, table: Table, *, where: pc.Expression) -> list
         WarehouseUnreadableError: the place does not answer.
     """
     return _tables(settings).rows(table, where=where)
+
+
+def _results(rows: list[Row]) -> list[SuiteResult]:
+    return [
+        SuiteResult(row["suite"], row["rows"], tuple(map(_check, json.loads(row["results"]))))
+        for row in sorted(rows, key=lambda row: str(row["suite"]))
+    ]
+
+
+def _check(stored: Row) -> CheckResult:
+    return CheckResult(
+        kind=stored["kind"],
+        severity=Severity(stored["severity"]),
+        state=GateState(stored["state"]),
+        sentence=stored["sentence"],
+        details=stored["details"],
+    )
 
 
 def _tables(settings: Settings) -> DeltaRs:

@@ -1,5 +1,6 @@
 """Why a value cannot be used: each function gives the reason as a text, NULL when all is well."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column
@@ -12,6 +13,10 @@ MAX_AHEAD = timedelta(days=1)
 MAX_ID_BYTES = 1024
 MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
 RAW_BYTES = 4096
+
+_TOO_OLD = "is before 2000"
+AHEAD = "is over a day ahead"
+_FOREIGN = "the trace is of another stream"
 
 # To Java `$` would let a line break pass at the end.
 _WHOLE_SEQUENCE_NUMBER = PATTERN.removesuffix("$") + r"\z"
@@ -65,13 +70,28 @@ def time_fault(name: str, instant: Column, *, is_given: Column) -> Column:
             is_given & instant.isNull(),
             f"{name} is not an ISO 8601 time with a zone, nor epoch milliseconds",
         ),
-        fault(instant < F.lit(EARLIEST), f"{name} is before 2000"),
+        fault(instant < F.lit(EARLIEST), f"{name} {_TOO_OLD}"),
     )
 
 
 def ahead_fault(name: str, instant: Column, *, of: Column, what: str) -> Column:
     """A time may not be over a day ahead of another."""
-    return fault(instant > of + F.lit(MAX_AHEAD), f"{name} is over a day ahead of {what}")
+    return fault(instant > of + F.lit(MAX_AHEAD), f"{name} {AHEAD} of {what}")
+
+
+def foreign_fault(stream: Column, streams: Sequence[str]) -> Column:
+    """A trace that names a stream must name this one."""
+    return fault(~stream.isin(list(streams)), f"{_FOREIGN} than {' or '.join(streams)}")
+
+
+def is_clock_fault(reason: Column) -> Column:
+    """Whether somebody's clock is the reason."""
+    return reason.contains(_TOO_OLD) | reason.contains(AHEAD)
+
+
+def is_foreign_fault(reason: Column) -> Column:
+    """Whether another stream is the reason: nothing is wrong with the row."""
+    return reason.startswith(_FOREIGN)
 
 
 def cut(raw: Column) -> Column:

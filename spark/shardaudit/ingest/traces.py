@@ -8,10 +8,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.ingest.faults import (
+    AHEAD,
     MAX_AHEAD,
     cut,
     fault,
     first_fault,
+    foreign_fault,
     message_id_fault,
     sequence_number_fault,
     shard_id_fault,
@@ -157,10 +159,7 @@ def _reason(rules: TraceRules) -> Column:
     return first_fault(
         F.col("fault"),
         message_id_fault(F.col("message_id")),
-        fault(
-            ~F.col("stream").isin(list(rules.streams)),
-            f"the trace is of another stream than {' or '.join(rules.streams)}",
-        ),
+        foreign_fault(F.col("stream"), rules.streams),
         shard_id_fault(F.col("shard_id")),
         sequence_number_fault(F.col("sequence_number")),
         fault(~_is_given("sent_at"), "sent_at is missing"),
@@ -185,7 +184,7 @@ def _number_fault(name: str, kind: str) -> Column:
 def _time_fault(name: str, now: datetime) -> Column:
     return first_fault(
         time_fault(name, F.col(name), is_given=_is_given(name)),
-        fault(F.col(name) > F.lit(now + MAX_AHEAD), f"{name} is over a day ahead"),
+        fault(F.col(name) > F.lit(now + MAX_AHEAD), f"{name} {AHEAD}"),
     )
 
 

@@ -14,27 +14,37 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Judgement, cell_counts, judged_cells, kinds
 from shardaudit.compare.findings import AuditFacts
 from shardaudit.compare.totals import broken_invariants, disagreeing_cells
+from shardaudit.jobs.audit_news import tell_published, tell_rejected
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.audit_row import AuditRow
 from shardaudit.jobs.comparison import Comparison, compared
 from shardaudit.jobs.evidence import Ingested, ingested
+from shardaudit.jobs.gates import Gates, store
 from shardaudit.jobs.outcome import Outcome, nearest_deadlines, outcome_of
 from shardaudit.jobs.publish import publish
 from shardaudit.jobs.self_check import self_check
-from shardaudit.model.errors import InvariantError, SelfCheckError
+from shardaudit.jobs.summaries import summaries
+from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
+from shardaudit.model.gate import Severity, SuiteResult, sentences
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 
 
 def audit(
-    warehouse: Warehouse, request: AuditRequest, *, now: datetime, progress: Progress = SILENT
+    warehouse: Warehouse,
+    request: AuditRequest,
+    gates: Gates,
+    *,
+    now: datetime,
+    progress: Progress = SILENT,
 ) -> AuditReport:
     """Audits the window and publishes cells, findings and the audit's own row.
 
     Running it again with the same request gives the same rows, but for the clock columns.
 
     Raises:
-        InvariantError: the numbers do not add up; the audit is stored as rejected, nothing else is.
+        InvariantError: the numbers do not add up; the audit is stored as rejected, with the gates.
+        GateError: an expectation does not hold, or nobody knows; stored in the same way.
     """
     state = ingested(warehouse, request.name)
     row = AuditRow(warehouse, request, state, started_at=now)
@@ -51,16 +61,23 @@ def audit(
         retention_s = request.retention.total_seconds()
         deadlines = nearest_deadlines(found, retention_s=retention_s, as_of=request.as_of)
         outcome = outcome_of(judged, found, deadlines)
+    with progress.stage("gates"):
         broken = _broken(comparison, outcome, request)
-    if broken or checked == "failed":
+        small = summaries(warehouse, request, comparison, outcome)
+        results = gates.judge(small, invariants=broken)
+        store(warehouse, request, gates, results)
+    rejection = _rejection(request.audit_id, broken, results, self_check=checked)
+    if rejection is not None:
         row.finish("rejected", outcome, self_check=checked)
-        raise (
-            InvariantError(request.audit_id, broken) if broken else SelfCheckError(request.audit_id)
-        )
+        tell_rejected(warehouse, request, rejection)
+        raise rejection
     with progress.stage("publish"):
         facts = _facts(request, state)
         publish(warehouse, facts, judged=judged, classified=comparison.classified, now=now)
-        return row.finish("published", outcome, self_check=checked)
+        noted = sentences(results, severity=Severity.WARN)
+        report = row.finish("published", outcome, self_check=checked, noted=noted)
+        tell_published(warehouse, request, report)
+        return report
 
 
 def _judged(comparison: Comparison, request: AuditRequest, state: Ingested) -> DataFrame:
@@ -89,6 +106,18 @@ def _broken(comparison: Comparison, outcome: Outcome, request: AuditRequest) -> 
         f"{row.counted} and {row.rows}"
         for row in torn.limit(5).collect()
     ]
+
+
+def _rejection(
+    audit_id: str, broken: list[str], results: list[SuiteResult], *, self_check: str
+) -> ShardauditError | None:
+    """Why nothing may be published; None when all is well."""
+    if broken:
+        return InvariantError(audit_id, broken)
+    if self_check == "failed":
+        return SelfCheckError(audit_id)
+    shut = sentences(results, severity=Severity.ERROR)
+    return GateError(audit_id, shut) if shut else None
 
 
 def _facts(request: AuditRequest, state: Ingested) -> AuditFacts:

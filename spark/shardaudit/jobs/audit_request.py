@@ -17,7 +17,6 @@ class AuditRequest:
     window: Window
     as_of: datetime
     retention: timedelta
-    notes: tuple[str, ...] = ()
 
     @property
     def aligned(self) -> Window:

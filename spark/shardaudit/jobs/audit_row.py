@@ -1,6 +1,7 @@
 """An audit's own row in `audits`, from the start to the end."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import functions as F
@@ -29,9 +30,11 @@ class AuditRow:
         """Stores an audit that has no numbers: running or failed."""
         self.warehouse.upsert([self._identity(status) | {"self_check": "skipped"}], AUDITS)
 
-    def finish(self, status: str, outcome: Outcome, *, self_check: str) -> AuditReport:
+    def finish(
+        self, status: str, outcome: Outcome, *, self_check: str, noted: Sequence[str] = ()
+    ) -> AuditReport:
         """Stores the audit's numbers and gives them back as a report."""
-        report = self._report(status, outcome, self_check)
+        report = replace(self._report(status, outcome, self_check), notes=tuple(noted))
         sums = {name: outcome.sums[name] for name in SUMS}
         numbers = {
             "finished_at": now(),
@@ -87,5 +90,5 @@ class AuditRow:
             ),
             deadlines=outcome.deadlines,
             quarantined=quarantined.count(),
-            notes=request.notes,
+            notes=(),
         )

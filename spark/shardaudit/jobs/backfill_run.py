@@ -18,6 +18,7 @@ from shardaudit.backfill.request import request_document
 from shardaudit.jobs.backfill_ledger import first_round, next_limit
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.jobs.backfill_verify import Verified, verify
+from shardaudit.jobs.gates import Gates
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.choices import BackfillMode
@@ -48,6 +49,7 @@ class Running:
 
     replay: Replay
     settings: Settings
+    gates: Gates
     approve_as: str | None
     progress: Progress = SILENT
     verified: Verified | None = field(default=None)
@@ -98,7 +100,7 @@ class Running:
     def verify(self) -> None:
         """Proves it by an audit."""
         with self.replay.turn():
-            self.verified = verify(self.replay, self.settings, clock_now=clock_now())
+            self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
 
 
 @dataclass(frozen=True, slots=True)

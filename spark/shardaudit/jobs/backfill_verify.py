@@ -9,12 +9,13 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.backfill.windows import AFTER, BEFORE
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
-from shardaudit.jobs.backfill_replay import Replay
+from shardaudit.jobs.backfill_replay import SOURCE, Replay
 from shardaudit.jobs.commands.ingest import ingest_stream
+from shardaudit.jobs.gates import Gates
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.config import Settings
-from shardaudit.model.tables import FINDINGS
+from shardaudit.model.tables import FINDINGS, QUARANTINE
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import Window
 from shardaudit.report.progress import SILENT, Progress
@@ -40,7 +41,12 @@ class Verified:
 
 
 def verify(
-    replay: Replay, settings: Settings, *, clock_now: datetime, progress: Progress = SILENT
+    replay: Replay,
+    settings: Settings,
+    gates: Gates,
+    *,
+    clock_now: datetime,
+    progress: Progress = SILENT,
 ) -> Verified:
     """Ingests, audits the time of the plan's messages, and tells each window how it ended."""
     name, warehouse = replay.name, replay.warehouse
@@ -54,7 +60,8 @@ def verify(
         as_of=as_of,
         retention=replay.retention,
     )
-    report = audit(warehouse, request, now=clock_now, progress=progress)
+    judged = gates.of_plan(replay.plan_id, _read_windows(replay))
+    report = audit(warehouse, request, judged, now=clock_now, progress=progress)
     counts = _states_by_window(replay)
     hands_over = request.stream.backfill_mode.hands_over
     done = (WindowState.MERGED, WindowState.RUNNING) if hands_over else (WindowState.MERGED,)
@@ -71,6 +78,27 @@ def verify(
     expired = total[State.EXPIRED]
     recovered = sum(total.values()) - left - expired
     return Verified(report.audit_id, recovered, expired, left, cut_short, hands_over)
+
+
+def _read_windows(replay: Replay) -> list[Row]:
+    """The windows that were read, as their gate wants them."""
+    is_own = (F.col("source") == SOURCE) & (F.col("batch_id") == replay.plan_id)
+    refused = replay.warehouse.read(QUARANTINE).where(is_own).count()
+    rows = [row for row in replay.ledger.rows if row["read_records"] is not None]
+    read = sum(row["read_records"] for row in rows)
+    shown = ("window_id", "shard_id", "state", "expected_ids", "read_records", "merged_rows")
+    return [
+        {
+            **{name: row[name] for name in shown},
+            "takes_all": bool(row["takes_all"]),
+            "rows_too_many": 0
+            if row["takes_all"]
+            else max(0, (row["merged_rows"] or 0) - row["expected_ids"]),
+            "refused_share": refused / read if read else 0.0,
+            "expired": row["expired_from"] is not None,
+        }
+        for row in rows
+    ]
 
 
 def _sent_window(rows: list[Row]) -> Window:

@@ -22,12 +22,13 @@ SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that the verdicts are made of. `cells` is the whole grid.
+    """Everything that the verdicts are made of. `sums`: the whole ledger, `cells`: the whole grid.
 
     `by_id`: the cells that were ever compared by id; `read`: those of them that this run read, and
     `seen` what stands in them; `sample`: clean cells among them; `classified`: the ids.
     """
 
+    sums: DataFrame
     cells: DataFrame
     facts: DataFrame
     by_id: DataFrame
@@ -40,7 +41,7 @@ class Comparison:
 def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Comparison:
     """Compares the window's cells and looks into those that differ."""
     both = sources(warehouse, request, state)
-    cells, facts = _ledger(warehouse, request, both.ledger)
+    sums, cells, facts = _ledger(warehouse, request, both.ledger)
     seed = request.as_of.date().isoformat()
     sample = sampled_cells(cells, seed=seed, size=SAMPLED_CELLS).localCheckpoint()
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
@@ -71,13 +72,13 @@ def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Co
         damage=state.damage,
     ).localCheckpoint()
     by_id = read.union(known.covered).distinct()
-    return Comparison(cells, facts, by_id, read, seen, sample, classified)
+    return Comparison(sums, cells, facts, by_id, read, seen, sample, classified)
 
 
 def _ledger(
     warehouse: Warehouse, request: AuditRequest, ledger: DataFrame
-) -> tuple[DataFrame, DataFrame]:
-    """The grid's cells with both fingerprints, and the facts of each shard."""
+) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """The ledger's cells, the grid's with both fingerprints, and the facts of each shard."""
     stream, window = request.stream, request.aligned
     sums = cell_sums(ledger).localCheckpoint()
     allowances = landing_allowances(
@@ -89,7 +90,7 @@ def _ledger(
     known = warehouse.read(SHARDS).where(F.col("stream") == request.name).select("shard_id")
     shards = facts.select("shard_id").union(known).distinct()
     cells = compared_cells(grid(shards, window=window, bucket=stream.bucket), sums)
-    return with_bucket_digest(cells, sums).localCheckpoint(), facts
+    return sums, with_bucket_digest(cells, sums).localCheckpoint(), facts
 
 
 def _to_read(

@@ -18,6 +18,7 @@ from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.backfill_sink import BackfillSink
 from shardaudit.jobs.commands.ingest import ingest_stream
+from shardaudit.jobs.gates import Gates
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
 from shardaudit.model.config import Settings
@@ -34,6 +35,7 @@ class Dedupe:
 
     warehouse: Warehouse
     settings: Settings
+    gates: Gates
     row: Row
     sink: BackfillSink
     retention: timedelta
@@ -119,7 +121,7 @@ class Dedupe:
             as_of=as_of,
             retention=self.retention,
         )
-        audit(self.warehouse, request, now=clock)
+        audit(self.warehouse, request, self.gates, now=clock)
         findings = self.warehouse.read(FINDINGS).where(
             (F.col("stream") == self.name)
             & (F.col("kind") == Kind.DUPLICATED.value)

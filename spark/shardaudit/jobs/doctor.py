@@ -13,6 +13,7 @@ from shardaudit.adapters.java import INSTALL, SUPPORTED, java_version
 from shardaudit.adapters.kinesis import kinesis_client, kinesis_errors, stream_facts
 from shardaudit.adapters.probes import SAMPLE, count_files, probe_warehouse, sink_columns
 from shardaudit.jobs.command import Desk, Reply
+from shardaudit.jobs.suites import understood_suites
 from shardaudit.model.config import Settings, Stream
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.inputs import SINK_COLUMNS
@@ -53,6 +54,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     else:
         streams = ", ".join(settings.streams) or "no streams"
         lines.append(Line("configuration", OK, f"{desk.config}: {streams}"))
+        lines.append(_expectations(settings))
         lines += _outside(settings)
     healthy = all(line.level != FAIL for line in lines)
     return Reply(
@@ -76,6 +78,16 @@ def _jars() -> Line:
     if problems:
         return Line("jars", FAIL, f"{problems[0]} ({len(problems)} in all)", "run `make setup`")
     return Line("jars", OK, "all there, with the hashes of jars.lock")
+
+
+def _expectations(settings: Settings) -> Line:
+    cure = "edit the file: docs/gates.md says what a suite may hold"
+    return _looked("expectations", partial(_suites, settings), cure=cure)
+
+
+def _suites(settings: Settings) -> tuple[str, str]:
+    understood_suites(settings.expectations)
+    return OK, f"the suites of {settings.expectations or 'shardaudit'} are understood"
 
 
 def _outside(settings: Settings) -> Iterator[Line]:

@@ -1,11 +1,13 @@
 """The report of an audit that is already published, read without a Spark session."""
 
+from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.published import (
     COUNTS,
     MissingIds,
     ShardSums,
     audit_row,
     damaged_spans,
+    gate_results,
     missing_ids,
     quarantined,
     shard_sums,
@@ -13,6 +15,7 @@ from shardaudit.adapters.published import (
 from shardaudit.compare.totals import ShardTotals
 from shardaudit.model.config import Settings, Stream
 from shardaudit.model.errors import FinalError
+from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant, messages
@@ -43,7 +46,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     if row is None:
         raise NotPublishedError(stream, audit_id, "did not happen")
     if row["status"] != "published":
-        raise NotPublishedError(stream, audit_id, f"has the status {row['status']!r}")
+        raise NotPublishedError(stream, audit_id, _why_not(settings, row))
     window = Window(row["window_start"], row["window_end"])
     spans = damaged_spans(settings, stream)
     missing = missing_ids(settings, audit_id)
@@ -72,8 +75,18 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         worst_shards=_worst_shards(totals, settings.stream(stream)),
         deadlines=_deadlines(missing),
         quarantined=quarantined(settings, stream),
-        notes=_notes(missing),
+        notes=(
+            *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
+            *_notes(missing),
+        ),
     )
+
+
+def _why_not(settings: Settings, row: Row) -> str:
+    shut = sentences(gate_results(settings, row["audit_id"]), severity=Severity.ERROR)
+    if row["self_check"] == "failed":
+        shut.append("it did not find the discrepancies that it planted itself")
+    return f"has the status {row['status']!r}" + (f" ({' | '.join(shut)})" if shut else "")
 
 
 def _totals(shard: ShardSums, missing: list[MissingIds], *, is_damaged: bool) -> ShardTotals:

@@ -185,10 +185,18 @@ class Settings(_Frozen):
     """The whole file."""
 
     warehouse: Place
+    expectations: Place | None = None
     aws: Aws = Aws()
     spark: dict[str, SparkText] = {}
     notify: Notify = Notify()
     streams: dict[Name, Stream]
+
+    @field_validator("expectations")
+    @classmethod
+    def _expectations_are_here(cls, expectations: str | None) -> str | None:
+        if expectations is not None and expectations.startswith("s3a://"):
+            raise ConfigError("", expectations, "a local folder")
+        return expectations
 
     @field_validator("spark")
     @classmethod

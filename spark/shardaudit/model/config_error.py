@@ -24,9 +24,7 @@ def explain_invalid(error: ValidationError, *, file: str, model: type[BaseModel]
 
     Values of unknown keys are not repeated: somebody may have put a credential there.
     """
-    mistakes = error.errors(include_url=False)
-    # A mistyped key is also a missing one: the typo says more.
-    first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
+    first = first_mistake(error)
     path = [str(part) for part in first["loc"] if part != "[key]"]
     where = f"{file}: {'.'.join(path)}"
     own = first.get("ctx", {}).get("error")
@@ -41,6 +39,12 @@ def explain_invalid(error: ValidationError, *, file: str, model: type[BaseModel]
         case "enum" | "literal_error":
             return ConfigError(where, first["input"], one_of(str(first["input"]), _choices(first)))
     return ConfigError(where, first["input"], _wanted(first))
+
+
+def first_mistake(error: ValidationError) -> ErrorDetails:
+    """The mistake that is told: a mistyped key is also a missing one, and the typo says more."""
+    mistakes = error.errors(include_url=False)
+    return min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
 
 
 def _choices(details: ErrorDetails) -> list[str]:
@@ -60,9 +64,9 @@ def _fields_beside(path: list[str], model: type[BaseModel]) -> list[str]:
     parts = iter(path[:-1])
     for part in parts:
         kind = model.model_fields[part].annotation
-        if get_origin(kind) is dict:
-            kind = get_args(kind)[1]
-            next(parts)  # the name that the user chose
+        if get_origin(kind) in {dict, list}:
+            kind = get_args(kind)[-1]
+            next(parts)  # the name that the user chose, or the number in the list
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
             return []
         model = kind

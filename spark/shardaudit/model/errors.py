@@ -97,6 +97,16 @@ class InvariantError(FinalError, AssertionError):
         self.broken = broken
 
 
+class GateError(FinalError, AssertionError):
+    """Gates are shut: nothing was published, the last good verdict stays."""
+
+    def __init__(self, audit_id: str, broken: list[str]) -> None:
+        super().__init__(
+            f"audit {audit_id} is rejected, nothing of it is published: {' | '.join(broken)}"
+        )
+        self.broken = broken
+
+
 class SelfCheckError(FinalError, AssertionError):
     """The audit did not find what it had planted itself: its verdict is worth nothing."""
 

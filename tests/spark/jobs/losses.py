@@ -23,6 +23,7 @@ from shardaudit.jobs.backfill_verify import Verified
 from shardaudit.jobs.commands.backfill import replay_of
 from shardaudit.jobs.dedupe_plan import stored_dedupe
 from shardaudit.jobs.dedupe_run import Dedupe
+from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
 from shardaudit.jobs.simulate import Endpoints, simulate_stream
 from shardaudit.model.backfill import Plan
@@ -56,7 +57,7 @@ class Loss:
         stream, as_of = self.settings.stream(NAME), self.scenario.as_of
         ingest(self.warehouse, NAME, stream, now=as_of)
         request = AuditRequest(NAME, stream, self.scenario.window, as_of, self.scenario.retention)
-        audit(self.warehouse, request, now=as_of)
+        audit(self.warehouse, request, open_gates(None), now=as_of)
 
     def planned(self, **wanted: object) -> Plan:
         request = PlanRequest(
@@ -70,7 +71,7 @@ class Loss:
 
     def run(self, plan: Plan, *, approve_as: str | None = "ann") -> Verified | None:
         replay = replay_of(self.warehouse, self.settings, plan.plan_id, as_of=self.scenario.as_of)
-        return run_backfill(Running(replay, self.settings, approve_as))
+        return run_backfill(Running(replay, self.settings, open_gates(None), approve_as))
 
     def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> dict[str, object]:
         row = stored_dedupe(self.warehouse, plan_id)
@@ -78,6 +79,7 @@ class Loss:
         dedupe = Dedupe(
             warehouse=self.warehouse,
             settings=self.settings,
+            gates=open_gates(None),
             row=row,
             sink=backfill_sink(self.warehouse.spark, self.settings, NAME),
             retention=self.scenario.retention,

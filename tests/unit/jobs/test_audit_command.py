@@ -42,6 +42,23 @@ def test_wrong_argument_ends_with_2_and_its_name(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "line", ["audit --stream events", "backfill run --plan p", "dedupe run --plan p"]
+)
+def test_wrong_suite_ends_with_2_before_spark_or_the_claim(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    folder = config.with_name("mine")
+    folder.mkdir()
+    (folder / "traces.yaml").write_text("expectations:\n  - {}\n")
+    config.write_text('expectations = "mine"\n' + config.read_text())
+    assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    assert (
+        f"{folder}/traces.yaml:2: expectations.0.type: found 'nothing'" in capsys.readouterr().err
+    )
+    assert not config.with_name("lake").exists()
+
+
 def test_run_ends_with_75_when_another_holds_the_warehouse(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

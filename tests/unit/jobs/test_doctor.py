@@ -31,6 +31,7 @@ def test_absent_places_fail_with_their_names(
     config.write_text(LEAST.replace("file:///sink", "sink"))
     lines, exit_code = checked(config)
     assert lines["warehouse"].level == "ok"
+    assert lines["expectations"].level == "ok"
     assert lines["events: traces"].found == f"there is no folder {tmp_path}/traces"
     assert lines["events: sink"].found == f"there is no Delta table {tmp_path}/sink"
     assert lines["events: sink"].cure

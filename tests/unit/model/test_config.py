@@ -141,6 +141,11 @@ def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         ("[streams.events]\n", "[streams.'ev;x']\n", "ev;x"),
         ('stream_name = "events"', "", r"events\.stream_name: found 'nothing'"),
         ("[spark]", "[spark", "wanted TOML"),
+        (
+            "warehouse",
+            'expectations = "s3a://a-b/c"\nwarehouse',
+            "s3a://a-b/c', wanted a local folder",
+        ),
     ],
 )
 def test_mistake_is_refused_with_key_value_and_cure(

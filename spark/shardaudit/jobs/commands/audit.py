@@ -8,6 +8,7 @@ from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.commands.ingest import INGEST_STAGES, ingest_stream
+from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
 from shardaudit.model.config import Stream
@@ -21,7 +22,7 @@ EXAMPLES = """\
   shardaudit audit --stream events --from 2026-11-19T00:00:00Z --to 2026-11-20T00:00:00Z
   shardaudit audit --stream events --check || alert      # exit code 3: the verdict is bad
 """
-AUDIT_STAGES = 5
+AUDIT_STAGES = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +51,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     stream = settings.stream(name)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, stream, as_of=as_of)
+    gates = open_gates(settings.expectations)
     progress = desk.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
     with opened(settings, owner=f"audit {name}", progress=progress) as warehouse:
         if not arguments.no_ingest:
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
             as_of=as_of,
             retention=retention_of(warehouse, name, stream),
         )
-        report = audit(warehouse, request, now=now(), progress=progress)
+        report = audit(warehouse, request, gates, now=now(), progress=progress)
     return Reply(
         document=report, view=audit_view(report), exit_code=_exit_code(report, arguments.check)
     )

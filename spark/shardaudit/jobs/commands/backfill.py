@@ -26,6 +26,7 @@ from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.backfill_source import JSON, Reading
 from shardaudit.jobs.backfill_verify import Verified
 from shardaudit.jobs.command import Desk, Reply
+from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened, opened_in_turns
 from shardaudit.model.backfill_tables import BACKFILLS
@@ -115,6 +116,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, plan_id = desk.settings(), arguments.plan
     as_of = _instant(arguments.as_of, "--as-of")
+    gates = open_gates(settings.expectations)
     progress = desk.progress(RUN_STAGES)
     owner, name = f"backfill run {plan_id}", stream_of(settings, plan_id)
     with (
@@ -123,7 +125,7 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         opened_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
     ):
         replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
-        running = Running(replay, settings, arguments.approve_as, progress)
+        running = Running(replay, settings, gates, arguments.approve_as, progress)
         verified = run_backfill(running)
     rows = replay.ledger.rows
     report = RunReport(

@@ -13,6 +13,7 @@ from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.jobs.dedupe_run import Dedupe
+from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
 from shardaudit.model.backfill import WindowState
@@ -81,6 +82,7 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, plan_id = desk.settings(), arguments.plan
     at = arguments.as_of
     as_of = None if at is None else parse_instant(at, where="--as-of")
+    gates = open_gates(settings.expectations)
     progress = desk.progress(RUN_STAGES)
     with opened(settings, owner=f"dedupe run {plan_id}", progress=progress) as warehouse:
         row = stored_dedupe(warehouse, plan_id)
@@ -92,6 +94,7 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         dedupe = Dedupe(
             warehouse=warehouse,
             settings=settings,
+            gates=gates,
             row=row,
             sink=backfill_sink(warehouse.spark, settings, name),
             retention=retention_of(warehouse, name, stream),

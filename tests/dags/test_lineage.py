@@ -1,0 +1,77 @@
+"""What the tasks tell OpenLineage. Its provider is not installed here: two classes stand for it."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from audit_plan import PlannedJob
+from launch import ShardauditJob
+from lineage import Lineage, lineage
+
+
+@dataclass
+class Dataset:
+    """As `openlineage.client.event_v2.Dataset` is built."""
+
+    namespace: str
+    name: str
+
+
+@dataclass
+class OperatorLineage:
+    """As the provider's class is built."""
+
+    inputs: list[Dataset]
+    outputs: list[Dataset]
+
+
+def job(config: Path, command: str) -> PlannedJob:
+    words = ["--config", str(config), *command.split(), "--stream=events"]
+    return {"stream": "events", "driver": {}, "arguments": {command: words}}
+
+
+def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:
+    config.write_text(
+        config.read_text()
+        .replace('warehouse = "warehouse"', 'warehouse = "s3a://lake/our/own"')
+        .replace('path = "sink/events"', 'path = "s3a://lake"')
+    )
+    assert lineage("ingest", job(config, "ingest")) == Lineage(
+        inputs=(("file", f"{config.parent}/traces/events"), ("s3://lake", "/")),
+        outputs=tuple(
+            ("s3://lake", f"our/own/{table}")
+            for table in ("traces", "fingerprints", "quarantine", "batches")
+        ),
+    )
+
+
+@pytest.mark.parametrize("command", ["ingest", "audit", "watch", "backfill plan", "backfill run"])
+def test_every_job_says_what_it_reads_and_writes(config: Path, command: str) -> None:
+    found = lineage(command, job(config, command))
+    assert found.inputs
+    assert found.outputs
+
+
+def test_the_operator_answers_in_the_providers_words(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes: Mapping[str, object] = {
+        "airflow.providers.openlineage": None,
+        "airflow.providers.openlineage.extractors": OperatorLineage,
+        "openlineage": None,
+        "openlineage.client": None,
+        "openlineage.client.event_v2": Dataset,
+    }
+    for name, holds in fakes.items():
+        module = ModuleType(name)
+        if isinstance(holds, type):
+            setattr(module, holds.__name__, holds)
+        monkeypatch.setitem(sys.modules, name, module)
+    task = ShardauditJob(task_id="audit", command="audit", planned=job(config, "audit"))
+    told = task.get_openlineage_facets_on_complete(None)
+    assert Dataset("file", f"{config.parent}/sink/events") in told.inputs
+    assert Dataset("file", f"{config.parent}/warehouse/findings") in told.outputs

@@ -1,0 +1,60 @@
+"""What is told of a batch: what was taken in, what was refused, and why."""
+
+from datetime import UTC, datetime
+
+from pyspark.sql import Row, SparkSession
+
+from shardaudit.ingest.batch_summary import batch_summaries
+
+OLD = datetime(2000, 1, 1, tzinfo=UTC)
+NEW = datetime(2026, 11, 20, tzinfo=UTC)
+PLACED_DDL = "batch_id string, shard_id string, bucket_start timestamp, n bigint"
+REFUSED_DDL = "batch_id string, reason string"
+
+
+def test_both_tables_are_told_of_by_batch(spark: SparkSession) -> None:
+    placed = [
+        ("a", "s1", NEW, 5),
+        ("a", "s2", OLD, 2),
+        ("a", "s3", OLD, -9),  # taken out of a cell again: nothing that was sent then
+        ("b", "s1", NEW, 1),
+    ]
+    foreign = "the trace is of another stream than events"
+    refused = [
+        *[("a", "message_id is missing")] * 3,
+        ("a", "sent_at is before 2000"),
+        ("a", "acked_at is over a day ahead"),
+        ("c", foreign),
+        ("c", foreign),
+    ]
+    told = batch_summaries(
+        spark.createDataFrame(placed, PLACED_DDL), spark.createDataFrame(refused, REFUSED_DDL)
+    ).collect()
+    found = sorted((in_utc(row) for row in told), key=lambda row: str(row["batch_id"]))
+    assert found == [
+        summary(
+            "a",
+            too_old=2,
+            shards=2,
+            refused=5,
+            clock_refused=2,
+            sent_from=OLD,
+            sent_to=NEW,
+            main_reason="message_id is missing",
+        ),
+        summary("b", shards=1, sent_from=NEW, sent_to=NEW),
+        summary("c", refused=2, foreign=2, main_reason=foreign),
+    ]
+
+
+def in_utc(row: Row) -> dict[str, object]:
+    return {
+        name: value.astimezone(UTC) if isinstance(value, datetime) else value
+        for name, value in row.asDict().items()
+    }
+
+
+def summary(batch_id: str, **fields: object) -> dict[str, object]:
+    counts = dict.fromkeys(("too_old", "shards", "refused", "foreign", "clock_refused"), 0)
+    texts = dict.fromkeys(("sent_from", "sent_to", "main_reason"))
+    return {"batch_id": batch_id, **counts, **texts, **fields}
