@@ -37,7 +37,9 @@ def read_grid(
     for segment in segments:
         where = _newest(segment) & of_shards(shards)
         columns = ["shard_id", "bucket_start", "verdict", *COUNTED]
-        for batch in tables.batches(CELLS, columns=columns, where=where):
+        for batch in tables.batches(
+            CELLS, columns=columns, where=where, dictionaries=("shard_id", "verdict")
+        ):
             if batch.num_rows:
                 sums.add(batch)
     return sums.grid(rows)
@@ -52,7 +54,7 @@ def bad_cells(
     found = [
         cell
         for segment in segments
-        for cell in tables.rows(CELLS, where=_newest(segment) & is_bad & of_shards(shards))
+        for cell in tables.found(CELLS, where=_newest(segment) & is_bad & of_shards(shards))
     ]
     found.sort(key=lambda cell: (cell["bucket_start"], cell["shard_id"]))
     return found[:limit], len(found)

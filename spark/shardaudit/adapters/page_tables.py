@@ -71,10 +71,12 @@ def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]
     watched = (pc.field("stream") == stream) & pc.field("state").is_valid()
     for span in _LOOK_BACK:
         since = pc.field("observed_at") >= pc.scalar(now - span)
-        times = shards.to_table(columns=["observed_at"], filter=watched & since)
-        if times.num_rows:
-            last = pc.max(times["observed_at"])
-            return _tables(settings).rows(SHARDS, where=watched & (pc.field("observed_at") == last))
+        # Texts are compared in memory: see `DeltaRs.rows`.
+        columns = ["stream", "state", "observed_at"]
+        times = shards.to_table(columns=columns, filter=since).filter(watched)["observed_at"]
+        if len(times):
+            is_last = pc.field("observed_at") == pc.max(times)
+            return _tables(settings).rows(SHARDS, where=watched & is_last)
     return []
 
 
