@@ -19,6 +19,7 @@ from airflow.sdk import (
 
 from audit_form import FORM
 from audit_plan import PlannedAudit, planned_run
+from audit_report import keep_report
 from audit_verdict import event_extra, judge
 from launch import RETRIES, ShardauditJob
 
@@ -66,6 +67,7 @@ def nightly_audit() -> None:
 
     @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
     def verdict(planned: PlannedAudit) -> None:
+        keep_report(planned)
         judge(planned)
 
     audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
