@@ -147,6 +147,7 @@ def test_a_backfill_is_filled_in_started_and_found_in_airflow(site: Site) -> Non
     link = dialog.locator(".done a")
     expect(link).to_contain_text("manual__")
     run_id = link.inner_text()
+    expect(dialog.locator(".waiting")).to_be_visible()  # its DAG is switched off here
     assert site.api.run_state("backfill", run_id) == "queued"
     link.click()
     site.page.wait_for_url(f"**/dags/backfill/runs/{run_id.replace(':', '*').replace('+', '*')}*")

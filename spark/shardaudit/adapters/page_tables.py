@@ -28,8 +28,15 @@ class OpenCount:
 
 
 def audits_of(settings: Settings, stream: str) -> list[Row]:
-    """The stream's rows of `audits`, in no order."""
-    return _tables(settings).rows(AUDITS, where=pc.field("stream") == stream)
+    """The stream's rows of `audits` without their inputs, in no order."""
+    audits = _tables(settings).dataset(AUDITS)
+    if audits is None:
+        return []
+    columns = [name for name in AUDITS.names if name != "inputs"]  # a list of files may be long
+    # Texts are compared in memory: see `DeltaRs.rows`.
+    found = audits.to_table(columns=columns).filter(pc.field("stream") == stream)
+    rows: list[Row] = found.to_pylist()
+    return rows
 
 
 def open_counts(settings: Settings) -> list[OpenCount]:

@@ -43,12 +43,21 @@ class Shown:
 
 
 def read_line(
-    settings: Settings, name: str, audits: Sequence[Row], *, now: datetime
+    settings: Settings,
+    name: str,
+    audits: Sequence[Row],
+    *,
+    findings: Sequence[OpenFindings],
+    now: datetime,
 ) -> tuple[StreamLine, list[Row]]:
     """The stream's line, and the shards of its newest watch."""
     shards = newest_watch(settings, name, now=now)
-    counts = [OpenFindings(c.stream, c.kind, c.ids, c.deadline) for c in open_counts(settings)]
-    return stream_line(name, audits=audits, findings=counts, shards=shards, now=now), shards
+    return stream_line(name, audits=audits, findings=findings, shards=shards, now=now), shards
+
+
+def open_findings(settings: Settings) -> list[OpenFindings]:
+    """How many findings are open, of all streams."""
+    return [OpenFindings(c.stream, c.kind, c.ids, c.deadline) for c in open_counts(settings)]
 
 
 def read_map(
