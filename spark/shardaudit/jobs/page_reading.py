@@ -10,11 +10,11 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.finding_reader import Wanted, read_findings, transitions_of
 from shardaudit.adapters.latency_reader import read_latency
 from shardaudit.adapters.page_tables import newest_watch, open_counts
-from shardaudit.model.cell_grid import Segment
+from shardaudit.model.cell_grid import ALL_SHARDS, Segment
 from shardaudit.model.config import Settings
 from shardaudit.model.window import Window
 from shardaudit.report.page_findings import FindingRow, finding_rows
-from shardaudit.report.page_map import HeatMap, heat_map
+from shardaudit.report.page_map import HeatMap, empty_bins, heat_map
 from shardaudit.report.page_spans import bins_of, newest_segments, unseen_bins
 from shardaudit.report.page_state import PageState
 from shardaudit.report.page_streams import (
@@ -85,6 +85,8 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
         else:
             note = _too_many(cells, shards, stream.bucket)
     unseen = unseen_bins(bins, segments, window)
+    if state.shards == ALL_SHARDS:
+        unseen |= empty_bins(grid, bins)
     found = heat_map(grid, bins, unseen=unseen, metric=state.metric, latency=latency)
     return Shown(window, segments, found, note)
 
