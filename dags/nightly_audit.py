@@ -20,6 +20,7 @@ from airflow.sdk import (
 
 from audit_form import FORM
 from audit_plan import PlannedAudit, planned_run
+from audit_report import keep_report
 from audit_verdict import event_extra, judge
 from gate_check import check_audit
 from launch import RETRIES, ShardauditJob
@@ -73,6 +74,7 @@ def nightly_audit() -> None:
 
     @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
     def verdict(planned: PlannedAudit) -> None:
+        keep_report(planned)
         judge(planned)
 
     @task(task_id="tell", map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)

@@ -37,7 +37,9 @@ def read_grid(
     for segment in segments:
         where = _newest(segment) & of_shards(shards)
         columns = ["shard_id", "bucket_start", "verdict", *COUNTED]
-        for batch in tables.batches(CELLS, columns=columns, where=where):
+        for batch in tables.batches(
+            CELLS, columns=columns, where=where, dictionaries=("shard_id", "verdict")
+        ):
             if batch.num_rows:
                 sums.add(batch)
     return sums.grid(rows)
@@ -52,7 +54,7 @@ def bad_cells(
     found = [
         cell
         for segment in segments
-        for cell in tables.rows(CELLS, where=_newest(segment) & is_bad & of_shards(shards))
+        for cell in tables.found(CELLS, where=_newest(segment) & is_bad & of_shards(shards))
     ]
     found.sort(key=lambda cell: (cell["bucket_start"], cell["shard_id"]))
     return found[:limit], len(found)
@@ -80,7 +82,9 @@ def places(batch: pa.RecordBatch, bins: Bins, lines: dict[str, int]) -> Integers
     codes = shards.indices.to_numpy()
     names = shards.dictionary.to_pylist()
     line_of = np.zeros(len(names), np.int64)
-    for code in np.unique(codes):  # a dictionary also names shards whose rows were filtered out
+    for code in np.flatnonzero(
+        np.bincount(codes)
+    ):  # a dictionary also names shards whose rows were filtered out
         line_of[code] = lines.setdefault(names[code], len(lines))
     start = np.datetime64(bins.start.replace(tzinfo=None), "us").astype(np.int64)
     micros = batch.column("bucket_start").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
@@ -105,30 +109,33 @@ def _dictionary(texts: pa.Array) -> pa.DictionaryArray:
     return texts if isinstance(texts, pa.DictionaryArray) else texts.dictionary_encode()
 
 
+def _grown(numbers: Integers, size: int, fill: int) -> Integers:
+    """The numbers with room for more places, when there are any."""
+    more = size - numbers.size
+    return np.pad(numbers, (0, more), constant_values=fill) if more else numbers
+
+
 @dataclass
 class _Sums:
     """One line of bins per shard, in the order in which the shards were met."""
 
     bins: Bins
     lines: dict[str, int] = field(default_factory=dict)
-    worst: npt.NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
-    counts: dict[str, Integers] = field(default_factory=dict)
+    worst: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: dict[str, Integers] = field(
+        default_factory=lambda: {name: np.zeros(0, np.int64) for name in COUNTED}
+    )
 
     def add(self, batch: pa.RecordBatch) -> None:
         place = places(batch, self.bins, self.lines)
         size = len(self.lines) * self.bins.count
-        self.worst = np.pad(
-            self.worst, (0, size - self.worst.size), constant_values=np.int8(_NO_CELL)
-        )
+        self.worst = _grown(self.worst, size, _NO_CELL)
         verdicts = _dictionary(batch.column("verdict"))
         ranks = [_ORDER.index(Verdict(name)) for name in verdicts.dictionary.to_pylist()]
-        np.minimum.at(self.worst, place, np.array(ranks, np.int8)[verdicts.indices.to_numpy()])
+        np.minimum.at(self.worst, place, np.array(ranks)[verdicts.indices.to_numpy()])
         for name in COUNTED:
-            # Sums of whole numbers in doubles: exact up to 2^53.
-            weights = batch.column(name).to_numpy()
-            added = np.bincount(place, weights, minlength=size).astype(np.int64)
-            before = self.counts.get(name, np.zeros(0, np.int64))
-            self.counts[name] = added + np.pad(before, (0, size - before.size))
+            self.counts[name] = _grown(self.counts[name], size, 0)
+            np.add.at(self.counts[name], place, batch.column(name).to_numpy())
 
     def grid(self, rows: int) -> CellGrid:
         groups = _grouped(self.lines, rows)
@@ -143,6 +150,6 @@ class _Sums:
                     self.counts[name].reshape(shape)[lines].sum(axis=0).tolist()
                     for _, lines in groups
                 ]
-                for name in (COUNTED if groups else ())
+                for name in COUNTED
             },
         )

@@ -4,7 +4,7 @@ A Spark job takes a second to write one row, delta-rs takes milliseconds.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -64,17 +64,21 @@ class DeltaRs:
             return [_in_utc(row) for row in rows]
 
     def batches(
-        self, table: Table, *, columns: Sequence[str], where: pc.Expression
+        self,
+        table: Table,
+        *,
+        columns: Sequence[str],
+        where: pc.Expression,
+        dictionaries: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that meet a condition, a part at a time; texts are dictionaries where they can.
+        """The rows that meet a condition, a part at a time; some texts as dictionaries.
 
-        Times are numbers of the parquet files' zone, UTC.
+        Only of tables that Spark writes: see `rows` for why.
         """
         found = self._found(table)
         if found is None:
             return
-        texts = {name for name, kind, _ in table.columns if kind == "string"}
-        options = ds.ParquetReadOptions(dictionary_columns=texts - set(table.partitions))
+        options = ds.ParquetReadOptions(dictionary_columns=set(dictionaries))
         with self._answering(table):
             yield from found.to_pyarrow_dataset(parquet_read_options=options).to_batches(
                 columns=list(columns),
@@ -83,6 +87,11 @@ class DeltaRs:
                 batch_readahead=_BATCHES_AHEAD,
                 fragment_readahead=_FILES_AHEAD,
             )
+
+    def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
+        """`rows` of a table that Spark writes and that is too big to be read whole."""
+        for batch in self.batches(table, columns=table.names, where=where):
+            yield from map(_in_utc, batch.to_pylist())
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""

@@ -55,7 +55,7 @@ def read_findings(settings: Settings, wanted: Wanted, *, limit: int) -> Findings
     order = [(name, "ascending") for name in _ORDER]
     first = found.take(pc.sort_indices(found, sort_keys=order)[:limit])  # NULLs last
     place = {_key(row): index for index, row in enumerate(first.to_pylist())}
-    rows = tables.rows(FINDINGS, where=where & _is_one_of(first["message_id"].to_pylist()))
+    rows = tables.found(FINDINGS, where=where & _is_one_of(first["message_id"].to_pylist()))
     shown = [row for row in rows if _key(row) in place]
     shown.sort(key=lambda row: place[_key(row)])
     return Findings(tuple(shown), found.num_rows)
@@ -64,14 +64,13 @@ def read_findings(settings: Settings, wanted: Wanted, *, limit: int) -> Findings
 def each_finding(settings: Settings, wanted: Wanted) -> Iterator[Row]:
     """All findings that are wanted, in no order, a part in memory at a time."""
     tables = DeltaRs(settings.warehouse, settings.aws)
-    for batch in tables.batches(FINDINGS, columns=FINDINGS.names, where=_where(wanted)):
-        yield from batch.to_pylist()
+    yield from tables.found(FINDINGS, where=_where(wanted))
 
 
 def transitions_of(settings: Settings, stream: str, message_ids: Sequence[str]) -> list[Row]:
     """What happened to the findings of these messages, in no order."""
     mine = (pc.field("stream") == stream) & _is_one_of(message_ids)
-    return list(DeltaRs(settings.warehouse, settings.aws).rows(TRANSITIONS, where=mine))
+    return list(DeltaRs(settings.warehouse, settings.aws).found(TRANSITIONS, where=mine))
 
 
 def _key(row: Row) -> tuple[str, ...]:

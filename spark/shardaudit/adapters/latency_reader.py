@@ -38,7 +38,9 @@ def read_latency(
         & pc.field("latency_counts").is_valid()
     )
     columns = ["shard_id", "bucket_start", "latency_counts"]
-    for batch in tables.batches(FINGERPRINTS, columns=columns, where=where):
+    for batch in tables.batches(
+        FINGERPRINTS, columns=columns, where=where, dictionaries=("shard_id",)
+    ):
         if batch.num_rows:
             _add(found, batch, bins, groups)
     return [

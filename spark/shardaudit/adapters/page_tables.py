@@ -28,8 +28,15 @@ class OpenCount:
 
 
 def audits_of(settings: Settings, stream: str) -> list[Row]:
-    """The stream's rows of `audits`, in no order."""
-    return _tables(settings).rows(AUDITS, where=pc.field("stream") == stream)
+    """The stream's rows of `audits` without their inputs, in no order."""
+    audits = _tables(settings).dataset(AUDITS)
+    if audits is None:
+        return []
+    columns = [name for name in AUDITS.names if name != "inputs"]  # a list of files may be long
+    # Texts are compared in memory: see `DeltaRs.rows`.
+    found = audits.to_table(columns=columns).filter(pc.field("stream") == stream)
+    rows: list[Row] = found.to_pylist()
+    return rows
 
 
 def open_counts(settings: Settings) -> list[OpenCount]:
@@ -71,10 +78,12 @@ def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]
     watched = (pc.field("stream") == stream) & pc.field("state").is_valid()
     for span in _LOOK_BACK:
         since = pc.field("observed_at") >= pc.scalar(now - span)
-        times = shards.to_table(columns=["observed_at"], filter=watched & since)
-        if times.num_rows:
-            last = pc.max(times["observed_at"])
-            return _tables(settings).rows(SHARDS, where=watched & (pc.field("observed_at") == last))
+        # Texts are compared in memory: see `DeltaRs.rows`.
+        columns = ["stream", "state", "observed_at"]
+        times = shards.to_table(columns=columns, filter=since).filter(watched)["observed_at"]
+        if len(times):
+            is_last = pc.field("observed_at") == pc.max(times)
+            return _tables(settings).rows(SHARDS, where=watched & is_last)
     return []
 
 

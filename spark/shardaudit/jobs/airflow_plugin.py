@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from airflow.plugins_manager import AirflowPlugin
 
+from shardaudit.report.page_state import PREFIX
+
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import Receive, Scope, Send
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from shardaudit.model.config import Settings
 
 _CONFIG = "SHARDAUDIT_CONFIG"
-_PREFIX = "shardaudit"
 
 
 async def page(scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -31,12 +32,12 @@ class ShardauditPlugin(AirflowPlugin):
 
     name = "shardaudit"
     fastapi_apps = [  # noqa: RUF012 - as Airflow declares it
-        {"app": page, "url_prefix": f"/{_PREFIX}", "name": "shardaudit"}
+        {"app": page, "url_prefix": f"/{PREFIX}", "name": "shardaudit"}
     ]
     external_views = [  # noqa: RUF012
         {
             "name": "Shardaudit",
-            "href": f"/{_PREFIX}/",
+            "href": f"/{PREFIX}/",
             "destination": destination,
             "url_route": route,
             **more,

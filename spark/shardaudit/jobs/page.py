@@ -10,6 +10,7 @@ from shardaudit.adapters.finding_reader import each_finding
 from shardaudit.adapters.page_tables import audits_of, newest_watch
 from shardaudit.jobs.page_offer import offer_of
 from shardaudit.jobs.page_reading import (
+    open_findings,
     read_finding_rows,
     read_line,
     read_map,
@@ -57,8 +58,9 @@ class Site:
     def streams(self, _given: Parameters, _may_backfill: bool) -> Answer:
         """Every stream of the configuration."""
         settings, now = self.settings(), self.clock()
+        found = open_findings(settings)
         lines = [
-            read_line(settings, name, audits_of(settings, name), now=now)[0]
+            read_line(settings, name, audits_of(settings, name), findings=found, now=now)[0]
             for name in settings.streams
         ]
         links = {name: PageState(stream=name).link("stream") for name in settings.streams}

@@ -10,11 +10,11 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.finding_reader import Wanted, read_findings, transitions_of
 from shardaudit.adapters.latency_reader import read_latency
 from shardaudit.adapters.page_tables import newest_watch, open_counts
-from shardaudit.model.cell_grid import Segment
+from shardaudit.model.cell_grid import ALL_SHARDS, Segment
 from shardaudit.model.config import Settings
 from shardaudit.model.window import Window
 from shardaudit.report.page_findings import FindingRow, finding_rows
-from shardaudit.report.page_map import HeatMap, heat_map
+from shardaudit.report.page_map import HeatMap, empty_bins, heat_map
 from shardaudit.report.page_spans import bins_of, newest_segments, unseen_bins
 from shardaudit.report.page_state import PageState
 from shardaudit.report.page_streams import (
@@ -43,12 +43,21 @@ class Shown:
 
 
 def read_line(
-    settings: Settings, name: str, audits: Sequence[Row], *, now: datetime
+    settings: Settings,
+    name: str,
+    audits: Sequence[Row],
+    *,
+    findings: Sequence[OpenFindings],
+    now: datetime,
 ) -> tuple[StreamLine, list[Row]]:
     """The stream's line, and the shards of its newest watch."""
     shards = newest_watch(settings, name, now=now)
-    counts = [OpenFindings(c.stream, c.kind, c.ids, c.deadline) for c in open_counts(settings)]
-    return stream_line(name, audits=audits, findings=counts, shards=shards, now=now), shards
+    return stream_line(name, audits=audits, findings=findings, shards=shards, now=now), shards
+
+
+def open_findings(settings: Settings) -> list[OpenFindings]:
+    """How many findings are open, of all streams."""
+    return [OpenFindings(c.stream, c.kind, c.ids, c.deadline) for c in open_counts(settings)]
 
 
 def read_map(
@@ -76,6 +85,8 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
         else:
             note = _too_many(cells, shards, stream.bucket)
     unseen = unseen_bins(bins, segments, window)
+    if state.shards == ALL_SHARDS:
+        unseen |= empty_bins(grid, bins)
     found = heat_map(grid, bins, unseen=unseen, metric=state.metric, latency=latency)
     return Shown(window, segments, found, note)
 

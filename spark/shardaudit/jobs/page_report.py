@@ -6,13 +6,14 @@ from datetime import datetime
 
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.page_tables import audits_of
+from shardaudit.adapters.report_files import keep_html
 from shardaudit.jobs.page_reading import read_finding_rows
 from shardaudit.jobs.page_values import stream_values
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window
 from shardaudit.report.page_html import asset, page, script_hash
-from shardaudit.report.page_state import PageState
+from shardaudit.report.page_state import PREFIX, PageState
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,14 @@ class WrittenReport:
     shards: int
     findings: int
     html: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a report is, and the address in Airflow of what it shows."""
+
+    place: str
+    link: str
 
 
 def stream_report(
@@ -62,6 +71,17 @@ def stream_report(
     return WrittenReport(
         state.stream, window.start, window.end, found.worst, found.shards, total, html
     )
+
+
+def kept_report(settings: Settings, stream: str, audit_id: str, *, now: datetime) -> Kept:
+    """Writes the report of one audit beside the tables; doing it again writes the same file.
+
+    Raises:
+        ConfigError: the audit was not published.
+    """
+    report = stream_report(settings, PageState(stream=stream), audit_id=audit_id, now=now)
+    shown = PageState(stream=stream, window=Window(report.window_start, report.window_end))
+    return Kept(keep_html(settings, audit_id, report.html), f"/{PREFIX}/{shown.link('stream')}")
 
 
 def _published(audits: Sequence[Row], audit_id: str) -> Row:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from shardaudit.adapters.delta_rs import Row
-from shardaudit.jobs.page_reading import Shown, read_line, read_map
+from shardaudit.jobs.page_reading import Shown, open_findings, read_line, read_map
 from shardaudit.model.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.model.config import Settings
 from shardaudit.report.page_script import script_map
@@ -33,7 +33,9 @@ def stream_values(
 ) -> Values:
     """What the page of a stream shows, and its report, as these audits found it."""
     settings.stream(state.stream)
-    line, watched = read_line(settings, state.stream, audits, now=now)
+    line, watched = read_line(
+        settings, state.stream, audits, findings=open_findings(settings), now=now
+    )
     shown = read_map(settings, state, audits, now=now)
     due = due_shards((row for row in watched if _within(row["shard_id"], state)), now=now)
     return common_values(state, shown, now) | {

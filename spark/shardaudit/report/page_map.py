@@ -84,13 +84,10 @@ def heat_map(
     latency: LatencyGrid | None = None,
 ) -> HeatMap:
     """The map of a grid; `unseen` are the bins that no audit saw whole."""
-    # An audit has a cell for each shard that lived: a bin without any was not seen.
-    empty = {i for i in range(bins.count) if all(row[i] is None for row in grid.worst)}
-    blind = unseen | empty
     rows = []
     for index, group in enumerate(grid.groups):
         verdicts = tuple(
-            _verdict(found, is_blind=i in blind) for i, found in enumerate(grid.worst[index])
+            _verdict(found, is_blind=i in unseen) for i, found in enumerate(grid.worst[index])
         )
         counts = {name: tuple(grid.counts[name][index]) for name in COUNTED}
         seconds = _seconds(latency[index] if latency else [], metric, bins)
@@ -99,6 +96,14 @@ def heat_map(
             marks = _marks(verdicts, _values(counts, seconds, metric), metric)
         rows.append(MapRow(group, verdicts, marks, counts, seconds))
     return HeatMap(metric, bins, tuple(rows))
+
+
+def empty_bins(grid: CellGrid, bins: Bins) -> frozenset[int]:
+    """The bins without any cell: of a whole stream, nobody saw them, whatever an audit claims.
+
+    An audit has a cell for each shard that lived, and some shard always lives.
+    """
+    return frozenset(i for i in range(bins.count) if all(row[i] is None for row in grid.worst))
 
 
 def letter(name: str) -> str:

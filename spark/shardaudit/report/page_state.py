@@ -13,6 +13,7 @@ from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.page_words import Metric
 from shardaudit.report.plain import instant
 
+PREFIX = "shardaudit"  # of our addresses in Airflow
 _KEYS = ("stream", "from", "to", "metric", "first", "last", "kind", "state", "id")
 _MAX_TEXT = 4096  # an id of 1 KiB of emoji is one, written in UTF-8
 

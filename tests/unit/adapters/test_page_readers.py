@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.cell_reader import bad_cells, read_grid
+from shardaudit.adapters.delta_rs import DeltaRs
 from shardaudit.adapters.finding_reader import Wanted, each_finding, read_findings
 from shardaudit.adapters.latency_reader import read_latency
-from shardaudit.adapters.page_tables import newest_watch, open_counts
+from shardaudit.adapters.page_tables import audits_of, newest_watch, open_counts
 from shardaudit.model.cell_grid import ALL_SHARDS, COUNTED, Bins, Segment, ShardGroup, ShardRange
-from shardaudit.model.config import Settings
+from shardaudit.model.config import Aws, Settings
 from shardaudit.model.table import LATENCY_BINS
-from shardaudit.model.tables import CELLS, FINDINGS, FINGERPRINTS, SHARDS
+from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, SHARDS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from tests.page_warehouse import HOSTILE, write_rows, write_warehouse
@@ -205,6 +206,22 @@ def test_the_newest_watch_is_one_observation(tmp_path: Path) -> None:
         write_rows(tmp_path, SHARDS, rows)
     found = newest_watch(settings(tmp_path), "events", now=START)
     assert {row["shard_id"] for row in found} == {"9-0"}
+
+
+def test_what_the_watch_and_the_audit_upserted_is_read(tmp_path: Path) -> None:
+    """Delta-rs itself writes `shards` and `audits`: other parquet types than Spark's."""
+    tables = DeltaRs(str(tmp_path), Aws())
+    for table in (SHARDS, AUDITS):
+        write_rows(tmp_path, table, [])
+    watched = [
+        {"stream": stream, "shard_id": f"s{n}", "observed_at": START, "state": "ok"}
+        for n, stream in enumerate(["events", "orders", "events"])
+    ]
+    tables.upsert(watched, SHARDS)
+    tables.upsert([{"audit_id": a, "stream": a} for a in ("events", "orders")], AUDITS)
+    found = newest_watch(settings(tmp_path), "events", now=START + MINUTE)
+    assert {row["shard_id"] for row in found} == {"s0", "s2"}
+    assert [row["audit_id"] for row in audits_of(settings(tmp_path), "events")] == ["events"]
 
 
 def test_a_column_of_the_findings_table_is_only_ever_a_value(written: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from shardaudit.model.cell_grid import COUNTED, Bins, CellGrid, ShardGroup
 from shardaudit.model.verdict import Verdict
-from shardaudit.report.page_map import HeatMap, heat_map, quantile, worst_of
+from shardaudit.report.page_map import HeatMap, empty_bins, heat_map, quantile, worst_of
 from shardaudit.report.page_words import LETTERS, MEANINGS, NO_SHARD, UNKNOWN, Metric
 
 BINS = Bins(datetime(2026, 11, 1, tzinfo=UTC), timedelta(hours=1), 3)
@@ -33,7 +33,10 @@ def test_a_place_without_a_cell_is_no_shard_where_others_lived() -> None:
 
 
 def test_a_bin_without_any_cell_is_unknown_though_an_audit_claims_it() -> None:
-    assert shown([Verdict.OK, None, Verdict.OK]).rows[0].verdicts[1] == UNKNOWN
+    cells = grid([Verdict.OK, None, None], [Verdict.OK, None, Verdict.OK])
+    assert empty_bins(cells, BINS) == {1}
+    found = heat_map(cells, BINS, unseen=empty_bins(cells, BINS), metric=Metric.VERDICT)
+    assert [row.verdicts[1] for row in found.rows] == [UNKNOWN, UNKNOWN]
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

@@ -162,12 +162,19 @@ async function started(form) {
   return said.dag_run_id;
 }
 
+// A run of a DAG that is switched off waits, for ever if nobody is told.
+async function isSwitchedOff(dag) {
+  const answer = await fetch(`../api/v2/dags/${dag}`, { headers: { Accept: "application/json" } });
+  return answer.ok && (await answer.json()).is_paused === true;
+}
+
 function connectDialog() {
   const dialog = document.getElementById("backfill");
   if (!dialog) return;
   const form = dialog.querySelector("form");
   const problem = dialog.querySelector(".error");
   const done = dialog.querySelector(".done");
+  const waiting = dialog.querySelector(".waiting");
   const go = form.querySelector("button[type=submit]");
   const link = done.querySelector("a");
   lead(link);
@@ -182,6 +189,7 @@ function connectDialog() {
       link.textContent = run;
       link.href = `../dags/${form.dataset.dag}/runs/${encodeURIComponent(run)}`;
       done.hidden = false;
+      waiting.hidden = !(await isSwitchedOff(form.dataset.dag));
       link.focus();
     } catch (error) {
       problem.textContent = error.message;
