@@ -14,6 +14,7 @@ from shardaudit.model.backfill_tables import (
     DEDUPES,
     REMOVED_ROWS,
 )
+from shardaudit.model.gate_tables import GATES
 from shardaudit.model.table import Table
 from shardaudit.model.tables import (
     AUDITS,
@@ -32,7 +33,7 @@ from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
 # Tables of one claim each.
 OF_LEDGER = (
     TRACES, FINGERPRINTS, BATCHES, QUARANTINE, CELLS, EVIDENCE, FINDINGS, TRANSITIONS, AUDITS,
-    BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS,
+    BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
 )  # fmt: skip
 OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS)
 MANY_FILES = 16  # in one partition: fewer are not worth a rewrite

@@ -1,15 +1,17 @@
 """The upkeep: no row changes, nothing is read twice, what was many files is few."""
 
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 from deltalake import DeltaTable
 
+from shardaudit import model
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs import maintain as module
 from shardaudit.jobs.maintain import OF_LEDGER, OF_WATCH, maintain
-from shardaudit.model import backfill_tables, tables, watch_tables
 from shardaudit.model.table import Table
 from shardaudit.model.tables import CELLS, FINDINGS, FINGERPRINTS, TRACES, TRANSITIONS
 from tests.cases import MS, START
@@ -80,10 +82,11 @@ def test_a_warehouse_that_was_never_written_stays_empty(
 
 
 def test_every_table_is_looked_after() -> None:
+    names = (f"{model.__name__}.{found.name}" for found in iter_modules(model.__path__))
     known = {
         value.name
-        for place in (tables, backfill_tables, watch_tables)
-        for value in vars(place).values()
+        for name in names
+        for value in vars(import_module(name)).values()
         if isinstance(value, Table)
     }
     assert {table.name for table in OF_LEDGER + OF_WATCH} == known
