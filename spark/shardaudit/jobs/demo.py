@@ -37,7 +37,7 @@ from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_fau
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
 DAG = "nightly_audit"
-TASKS = ("plan", "stream.ingest", "stream.audit", "stream.gates", "publish", "tell", "verdict")
+TASKS = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
 STAGES = STREAM_STAGES + 1 + len(TASKS)
 SCENARIO = Scenario(
     stream="events",
