@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -30,6 +31,8 @@ from shardaudit.model.backfill import Plan
 from shardaudit.model.backfill_tables import REMOVED_ROWS
 from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.gate import CONTRACTS
+from shardaudit.model.gate_tables import GATES
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.window import Window
 from shardaudit.simulate.scenario import Scenario
@@ -92,6 +95,11 @@ class Loss:
         dedupe.run(approve_as=approve_as)
         return dedupe.row
 
+    def gates(self, plan: Plan) -> dict[str, tuple[str, int]]:
+        """What was judged when the plan was verified: by suite its state and its rows."""
+        rows = self.warehouse.rows(GATES, where=pc.field("plan_id") == plan.plan_id)
+        return {row["suite"]: (row["state"], row["rows"]) for row in rows}
+
     def windows(self, plan: Plan) -> list[dict[str, object]]:
         return stored_windows(self.warehouse, plan.plan_id)
 
@@ -140,6 +148,8 @@ def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None
 
     assert verified is not None
     assert (verified.recovered, verified.left, verified.cut_short) == (10, 0, 0)
+    assert set(loss.gates(plan)) == {contract.name for contract in CONTRACTS}
+    assert {state for state, _ in loss.gates(plan).values()} == {"passed"}
     found = loss.findings()
     assert (found["lost", "recovered"], found["cancel", "recovered"]) == (9, 1)
     assert found["expired", "expired"] == 3
