@@ -1,6 +1,6 @@
 """The nightly audit: every stream's last days, compared again with what landed.
 
-ingest → audit → gates (per stream; red when one is shut) → publish (an asset event),
+ingest → audit (per stream) → gates (per stream; red when one is shut), publish (an asset event),
 tell (per stream: what changed, to Slack, mail, webhook) → verdict (per stream; red when it is bad).
 One task at a time, one run at a time: a warehouse has one writing Spark driver.
 """
@@ -50,10 +50,6 @@ def nightly_audit() -> None:
         context = get_current_context()
         return planned_run(context["params"], run_after=context["dag_run"].run_after)
 
-    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
-    def gates(planned: PlannedAudit) -> None:
-        check_audit(planned["audit_id"])
-
     @task_group
     def stream(planned: PlannedAudit) -> None:
         jobs = [
@@ -66,7 +62,11 @@ def nightly_audit() -> None:
             )
             for command in ("ingest", "audit")
         ]
-        jobs[0] >> jobs[1] >> gates(planned)
+        jobs[0] >> jobs[1]
+
+    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+    def gates(planned: PlannedAudit) -> None:
+        check_audit(planned["audit_id"])
 
     @task(outlets=[AUDITS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
     def publish(planned: list[PlannedAudit], outlet_events: Any = None) -> None:
@@ -82,8 +82,9 @@ def nightly_audit() -> None:
         return tell_audits(planned)
 
     audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
-    audited, told = stream.expand(planned=audits), tell_people.expand(planned=audits)
-    audited >> [publish(audits), told] >> verdict.expand(planned=audits)
+    checked, told = gates.expand(planned=audits), tell_people.expand(planned=audits)
+    audited = stream.expand(planned=audits)
+    audited >> [checked, publish(audits), told] >> verdict.expand(planned=audits)
 
 
 nightly_audit()

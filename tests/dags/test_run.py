@@ -50,8 +50,8 @@ def test_each_stream_has_its_own_verdict(config: Path, spark_calls: Path) -> Non
         "stream.ingest orders": "success",
         "stream.audit events": "success",
         "stream.audit orders": "success",
-        "stream.gates events": "success",
-        "stream.gates orders": "success",
+        "gates events": "success",
+        "gates orders": "success",
         "publish": "success",
         "tell events": "success",
         "tell orders": "success",
@@ -83,8 +83,8 @@ def test_a_stream_that_fails_does_not_keep_the_others_from_their_audit(
         "stream.ingest orders": "success",
         "stream.audit 0": "upstream_failed",
         "stream.audit orders": "success",
-        "stream.gates events": "skipped",
-        "stream.gates orders": "success",
+        "gates events": "skipped",
+        "gates orders": "success",
         "publish": "success",
         "tell events": "success",
         "tell orders": "success",
@@ -110,7 +110,7 @@ def test_a_shut_gate_is_red_and_the_other_stream_is_published(
     _, states = run(FORM)
     assert {name: state for name, state in states.items() if state != "success"} == {
         "stream.audit events": "failed",
-        "stream.gates events": "failed",
+        "gates events": "failed",
         "verdict events": "failed",
     }
     assert len(read_calls(spark_calls)) == 4

@@ -39,7 +39,7 @@ from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_fau
 
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
-AUDIT = ("plan", "stream.ingest", "stream.audit", "stream.gates", "publish", "tell", "verdict")
+AUDIT = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
 REPAIR = ("plan", "approve", "run")
 STAGES = STREAM_STAGES + 1 + 2 * len(AUDIT) + 2 * len(REPAIR)
 APPROVE = "Approve"

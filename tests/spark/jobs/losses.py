@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow.compute as pc
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,6 +29,7 @@ from shardaudit.jobs.ingest import ingest
 from shardaudit.jobs.simulate import Endpoints, simulate_stream
 from shardaudit.model.backfill import Plan
 from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.gate_tables import GATES
 from shardaudit.model.tables import FINDINGS, QUARANTINE
 from shardaudit.simulate.scenario import Scenario
 from tests.unit.simulate.simulated import Simulated
@@ -88,6 +90,11 @@ class Loss:
         )
         dedupe.run(approve_as=approve_as)
         return dedupe.row
+
+    def gates(self, plan: Plan) -> dict[str, tuple[str, int]]:
+        """What was judged when the plan was verified: by suite its state and its rows."""
+        rows = self.warehouse.rows(GATES, where=pc.field("plan_id") == plan.plan_id)
+        return {row["suite"]: (row["state"], row["rows"]) for row in rows}
 
     def windows(self, plan: Plan) -> list[dict[str, object]]:
         return stored_windows(self.warehouse, plan.plan_id)

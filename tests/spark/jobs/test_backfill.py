@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.model.backfill_tables import REMOVED_ROWS
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.gate import CONTRACTS
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.window import Window
 from tests.spark.jobs.losses import NAME, Loss
@@ -29,6 +30,8 @@ def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None
 
     assert verified is not None
     assert (verified.recovered, verified.left, verified.cut_short) == (10, 0, 0)
+    assert set(loss.gates(plan)) == {contract.name for contract in CONTRACTS}
+    assert {state for state, _ in loss.gates(plan).values()} == {"passed"}
     found = loss.findings()
     assert (found["lost", "recovered"], found["cancel", "recovered"]) == (9, 1)
     assert found["expired", "expired"] == 3
