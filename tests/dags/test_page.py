@@ -169,5 +169,5 @@ def test_airflow_finds_the_plugin_with_its_menu_entry_and_tab() -> None:
     from shardaudit.jobs.airflow_plugin import ShardauditPlugin  # noqa: PLC0415
 
     views = {view["destination"]: view for view in ShardauditPlugin.external_views}
-    assert views["nav"]["href"] == "/shardaudit/"
+    assert views["nav"]["href"] == "shardaudit/"
     assert set(views) == {"nav", "dag"}

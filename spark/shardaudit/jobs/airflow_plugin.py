@@ -37,7 +37,7 @@ class ShardauditPlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {
             "name": "Shardaudit",
-            "href": f"/{PREFIX}/",
+            "href": f"{PREFIX}/",  # relative: Airflow may live under a path
             "destination": destination,
             "url_route": route,
             **more,

@@ -1,5 +1,7 @@
 """`shardaudit report`: one file that needs nothing, as the page or as one audit found it."""
 
+import base64
+import hashlib
 import json
 import re
 from datetime import timedelta
@@ -64,6 +66,9 @@ def test_the_report_is_one_file_without_an_address(
     assert [found.group() for found in ADDRESS.finditer(body)] == []
     assert "default-src 'none'" in html
     assert html.count("<script") == 2
+    (code,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in html  # or a browser would not run it
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
 
 
