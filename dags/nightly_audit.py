@@ -32,6 +32,22 @@ NAME = "{{ task.op_kwargs.planned.stream }}"
 TONIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0))
 
 
+@task_group
+def stream(planned: PlannedAudit) -> None:
+    """The two Spark jobs of a stream."""
+    jobs = [
+        ShardauditJob(
+            task_id=command,
+            command=command,
+            planned=planned,
+            map_index_template="{{ task.planned.stream }}",
+            max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
+        )
+        for command in ("ingest", "audit")
+    ]
+    jobs[0] >> jobs[1]
+
+
 @dag(
     schedule=TONIGHT,
     catchup=False,
@@ -49,20 +65,6 @@ def nightly_audit() -> None:
     def plan() -> list[PlannedAudit]:
         context = get_current_context()
         return planned_run(context["params"], run_after=context["dag_run"].run_after)
-
-    @task_group
-    def stream(planned: PlannedAudit) -> None:
-        jobs = [
-            ShardauditJob(
-                task_id=command,
-                command=command,
-                planned=planned,
-                map_index_template="{{ task.planned.stream }}",
-                max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
-            )
-            for command in ("ingest", "audit")
-        ]
-        jobs[0] >> jobs[1]
 
     @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
     def gates(planned: PlannedAudit) -> None:

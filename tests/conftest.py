@@ -5,11 +5,19 @@ from pathlib import Path
 
 import boto3
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.spark import spark_session
 from shardaudit.model.config import Settings
+
+# How long an example takes is the machine's affair: no test here is about its own speed.
+hypothesis_settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")
