@@ -130,7 +130,7 @@ def _check(wanted: Expectation, raw: Raw, suite: Suite, rows: Sequence[Row]) -> 
         )
         return CheckResult(wanted.kind, wanted.severity, GateState.BROKEN, sentence)
     found = raw["result"] or {}
-    judged = found.get("element_count", len(rows))
+    judged = int(found.get("element_count", len(rows)))
     if raw["success"]:
         details = {"judged": judged}
         return CheckResult(wanted.kind, wanted.severity, GateState.PASSED, named, details)
