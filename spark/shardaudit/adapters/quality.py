@@ -132,8 +132,8 @@ def _check(wanted: Expectation, raw: Raw, suite: Suite, rows: Sequence[Row]) -> 
     found = raw["result"] or {}
     judged = int(found.get("element_count", len(rows)))
     if raw["success"]:
-        details = {"judged": judged}
-        return CheckResult(wanted.kind, wanted.severity, GateState.PASSED, named, details)
+        only = {"judged": judged}
+        return CheckResult(wanted.kind, wanted.severity, GateState.PASSED, named, only)
     wrong = [rows[place] for place in found.get("unexpected_index_list") or ()]
     observed = "" if wrong else str(found.get("observed_value", ""))
     sentence = f"{named} – not so: {_found(wrong, judged, observed, suite, wanted)}"
