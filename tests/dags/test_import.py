@@ -10,7 +10,7 @@ HEAVY = (
 )
 PROGRAM = """
 import json, sys, time
-import backfill, nightly_audit, retention_watch
+import backfill, backfill_on_alarm, nightly_audit, retention_watch
 print(json.dumps([time.process_time(), sorted(set(sys.argv[1:]) & set(sys.modules))]))
 """
 
