@@ -77,6 +77,7 @@ golden: setup ## writes the expected results of the golden cases anew: review th
 
 bench: setup ## speed against plain joins, as ratios
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.backfill
 
 lock: setup ## resolves requirements.lock and jars.lock anew
 	@sh tools/lock.sh

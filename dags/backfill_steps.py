@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -131,6 +131,18 @@ def running_job(
 
 def _what(form: Mapping[str, object]) -> Repair:
     return Repair(str(form.get("what", Repair.MISSING.value)))
+
+
+def forms_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """One form of a backfill for each stream that the watch's events name.
+
+    Raises:
+        AirflowSkipException: they name none.
+    """
+    streams = sorted({str(alarm["stream"]) for extra in extras for alarm in extra["alarms"]})
+    if not streams:
+        raise AirflowSkipException("no event names a stream")
+    return [{"stream": name} for name in streams]
 
 
 def _settings() -> Settings:

@@ -10,7 +10,7 @@ HEAVY = (
 )
 PROGRAM = """
 import json, sys, time
-import backfill, maintenance, nightly_audit, retention_watch
+import backfill, backfill_on_alarm, maintenance, nightly_audit, retention_watch
 import shardaudit.jobs.airflow_plugin
 print(json.dumps([time.process_time(), sorted(set(sys.argv[1:]) & set(sys.modules))]))
 """

@@ -19,13 +19,13 @@ _LOOKS_BEFORE_ANSWER = 8
 
 
 class DemoFailedError(FinalError, RuntimeError):
-    """A task of the run did not do its work."""
+    """A task of a run did not do its work, or the audit after it."""
 
     def __init__(self, task_id: str, state: str, log: list[str]) -> None:
         # What a command says at its end, or else whatever was said last.
         said = [line for line in log if line.startswith("error: ")] or log[-5:]
         super().__init__(
-            f"Airflow's task {task_id} is {state}: {' '.join(said)} (its log: `make airflow`)"
+            f"the demo's {task_id}: {state}: {' '.join(said)} (logs of tasks: `make airflow`)"
         )
 
 
