@@ -139,6 +139,7 @@ def test_a_backfill_is_filled_in_started_and_found_in_airflow(site: Site) -> Non
     opened(site, "stream?stream=events")
     point(site, row=ROW, hour=HOUR, click=True)
     inside = frame(site.page)
+    expect(inside.locator("h1")).to_contain_text(shard_name(ROW))
     inside.get_by_role("button", name="Backfill this").click()
     dialog = inside.get_by_role("dialog")
     expect(dialog.get_by_label("Shards")).to_have_value(shard_name(ROW))
