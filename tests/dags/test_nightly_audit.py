@@ -17,7 +17,13 @@ TASKS = ["plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "v
 @pytest.fixture(scope="module")
 def dag(dags: dict[str, DAG]) -> DAG:
     """The DAG as Airflow finds it."""
-    assert sorted(dags) == ["backfill", "maintenance", "nightly_audit", "retention_watch"]
+    assert sorted(dags) == [
+        "backfill",
+        "backfill_on_alarm",
+        "maintenance",
+        "nightly_audit",
+        "retention_watch",
+    ]
     return dags["nightly_audit"]
 
 

@@ -131,19 +131,14 @@ def _check(wanted: Expectation, raw: Raw, suite: Suite, rows: Sequence[Row]) -> 
         return CheckResult(wanted.kind, wanted.severity, GateState.BROKEN, sentence)
     found = raw["result"] or {}
     judged = int(found.get("element_count", len(rows)))
+    details: dict[str, object] = {"judged": judged}
     if raw["success"]:
-        only = {"judged": judged}
-        return CheckResult(wanted.kind, wanted.severity, GateState.PASSED, named, only)
+        return CheckResult(wanted.kind, wanted.severity, GateState.PASSED, named, details)
     wrong = [rows[place] for place in found.get("unexpected_index_list") or ()]
     observed = "" if wrong else str(found.get("observed_value", ""))
     sentence = f"{named} – not so: {_found(wrong, judged, observed, suite, wanted)}"
     sentence += f". {wanted.advice}" if wanted.advice else ""
-    details = {
-        "judged": judged,
-        "wrong": len(wrong),
-        "observed": observed,
-        "rows": wrong[:SHOWN_ROWS],
-    }
+    details |= {"wrong": len(wrong), "observed": observed, "rows": wrong[:SHOWN_ROWS]}
     return CheckResult(wanted.kind, wanted.severity, GateState.FAILED, sentence, details)
 
 

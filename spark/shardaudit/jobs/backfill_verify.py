@@ -86,14 +86,15 @@ def _read_windows(replay: Replay) -> list[Row]:
     refused = replay.warehouse.read(QUARANTINE).where(is_own).count()
     rows = [row for row in replay.ledger.rows if row["read_records"] is not None]
     read = sum(row["read_records"] for row in rows)
+    takes_all = any(row["takes_all"] for row in rows)
+    merged = sum(row["merged_rows"] or 0 for row in rows)
+    too_many = 0 if takes_all else max(0, merged - sum(row["expected_ids"] for row in rows))
     shown = ("window_id", "shard_id", "state", "expected_ids", "read_records", "merged_rows")
     return [
         {
             **{name: row[name] for name in shown},
-            "takes_all": bool(row["takes_all"]),
-            "rows_too_many": 0
-            if row["takes_all"]
-            else max(0, (row["merged_rows"] or 0) - row["expected_ids"]),
+            "takes_all": takes_all,
+            "rows_too_many": too_many,
             "refused_share": refused / read if read else 0.0,
             "expired": row["expired_from"] is not None,
         }

@@ -170,7 +170,8 @@ BACKFILL_GATE = Contract(
         "read_records": "records that were read",
         "refused_share": "of the whole plan: records that cannot be decoded / records read",
         "merged_rows": "rows that the sink did not have before",
-        "rows_too_many": "merged beyond what was expected; 0 when all records were wanted",
+        "rows_too_many": "of the whole plan: merged beyond what was expected (a message may be "
+        "read in another window than its own); 0 when all records were wanted",
         "expired": "a part of it had left the stream",
     },
 )
