@@ -31,6 +31,24 @@ NAME = "{{ task.op_kwargs.planned.stream }}"
 TONIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0))
 
 
+@task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+def gates(planned: PlannedAudit) -> None:
+    """Is red when a gate is shut."""
+    check_audit(planned["audit_id"])
+
+
+@task(task_id="tell", map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+def tell_people(planned: PlannedAudit) -> int:
+    """Sends what changed."""
+    return tell_audits(planned)
+
+
+@task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+def verdict(planned: PlannedAudit) -> None:
+    """Is red when the verdict is bad."""
+    judge(planned)
+
+
 @dag(
     schedule=TONIGHT,
     catchup=False,
@@ -63,21 +81,9 @@ def nightly_audit() -> None:
         ]
         jobs[0] >> jobs[1]
 
-    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
-    def gates(planned: PlannedAudit) -> None:
-        check_audit(planned["audit_id"])
-
     @task(outlets=[AUDITS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
     def publish(planned: list[PlannedAudit], outlet_events: Any = None) -> None:
         outlet_events[AUDITS].extra = event_extra(planned)
-
-    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
-    def verdict(planned: PlannedAudit) -> None:
-        judge(planned)
-
-    @task(task_id="tell", map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
-    def tell_people(planned: PlannedAudit) -> int:
-        return tell_audits(planned)
 
     audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
     checked, told = gates.expand(planned=audits), tell_people.expand(planned=audits)
