@@ -32,20 +32,23 @@ NAME = "{{ task.op_kwargs.planned.stream }}"
 TONIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=timedelta(0))
 
 
-@task_group
-def stream(planned: PlannedAudit) -> None:
-    """The two Spark jobs of a stream."""
-    jobs = [
-        ShardauditJob(
-            task_id=command,
-            command=command,
-            planned=planned,
-            map_index_template="{{ task.planned.stream }}",
-            max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
-        )
-        for command in ("ingest", "audit")
-    ]
-    jobs[0] >> jobs[1]
+@task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+def gates(planned: PlannedAudit) -> None:
+    """Is red when a gate is shut."""
+    check_audit(planned["audit_id"])
+
+
+@task(task_id="tell", map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+def tell_people(planned: PlannedAudit) -> int:
+    """Sends what changed."""
+    return tell_audits(planned)
+
+
+@task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
+def verdict(planned: PlannedAudit) -> None:
+    """Is red when the verdict is bad."""
+    keep_report(planned)
+    judge(planned)
 
 
 @dag(
@@ -66,22 +69,23 @@ def nightly_audit() -> None:
         context = get_current_context()
         return planned_run(context["params"], run_after=context["dag_run"].run_after)
 
-    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
-    def gates(planned: PlannedAudit) -> None:
-        check_audit(planned["audit_id"])
+    @task_group
+    def stream(planned: PlannedAudit) -> None:
+        jobs = [
+            ShardauditJob(
+                task_id=command,
+                command=command,
+                planned=planned,
+                map_index_template="{{ task.planned.stream }}",
+                max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
+            )
+            for command in ("ingest", "audit")
+        ]
+        jobs[0] >> jobs[1]
 
     @task(outlets=[AUDITS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
     def publish(planned: list[PlannedAudit], outlet_events: Any = None) -> None:
         outlet_events[AUDITS].extra = event_extra(planned)
-
-    @task(map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
-    def verdict(planned: PlannedAudit) -> None:
-        keep_report(planned)
-        judge(planned)
-
-    @task(task_id="tell", map_index_template=NAME, trigger_rule=TriggerRule.ALL_DONE)
-    def tell_people(planned: PlannedAudit) -> int:
-        return tell_audits(planned)
 
     audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
     checked, told = gates.expand(planned=audits), tell_people.expand(planned=audits)
