@@ -60,6 +60,9 @@ def _replay(spark: SparkSession, console: Console) -> float:
             aws_secret_access_key="x",
         )
         client.create_stream(StreamName="bench", ShardCount=SHARDS)
+        client.get_waiter("stream_exists").wait(
+            StreamName="bench", WaiterConfig={"Delay": 1, "MaxAttempts": 30}
+        )
         for first in range(0, RECORDS, 500):
             batch = [(f"key-{n}", b"%d" % n) for n in range(first, min(first + 500, RECORDS))]
             records = [{"PartitionKey": key, "Data": text.ljust(SIZE)} for key, text in batch]
