@@ -79,14 +79,17 @@ class DeltaRs:
         if found is None:
             return
         options = ds.ParquetReadOptions(dictionary_columns=set(dictionaries))
-        with self._answering(table):
-            yield from found.to_pyarrow_dataset(parquet_read_options=options).to_batches(
-                columns=list(columns),
-                filter=where,
-                batch_size=_BATCH_ROWS,
-                batch_readahead=_BATCHES_AHEAD,
-                fragment_readahead=_FILES_AHEAD,
-            )
+        try:
+            with self._answering(table):
+                yield from found.to_pyarrow_dataset(parquet_read_options=options).to_batches(
+                    columns=list(columns),
+                    filter=where,
+                    batch_size=_BATCH_ROWS,
+                    batch_readahead=_BATCHES_AHEAD,
+                    fragment_readahead=_FILES_AHEAD,
+                )
+        finally:
+            pa.default_memory_pool().release_unused()  # a server would keep it all
 
     def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
         """`rows` of a table that Spark writes and that is too big to be read whole."""
