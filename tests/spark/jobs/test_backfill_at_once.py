@@ -62,7 +62,14 @@ class Writer(Beside):
     def act(self) -> bool:
         table = DeltaTable(self._sink)
         at = SCENARIO.as_of + timedelta(seconds=self.times)
-        row = {"message_id": f"live-{self.times}", "sent_at": at, "landed_at": at, "day": "live"}
+        row = {
+            "message_id": f"live-{self.times}",
+            "shard_id": "shardId-000000000099",
+            "sequence_number": str(self.times),
+            "sent_at": at,
+            "landed_at": at,
+            "day": "live",
+        }
         rows = pa.Table.from_pylist([row], pa.schema(table.schema().to_arrow()))
         write_deltalake(table, rows, mode="append")
         return True

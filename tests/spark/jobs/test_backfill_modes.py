@@ -6,10 +6,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.kinesis_stream import endpoint_client
+from shardaudit.model.errors import GateError
 from tests.spark.jobs.losses import Loss, planted_loss
 
 
@@ -143,9 +145,15 @@ def test_users_decoder_brings_what_ours_does(loss: Loss) -> None:
 def test_nothing_lands_and_all_is_set_aside_when_the_decoder_fails(loss: Loss) -> None:
     configure(loss, 'decoder = "zlib:decompress"')
     before = loss.landed()
-    verified = loss.run(loss.planned())
-    assert verified is not None
-    assert verified.left == 10
+    with pytest.raises(GateError, match="can be decoded"):
+        loss.run(loss.planned())
     assert loss.landed() == before
+    assert not any(state == "recovered" for _, state in loss.findings())
     reasons = {row["reason"] for row in loss.quarantined()}
     assert reasons == {"the decoder could not read the content"}
+
+    file = loss.folder / "shardaudit.toml"
+    file.write_text(file.read_text().replace("zlib:decompress", "json:loads"))
+    verified = loss.run(loss.planned())
+    assert verified is not None
+    assert (verified.recovered, verified.left) == (10, 0)

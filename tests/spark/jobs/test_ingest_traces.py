@@ -94,7 +94,7 @@ def test_rows_lie_in_order_of_cells_when_written(lake: Lake) -> None:
     lake.ingest()
     stored = lake.warehouse.read(TRACES)
     place = stored.select(
-        F.input_file_name().alias("file"), "sent_day", "shard_id", "bucket_start"
+        F.input_file_name().alias("file"), "sent_day", *TRACES.clustered
     ).collect()
     for file in {row.file for row in place}:
         cells = [tuple(row)[1:] for row in place if row.file == file]
