@@ -1,5 +1,6 @@
 """One local Spark session per run, and a warehouse in a folder of its own per test."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +14,13 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.spark import spark_session
 from shardaudit.model.config import Settings
 
-# How long an example takes is the machine's affair: no test here is about its own speed.
+# How long an example takes is the machine's affair: no test here is about its own speed. In CI the
+# examples are the same each time; whoever runs the tests by hand tries others.
 hypothesis_settings.register_profile(
-    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "untimed",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
 )
 hypothesis_settings.load_profile("untimed")
 
