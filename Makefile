@@ -51,7 +51,7 @@ types: setup
 	$(BIN)/mypy
 
 fast: setup
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/unit -n 2
 
 test-spark: setup ## the tests that need Spark
 	$(BIN)/pytest $(SPARK_TESTS)
