@@ -25,11 +25,11 @@ def tell(planned: PlannedJob) -> int:
         NotSentError: a receiver did not take a message; a later try sends it again.
     """
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
-    from shardaudit.adapters.published import newest_watch  # noqa: PLC0415
+    from shardaudit.adapters.published import watch_since  # noqa: PLC0415
     from shardaudit.jobs.notify import notify_stream  # noqa: PLC0415
 
     settings, name = load_settings(Path(os.environ[CONFIG])), planned["stream"]
-    emit("watch", name, watch_figures(newest_watch(settings, name, since=now() - RECENT)))
+    emit("watch", name, watch_figures(watch_since(settings, name, since=now() - RECENT)))
     return notify_stream(settings, name)
 
 

@@ -52,16 +52,22 @@ class DeltaRs:
 
         Times are in UTC, as Python itself writes it.
         """
+        found = self.columns(table, names=table.names, where=where)
+        return [] if found is None else [_in_utc(row) for row in found.to_pylist()]
+
+    def columns(
+        self, table: Table, *, names: Sequence[str], where: pc.Expression
+    ) -> pa.Table | None:
+        """Some columns of the rows that meet a condition, those that it is about among them."""
         found = self.dataset(table)
         if found is None:
-            return []
+            return None
         with self._answering(table):
             # Whole files, then the rows: delta-rs writes texts as string_view, and pyarrow compares
             # no such column of a file with a text (26.0; "no kernel matching").
             files = list(found.get_fragments(filter=where))
             read = ds.FileSystemDataset(files, found.schema, found.format, found.filesystem)
-            rows: list[Row] = read.to_table(columns=table.names).filter(where).to_pylist()
-            return [_in_utc(row) for row in rows]
+            return read.to_table(columns=list(names)).filter(where)
 
     def batches(
         self,

@@ -7,9 +7,10 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.cell_reader import of_shards
 from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.adapters.published import watch_since
 from shardaudit.model.cell_grid import ShardRange
 from shardaudit.model.config import Settings
-from shardaudit.model.tables import AUDITS, FINDINGS, SHARDS
+from shardaudit.model.tables import AUDITS, FINDINGS
 from shardaudit.model.verdict import Kind, State
 
 _OPEN = [state.value for state in (State.OPEN, State.PLANNED, State.REPLAYED)]
@@ -29,13 +30,9 @@ class OpenCount:
 
 def audits_of(settings: Settings, stream: str) -> list[Row]:
     """The stream's rows of `audits` without their inputs, in no order."""
-    audits = _tables(settings).dataset(AUDITS)
-    if audits is None:
-        return []
-    columns = [name for name in AUDITS.names if name != "inputs"]  # a list of files may be long
-    # Texts are compared in memory: see `DeltaRs.rows`.
-    found = audits.to_table(columns=columns).filter(pc.field("stream") == stream)
-    rows: list[Row] = found.to_pylist()
+    names = [name for name in AUDITS.names if name != "inputs"]  # a list of files may be long
+    found = _tables(settings).columns(AUDITS, names=names, where=pc.field("stream") == stream)
+    rows: list[Row] = [] if found is None else found.to_pylist()
     return rows
 
 
@@ -72,18 +69,10 @@ def open_missing(settings: Settings, stream: str, *, shards: ShardRange) -> Open
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
     """The rows of `shards` that the stream's last watch wrote; none when there was no watch."""
-    shards = _tables(settings).dataset(SHARDS)
-    if shards is None:
-        return []
-    watched = (pc.field("stream") == stream) & pc.field("state").is_valid()
     for span in _LOOK_BACK:
-        since = pc.field("observed_at") >= pc.scalar(now - span)
-        # Texts are compared in memory: see `DeltaRs.rows`.
-        columns = ["stream", "state", "observed_at"]
-        times = shards.to_table(columns=columns, filter=since).filter(watched)["observed_at"]
-        if len(times):
-            is_last = pc.field("observed_at") == pc.max(times)
-            return _tables(settings).rows(SHARDS, where=watched & is_last)
+        found = watch_since(settings, stream, since=now - span)
+        if found:
+            return found
     return []
 
 

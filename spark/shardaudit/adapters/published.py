@@ -122,12 +122,16 @@ def damaged_spans(settings: Settings, stream: str) -> list[tuple[datetime, datet
     return [(batch["damaged_from"], batch["damaged_to"]) for batch in batches]
 
 
-def newest_watch(settings: Settings, stream: str, *, since: datetime) -> list[Row]:
+def watch_since(settings: Settings, stream: str, *, since: datetime) -> list[Row]:
     """The stream's last watch, one row per shard; none when it is not that recent."""
-    recent = (pc.field("observed_at") >= pc.scalar(since)) & pc.field("state").is_valid()
-    rows = read_rows(settings, SHARDS, where=(pc.field("stream") == stream) & recent)
-    newest = max((row["observed_at"] for row in rows), default=None)
-    return [row for row in rows if row["observed_at"] == newest]
+    watched = (pc.field("stream") == stream) & pc.field("state").is_valid()
+    recent = watched & (pc.field("observed_at") >= pc.scalar(since))
+    names = ["stream", "state", "observed_at"]
+    found = _tables(settings).columns(SHARDS, names=names, where=recent)
+    if not found:
+        return []
+    is_last = pc.field("observed_at") == pc.max(found["observed_at"])
+    return read_rows(settings, SHARDS, where=watched & is_last)
 
 
 def quarantined(settings: Settings, stream: str) -> int:
