@@ -78,6 +78,16 @@ def config_file() -> Path:
     return Path(config)
 
 
+def configured() -> Settings:
+    """The configuration that the environment names.
+
+    Raises:
+        PlanRefusedError: it names none.
+        ConfigError: it is a wrong one.
+    """
+    return load_settings(config_file())
+
+
 def driver_settings(settings: Settings) -> dict[str, str]:
     """What must be known before the driver's JVM starts; the job sets the rest of [spark]."""
     return {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")}

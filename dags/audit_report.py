@@ -1,11 +1,8 @@
 """Keeps each night's report beside the tables, and says where it and the map are."""
 
 import logging
-import os
-from pathlib import Path
 
-from audit_plan import CONFIG, PlannedAudit
-from shardaudit.model.config import load_settings
+from audit_plan import PlannedAudit, configured
 from shardaudit.model.errors import ShardauditError
 
 log = logging.getLogger(__name__)
@@ -17,7 +14,7 @@ def keep_report(planned: PlannedAudit) -> None:
     from shardaudit.adapters.clock import now  # noqa: PLC0415
     from shardaudit.jobs.page_report import kept_report  # noqa: PLC0415
 
-    settings = load_settings(Path(os.environ[CONFIG]))
+    settings = configured()
     try:
         kept = kept_report(settings, planned["stream"], planned["audit_id"], now=now())
     except ShardauditError as error:

@@ -1,17 +1,14 @@
 """What the last tasks say: which shards, how many messages, until when, and what to do next."""
 
 import logging
-import os
 from collections.abc import Iterable
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from audit_plan import CONFIG, PlannedAudit
+from audit_plan import PlannedAudit, configured
 from metrics import emit
-from shardaudit.model.config import load_settings
 from shardaudit.model.errors import FinalError
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.advice import next_steps
@@ -92,7 +89,7 @@ def _published(planned: PlannedAudit) -> AuditReport:
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
     from shardaudit.jobs.published import published_audit  # noqa: PLC0415
 
-    settings = load_settings(Path(os.environ[CONFIG]))
+    settings = configured()
     return published_audit(settings, planned["stream"], planned["audit_id"])
 
 

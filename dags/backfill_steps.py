@@ -8,11 +8,11 @@ from typing import Any, TypedDict
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from audit_plan import CONFIG, PlannedJob, PlanRefusedError, config_file, driver_settings
+from audit_plan import CONFIG, PlannedJob, PlanRefusedError, configured, driver_settings
 from backfill_form import FORM
 from shardaudit.model.backfill import Repair
 from shardaudit.model.choices import Approval
-from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError, FinalError
 from shardaudit.model.window import parse_instant
 
@@ -46,7 +46,7 @@ def planning_job(form: Mapping[str, object]) -> PlannedJob:
         unknown = sorted(set(form) - set(FORM))
         if unknown:
             raise ConfigError("run configuration", ", ".join(unknown), f"only {', '.join(FORM)}")
-        settings, name = _settings(), str(form["stream"])
+        settings, name = configured(), str(form["stream"])
         settings.stream(name)
         words = [f"--stream={name}", *_chosen(form)]
     except ConfigError as error:
@@ -79,7 +79,7 @@ def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> P
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
     from shardaudit.jobs.backfill_decision import dedupe_proposal, proposal  # noqa: PLC0415
 
-    settings, name = _settings(), str(form["stream"])
+    settings, name = configured(), str(form["stream"])
     as_of = form.get("as_of")
     at = now if as_of is None else parse_instant(str(as_of), where="as_of")
     if _what(form) is Repair.DUPLICATES:
@@ -116,7 +116,7 @@ def running_job(
     """
     from shardaudit.jobs.backfill_decision import cancel_plan  # noqa: PLC0415 - as above
 
-    settings = _settings()
+    settings = configured()
     words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
     if answer is None:
         return _job(settings, form, RUN, words)
@@ -143,10 +143,6 @@ def forms_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]
     if not streams:
         raise AirflowSkipException("no event names a stream")
     return [{"stream": name} for name in streams]
-
-
-def _settings() -> Settings:
-    return load_settings(config_file())
 
 
 def _instants(form: Mapping[str, object], *keys: str) -> list[str]:

@@ -1,14 +1,11 @@
 """The gate of a run, as a task of its own: what the suites said, read and not judged again."""
 
 import logging
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from audit_plan import CONFIG
-from shardaudit.model.config import Settings, load_settings
+from audit_plan import configured
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import GateState, Severity, SuiteResult, sentences
 from shardaudit.report.plain import harmless
@@ -30,7 +27,7 @@ def check_audit(audit_id: str) -> None:
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
     from shardaudit.adapters.published import gate_results  # noqa: PLC0415
 
-    _tell(gate_results(_settings(), audit_id), f"the audit {audit_id}")
+    _tell(gate_results(configured(), audit_id), f"the audit {audit_id}")
 
 
 def check_backfill(plan_id: str) -> None:
@@ -41,7 +38,7 @@ def check_backfill(plan_id: str) -> None:
     """
     from shardaudit.adapters.published import plan_gate_results  # noqa: PLC0415 - as above
 
-    _tell(plan_gate_results(_settings(), plan_id), f"the backfill {plan_id}")
+    _tell(plan_gate_results(configured(), plan_id), f"the backfill {plan_id}")
 
 
 def _tell(results: Sequence[SuiteResult], of: str) -> None:
@@ -55,7 +52,3 @@ def _tell(results: Sequence[SuiteResult], of: str) -> None:
     shut = sentences(results, severity=Severity.ERROR)
     if shut:
         raise GateShutError(harmless(" | ".join(shut)))
-
-
-def _settings() -> Settings:
-    return load_settings(Path(os.environ[CONFIG]))

@@ -1,17 +1,14 @@
 """What watch and audit have found is told to people, and to the DAGs that listen."""
 
-import os
 from collections.abc import Iterable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from audit_plan import CONFIG, PlannedJob
+from audit_plan import PlannedJob, configured
 from metrics import emit
 from shardaudit.adapters.clock import now
-from shardaudit.model.config import load_settings
 from shardaudit.report.figures import watch_figures
 
 RECENT = timedelta(days=1)  # a watch that is older says nothing about now
@@ -28,7 +25,7 @@ def tell(planned: PlannedJob) -> int:
     from shardaudit.adapters.published import watch_since  # noqa: PLC0415
     from shardaudit.jobs.notify import notify_stream  # noqa: PLC0415
 
-    settings, name = load_settings(Path(os.environ[CONFIG])), planned["stream"]
+    settings, name = configured(), planned["stream"]
     emit("watch", name, watch_figures(watch_since(settings, name, since=now() - RECENT)))
     return notify_stream(settings, name)
 
@@ -37,7 +34,7 @@ def tell_audits(planned: PlannedJob) -> int:
     """The same for what the stream's audits found to have changed."""
     from shardaudit.jobs.notify import notify_audits  # noqa: PLC0415
 
-    return notify_audits(load_settings(Path(os.environ[CONFIG])), planned["stream"])
+    return notify_audits(configured(), planned["stream"])
 
 
 def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:
@@ -50,7 +47,7 @@ def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> di
 
     if not any(told):
         raise AirflowSkipException("nothing is new since the last watch")
-    settings = load_settings(Path(os.environ[CONFIG]))
+    settings = configured()
     found = [news for job in planned for news in alarms(settings, job["stream"])]
     if not found:
         raise AirflowSkipException("no shard is warn or worse")
