@@ -22,8 +22,9 @@ JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where th
 
 # A driver of spark-submit has 1 GB unless told; [spark] of the configuration overrides all of it.
 _DRIVER = {
-    "spark.driver.memory": "3g",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    # As on one machine (adapters.spark): `make bench` shows that it suffices.
+    "spark.driver.memory": "2500m",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Djdk.nio.maxCachedBufferSize=262144",
     "spark.log.level": "WARN",
 }
 _REASONS: dict[int, str] = {

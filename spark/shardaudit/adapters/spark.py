@@ -31,7 +31,9 @@ _ONE_MACHINE = {
     "spark.driver.memory": "2500m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING}",
+    # Java keeps what each thread read at once outside of the heap; above 256 KiB it need not.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Djdk.nio.maxCachedBufferSize=262144 "
+    f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
