@@ -1,6 +1,5 @@
 """The ingest of one stream: new trace files and what is new in the sink → the ledger."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from shardaudit.adapters.delta import Warehouse
@@ -8,22 +7,7 @@ from shardaudit.jobs.ingest_sink import SinkBatch, SinkSide
 from shardaudit.jobs.ingest_traces import TraceBatch, TraceSide
 from shardaudit.model.config import Stream
 from shardaudit.report.progress import SILENT, Progress
-
-
-@dataclass(frozen=True, slots=True)
-class IngestSummary:
-    """What one ingest read. Versions are NULL where nothing was new, or the sink has none."""
-
-    stream: str
-    trace_files: int
-    trace_rows: int
-    sink_from_version: int | None
-    sink_to_version: int | None
-    sink_files_added: int
-    sink_files_removed: int
-    sink_rows: int
-    quarantined: int
-    batches: list[str]
+from shardaudit.report.summary import IngestReport
 
 
 def ingest(
@@ -33,7 +17,7 @@ def ingest(
     *,
     now: datetime,
     progress: Progress = SILENT,
-) -> IngestSummary:
+) -> IngestReport:
     """Takes in everything that is new on both sides, exactly once.
 
     What a crash left unfinished is finished first, from what it had planned to read.
@@ -50,11 +34,11 @@ def ingest(
         traces = TraceSide(warehouse, name, stream).ingest(now=now)
     with progress.stage("ingest sink"):
         sink = SinkSide(warehouse, name, stream).ingest(now=now)
-    return _summary(name, traces, sink)
+    return _report(name, traces, sink)
 
 
-def _summary(name: str, traces: list[TraceBatch], sink: list[SinkBatch]) -> IngestSummary:
-    return IngestSummary(
+def _report(name: str, traces: list[TraceBatch], sink: list[SinkBatch]) -> IngestReport:
+    return IngestReport(
         stream=name,
         trace_files=sum(batch.files for batch in traces),
         trace_rows=sum(batch.rows for batch in traces),
@@ -64,5 +48,5 @@ def _summary(name: str, traces: list[TraceBatch], sink: list[SinkBatch]) -> Inge
         sink_files_removed=sum(batch.files_removed for batch in sink),
         sink_rows=sum(batch.rows for batch in sink),
         quarantined=sum(b.quarantined for b in traces) + sum(b.quarantined for b in sink),
-        batches=[b.batch_id for b in traces] + [b.batch_id for b in sink],
+        batches=(*(b.batch_id for b in traces), *(b.batch_id for b in sink)),
     )

@@ -73,7 +73,11 @@ class FindingLine:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What one ingest read. Versions are those of a Delta sink, from the last one to this one."""
+    """What one ingest read.
+
+    Versions are those of a Delta sink, from the last one to this one; None where nothing was new,
+    or the sink has none.
+    """
 
     stream: str
     trace_files: int
@@ -84,3 +88,4 @@ class IngestReport:
     sink_files_removed: int
     sink_rows: int
     quarantined: int
+    batches: tuple[str, ...]

@@ -10,10 +10,11 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.jobs.ingest import IngestSummary, ingest
+from shardaudit.jobs.ingest import ingest
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.table import Table
 from shardaudit.model.tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
+from shardaudit.report.summary import IngestReport
 from tests.builders import NOW, SINK_DDL, Line, write_lines
 
 CELL_TOTALS = ("n", "sum_lo", "sum_hi")
@@ -69,7 +70,7 @@ class Lake:
             | self.settings
         )
 
-    def ingest(self, *, now: datetime = NOW) -> IngestSummary:
+    def ingest(self, *, now: datetime = NOW) -> IngestReport:
         """Takes in all that is new."""
         return ingest(self.warehouse, self.name, self.stream, now=now)
 

@@ -149,7 +149,7 @@ def test_ledger_is_what_is_there_now_when_anything_was_committed(
         True,
         False,
     ]
-    assert lake.ingest().batches == []
+    assert lake.ingest().batches == ()
 
 
 def test_batch_reads_nothing_when_files_were_only_rewritten(lake: Lake) -> None:

@@ -37,7 +37,7 @@ def without(row: Line, *names: str) -> Line:
 
 def test_rows_are_counted_once_when_files_come_go_and_change(folder: Lake) -> None:
     lake = folder
-    assert lake.ingest().batches == []
+    assert lake.ingest().batches == ()
     write_parquet(lake.sink / "a.parquet", [sink_row(0), sink_row(1)])
     write_parquet(lake.sink / "_temporary" / "b.parquet", [sink_row(9)])
     assert lake.ingest().sink_rows == 2
@@ -52,7 +52,7 @@ def test_rows_are_counted_once_when_files_come_go_and_change(folder: Lake) -> No
     (lake.sink / "sub" / "b [1]*.parquet").unlink()
     lake.ingest()
     assert landed(lake) == {}
-    assert lake.ingest().batches == []
+    assert lake.ingest().batches == ()
 
 
 def test_partition_folders_are_columns_of_text_when_they_look_like_numbers(folder: Lake) -> None:

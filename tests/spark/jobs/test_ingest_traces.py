@@ -35,7 +35,7 @@ def test_batch_is_empty_when_files_are_empty(lake: Lake) -> None:
     lake.log("b.jsonl", ["", "  "])
     summary = lake.ingest()
     assert (summary.trace_files, summary.trace_rows, summary.quarantined) == (2, 0, 0)
-    assert lake.ingest().batches == []
+    assert lake.ingest().batches == ()
 
 
 def test_traces_are_counted_once_when_lines_or_files_come_twice(lake: Lake) -> None:

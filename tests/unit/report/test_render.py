@@ -75,6 +75,6 @@ def test_findings_page_says_how_many_it_does_not_show() -> None:
 
 
 def test_ingest_page_says_what_was_read_and_set_aside() -> None:
-    line = IngestReport("events", 4, 1200, 7, 9, 3, 1, 1100, 5)
+    line = IngestReport("events", 4, 1200, 7, 9, 3, 1, 1100, 5, ("events/traces/1",))
     page = " ".join(shown(ingest_view([line])).split())
     assert "events 7 → 9 4 1,200 3 1 1,100 5" in page

@@ -1,13 +1,12 @@
 """`shardaudit ingest`."""
 
 import argparse
-from dataclasses import fields
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.command import Desk, Reply
-from shardaudit.jobs.ingest import IngestSummary, ingest
+from shardaudit.jobs.ingest import ingest
 from shardaudit.jobs.observe import observe_shards
 from shardaudit.jobs.opened import opened
 from shardaudit.model.config import Settings
@@ -34,16 +33,13 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings.stream(name)
     progress = desk.progress(INGEST_STAGES + 1)
     with opened(settings, owner=f"ingest {name}", progress=progress) as warehouse:
-        summary = ingest_stream(warehouse, settings, name, now=now(), progress=progress)
-    shown = IngestReport(
-        **{field.name: getattr(summary, field.name) for field in fields(IngestReport)}
-    )
-    return Reply(document=summary, view=ingest_view([shown]))
+        report = ingest_stream(warehouse, settings, name, now=now(), progress=progress)
+    return Reply(document=report, view=ingest_view([report]))
 
 
 def ingest_stream(
     warehouse: Warehouse, settings: Settings, name: str, *, now: datetime, progress: Progress
-) -> IngestSummary:
+) -> IngestReport:
     """Takes in the stream's shards, then its traces and its sink."""
     with progress.stage("ask Kinesis for shards"):
         observe_shards(warehouse, settings, name, now=now)
