@@ -133,7 +133,8 @@ def _end(row: Row, counts: dict[tuple[str, State], int]) -> dict[str, object]:
     left = sum(counts.get((window_id, state), 0) for state in _LEFT)
     expired = counts.get((window_id, State.EXPIRED), 0)
     if row["state"] != WindowState.MERGED:
-        return {"state": WindowState.INCOMPLETE.value}
+        error = row["error"] or "no run read it to its end"
+        return {"state": WindowState.INCOMPLETE.value, "error": error}
     if left:
         error = f"{left} of {row['expected_ids']} messages were not in the stream as it is now"
         return {"state": WindowState.INCOMPLETE.value, "error": error}
