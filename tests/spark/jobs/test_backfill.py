@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
+from shardaudit.jobs.dedupe_purge import purge_removed_rows
 from shardaudit.model.backfill_tables import REMOVED_ROWS
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.gate import CONTRACTS
@@ -77,6 +78,9 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     duplicated = loss.warehouse.read(FINDINGS).where(F.col("kind") == "duplicated")
     assert {row.state for row in duplicated.collect()} == {"recovered"}
     assert plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of).plan_id is None
+    assert [purge_removed_rows(loss.settings, plan.plan_id).purged_rows for _ in range(2)] == [3, 0]
+    assert loss.warehouse.read(REMOVED_ROWS).isEmpty()
+    assert loss.landed() == Counter(before.keys())
 
 
 def test_stuck_tail_comes_back_when_asked_for(loss: Loss) -> None:
