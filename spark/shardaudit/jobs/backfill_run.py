@@ -47,11 +47,14 @@ _LANDS = {
 
 @dataclass(slots=True)
 class Running:
-    """A run on its way through the stages. `window_ids`: to read these alone; None: all."""
+    """A run on its way through the stages. `window_ids`: to read these alone; None: all.
+
+    Without `gates` it is not verified.
+    """
 
     replay: Replay
     settings: Settings
-    gates: Gates
+    gates: Gates | None
     approve_as: str | None
     window_ids: Collection[str] | None = None
     progress: Progress = SILENT
@@ -114,6 +117,7 @@ class Running:
         if self.replay.ledger.of(WindowState.PLANNED):
             wanted = "a plan that was approved, by `backfill run` or `backfill replay`"
             raise ConfigError("--plan", self.replay.plan_id, wanted)
+        assert self.gates is not None  # noqa: S101 - or there is no such stage
         with self.replay.turn():
             self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
 
