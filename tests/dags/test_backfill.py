@@ -31,7 +31,7 @@ from tests.dags.warehouses import START, arrow
 DAGS = Path(__file__).parents[2] / "dags"
 NOW = START + timedelta(hours=5)
 ASKED = START + timedelta(hours=4)
-IN_ONE = 60  # windows of `store` in a portion: each is read for a minute
+IN_ONE = 60  # windows of `store` that are a portion
 USER = {"id": "7", "name": "ann"}
 
 
@@ -63,7 +63,7 @@ def store(config: Path, plan_id: str = "p", *, windows: int = 2, **fields: objec
             "estimated_records": 1000,
             "estimated_bytes": 10 * 2**20,
             "estimated_calls": 2,
-            "estimated_seconds": 60.0,
+            "estimated_seconds": PORTION_SECONDS / IN_ONE,
             "deadline": START + timedelta(hours=24) - number * timedelta(minutes=1),
             "feasible": True,
             "because": "lost",
@@ -228,8 +228,8 @@ def test_what_somebody_else_lands_goes_in_one_step(config: Path) -> None:
     ("count", "seconds", "tasks"),
     [
         (1, 1.0, 1),
-        (IN_ONE, 60.0, 1),
-        (IN_ONE + 1, 60.0, 2),
+        (IN_ONE, PORTION_SECONDS / IN_ONE, 1),
+        (IN_ONE + 1, PORTION_SECONDS / IN_ONE, 2),
         (3, 2 * PORTION_SECONDS, 3),
         (250, PORTION_SECONDS, PORTIONS),
     ],

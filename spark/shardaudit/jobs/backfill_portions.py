@@ -12,9 +12,9 @@ from shardaudit.model.backfill_tables import BACKFILLS
 from shardaudit.model.config import Settings
 from shardaudit.report.plain import harmless, instant
 
-# As long as a portion's windows take at most, one after the other. A Spark job takes seconds to
-# start: one for each window, of which many are a record, would wait more than read.
-PORTION_SECONDS = 3600.0
+# What a portion's windows take at most, one after the other; few shards are full. A Spark job takes
+# seconds to start: one for each window, of which many are a record, would wait more than read.
+PORTION_SECONDS = 4 * 3600.0
 # Airflow takes 1,024 tasks of a kind (core.max_map_length), a person fewer.
 PORTIONS = 100
 
