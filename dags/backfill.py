@@ -1,13 +1,16 @@
 """The backfill: puts right what was lost or doubled, once a person has seen the plan and let it.
 
-plan → propose (what it costs, until when) → approve (a person, unless policy does) → decide → run
-(replay, merge, verify; of duplicates: remove, verify) → gates. It is started by hand, with the form
-behind "Trigger". A rejection, or no answer within a day, cancels the plan: nothing is done.
+plan → propose (what it costs, until when) → approve (a person, unless policy does) → decide →
+windows → replay (read and merge: a portion of the windows each, the most urgent first) → verify →
+gates. What is not ours to read, and duplicates, go by one task `run` instead of these three.
+It is started by hand, with the form behind "Trigger". A rejection, or no answer within a day,
+cancels the plan: nothing is done.
 """
 
 from datetime import timedelta
 from typing import Any
 
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
@@ -18,10 +21,14 @@ from backfill_steps import (
     APPROVE,
     PLAN,
     REJECT,
+    REPLAY,
     RUN,
+    VERIFY,
+    PlannedReplay,
     Proposed,
     planning_job,
     proposed,
+    replaying_jobs,
     running_job,
 )
 from gate_check import check_backfill
@@ -31,6 +38,55 @@ from shardaudit.adapters.clock import now
 TO_ANSWER = timedelta(hours=24)
 PLAN_ID = "{{ ti.xcom_pull(task_ids='propose')['plan_id'] }}"
 BODY = "{{ ti.xcom_pull(task_ids='propose')['markdown'] }}"
+
+
+@task
+def prepare() -> PlannedJob:
+    """What makes the plan that the form asks for."""
+    return planning_job(get_current_context()["params"])
+
+
+@task
+def propose() -> Proposed:
+    """The plan, for a person to read."""
+    context = get_current_context()
+    run = context["dag_run"]
+    since = run.start_date or run.run_after  # what was planned earlier is not this run's
+    return proposed(context["params"], since=since, now=now())
+
+
+@task.branch
+def who_approves(plan: Proposed) -> str:
+    """A person, or the policy."""
+    return "approve" if plan["needs_person"] else "decide"
+
+
+@task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
+def decide(plan: Proposed) -> PlannedJob:
+    """Acts on the answer."""
+    context = get_current_context()
+    answer = context["ti"].xcom_pull(task_ids="approve")
+    return running_job(context["params"], plan, answer, now=now())
+
+
+@task.branch
+def how(running: PlannedJob) -> str:
+    """In one step, or window by window."""
+    return "run" if RUN in running["arguments"] else "windows"
+
+
+@task
+def windows(plan: Proposed, running: PlannedJob) -> list[PlannedReplay]:
+    """The portions in which the windows are read, the most urgent first."""
+    return replaying_jobs(plan["plan_id"], running)
+
+
+@task(trigger_rule=TriggerRule.ALL_DONE)
+def gates(plan: Proposed | None) -> None:
+    """Is red when a gate is shut."""
+    if plan is None:
+        raise AirflowSkipException("there was nothing to run")
+    check_backfill(plan["plan_id"])
 
 
 @dag(
@@ -45,34 +101,6 @@ BODY = "{{ ti.xcom_pull(task_ids='propose')['markdown'] }}"
 )
 def backfill() -> None:
     """Plans, asks, runs."""
-
-    @task
-    def prepare() -> PlannedJob:
-        return planning_job(get_current_context()["params"])
-
-    @task
-    def propose() -> Proposed:
-        context = get_current_context()
-        run = context["dag_run"]
-        since = run.start_date or run.run_after  # what was planned earlier is not this run's
-        return proposed(context["params"], since=since, now=now())
-
-    @task.branch
-    def who_approves(plan: Proposed) -> str:
-        return "approve" if plan["needs_person"] else "decide"
-
-    @task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
-    def decide(plan: Proposed) -> PlannedJob:
-        context = get_current_context()
-        answer = context["ti"].xcom_pull(task_ids="approve")
-        return running_job(context["params"], plan, answer, now=now())
-
-    @task(trigger_rule=TriggerRule.ALL_DONE)
-    def gates(plan: Proposed | None) -> None:
-        if plan is None:
-            raise AirflowSkipException("there was nothing to run")
-        check_backfill(plan["plan_id"])
-
     planning: Any = prepare()  # Any: Airflow gives the tasks the value, not the XComArg that it is
     approve = _approval()
     made = ShardauditJob(task_id="plan", command=PLAN, planned=planning)
@@ -82,7 +110,35 @@ def backfill() -> None:
     made >> plan
     branch >> [approve, running]
     approve >> running
-    ShardauditJob(task_id="run", command=RUN, planned=running) >> gates(plan)
+
+    portions: Any = windows(plan, running)
+    run = ShardauditJob(task_id="run", command=RUN, planned=running)
+    how(running) >> [portions, run]
+    ended = [_replayed(portions, running), run]
+    judged = gates(plan)
+    ended >> judged
+    # Red when one of them is: the gates go on after a failure.
+    [*ended, judged] >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
+
+
+def _replayed(portions: Any, running: Any) -> ShardauditJob:  # Any: as above
+    """The windows read and merged, then proven, also when a portion of them failed."""
+    replay = ShardauditJob.partial(
+        task_id="replay",
+        command=REPLAY,
+        map_index_template="{{ task.planned.label }}",
+        # A portion's shards are read at once. Two portions would read a shard at twice its share:
+        # the claim on the stream's backfills refuses the second.
+        max_active_tis_per_dagrun=1,
+    ).expand(planned=portions)
+    verify = ShardauditJob(
+        task_id="verify",
+        command=VERIFY,
+        planned=running,
+        trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+    )
+    replay >> verify
+    return verify
 
 
 def _approval() -> HITLOperator:

@@ -18,7 +18,7 @@ from shardaudit.model.window import parse_instant
 
 log = logging.getLogger(__name__)
 
-PLAN, RUN = "plan", "run"
+PLAN, RUN, REPLAY, VERIFY = "plan", "run", "replay", "verify"
 COMMANDS = {Repair.MISSING: "backfill", Repair.DUPLICATES: "dedupe"}
 OF_MISSING = ("from", "to", "shards", "include_stuck")
 APPROVE, REJECT = "Approve", "Reject"
@@ -30,6 +30,12 @@ class Proposed(TypedDict):
     plan_id: str
     markdown: str
     needs_person: bool
+
+
+class PlannedReplay(PlannedJob):
+    """A portion of the plan's windows; `label` is what Airflow shows of it."""
+
+    label: str
 
 
 class RejectedError(FinalError, AirflowFailException):
@@ -51,7 +57,7 @@ def planning_job(form: Mapping[str, object]) -> PlannedJob:
         words = [f"--stream={name}", *_chosen(form)]
     except ConfigError as error:
         raise PlanRefusedError(str(error)) from error
-    return _job(settings, form, PLAN, words)
+    return _job(settings, form, {PLAN: words})
 
 
 def _chosen(form: Mapping[str, object]) -> list[str]:
@@ -108,25 +114,57 @@ def running_job(
 ) -> PlannedJob:
     """The job that runs the plan, in the name of who approved it.
 
+    What we read ourselves goes in two steps, REPLAY and VERIFY, all else in one, RUN.
+
     Input:
         answer: of the approval task; None when policy approves.
 
     Raises:
         RejectedError: a person said no, or nobody answered; the plan is cancelled.
     """
+    settings = configured()
+    by: list[str] = []
+    if answer is not None:
+        by = [f"--approve-as={_approver(settings, form, plan, answer, now=now)}"]
+    words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
+    mode = settings.stream(str(form["stream"])).backfill_mode
+    if _what(form) is Repair.DUPLICATES or mode.hands_over:
+        return _job(settings, form, {RUN: [*words, *by]})
+    return _job(settings, form, {REPLAY: [*words, *by], VERIFY: words})
+
+
+def _approver(
+    settings: Settings,
+    form: Mapping[str, object],
+    plan: Proposed,
+    answer: Mapping[str, Any],
+    *,
+    now: datetime,
+) -> str:
+    """Who approved the plan; without an approval it is cancelled."""
     from shardaudit.jobs.backfill_decision import cancel_plan  # noqa: PLC0415 - as above
 
-    settings = configured()
-    words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
-    if answer is None:
-        return _job(settings, form, RUN, words)
     user = answer.get("responded_by_user")
     who = str(user["name"]) if user else "nobody in time"
     if answer["chosen_options"] != [APPROVE]:
         reason = f"rejected by {who} at {now.isoformat(timespec='seconds')}"
         cancel_plan(settings, plan["plan_id"], what=_what(form), reason=reason, now=now)
         raise RejectedError(f"plan {plan['plan_id']} is cancelled: {reason}; nothing was done")
-    return _job(settings, form, RUN, [*words, f"--approve-as={who}"])
+    return who
+
+
+def replaying_jobs(plan_id: str, running: PlannedJob) -> list[PlannedReplay]:
+    """The portions in which the plan's windows are read, the most urgent first."""
+    from shardaudit.jobs.backfill_portions import portions  # noqa: PLC0415 - as above
+
+    return [
+        {
+            **running,
+            "label": portion.label,
+            "arguments": {REPLAY: [*running["arguments"][REPLAY], "--window", *portion.window_ids]},
+        }
+        for portion in portions(configured(), plan_id)
+    ]
 
 
 def _what(form: Mapping[str, object]) -> Repair:
@@ -155,11 +193,12 @@ def _instants(form: Mapping[str, object], *keys: str) -> list[str]:
 
 
 def _job(
-    settings: Settings, form: Mapping[str, object], action: str, words: list[str]
+    settings: Settings, form: Mapping[str, object], actions: Mapping[str, list[str]]
 ) -> PlannedJob:
-    command = COMMANDS[_what(form)]
+    """A job with the words of each of its actions."""
+    common = ["--config", os.environ[CONFIG], COMMANDS[_what(form)]]
     return {
         "stream": str(form["stream"]),
         "driver": driver_settings(settings),
-        "arguments": {action: ["--config", os.environ[CONFIG], command, action, *words]},
+        "arguments": {action: [*common, action, *words] for action, words in actions.items()},
     }

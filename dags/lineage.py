@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,24 @@ _TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "audit": (("traces", "fingerprints", _SINK), ("cells", "findings", "audits", "gates")),
     "watch": (("fingerprints",), ("shards", "positions", "notifications")),
     "backfill plan": (("findings",), ("backfills", "backfill_ids")),
+    "backfill replay": (("backfills", "backfill_ids"), (_SINK, "backfills", "findings")),
+    "backfill verify": ((_SINK, "backfill_ids"), ("backfills", "findings", "gates")),
     "backfill run": (("backfills", "backfill_ids"), (_SINK, "backfills", "findings", "gates")),
+    "dedupe plan": (("findings",), ("dedupes", "dedupe_ids")),
+    "dedupe run": (("dedupe_ids", _SINK), (_SINK, "removed_rows", "dedupes", "findings", "gates")),
 }
 
 
 def lineage(command: str, planned: PlannedJob) -> Lineage:
-    """What the command of a planned job reads and writes."""
-    words = planned["arguments"][command]
-    settings = load_settings(Path(words[words.index("--config") + 1]))
+    """What the command of a planned job reads and writes; an upkeep moves no data."""
+    _, config, *words = planned["arguments"][command]
+    name = " ".join(takewhile(lambda word: not word.startswith("--"), words))
+    if name not in _TABLES:
+        return Lineage((), ())
+    settings = load_settings(Path(config))
     stream = settings.stream(planned["stream"])
     own = {_TRACES: stream.traces.path, _SINK: stream.sink.path}
-    inputs, outputs = _TABLES[command]
+    inputs, outputs = _TABLES[name]
 
     def datasets(tables: Sequence[str]) -> tuple[tuple[str, str], ...]:
         return tuple(_named(own.get(table, f"{settings.warehouse}/{table}")) for table in tables)

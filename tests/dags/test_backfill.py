@@ -1,3 +1,4 @@
+import json
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,19 @@ from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
 from deltalake import DeltaTable, write_deltalake
 
 from audit_plan import PlanRefusedError
-from backfill_steps import PLAN, RUN, RejectedError, planning_job, proposed, running_job
+from backfill_steps import (
+    PLAN,
+    REPLAY,
+    RUN,
+    VERIFY,
+    Proposed,
+    RejectedError,
+    planning_job,
+    proposed,
+    replaying_jobs,
+    running_job,
+)
+from shardaudit.jobs.backfill_portions import PORTION_SECONDS, PORTIONS
 from shardaudit.model.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.config import load_settings
 from tests.dags.fake_spark import read_calls
@@ -18,6 +31,7 @@ from tests.dags.warehouses import START, arrow
 DAGS = Path(__file__).parents[2] / "dags"
 NOW = START + timedelta(hours=5)
 ASKED = START + timedelta(hours=4)
+IN_ONE = 60  # windows of `store` that are a portion
 USER = {"id": "7", "name": "ann"}
 
 
@@ -35,8 +49,8 @@ def answer(option: str, user: dict[str, str] | None = USER) -> dict[str, Any]:
     return {"chosen_options": [option], "params_input": {}, "responded_by_user": user}
 
 
-def store(config: Path, plan_id: str = "p", **fields: object) -> None:
-    """A stored plan of two windows, the second more urgent."""
+def store(config: Path, plan_id: str = "p", *, windows: int = 2, **fields: object) -> None:
+    """A stored plan of two windows or more, each of a shard of its own, the last most urgent."""
     rows = [
         {
             "plan_id": plan_id,
@@ -49,8 +63,8 @@ def store(config: Path, plan_id: str = "p", **fields: object) -> None:
             "estimated_records": 1000,
             "estimated_bytes": 10 * 2**20,
             "estimated_calls": 2,
-            "estimated_seconds": 60.0,
-            "deadline": START + timedelta(hours=24 - number),
+            "estimated_seconds": PORTION_SECONDS / IN_ONE,
+            "deadline": START + timedelta(hours=24) - number * timedelta(minutes=1),
             "feasible": True,
             "because": "lost",
             "takes_all": False,
@@ -58,7 +72,7 @@ def store(config: Path, plan_id: str = "p", **fields: object) -> None:
             "updated_at": NOW,
             **fields,
         }
-        for number in (1, 2)
+        for number in range(1, windows + 1)
     ]
     place = load_settings(config).warehouse + "/backfills"
     write_deltalake(place, arrow(BACKFILLS, rows), mode="append")
@@ -90,8 +104,14 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
     assert dag.get_task("propose").upstream_task_ids == {"plan"}
     assert "who_approves" in dag.get_task("approve").upstream_task_ids
     assert {"approve", "who_approves"} <= dag.get_task("decide").upstream_task_ids
-    assert dag.get_task("run").upstream_task_ids == {"decide"}
-    assert "run" in dag.get_task("gates").upstream_task_ids
+    assert dag.get_task("how").upstream_task_ids == {"decide"}
+    for one in ("run", "windows"):
+        assert "how" in dag.get_task(one).upstream_task_ids
+    assert dag.get_task("replay").upstream_task_ids == {"windows"}
+    assert "replay" in dag.get_task("verify").upstream_task_ids
+    assert {"verify", "run"} <= dag.get_task("gates").upstream_task_ids
+    assert dag.get_task("all_done").upstream_task_ids == {"verify", "run", "gates"}
+    assert dag.get_task("replay").max_active_tis_per_dagrun == 1
     approve: Any = dag.get_task("approve")
     assert (approve.defaults, approve.retries) == (["Reject"], 0)
     assert approve.response_timeout == timedelta(hours=24)
@@ -156,7 +176,7 @@ def test_person_reads_what_it_costs_and_until_when(config: Path) -> None:
     store(config)
     plan = proposed(form(), since=ASKED, now=NOW)
     assert (plan["plan_id"], plan["needs_person"]) == ("p", True)
-    for words in ("6 messages", "at most 20 MiB in 4 calls", "2026-11-01T22:00:00Z", "shard\\|1"):
+    for words in ("6 messages", "at most 20 MiB in 4 calls", "2026-11-01T23:58:00Z", "shard\\|1"):
         assert words in plan["markdown"]
 
 
@@ -167,7 +187,7 @@ def test_person_reads_what_it_costs_and_until_when(config: Path) -> None:
 def test_run_stops_when_there_is_nothing_to_do(
     config: Path, fields: dict[str, object], asked: dict[str, object]
 ) -> None:
-    store(config, "p", **fields)
+    store(config, "p", windows=2, **fields)
     with pytest.raises(AirflowSkipException):
         proposed(form(**asked), since=ASKED, now=NOW)
 
@@ -185,10 +205,66 @@ def test_plan_runs_in_the_name_of_who_approved_it(config: Path) -> None:
     store(config)
     plan = proposed(form(), since=ASKED, now=NOW)
     job = running_job(form(), plan, answer("Approve"), now=NOW)
-    assert job["arguments"][RUN][2:] == ["backfill", "run", "--plan=p", "--approve-as=ann"]
+    assert {action: words[2:] for action, words in job["arguments"].items()} == {
+        REPLAY: ["backfill", "replay", "--plan=p", "--approve-as=ann"],
+        VERIFY: ["backfill", "verify", "--plan=p"],
+    }
     by_policy = running_job(form(), plan, None, now=NOW)
-    assert by_policy["arguments"][RUN][2:] == ["backfill", "run", "--plan=p"]
+    assert by_policy["arguments"][REPLAY][2:] == ["backfill", "replay", "--plan=p"]
     assert states(config) == {("planned", None)}
+
+
+def test_what_somebody_else_lands_goes_in_one_step(config: Path) -> None:
+    backfill = '\n[streams.events.backfill]\nmode = "request"\nrequest_to = "asked"\n'
+    config.write_text(config.read_text() + backfill)
+    store(config)
+    plan = proposed(form(), since=ASKED, now=NOW)
+    job = running_job(form(), plan, answer("Approve"), now=NOW)
+    assert job["arguments"].keys() == {RUN}
+    assert job["arguments"][RUN][2:] == ["backfill", "run", "--plan=p", "--approve-as=ann"]
+
+
+@pytest.mark.parametrize(
+    ("count", "seconds", "tasks"),
+    [
+        (1, 1.0, 1),
+        (IN_ONE, PORTION_SECONDS / IN_ONE, 1),
+        (IN_ONE + 1, PORTION_SECONDS / IN_ONE, 2),
+        (3, 2 * PORTION_SECONDS, 3),
+        (250, PORTION_SECONDS, PORTIONS),
+    ],
+)
+def test_each_window_is_in_one_portion_the_most_urgent_in_the_first(
+    config: Path, count: int, seconds: float, tasks: int
+) -> None:
+    store(config, "other")
+    plan: Proposed = {"plan_id": "p", "markdown": "", "needs_person": True}
+    store(config, windows=count, estimated_seconds=seconds)
+    jobs = replaying_jobs("p", running_job(form(), plan, answer("Approve"), now=NOW))
+    words = [job["arguments"][REPLAY] for job in jobs]
+    assert all(w[2:7] == [*w[2:4], "--plan=p", "--approve-as=ann", "--window"] for w in words)
+    read = [one for w in words for one in w[7:]]
+    assert read == [f"{number:05}" for number in range(1, count + 1)]
+    assert len(jobs) == tasks
+
+
+def test_portion_is_named_by_its_shards_and_first_deadline(config: Path) -> None:
+    store(config, windows=IN_ONE + 1)
+    plan = proposed(form(), since=ASKED, now=NOW)
+    jobs = replaying_jobs("p", running_job(form(), plan, None, now=NOW))
+    assert [job["label"] for job in jobs] == [
+        "60 shards until 2026-11-01T23:00:00Z",
+        "shard|61 until 2026-11-01T22:59:00Z",
+    ]
+
+
+def test_windows_that_are_over_are_not_read_again(config: Path) -> None:
+    store(config)
+    store(config, "q", state="verified")
+    plan = proposed(form(), since=ASKED, now=NOW)
+    running = running_job(form(), plan, None, now=NOW)
+    assert len(replaying_jobs("p", running)) == 1
+    assert replaying_jobs("q", running) == []
 
 
 @pytest.mark.parametrize(("user", "who"), [(USER, "ann"), (None, "nobody in time")])
@@ -240,14 +316,37 @@ def test_rejected_dedupe_is_cancelled_and_no_backfill_with_it(config: Path) -> N
 
 
 @pytest.mark.usefixtures("_airflow_warns", "_database")
-def test_both_jobs_are_submitted_when_policy_approves(
-    dag: DAG, config: Path, spark_calls: Path
+def test_a_portion_that_fails_stops_neither_the_others_nor_the_proof(
+    dag: DAG, config: Path, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
+    config.write_text(config.read_text() + backfill)
+    store(config, windows=IN_ONE + 2, updated_at=datetime.now(UTC) + timedelta(hours=1))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({f"{IN_ONE:05}": 1}))
+    run = dag.test(run_conf={"stream": "events"})
+    ended = {(ti.task_id, ti.map_index): str(ti.state) for ti in run.get_task_instances()}
+    assert (ended["approve", -1], ended["run", -1]) == ("skipped", "skipped")
+    assert (ended["replay", 0], ended["replay", 1]) == ("failed", "success")
+    assert (ended["verify", -1], str(run.state)) == ("success", "success")
+    plan, *replays, verify = [
+        call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)
+    ]
+    first = [f"{number:05}" for number in range(1, IN_ONE + 1)]
+    second = [f"{number:05}" for number in range(IN_ONE + 1, IN_ONE + 3)]
+    assert (plan, verify) == (["plan", "--stream=events"], ["verify", "--plan=p"])
+    # Sorted: dag.test() takes mapped tasks in no order, the scheduler by their index.
+    assert sorted(replays) == [["replay", "--plan=p", "--window", *ids] for ids in (first, second)]
+
+
+@pytest.mark.usefixtures("_airflow_warns", "_database")
+def test_run_is_red_when_the_proof_is(
+    dag: DAG, config: Path, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
     config.write_text(config.read_text() + backfill)
     store(config, updated_at=datetime.now(UTC) + timedelta(hours=1))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"--plan=p": 1}))
     run = dag.test(run_conf={"stream": "events"})
-    states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
-    assert (str(run.state), states["approve"]) == ("success", "skipped")
-    actions = [call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)]
-    assert actions == [["plan", "--stream=events"], ["run", "--plan=p"]]
+    ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+    assert (ended["replay"], ended["verify"], str(run.state)) == ("success", "failed", "failed")
+    assert len(read_calls(spark_calls)) == 3

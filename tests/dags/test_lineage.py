@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from audit_plan import PlannedJob
+from audit_plan import PlannedJob, planned_upkeep
 from launch import ShardauditJob
 from lineage import Lineage, lineage
 
@@ -29,9 +29,10 @@ class OperatorLineage:
     outputs: list[Dataset]
 
 
-def job(config: Path, command: str) -> PlannedJob:
-    words = ["--config", str(config), *command.split(), "--stream=events"]
-    return {"stream": "events", "driver": {}, "arguments": {command: words}}
+def job(config: Path, *command: str) -> PlannedJob:
+    """As the DAGs plan it: `dedupe run` is the action `run`."""
+    words = ["--config", str(config), *command, "--stream=events"]
+    return {"stream": "events", "driver": {}, "arguments": {command[-1]: words}}
 
 
 def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:
@@ -49,11 +50,31 @@ def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("command", ["ingest", "audit", "watch", "backfill plan", "backfill run"])
-def test_every_job_says_what_it_reads_and_writes(config: Path, command: str) -> None:
-    found = lineage(command, job(config, command))
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        (["ingest"], "traces"),
+        (["audit"], "audits"),
+        (["watch"], "positions"),
+        (["backfill", "plan"], "backfill_ids"),
+        (["backfill", "replay"], "backfills"),
+        (["backfill", "verify"], "findings"),
+        (["backfill", "run"], "findings"),
+        (["dedupe", "plan"], "dedupe_ids"),
+        (["dedupe", "run"], "removed_rows"),
+    ],
+)
+def test_every_job_says_what_it_reads_and_writes(
+    config: Path, command: list[str], written: str
+) -> None:
+    found = lineage(command[-1], job(config, *command))
     assert found.inputs
-    assert found.outputs
+    assert ("file", f"{config.parent}/warehouse/{written}") in found.outputs
+
+
+@pytest.mark.usefixtures("config")
+def test_an_upkeep_moves_no_data() -> None:
+    assert lineage("maintain", planned_upkeep()) == Lineage((), ())
 
 
 def test_the_operator_answers_in_the_providers_words(

@@ -19,6 +19,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from shardaudit.adapters.s3 import delta_rs_options
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import RetryableError, WarehouseVersionError
+from shardaudit.model.sql_name import quoted
 from shardaudit.model.table import WAREHOUSE_VERSION, Table
 
 Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
@@ -114,6 +115,15 @@ class DeltaRs:
                 source_alias="s",
                 target_alias="t",
             ).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def delete(self, table: Table, *, column: str, value: str) -> int:
+        """Deletes the rows whose `column` has `value`; says how many."""
+        found = self._found(table)
+        if found is None:
+            return 0
+        with self._answering(table):
+            text = value.replace("'", "''")
+            return int(found.delete(f"{quoted(column)} = '{text}'")["num_deleted_rows"])
 
     def create(self, table: Table, schema_json: str) -> None:
         """Makes the table, empty, when there is none.

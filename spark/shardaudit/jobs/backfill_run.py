@@ -1,12 +1,13 @@
 """`backfill run`: approve → replay → verify. The table of contents of a backfill.
 
 `STAGES` is what a plan prints and what a run walks through: one list, so that they cannot differ.
+`backfill replay` walks through the first two, for some of the windows; `backfill verify` the last.
 Every stage may be killed at any moment and the plan be run again: windows that are not over are
 read again, and only what is not in the sink lands. In the mode `republish` a kill while records
 are put can put some twice: nothing can take them out of a stream again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -23,6 +24,7 @@ from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.choices import BackfillMode
 from shardaudit.model.config import Settings
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import State
 from shardaudit.report.progress import SILENT, Progress
 
@@ -45,17 +47,26 @@ _LANDS = {
 
 @dataclass(slots=True)
 class Running:
-    """A run on its way through the stages."""
+    """A run on its way through the stages. `window_ids`: to read these alone; None: all.
+
+    Without `gates` it is not verified.
+    """
 
     replay: Replay
     settings: Settings
-    gates: Gates
+    gates: Gates | None
     approve_as: str | None
+    window_ids: Collection[str] | None = None
     progress: Progress = SILENT
     verified: Verified | None = field(default=None)
 
+    def chosen(self, *states: WindowState) -> list[Row]:
+        """The windows in one of the states, of those that this run is to read."""
+        rows, wanted = self.replay.ledger.of(*states), self.window_ids
+        return rows if wanted is None else [row for row in rows if row["window_id"] in wanted]
+
     def approve(self) -> None:
-        """Stores who approved it, and marks the findings."""
+        """Stores who approved it, the whole plan, and marks the findings."""
         ledger, now = self.replay.ledger, self.replay.now()
         waiting = ledger.of(WindowState.PLANNED)
         backfill = self.settings.stream(self.replay.name).backfill
@@ -78,7 +89,7 @@ class Running:
         if self.replay.landing is None:
             self._request()
             return
-        waiting, limit = self.replay.ledger.of(*_TO_DO), ROUND_BYTES
+        waiting, limit = self.chosen(*_TO_DO), ROUND_BYTES
         while waiting:
             windows = first_round(waiting, max_bytes=limit)
             read_bytes = self.replay.round(windows)
@@ -87,7 +98,7 @@ class Running:
 
     def _request(self) -> None:
         """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""
-        windows = self.replay.ledger.of(*_TO_ASK_FOR)
+        windows = self.chosen(*_TO_ASK_FOR)
         stream = self.settings.stream(self.replay.name)
         target = stream.backfill.request_to
         if windows and target is not None:
@@ -98,7 +109,15 @@ class Running:
                 self.replay.ledger.save(windows, now=now, state=state, error=None)
 
     def verify(self) -> None:
-        """Proves it by an audit."""
+        """Proves it by an audit.
+
+        Raises:
+            ConfigError: nobody approved the plan.
+        """
+        if self.replay.ledger.of(WindowState.PLANNED):
+            wanted = "a plan that was approved, by `backfill run` or `backfill replay`"
+            raise ConfigError("--plan", self.replay.plan_id, wanted)
+        assert self.gates is not None  # noqa: S101 - or there is no such stage
         with self.replay.turn():
             self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
 
@@ -142,17 +161,19 @@ STAGES = (
     Stage("replay", _says_replay, Running.replay_and_land),
     Stage("verify", _says_verify, Running.verify),
 )
+RUN, REPLAY, VERIFY = "run", "replay", "verify"
+ACTIONS = {RUN: STAGES, REPLAY: STAGES[:-1], VERIFY: STAGES[-1:]}
 
 
-def run_backfill(running: Running) -> Verified | None:
-    """Walks through the stages; None when the plan was over before.
+def run_backfill(running: Running, stages: Sequence[Stage] = STAGES) -> Verified | None:
+    """Walks through the stages; None when the plan was over before, or is not verified by these.
 
     Raises:
         ConfigError: nobody approved the plan, or it was cancelled.
     """
     if all(WindowState(row["state"]).is_over for row in running.replay.ledger.rows):
         return None
-    for stage in STAGES:
+    for stage in stages:
         with running.progress.stage(stage.name):
             stage.act(running)
     return running.verified

@@ -42,8 +42,10 @@ from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_fau
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
 AUDIT = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
-REPAIR = ("plan", "approve", "run")
-STAGES = STREAM_STAGES + 1 + len(AUDIT) + 2 * len(REPAIR) + 1
+# The windows are replayed between the answer and the proof.
+BACKFILL = ("plan", "approve", "verify")
+DEDUPE = ("plan", "approve", "run")
+STAGES = STREAM_STAGES + 1 + len(AUDIT) + len(BACKFILL) + len(DEDUPE) + 1
 APPROVE = "Approve"
 # What has just landed counts as settled by then (settle_grace).
 SETTLED = timedelta(minutes=15)
@@ -122,8 +124,9 @@ def _audited(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> str:
 def _repair(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> None:
     """A backfill and a dedupe, each approved as a person does it."""
     form = {"stream": scenario.stream, "as_of": scenario.as_of.isoformat()}
-    for asked in ({"what": "missing", "include_stuck": True}, {"what": "duplicates"}):
-        run = Run("backfill", form | asked, REPAIR)
+    missing = {"what": "missing", "include_stuck": True}
+    for asked, tasks in ((missing, BACKFILL), ({"what": "duplicates"}, DEDUPE)):
+        run = Run("backfill", form | asked, tasks)
         followed(api, run, approve=APPROVE, progress=progress)
 
 

@@ -53,8 +53,10 @@ def plan_view(report: PlanReport) -> RenderableType:
 def run_view(report: RunReport) -> RenderableType:
     """What came of each window."""
     facts = [f"approved by {report.approved_by}"]
-    if report.audit_id is None:
+    if report.audit_id is None and report.is_over:
         facts.append("it was over before: nothing was done")
+    elif report.audit_id is None:
+        facts.append(f"not proven yet: shardaudit backfill verify --plan {report.plan_id}")
     else:
         facts += [
             f"brought back: {messages(report.recovered)}; expired: {report.expired:,}; "

@@ -18,10 +18,11 @@ from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.backfill_ledger import stored_windows
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill
-from shardaudit.jobs.backfill_run import Running, run_backfill
+from shardaudit.jobs.backfill_run import ACTIONS, REPLAY, VERIFY, Running, run_backfill
+from shardaudit.jobs.backfill_setup import replay_of
 from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.backfill_verify import Verified
-from shardaudit.jobs.commands.backfill import replay_of
+from shardaudit.jobs.commands.backfill import exit_code
 from shardaudit.jobs.dedupe_plan import stored_dedupe
 from shardaudit.jobs.dedupe_run import Dedupe
 from shardaudit.jobs.gates import open_gates
@@ -29,6 +30,7 @@ from shardaudit.jobs.ingest import ingest
 from shardaudit.jobs.simulate import Endpoints, simulate_stream
 from shardaudit.model.backfill import Plan
 from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.errors import ExitCode
 from shardaudit.model.gate_tables import GATES
 from shardaudit.model.tables import FINDINGS, QUARANTINE
 from shardaudit.simulate.scenario import Scenario
@@ -72,8 +74,23 @@ class Loss:
         return plan_backfill(self.warehouse, request, now=self.scenario.as_of)
 
     def run(self, plan: Plan, *, approve_as: str | None = "ann") -> Verified | None:
+        return run_backfill(self.running(plan, approve_as=approve_as))
+
+    def running(
+        self, plan: Plan, *, approve_as: str | None, window_ids: list[str] | None = None
+    ) -> Running:
         replay = replay_of(self.warehouse, self.settings, plan.plan_id, as_of=self.scenario.as_of)
-        return run_backfill(Running(replay, self.settings, open_gates(None), approve_as))
+        return Running(replay, self.settings, open_gates(None), approve_as, window_ids)
+
+    def replayed(self, plan: Plan, window_ids: list[str]) -> ExitCode:
+        running = self.running(plan, approve_as="ann", window_ids=window_ids)
+        assert run_backfill(running, ACTIONS[REPLAY]) is None
+        return exit_code(running, REPLAY)
+
+    def verified(self, plan: Plan) -> ExitCode:
+        running = self.running(plan, approve_as=None)
+        assert run_backfill(running, ACTIONS[VERIFY]) is not None
+        return exit_code(running, VERIFY)
 
     def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> dict[str, object]:
         row = stored_dedupe(self.warehouse, plan_id)

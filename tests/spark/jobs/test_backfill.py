@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
+from shardaudit.jobs.dedupe_purge import purge_removed_rows
 from shardaudit.model.backfill_tables import REMOVED_ROWS
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.gate import CONTRACTS
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.window import Window
@@ -77,6 +78,9 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     duplicated = loss.warehouse.read(FINDINGS).where(F.col("kind") == "duplicated")
     assert {row.state for row in duplicated.collect()} == {"recovered"}
     assert plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of).plan_id is None
+    assert [purge_removed_rows(loss.settings, plan.plan_id).purged_rows for _ in range(2)] == [3, 0]
+    assert loss.warehouse.read(REMOVED_ROWS).isEmpty()
+    assert loss.landed() == Counter(before.keys())
 
 
 def test_stuck_tail_comes_back_when_asked_for(loss: Loss) -> None:
@@ -102,6 +106,31 @@ def test_run_that_was_cut_short_is_finished_by_the_next(loss: Loss) -> None:
     second = loss.run(plan)
     assert second is not None
     assert (second.left, second.cut_short) == (0, 0)
+    landed = loss.landed()
+    assert {landed[one] for one in loss.simulated.planted_ids("lost")} == {1}
+
+
+def test_windows_that_are_read_apart_are_proven_together(loss: Loss) -> None:
+    plan = loss.planned()
+    ids = [str(window["window_id"]) for window in loss.windows(plan)]
+    with pytest.raises(ConfigError, match="a plan that was approved"):
+        loss.verified(plan)
+    assert {w["state"] for w in loss.windows(plan)} == {"planned"}
+
+    assert loss.replayed(plan, ids[:1]) == ExitCode.DONE
+    assert [w["state"] for w in loss.windows(plan)] == ["merged", *["approved"] * (len(ids) - 1)]
+    assert loss.findings()["lost", "open"] == 0
+    fault = {"operation": "GetRecords", "error": "AccessDeniedException", "status": 400}
+    loss.control.change({"faults": [fault | {"times": 1}]})
+    assert loss.replayed(plan, ids[1:3]) == ExitCode.RETRY
+    assert loss.verified(plan) == ExitCode.FAILED
+    errors = {w["error"] for w in loss.windows(plan) if w["state"] == "incomplete"}
+    assert "no run read it to its end" in errors
+    assert loss.findings()["lost", "open"] > 0
+
+    assert loss.replayed(plan, ids[1:]) == ExitCode.DONE
+    assert loss.verified(plan) == ExitCode.DONE
+    assert {w["state"] for w in loss.windows(plan)} <= {"verified", "expired"}
     landed = loss.landed()
     assert {landed[one] for one in loss.simulated.planted_ids("lost")} == {1}
 

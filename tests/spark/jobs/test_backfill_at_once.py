@@ -2,32 +2,25 @@
 
 import json
 import threading
-from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.adapters.claim import claim
-from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
-from shardaudit.jobs.simulate import Endpoints, simulate_stream
 from shardaudit.model.config import load_settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
-from shardaudit.simulate.scenario import Scenario
 from tests.spark.jobs.commands import run, started
-from tests.unit.simulate.simulated import Simulated
-
-SCENARIO = Scenario(
-    stream="events",
-    seed=5,
-    messages=2000,
-    shards=5,
-    start=datetime(2026, 11, 1, tzinfo=UTC),
-    hours=24,
-    faults={"lost": 30, "replay": 3, "stuck_shard": 1},
+from tests.spark.jobs.repeated import (
+    PLAN,
+    SCENARIO,
+    audited_losses,
+    backfill_words,
+    landed,
+    missing,
 )
-AS_OF = ["--as-of", SCENARIO.as_of.isoformat()]
+
 SLOW = "read_share = 0.5"  # so that the replay takes most of a minute
 
 
@@ -92,18 +85,11 @@ class Watch(Beside):
 
 def test_each_message_lands_once_when_a_plan_is_run_twice_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    with kinesis_stand_in() as url:
-        simulate_stream(SCENARIO, folder, endpoints=Endpoints(url))
-        StandInControl(url).hold(SCENARIO.as_of)  # or the first messages would expire meanwhile
+    with audited_losses(folder):
         config = folder / "shardaudit.toml"
-        window = SCENARIO.window
-        times = ["--from", window.start.isoformat(), "--to", window.end.isoformat()]
-        run(folder, ["audit", "--stream", "events", *times, *AS_OF])
         config.write_text(config.read_text().replace("read_share = 1.0", SLOW))
-        plan = ["backfill", "plan", "--stream", "events", "--include-stuck", *AS_OF, "--json"]
-        plan_id = json.loads(run(folder, plan))["plan_id"]
-        before = Counter(row["message_id"] for row in Simulated(folder).sink)
-        words = ["backfill", "run", "--plan", plan_id, "--approve-as", "ann", *AS_OF]
+        words = backfill_words(json.loads(run(folder, PLAN))["plan_id"])
+        before = landed(folder)
         beside = [Writer(folder), Watch(folder)]
         for thread in beside:
             thread.start()
@@ -115,11 +101,10 @@ def test_each_message_lands_once_when_a_plan_is_run_twice_at_once(tmp_path: Path
         assert codes == [ExitCode.DONE, ExitCode.RETRY], said
         assert any("(backfill-events) is held by backfill run" in text for text in said)
         run(folder, words)
-    landed = Counter(row["message_id"] for row in Simulated(folder).sink)
-    missing = Simulated(folder).planted_ids("lost", "stuck_shard")
-    assert {landed.pop(one) for one in missing} == {1}
+    after = landed(folder)
+    assert {after.pop(one) for one in missing(folder)} == {1}
     writer, watch = beside
-    assert {landed.pop(f"live-{n}") for n in range(writer.times)} == {1}
-    assert landed == before
+    assert {after.pop(f"live-{n}") for n in range(writer.times)} == {1}
+    assert after == before
     assert writer.times > 30
     assert watch.times > 15

@@ -1,17 +1,22 @@
 """What `backfill` and `dedupe` refuse before Spark starts."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import write_deltalake
 
 from shardaudit.adapters.entry_point import decoder
 from shardaudit.backfill.safety import check_backfill, check_dedupe
 from shardaudit.jobs.main import main
-from shardaudit.model.config import Stream
+from shardaudit.model.backfill_tables import BACKFILLS
+from shardaudit.model.config import Stream, load_settings
 from shardaudit.model.errors import ConfigError, ExitCode
+from tests.dags.warehouses import arrow
 from tests.unit.model.test_config import LEAST
 
 MULTI_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
+Check = Callable[..., None]  # check_backfill or check_dedupe
 SINGLE_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
 
 
@@ -34,6 +39,7 @@ def config(tmp_path: Path) -> Path:
             "--to: found",
         ),
         ("dedupe plan --stream event", "did you mean events?"),
+        ("backfill verify --plan p-1", "a plan that `shardaudit backfill plan` printed"),
     ],
 )
 def test_wrong_argument_ends_with_2_and_its_name(
@@ -56,36 +62,47 @@ def stream(
     )
 
 
-@pytest.mark.parametrize("settings", [{}, SINGLE_WRITER])
-def test_shared_sink_on_s3_is_refused_when_its_commits_may_be_lost(
-    settings: dict[str, str],
-) -> None:
-    with pytest.raises(ConfigError, match="exclusive: found False"):
-        check_backfill("events", stream("s3a://lake/events"), spark_settings=settings)
-    with pytest.raises(ConfigError, match="exclusive: found False"):
-        check_dedupe("events", stream("s3a://lake/events"), spark_settings=settings)
+def refusal(check: Check, events: Stream, settings: dict[str, str]) -> str | None:
+    """What the check says against the sink; None when it takes it."""
+    try:
+        check("events", events, spark_settings=settings)
+    except ConfigError as error:
+        return str(error)
+    return None
 
 
+@pytest.mark.parametrize("check", [check_backfill, check_dedupe])
 @pytest.mark.parametrize(
-    ("path", "exclusive", "settings"),
+    ("path", "exclusive", "settings", "is_taken"),
     [
-        ("/lake/events", False, {}),
-        ("s3a://lake/events", True, {}),
-        ("s3a://lake/events", False, MULTI_WRITER),
+        ("s3a://lake/events", False, {}, False),
+        ("s3a://lake/events", False, SINGLE_WRITER, False),
+        ("s3a://lake/events", False, MULTI_WRITER, True),
+        ("s3a://lake/events", True, {}, True),
+        ("/lake/events", False, {}, True),
     ],
 )
-def test_sink_with_safe_commits_is_taken(
-    path: str, exclusive: bool, settings: dict[str, str]
+def test_sink_is_written_only_where_no_commit_can_be_lost(
+    check: Check, path: str, exclusive: bool, settings: dict[str, str], is_taken: bool
 ) -> None:
-    check_backfill("events", stream(path, exclusive=exclusive), spark_settings=settings)
+    said = refusal(check, stream(path, exclusive=exclusive), settings)
+    assert (said is None) == is_taken
+    assert said is None or "exclusive: found False" in said
 
 
 @pytest.mark.parametrize(
-    "backfill",
-    [{"mode": "republish", "republish_to": "again"}, {"mode": "request", "request_to": "asked"}],
+    ("backfill", "is_taken"),
+    [
+        ({"mode": "merge"}, False),
+        ({"mode": "republish", "republish_to": "again"}, True),
+        ({"mode": "request", "request_to": "asked"}, True),
+    ],
 )
-def test_sink_that_is_not_written_by_us_needs_no_safe_commits(backfill: dict[str, object]) -> None:
-    check_backfill("events", stream("s3a://lake/events", backfill=backfill), spark_settings={})
+def test_commits_need_to_be_safe_only_where_we_write(
+    backfill: dict[str, object], is_taken: bool
+) -> None:
+    said = refusal(check_backfill, stream("s3a://lake/events", backfill=backfill), {})
+    assert (said is None) == is_taken
 
 
 def test_rows_of_a_parquet_sink_are_not_removed() -> None:
@@ -93,7 +110,7 @@ def test_rows_of_a_parquet_sink_are_not_removed() -> None:
     events = Stream.model_validate(
         {"stream_name": "events", "traces": {"path": "traces"}, "sink": parquet}
     )
-    check_backfill("events", events, spark_settings={})
+    assert refusal(check_backfill, events, {}) is None
     with pytest.raises(ConfigError, match="format: found 'parquet'"):
         check_dedupe("events", events, spark_settings={})
 
@@ -102,3 +119,14 @@ def test_rows_of_a_parquet_sink_are_not_removed() -> None:
 def test_decoder_that_is_not_there_is_refused(decode: str) -> None:
     with pytest.raises(ConfigError, match="on every worker"):
         decoder(decode)
+
+
+def test_window_that_the_plan_has_not_is_refused(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"{load_settings(config).warehouse}/backfills"
+    row = {"plan_id": "p-1", "window_id": "00001", "stream": "events", "state": "planned"}
+    write_deltalake(place, arrow(BACKFILLS, [row]))
+    words = ["backfill", "replay", "--plan", "p-1", "--window", "00001", "00002", "7"]
+    assert main(["--config", str(config), *words]) == ExitCode.USAGE
+    assert "--window: found '00002, 7'" in capsys.readouterr().err

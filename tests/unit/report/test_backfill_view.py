@@ -93,3 +93,10 @@ def test_run_of_a_plan_that_was_over_says_so() -> None:
     text = shown(run_view(RunReport("p", "events", "ann", (done,), None, 0, 0, 0)))
     assert "nothing was done" in text
     assert "brought back" not in text
+
+
+def test_replay_says_how_it_is_proven() -> None:
+    read = replace(LINE, state=WindowState.MERGED)
+    text = shown(run_view(RunReport("p", "events", "ann", (read,), None, 0, 0, 0)))
+    assert "not proven yet: shardaudit backfill verify --plan p" in text
+    assert "nothing was done" not in text

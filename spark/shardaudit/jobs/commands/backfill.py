@@ -1,37 +1,21 @@
-"""`shardaudit backfill plan` and `shardaudit backfill run`."""
+"""`shardaudit backfill plan` and `shardaudit backfill run`, and the two halves of a run."""
 
 import argparse
-import os
-import platform
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-
-import pyarrow.compute as pc
 
 from shardaudit.adapters.claim import claim
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.entry_point import decoder
-from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.adapters.published import read_rows
 from shardaudit.backfill.safety import check_backfill
-from shardaudit.jobs.backfill_landing import Landing
-from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
+from shardaudit.jobs.backfill_ledger import stored_windows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill, stuck_ids
-from shardaudit.jobs.backfill_replay import Replay
-from shardaudit.jobs.backfill_run import STAGES, Running, run_backfill
-from shardaudit.jobs.backfill_sink import backfill_sink
-from shardaudit.jobs.backfill_source import JSON, Reading
-from shardaudit.jobs.backfill_verify import Verified
+from shardaudit.jobs.backfill_run import ACTIONS, REPLAY, STAGES, VERIFY, Running, run_backfill
+from shardaudit.jobs.backfill_setup import landing_of, replay_of, stream_of
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened, opened_in_turns
-from shardaudit.model.backfill_tables import BACKFILLS
-from shardaudit.model.choices import BackfillMode
-from shardaudit.model.config import Settings
+from shardaudit.model.backfill import WindowState
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.backfill_summary import PlanReport, RunReport
@@ -42,11 +26,11 @@ EXAMPLES = """\
   shardaudit backfill run --plan events-0123456789ab --approve-as ann
 """
 PLAN_STAGES = 2
-RUN_STAGES = 1 + len(STAGES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The two actions."""
+    """The actions."""
+    parser.set_defaults(window=None, approve_as=None)  # where an action has none of them
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     plan = actions.add_parser("plan", help="what would be read again; nothing is read yet")
     plan.add_argument("--stream", required=True, help="its name in the configuration")
@@ -64,9 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also what is behind a stopped shard: when its consumer resumes, it lands again",
     )
     run = actions.add_parser("run", help="reads, merges and verifies an approved plan")
-    run.add_argument("--plan", required=True, metavar="ID", help="as `backfill plan` prints it")
-    run.add_argument("--approve-as", metavar="NAME", help="approves it in this person's name")
-    for action in (plan, run):
+    replay = actions.add_parser("replay", help="reads and merges some of its windows")
+    replay.add_argument("--window", nargs="+", required=True, metavar="ID", help="these alone")
+    verify = actions.add_parser("verify", help="verifies what was read and merged before")
+    for action in (run, replay, verify):
+        action.add_argument(
+            "--plan", required=True, metavar="ID", help="as `backfill plan` prints it"
+        )
+    for action in (run, replay):
+        action.add_argument("--approve-as", metavar="NAME", help="in whose name it is approved")
+    for action in (plan, run, replay, verify):
         action.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
 
 
@@ -116,18 +107,20 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, plan_id = desk.settings(), arguments.plan
     as_of = _instant(arguments.as_of, "--as-of")
-    gates = open_gates(settings.expectations)
-    progress = desk.progress(RUN_STAGES)
-    owner, name = f"backfill run {plan_id}", stream_of(settings, plan_id)
+    action, stages = arguments.action, ACTIONS[arguments.action]
+    gates = None if action == REPLAY else open_gates(settings.expectations)  # it takes seconds
+    progress = desk.progress(1 + len(stages))
+    name = stream_of(settings, plan_id, window_ids=arguments.window)
+    owner = f"backfill {action} {plan_id}"
     with (
         # One at a time of a stream: two would read its shards at twice their share.
         claim(settings, owner=owner, name=f"backfill-{name}"),
         opened_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
     ):
         replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
-        running = Running(replay, settings, gates, arguments.approve_as, progress)
-        verified = run_backfill(running)
-    rows = replay.ledger.rows
+        running = Running(replay, settings, gates, arguments.approve_as, arguments.window, progress)
+        verified = run_backfill(running, stages)
+    rows = running.chosen(*WindowState)
     report = RunReport(
         plan_id=plan_id,
         stream=replay.name,
@@ -138,86 +131,17 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         expired=verified.expired if verified else 0,
         left=verified.left if verified else 0,
     )
-    return Reply(document=report, view=run_view(report), exit_code=_exit_code(verified))
+    return Reply(document=report, view=run_view(report), exit_code=exit_code(running, action))
 
 
-def stream_of(settings: Settings, plan_id: str) -> str:
-    """The stream that a stored plan is of.
-
-    Raises:
-        ConfigError: there is no such plan, or its stream is not in the configuration.
-    """
-    rows = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == plan_id)
-    if not rows:
-        raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
-    name = str(rows[0]["stream"])
-    settings.stream(name)
-    return name
-
-
-def replay_of(
-    warehouse: Warehouse,
-    settings: Settings,
-    plan_id: str,
-    *,
-    as_of: datetime | None,
-    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> Replay:
-    """What it takes to replay a stored plan.
-
-    Raises:
-        ConfigError: its stream cannot be written.
-        StreamRefusedError: there is no such stream; nothing is read.
-    """
-    rows = stored_windows(warehouse, plan_id)
-    name = str(rows[0]["stream"])
-    stream = settings.stream(name)
-    address = StreamAddress(
-        stream.stream_name, settings.aws.region, settings.aws.endpoint("kinesis")
-    )
-    check_backfill(name, stream, spark_settings=settings.spark)
-    ShardPages(address).check_stream()
-    return Replay(
-        warehouse=warehouse,
-        ledger=Ledger(warehouse, rows, f"{platform.node()}/{os.getpid()}"),
-        landing=landing_of(warehouse, settings, name),
-        reading=Reading(address, stream.backfill.read_share, stream.backfill.decoder),
-        retention=retention_of(warehouse, name, stream),
-        now=now if as_of is None else lambda: as_of,
-        turn=turn,
-    )
-
-
-def landing_of(warehouse: Warehouse, settings: Settings, name: str) -> Landing | None:
-    """How a stream's backfill lands; None when somebody else is asked for it.
-
-    Raises:
-        ConfigError: its rows cannot be made, its decoder is not there.
-        StreamRefusedError: there is no stream to put records into.
-    """
-    stream = settings.stream(name)
-    mode, backfill = stream.backfill_mode, stream.backfill
-    if mode is BackfillMode.REQUEST:
-        return None
-    if backfill.decoder != JSON:
-        decoder(backfill.decoder)
-    sink = backfill_sink(warehouse.spark, settings, name, only_ids=mode.hands_over)
-    if backfill.republish_to is None:
-        return Landing(mode, sink)
-    target = StreamAddress(
-        backfill.republish_to, settings.aws.region, settings.aws.endpoint("kinesis")
-    )
-    ShardPages(target).check_stream()
-    return Landing(mode, sink, target)
-
-
-def _exit_code(verified: Verified | None) -> ExitCode:
+def exit_code(running: Running, action: str) -> ExitCode:
     """What could not be read to its end may be read later; what is not there will not come."""
-    if verified is None or not (verified.cut_short or verified.left):
-        return ExitCode.DONE
-    if verified.cut_short:
-        return ExitCode.RETRY
-    return ExitCode.DONE if verified.hands_over else ExitCode.FAILED
+    verified = running.verified
+    if verified is None:
+        return ExitCode.RETRY if running.chosen(WindowState.INCOMPLETE) else ExitCode.DONE
+    if verified.cut_short:  # to verify it again reads nothing
+        return ExitCode.FAILED if action == VERIFY else ExitCode.RETRY
+    return ExitCode.FAILED if verified.left and not verified.hands_over else ExitCode.DONE
 
 
 def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:

@@ -1,4 +1,4 @@
-"""`shardaudit dedupe plan` and `shardaudit dedupe run`."""
+"""`shardaudit dedupe plan`, `shardaudit dedupe run` and `shardaudit dedupe purge`."""
 
 import argparse
 import os
@@ -12,6 +12,7 @@ from shardaudit.backfill.safety import check_dedupe
 from shardaudit.jobs.backfill_sink import backfill_sink
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
+from shardaudit.jobs.dedupe_purge import purge_removed_rows
 from shardaudit.jobs.dedupe_run import Dedupe
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
@@ -24,8 +25,9 @@ from shardaudit.report.plain import harmless, messages
 EXAMPLES = """\
   shardaudit dedupe plan --stream events
   shardaudit dedupe run --plan events-dedupe-0123456789abcdef --approve-as ann
+  shardaudit dedupe purge --plan events-dedupe-0123456789abcdef
 """
-PLAN_STAGES, RUN_STAGES = 2, 4
+PLAN_STAGES, RUN_STAGES, PURGE_STAGES = 2, 4, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +44,24 @@ class DedupeReport:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The two actions."""
+    """The actions."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     plan = actions.add_parser("plan", help="which rows would go; nothing is removed yet")
     plan.add_argument("--stream", required=True, help="its name in the configuration")
     run = actions.add_parser("run", help="leaves one row of each message, the first that landed")
-    run.add_argument("--plan", required=True, metavar="ID", help="as `dedupe plan` prints it")
+    purge = actions.add_parser("purge", help="no longer keeps the rows that a run removed")
+    for action in (run, purge):
+        action.add_argument(
+            "--plan", required=True, metavar="ID", help="as `dedupe plan` prints it"
+        )
     run.add_argument("--approve-as", metavar="NAME", help="approves it in this person's name")
     run.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
 
 
 def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    """Plans or runs."""
-    return _plan(arguments, desk) if arguments.action == "plan" else _run(arguments, desk)
+    """Plans, runs or purges."""
+    actions = {"plan": _plan, "run": _run, "purge": _purge}
+    return actions[arguments.action](arguments, desk)
 
 
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
@@ -111,3 +118,14 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     is_done = state is WindowState.VERIFIED
     exit_code = ExitCode.DONE if is_done else ExitCode.FAILED
     return Reply(document=report, view=Text(harmless(said)), exit_code=exit_code)
+
+
+def _purge(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings, plan_id = desk.settings(), arguments.plan
+    with desk.progress(PURGE_STAGES).stage("purge"):
+        purge = purge_removed_rows(settings, plan_id)
+    text = (
+        f"Dedupe {plan_id}: {purge.purged_rows:,} rows that it removed are no longer kept; "
+        "the first `shardaudit maintain` after a week deletes their files"
+    )
+    return Reply(document=purge, view=Text(text))

@@ -1,0 +1,103 @@
+"""What it takes to run a stored plan: its stream, how that is read, and how it lands."""
+
+import os
+import platform
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+
+import pyarrow.compute as pc
+
+from shardaudit.adapters.clock import now
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.entry_point import decoder
+from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
+from shardaudit.adapters.published import read_rows
+from shardaudit.backfill.safety import check_backfill
+from shardaudit.jobs.backfill_landing import Landing
+from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
+from shardaudit.jobs.backfill_replay import Replay
+from shardaudit.jobs.backfill_sink import backfill_sink
+from shardaudit.jobs.backfill_source import JSON, Reading
+from shardaudit.jobs.observe import retention_of
+from shardaudit.model.backfill_tables import BACKFILLS
+from shardaudit.model.choices import BackfillMode
+from shardaudit.model.config import Settings
+from shardaudit.model.errors import ConfigError
+
+
+def stream_of(settings: Settings, plan_id: str, *, window_ids: Collection[str] | None) -> str:
+    """The stream that a stored plan is of.
+
+    Input:
+        window_ids: which the plan must have; None: any.
+
+    Raises:
+        ConfigError: there is no such plan, or it has not all of these windows, or its stream is
+            not in the configuration.
+    """
+    rows = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == plan_id)
+    if not rows:
+        raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
+    unknown = sorted(set(window_ids or ()) - {str(row["window_id"]) for row in rows})
+    if unknown:
+        raise ConfigError("--window", ", ".join(unknown), f"windows of the plan {plan_id}")
+    name = str(rows[0]["stream"])
+    settings.stream(name)
+    return name
+
+
+def replay_of(
+    warehouse: Warehouse,
+    settings: Settings,
+    plan_id: str,
+    *,
+    as_of: datetime | None,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Replay:
+    """What it takes to replay a stored plan.
+
+    Raises:
+        ConfigError: its stream cannot be written.
+        StreamRefusedError: there is no such stream; nothing is read.
+    """
+    rows = stored_windows(warehouse, plan_id)
+    name = str(rows[0]["stream"])
+    stream = settings.stream(name)
+    address = StreamAddress(
+        stream.stream_name, settings.aws.region, settings.aws.endpoint("kinesis")
+    )
+    check_backfill(name, stream, spark_settings=settings.spark)
+    ShardPages(address).check_stream()
+    return Replay(
+        warehouse=warehouse,
+        ledger=Ledger(warehouse, rows, f"{platform.node()}/{os.getpid()}"),
+        landing=landing_of(warehouse, settings, name),
+        reading=Reading(address, stream.backfill.read_share, stream.backfill.decoder),
+        retention=retention_of(warehouse, name, stream),
+        now=now if as_of is None else lambda: as_of,
+        turn=turn,
+    )
+
+
+def landing_of(warehouse: Warehouse, settings: Settings, name: str) -> Landing | None:
+    """How a stream's backfill lands; None when somebody else is asked for it.
+
+    Raises:
+        ConfigError: its rows cannot be made, its decoder is not there.
+        StreamRefusedError: there is no stream to put records into.
+    """
+    stream = settings.stream(name)
+    mode, backfill = stream.backfill_mode, stream.backfill
+    if mode is BackfillMode.REQUEST:
+        return None
+    if backfill.decoder != JSON:
+        decoder(backfill.decoder)
+    sink = backfill_sink(warehouse.spark, settings, name, only_ids=mode.hands_over)
+    if backfill.republish_to is None:
+        return Landing(mode, sink)
+    target = StreamAddress(
+        backfill.republish_to, settings.aws.region, settings.aws.endpoint("kinesis")
+    )
+    ShardPages(target).check_stream()
+    return Landing(mode, sink, target)
