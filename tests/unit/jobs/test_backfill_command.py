@@ -13,6 +13,7 @@ from tests.unit.model.test_config import LEAST
 
 MULTI_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
 SINGLE_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
+BY_RENAME = {"spark.delta.logStore.s3a.impl": "io.delta.storage.HDFSLogStore"}
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def stream(
     )
 
 
-@pytest.mark.parametrize("settings", [{}, SINGLE_WRITER])
+@pytest.mark.parametrize("settings", [{}, SINGLE_WRITER, BY_RENAME])
 def test_shared_sink_on_s3_is_refused_when_its_commits_may_be_lost(
     settings: dict[str, str],
 ) -> None:
@@ -64,6 +65,15 @@ def test_shared_sink_on_s3_is_refused_when_its_commits_may_be_lost(
         check_backfill("events", stream("s3a://lake/events"), spark_settings=settings)
     with pytest.raises(ConfigError, match="exclusive: found False"):
         check_dedupe("events", stream("s3a://lake/events"), spark_settings=settings)
+
+
+@pytest.mark.parametrize("line", ["backfill plan --stream events", "dedupe plan --stream events"])
+def test_command_ends_with_2_before_spark_starts_when_commits_may_be_lost(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    config.write_text(LEAST.replace("file:///sink", "s3a://lake/events"))
+    assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    assert "loses the commits of a second writer in silence" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
