@@ -11,9 +11,12 @@ from types import TracebackType
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta_merge import Pruning, SinkMerge
+from shardaudit.adapters.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.adapters.parquet_append import append_files, dataset_rows, parquet_fields
 from shardaudit.adapters.spark import spark_session
+from shardaudit.backfill.decode import ID
 from shardaudit.model.config import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +30,7 @@ SPARK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
+JOB_ID = "events-0123456789ab"
 
 
 class SinkWriter:
@@ -91,7 +95,22 @@ def _append(rows: DataFrame, sink: str) -> None:
     rows.write.format("delta").mode("append").save(sink)
 
 
-ACTS: dict[str, Callable[[DataFrame, str], None]] = {"merge": _merge, "append": _append}
+def _add(rows: DataFrame, sink: str) -> None:
+    """As a backfill does in the mode `append`."""
+    spark = rows.sparkSession
+    table = dataset_rows(spark, sink, parquet_fields(spark, sink))
+    wanted = rows.withColumn(ID, F.col("message_id"))
+    absent = absent_rows(wanted, table, ids=(ID, "message_id"), pruning=Pruning({}, {}))
+    absent = absent.drop(ID).localCheckpoint()
+    if not absent.isEmpty():
+        append_files(spark, absent, sink, partitions=["day"], job_id=JOB_ID)
+
+
+ACTS: dict[str, Callable[[DataFrame, str], None]] = {
+    "merge": _merge,
+    "append": _append,
+    "add": _add,
+}
 
 
 def _rows(spark: SparkSession, name: str) -> DataFrame:
