@@ -3,7 +3,7 @@
 Retries are the reader's own business: botocore's would not be counted in the shard's share.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from shardaudit.model.stream_page import (
 
 if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_kinesis.type_defs import RecordTypeDef
 
 _BUSY = {
     "ProvisionedThroughputExceededException",
@@ -35,8 +36,7 @@ _BUSY = {
     "ThrottlingException",
     "KMSThrottlingException",
 }
-_INVALID = "InvalidArgumentException"
-_NOT_THERE = {"ResourceNotFoundException", _INVALID}
+_INVALID, _NOT_FOUND = "InvalidArgumentException", "ResourceNotFoundException"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ShardPages:
             StreamRefusedError: no permission, no credentials.
         """
         asked = {"StreamName": self._name, "ShardId": shard_id, **_asked(start)}
-        with self._told_apart(gone=_NOT_THERE if start.at is None else _NOT_THERE - {_INVALID}):
+        with told_apart(self._name, gone=gone_when(start)):
             answer = self._client.get_shard_iterator(**asked)  # type: ignore[arg-type] # one of its forms
         return answer["ShardIterator"]
 
@@ -85,39 +85,55 @@ class ShardPages:
             ThrottledError: a later try may work.
             StreamRefusedError: no permission, no credentials.
         """
-        with self._told_apart(gone={"ResourceNotFoundException"}):
+        with told_apart(self._name, gone={_NOT_FOUND}):
             answer = self._client.get_records(ShardIterator=iterator, Limit=limit)
-        records = tuple(
-            StoredRecord(
-                record["SequenceNumber"],
-                record["PartitionKey"],
-                record["ApproximateArrivalTimestamp"],
-                record["Data"],
-            )
-            for record in answer["Records"]
-        )
+        records = stored_records(answer["Records"])
         is_level = answer.get("MillisBehindLatest", 0) == 0
         return StreamPage(records, answer.get("NextShardIterator"), is_level)
 
-    @contextmanager
-    def _told_apart(self, *, gone: set[str]) -> Iterator[None]:
-        try:
-            yield
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "unknown")
-            if code == "ExpiredIteratorException":
-                raise IteratorExpiredError(code) from error
-            if code in gone:
-                raise PlaceGoneError(f"Kinesis stream {self._name}: {error}") from error
-            ours = kinesis_error(self._name, error)
-            if code in _BUSY or isinstance(ours, StreamUnavailableError):
-                raise ThrottledError(str(ours)) from error
-            raise ours from error
-        except BotoCoreError as error:
-            ours = kinesis_error(self._name, error)
-            if isinstance(ours, StreamUnavailableError):
-                raise ThrottledError(str(ours)) from error
-            raise ours from error
+    def close(self) -> None:
+        """Closes its connections."""
+        self._client.close()
+
+
+@contextmanager
+def told_apart(stream_name: str, *, gone: set[str]) -> Iterator[None]:
+    """Turns boto3's errors into those that a reader tells apart; `gone`: codes of what is away."""
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        if code == "ExpiredIteratorException":
+            raise IteratorExpiredError(code) from error
+        if code in gone:
+            raise PlaceGoneError(f"Kinesis stream {stream_name}: {error}") from error
+        ours = kinesis_error(stream_name, error)
+        if code in _BUSY or isinstance(ours, StreamUnavailableError):
+            raise ThrottledError(str(ours)) from error
+        raise ours from error
+    except BotoCoreError as error:
+        ours = kinesis_error(stream_name, error)
+        if isinstance(ours, StreamUnavailableError):
+            raise ThrottledError(str(ours)) from error
+        raise ours from error
+
+
+def gone_when(start: Start) -> set[str]:
+    """The codes by which Kinesis says that a reader cannot begin there."""
+    return {_NOT_FOUND} if start.at is not None else {_NOT_FOUND, _INVALID}
+
+
+def stored_records(records: "Sequence[RecordTypeDef]") -> tuple[StoredRecord, ...]:
+    """The records of an answer."""
+    return tuple(
+        StoredRecord(
+            record["SequenceNumber"],
+            record["PartitionKey"],
+            record["ApproximateArrivalTimestamp"],
+            record["Data"],
+        )
+        for record in records
+    )
 
 
 def _asked(start: Start) -> Mapping[str, object]:
@@ -129,8 +145,8 @@ def _asked(start: Start) -> Mapping[str, object]:
     return {"ShardIteratorType": kind, "StartingSequenceNumber": start.sequence_number}
 
 
-def stream_client(address: StreamAddress) -> "KinesisClient":
-    """A client whose single calls are not tried again by botocore."""
+def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
+    """A client whose single calls are not tried again by botocore, unless `tries` says so."""
     url = address.endpoint_url
     any_secret = "stand-in" if url is not None and is_local(url) else None
     session = botocore.session.get_session()
@@ -142,7 +158,7 @@ def stream_client(address: StreamAddress) -> "KinesisClient":
         endpoint_url=url,
         aws_access_key_id=any_secret,
         aws_secret_access_key=any_secret,
-        config=Config(connect_timeout=5, read_timeout=60, retries={"total_max_attempts": 1}),
+        config=Config(connect_timeout=5, read_timeout=60, retries={"total_max_attempts": tries}),
     )
 
 

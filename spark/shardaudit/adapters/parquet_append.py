@@ -7,11 +7,18 @@ from pyspark.sql.types import StructType
 
 from shardaudit.adapters.files import list_files, s3_access
 from shardaudit.adapters.parquet_sink import partition_columns
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.errors import ConfigError, RetryableError
 from shardaudit.model.sink_field import SinkField
 
 _INFERRED = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _STAGED = "_shardaudit"  # readers leave out what begins with an underscore
+
+
+class FileNotMovedError(RetryableError, OSError):
+    """Rows were written aside, and could not be moved to where readers look."""
+
+    def __init__(self, path: str, target: str) -> None:
+        super().__init__(f"{path} could not be moved to {target}; run the plan again")
 
 
 def parquet_fields(spark: SparkSession, path: str) -> list[SinkField]:
@@ -50,6 +57,9 @@ def append_files(
 
     They are written aside first, then moved: a run that dies leaves nothing half written where
     readers look. What it had moved by then is found by the next run, which adds the rest.
+
+    Raises:
+        FileNotMovedError: a file stayed aside; those before it are where they belong.
     """
     staged = f"{path}/{_STAGED}/{job_id}"
     writer = rows.coalesce(1).write.mode("overwrite").partitionBy(*partitions)
@@ -62,5 +72,7 @@ def append_files(
         target = hadoop.Path("/".join(filter(None, (path, folder))))
         store.mkdirs(target)
         # Spark's own part of the name is another one each time: nothing is overwritten.
-        store.rename(hadoop.Path(file.path), hadoop.Path(target, f"shardaudit-{job_id}-{name}"))
+        moved = hadoop.Path(target, f"shardaudit-{job_id}-{name}")
+        if not store.rename(hadoop.Path(file.path), moved):  # Hadoop's way to say some failures
+            raise FileNotMovedError(file.path, moved.toString())
     store.delete(root, True)

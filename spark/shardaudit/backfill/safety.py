@@ -6,9 +6,11 @@ from shardaudit.model.choices import BackfillMode, SinkFormat
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError
 
-# Delta's default store on S3 loses the commits of a second writer in silence (STACK 6).
+# Delta's default store on S3 loses the commits of a second writer in silence (STACK 6). Its others
+# do so there, too: they count on a rename or a create that one writer alone can win.
 _LOG_STORE = "spark.delta.logStore.s3a.impl"
-_SINGLE_WRITER = "S3SingleDriverLogStore"
+_DEFAULT = "S3SingleDriverLogStore"
+_SINGLE_WRITER = (_DEFAULT, "HDFSLogStore", "AzureLogStore", "GCSLogStore", "LocalLogStore")
 
 
 def check_backfill(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:
@@ -35,7 +37,7 @@ def check_dedupe(name: str, stream: Stream, *, spark_settings: Mapping[str, str]
 
 
 def _check_commits(name: str, stream: Stream, spark: Mapping[str, str]) -> None:
-    store = spark.get(_LOG_STORE, _SINGLE_WRITER)
+    store = spark.get(_LOG_STORE, _DEFAULT)
     is_safe = not stream.sink.path.startswith("s3a://") or not store.endswith(_SINGLE_WRITER)
     if not is_safe and not stream.sink.exclusive:
         raise ConfigError(

@@ -8,6 +8,7 @@ are put can put some twice: nothing can take them out of a stream again.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.request_target import deliver
 from shardaudit.backfill.approval import approver
 from shardaudit.backfill.request import request_document
+from shardaudit.jobs.backfill_fan_out import fan_out
 from shardaudit.jobs.backfill_ledger import first_round, next_limit
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.jobs.backfill_verify import Verified, verify
@@ -90,11 +92,18 @@ class Running:
             self._request()
             return
         waiting, limit = self.chosen(*_TO_DO), ROUND_BYTES
-        while waiting:
-            windows = first_round(waiting, max_bytes=limit)
-            read_bytes = self.replay.round(windows)
-            limit = next_limit(limit, windows, read_bytes=read_bytes, at_most=ROUND_BYTES)
-            waiting = waiting[len(windows) :]
+        with self._reading(is_needed=bool(waiting)) as replay:
+            while waiting:
+                windows = first_round(waiting, max_bytes=limit)
+                read_bytes = replay.round(windows)
+                limit = next_limit(limit, windows, read_bytes=read_bytes, at_most=ROUND_BYTES)
+                waiting = waiting[len(windows) :]
+
+    def _reading(self, *, is_needed: bool) -> AbstractContextManager[Replay]:
+        """The replay as the configuration wants it to read."""
+        if not self.settings.stream(self.replay.name).backfill.fanout:
+            return nullcontext(self.replay)
+        return fan_out(self.replay, warehouse=self.settings.warehouse, reads=is_needed)
 
     def _request(self) -> None:
         """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""

@@ -5,7 +5,9 @@ that they share one pace and never read more than the shard's share, however man
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +20,7 @@ from pyspark.sql.types import StructType
 
 import shardaudit
 from shardaudit.adapters.entry_point import Decode, decoder
+from shardaudit.adapters.kinesis_fan_out import FanOutPages
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
@@ -48,11 +51,15 @@ _ARROW = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How windows are read: from where, how fast, and decoded by what."""
+    """How windows are read: from where, how fast, and decoded by what.
+
+    With a `consumer_arn` by enhanced fan-out, whose throughput is its own: as fast as it comes.
+    """
 
     address: StreamAddress
     read_share: float
     decoder: str = JSON
+    consumer_arn: str | None = None
 
 
 def read_windows(spark: SparkSession, reading: Reading, windows: Sequence[ReadWindow]) -> DataFrame:
@@ -70,6 +77,7 @@ def read_windows(spark: SparkSession, reading: Reading, windows: Sequence[ReadWi
         .option("windows", json.dumps(texts))
         .option("read_share", str(reading.read_share))
         .option("decoder", reading.decoder)
+        .option("consumer_arn", reading.consumer_arn or "")
         .load()
     )
 
@@ -115,6 +123,7 @@ class KinesisReader(DataSourceReader):
         self._windows = [_window(fields) for fields in json.loads(options["windows"])]
         self._read_share = float(options["read_share"])
         self._decoder = options["decoder"]
+        self._consumer_arn = options["consumer_arn"]
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each shard."""
@@ -126,17 +135,22 @@ class KinesisReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The shard's windows, each closed by the row that tells what came of it."""
         assert isinstance(partition, ShardPartition)  # noqa: S101 - what partitions() made
-        pace = Pace(self._read_share)
-        pages = ShardPages(self._address)
+        pace = Pace(math.inf if self._consumer_arn else self._read_share)
         decode = None if self._decoder == JSON else decoder(self._decoder)
         page: StreamPage | None = None
-        for window in partition.windows:
-            reader = WindowReader(pages, window, pace, at_hand=page)
-            for records in reader.batches():
-                yield _batch(window, records, decode)
-            yield _outcome_row(window, reader.outcome)
-            page = reader.last_page
+        with closing(self._pages()) as pages:
+            for window in partition.windows:
+                reader = WindowReader(pages, window, pace, at_hand=page)
+                for records in reader.batches():
+                    yield _batch(window, records, decode)
+                yield _outcome_row(window, reader.outcome)
+                page = reader.last_page
         pace.wait()  # what was read is paid before anybody else reads the shard
+
+    def _pages(self) -> ShardPages | FanOutPages:
+        if self._consumer_arn:
+            return FanOutPages(self._address, self._consumer_arn)
+        return ShardPages(self._address)
 
 
 def _batch(

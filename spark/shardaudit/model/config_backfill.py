@@ -19,6 +19,7 @@ from shardaudit.model.errors import ConfigError
 class Backfill(BaseModel):
     """How lost messages come back. `mode` absent: merge for Delta, append for Parquet.
 
+    `fanout`: read by a consumer of our own, which costs money and takes nothing of others' share.
     `republish_to` is a stream, `request_to` an address or a folder: each of its mode alone.
     """
 
@@ -30,6 +31,7 @@ class Backfill(BaseModel):
     decoder: Decoder = "json"
     fields: dict[str, JsonPath] = {}
     read_share: PositiveShare = 0.5
+    fanout: bool = False
     approve: Annotated[Approval, Field(strict=False)] = Approval.ALWAYS
     auto_max_bytes: SizeBytes | None = None
 

@@ -18,6 +18,7 @@ from tests.unit.model.test_config import LEAST
 MULTI_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
 Check = Callable[..., None]  # check_backfill or check_dedupe
 SINGLE_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
+BY_RENAME = {"spark.delta.logStore.s3a.impl": "io.delta.storage.HDFSLogStore"}
 
 
 @pytest.fixture
@@ -62,6 +63,15 @@ def stream(
     )
 
 
+@pytest.mark.parametrize("line", ["backfill plan --stream events", "dedupe plan --stream events"])
+def test_command_ends_with_2_before_spark_starts_when_commits_may_be_lost(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    config.write_text(LEAST.replace("file:///sink", "s3a://lake/events"))
+    assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    assert "loses the commits of a second writer in silence" in capsys.readouterr().err
+
+
 def refusal(check: Check, events: Stream, settings: dict[str, str]) -> str | None:
     """What the check says against the sink; None when it takes it."""
     try:
@@ -77,6 +87,7 @@ def refusal(check: Check, events: Stream, settings: dict[str, str]) -> str | Non
     [
         ("s3a://lake/events", False, {}, False),
         ("s3a://lake/events", False, SINGLE_WRITER, False),
+        ("s3a://lake/events", False, BY_RENAME, False),
         ("s3a://lake/events", False, MULTI_WRITER, True),
         ("s3a://lake/events", True, {}, True),
         ("/lake/events", False, {}, True),

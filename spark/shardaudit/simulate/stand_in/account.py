@@ -57,8 +57,11 @@ class Account:
     def mark_busy(self, stream: Stream, status: Status) -> None:
         """The stream has this status for the transition's time."""
         stream.status = status
-        transition_ms = int(self.control.switches.transition_s * 1000)
-        stream.busy_until_machine_ms = self.machine_ms() + transition_ms
+        stream.busy_until_machine_ms = self.transition_end_ms()
+
+    def transition_end_ms(self) -> int:
+        """When a transition that begins now is over, in the machine's time."""
+        return self.machine_ms() + int(self.control.switches.transition_s * 1000)
 
 
 def seal(**fields: object) -> str:

@@ -9,6 +9,7 @@
 | `empty_pages` | n: every n-th GetRecords of a shard brings nothing; 0: none does |
 | `iterator_ttl_s`, `token_ttl_s` | life of a shard iterator and of a NextToken |
 | `transition_s` | how long a stream is CREATING or UPDATING, in the machine's seconds |
+| `subscription_s` | how long a subscription to a shard lives, in the machine's seconds |
 | `faults` | a list of `{"operation", "error", "times"}`, see `Fault` |
 """
 
@@ -21,7 +22,7 @@ from shardaudit.model.window import parse_instant
 from shardaudit.simulate.stand_in.clock import Clock
 from shardaudit.simulate.stand_in.errors import ApiError
 
-TTL_S = 300.0  # Kinesis: a shard iterator and a NextToken live five minutes
+TTL_S = 300.0  # Kinesis: a shard iterator, a NextToken and a subscription live five minutes
 
 
 @dataclass(slots=True)
@@ -49,6 +50,7 @@ class Switches:
     iterator_ttl_s: float = TTL_S
     token_ttl_s: float = TTL_S
     transition_s: float = 0.05
+    subscription_s: float = TTL_S
     faults: tuple[Fault, ...] = field(default_factory=tuple)
 
 

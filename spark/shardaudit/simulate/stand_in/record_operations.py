@@ -18,7 +18,7 @@ from shardaudit.simulate.stand_in.errors import (
 )
 from shardaudit.simulate.stand_in.requests import Answer, Request
 from shardaudit.simulate.stand_in.shard import Page, Shard, shard_index_of, shard_name
-from shardaudit.simulate.stand_in.shard_listing import hash_range
+from shardaudit.simulate.stand_in.shard_listing import child_facts
 from shardaudit.simulate.stand_in.stream import Status, Stream
 
 MAX_BATCH_RECORDS = 500  # Kinesis API, PutRecords
@@ -60,7 +60,13 @@ def get_shard_iterator(account: Account, request: Request) -> Answer:
     now_ms = account.now_ms()
     with stream.lock:
         shard = stream.shard(request.text("ShardId"), now_ms)
-        position = _start(request, shard, now_ms)
+        position = start_position(
+            request.text("ShardIteratorType"),
+            request,
+            shard,
+            number="StartingSequenceNumber",
+            now_ms=now_ms,
+        )
     return {"ShardIterator": _iterator(stream, shard, position, now_ms)}
 
 
@@ -87,14 +93,7 @@ def get_records(account: Account, request: Request) -> Answer:
         page = _read(account, stream, shard, int(token["position"]), limit or MAX_PAGE_RECORDS)
     answer: dict[str, object] = {"MillisBehindLatest": page.behind_ms}
     if page.is_last and not shard.is_open:
-        answer["ChildShards"] = [
-            {
-                "ShardId": child.shard_id,
-                "ParentShards": list(child.parents),
-                "HashKeyRange": hash_range(child),
-            }
-            for child in stream.children(shard.shard_id)
-        ]
+        answer["ChildShards"] = [child_facts(one) for one in stream.children(shard.shard_id)]
     else:
         answer["NextShardIterator"] = _iterator(stream, shard, page.position, now_ms)
     return f'{json.dumps(answer)[:-1]},"Records":[{",".join(page.records)}]}}'
@@ -152,8 +151,8 @@ def _put_refusal(
     return None
 
 
-def _start(request: Request, shard: Shard, now_ms: int) -> int:
-    kind = request.text("ShardIteratorType")
+def start_position(kind: str, request: Request, shard: Shard, *, number: str, now_ms: int) -> int:
+    """The place in the shard where a reader of that kind begins; `number` is a field's name."""
     match kind:
         case "TRIM_HORIZON":
             return 0
@@ -162,9 +161,9 @@ def _start(request: Request, shard: Shard, now_ms: int) -> int:
         case "AT_TIMESTAMP":
             return shard.position_at(_start_ms(request, now_ms))
         case "AT_SEQUENCE_NUMBER":
-            return _start_sequence(request, shard)
+            return _start_sequence(request, shard, number)
         case "AFTER_SEQUENCE_NUMBER":
-            return _start_sequence(request, shard) + 1
+            return _start_sequence(request, shard, number) + 1
     raise invalid_field("shardIteratorType", "satisfy enum value set: the five iterator types")
 
 
@@ -182,16 +181,16 @@ def _start_ms(request: Request, now_ms: int) -> float:
     return at_ms
 
 
-def _start_sequence(request: Request, shard: Shard) -> int:
-    number = request.optional_text("StartingSequenceNumber")
+def _start_sequence(request: Request, shard: Shard, field: str) -> int:
+    number = request.optional_text(field)
     if number is None:
-        raise invalid_argument("Must specify StartingSequenceNumber for this type of iterator.")
+        raise invalid_argument(f"Must specify {field} for this type of iterator.")
     if not is_sequence_number(number):
-        raise invalid_field("startingSequenceNumber", r"satisfy pattern: 0|([1-9]\d{0,128})")
+        raise invalid_field(field[0].lower() + field[1:], r"satisfy pattern: 0|([1-9]\d{0,128})")
     came_from = shard_name(shard_index_of(int(number)))
     if number != "0" and came_from != shard.shard_id:
         raise invalid_argument(
-            f"Invalid StartingSequenceNumber. It encodes {came_from}, while it was used in a call "
+            f"Invalid {field}. It encodes {came_from}, while it was used in a call "
             f"to a shard with {shard.shard_id}"
         )
     return int(number)

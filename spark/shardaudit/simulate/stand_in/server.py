@@ -2,21 +2,23 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from shardaudit.model.errors import FinalError
+from shardaudit.simulate.stand_in import consumer_operations as consumers
 from shardaudit.simulate.stand_in import record_operations as records
 from shardaudit.simulate.stand_in import stream_operations as streams
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.errors import ApiError
 from shardaudit.simulate.stand_in.requests import Answer, Request
 from shardaudit.simulate.stand_in.shard_listing import list_shards
+from shardaudit.simulate.stand_in.subscription import EVENTS, Subscription, subscribe_to_shard
 
 CONTROL_PATH = "/_control"
 CONTENT_TYPE = "application/x-amz-json-1.1"
 
-Operation = Callable[[Account, Request], Answer]
+Operation = Callable[[Account, Request], Answer | Subscription]
 
 OPERATIONS: Mapping[str, Operation] = {
     "CreateStream": streams.create_stream,
@@ -34,6 +36,11 @@ OPERATIONS: Mapping[str, Operation] = {
     "PutRecords": records.put_records,
     "GetShardIterator": records.get_shard_iterator,
     "GetRecords": records.get_records,
+    "RegisterStreamConsumer": consumers.register_stream_consumer,
+    "DescribeStreamConsumer": consumers.describe_stream_consumer,
+    "ListStreamConsumers": consumers.list_stream_consumers,
+    "DeregisterStreamConsumer": consumers.deregister_stream_consumer,
+    "SubscribeToShard": subscribe_to_shard,
 }
 
 logger = logging.getLogger(__name__)
@@ -68,7 +75,7 @@ class StandIn(ThreadingHTTPServer):
         """The address."""
         return f"http://127.0.0.1:{self.server_port}"
 
-    def answer(self, operation: str, body: bytes) -> Answer:
+    def answer(self, operation: str, body: bytes) -> Answer | Subscription:
         """What Kinesis would say to this call."""
         act = OPERATIONS.get(operation)
         if act is None:
@@ -113,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Into our log, and only when somebody asks for details."""
         logger.debug(format, *args)
 
-    def _respond(self, answer: Callable[[], Answer]) -> None:
+    def _respond(self, answer: Callable[[], Answer | Subscription]) -> None:
         try:
             said = answer()
         except ApiError as error:
@@ -122,7 +129,23 @@ class _Handler(BaseHTTPRequestHandler):
         except AnswerLostError:
             self.close_connection = True
             return None
+        if isinstance(said, Subscription):
+            return self._push(said.frames())
         return self._send(200, said if isinstance(said, str) else json.dumps(said))
+
+    def _push(self, frames: Iterator[bytes]) -> None:
+        """A body without a known length, until it ends or nobody listens any more."""
+        self.send_response_only(200)
+        self.send_header("Content-Type", EVENTS)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            self.wfile.flush()
+            for frame in frames:  # past the buffer: what nobody takes must not stay in it
+                self.connection.sendall(b"%x\r\n%s\r\n" % (len(frame), frame))
+            self.connection.sendall(b"0\r\n\r\n")
+        except ConnectionError:
+            self.close_connection = True
 
     def _send(self, status: int, text: str, *, error: str | None = None) -> None:
         body = text.encode()

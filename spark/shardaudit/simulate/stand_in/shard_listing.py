@@ -42,13 +42,22 @@ def shard_facts(shard: Shard) -> dict[str, object]:
     parents = dict(zip(("ParentShardId", "AdjacentParentShardId"), shard.parents, strict=False))
     return {
         "ShardId": shard.shard_id,
-        "HashKeyRange": hash_range(shard),
+        "HashKeyRange": _hash_range(shard),
         "SequenceNumberRange": numbers,
         **parents,
     }
 
 
-def hash_range(shard: Shard) -> dict[str, str]:
+def child_facts(shard: Shard) -> dict[str, object]:
+    """A shard as the last answer of its parent names it."""
+    return {
+        "ShardId": shard.shard_id,
+        "ParentShards": list(shard.parents),
+        "HashKeyRange": _hash_range(shard),
+    }
+
+
+def _hash_range(shard: Shard) -> dict[str, str]:
     """The hash keys that it takes, both ends included."""
     return {"StartingHashKey": str(shard.hash_start), "EndingHashKey": str(shard.hash_end)}
 

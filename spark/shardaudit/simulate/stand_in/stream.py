@@ -5,6 +5,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from shardaudit.simulate.stand_in.consumer import Consumer
 from shardaudit.simulate.stand_in.errors import ACCOUNT, in_use, invalid_argument, not_found
 from shardaudit.simulate.stand_in.shard import Shard
 
@@ -34,6 +35,7 @@ class Stream:
     busy_until_machine_ms: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
     open_shards: list[Shard] = field(default_factory=list)
+    consumers: list[Consumer] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:

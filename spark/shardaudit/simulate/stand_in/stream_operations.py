@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from shardaudit.simulate.stand_in.account import Account
+from shardaudit.simulate.stand_in.consumer_operations import consumers_of
 from shardaudit.simulate.stand_in.errors import invalid_argument, invalid_field
 from shardaudit.simulate.stand_in.requests import Answer, Request
 from shardaudit.simulate.stand_in.shard_listing import shard_facts
@@ -76,7 +77,7 @@ def describe_stream_summary(account: Account, request: Request) -> Answer:
         "StreamDescriptionSummary": {
             **_facts(account, stream),
             "OpenShardCount": len(stream.open_shards),
-            "ConsumerCount": 0,
+            "ConsumerCount": len(consumers_of(account, stream)),
         }
     }
 

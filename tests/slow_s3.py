@@ -1,0 +1,90 @@
+"""A proxy before an S3 server that answers later, and lets two commits of a Delta table meet."""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
+
+LATENCY_S = 0.005  # of each chunk, there and back
+PATIENCE_S = 4.0  # how long a commit waits for another one of its version
+_PUT = re.compile(rb"PUT (\S+) ")
+_COMMIT = re.compile(r"/_delta_log/\d{20}\.json$")
+
+
+class SlowS3:
+    """The first PUT of a version of a table waits for a second one; then both go on at once.
+
+    `met`: how often two did. `before`: is told the path of each PUT before it goes on.
+    """
+
+    def __init__(self, behind: str) -> None:
+        self._behind = urlsplit(behind)
+        self._first: dict[str, asyncio.Event] = {}
+        self.met = 0
+        self.before: Callable[[str], None] = lambda _: None
+
+    async def serve(self, started: Callable[[int], None], stopped: asyncio.Event) -> None:
+        """Serves on a free port of 127.0.0.1, which `started` is told, until it is stopped."""
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        async with server:
+            started(server.sockets[0].getsockname()[1])
+            await stopped.wait()
+
+    async def _connected(
+        self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+    ) -> None:
+        behind, to_behind = await asyncio.open_connection(self._behind.hostname, self._behind.port)
+        await asyncio.gather(self._passed_on(client, to_behind), self._passed_on(behind, to_client))
+
+    async def _passed_on(self, source: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while chunk := await source.read(2**16):
+                await asyncio.sleep(LATENCY_S)
+                if put := _PUT.match(chunk):  # a client waits for its answer: so it begins a chunk
+                    await self._put(put[1].decode())
+                to.write(chunk)
+                await to.drain()
+        to.close()
+        with suppress(ConnectionError):
+            await to.wait_closed()
+
+    async def _put(self, path: str) -> None:
+        self.before(path)
+        if not _COMMIT.search(path):
+            return
+        first = self._first.pop(path, None)
+        if first is not None:
+            self.met += 1
+            first.set()
+            return
+        self._first[path] = second = asyncio.Event()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(second.wait(), PATIENCE_S)
+        if self._first.get(path) is second:
+            del self._first[path]
+
+
+@contextmanager
+def slow_s3(url: str) -> Iterator[tuple[SlowS3, str]]:
+    """The proxy, and its address."""
+    proxy, ports, is_open = SlowS3(url), list[int](), threading.Event()
+    loop, stopped = asyncio.new_event_loop(), asyncio.Event()
+
+    def started(port: int) -> None:
+        ports.append(port)
+        is_open.set()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(proxy.serve(started, stopped))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert is_open.wait(20)
+    try:
+        yield proxy, f"http://127.0.0.1:{ports[0]}"
+    finally:
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join(20)
