@@ -2,6 +2,7 @@
 
 Starts the DAG `backfill` once for each stream that the watch's event names. A stuck tail is in its
 plan as soon as it must be read within hours; nothing is read before somebody approved it there.
+One question at a time: that of the next alarm waits for the answer, a day at most.
 """
 
 from typing import Any

@@ -42,8 +42,7 @@ from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_fau
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
 AUDIT = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
-# The windows are replayed between the answer and the proof.
-BACKFILL = ("plan", "approve", "verify")
+BACKFILL = ("plan", "approve", "replay", "verify")
 DEDUPE = ("plan", "approve", "run")
 STAGES = STREAM_STAGES + 1 + len(AUDIT) + len(BACKFILL) + len(DEDUPE) + 1
 APPROVE = "Approve"

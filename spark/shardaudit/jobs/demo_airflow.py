@@ -66,10 +66,12 @@ def followed(api: AirflowApi, run: Run, *, approve: str, progress: Progress) -> 
 
 
 def _ended(api: AirflowApi, run: Run, run_id: str, *, task_id: str, approve: str) -> TaskState:
+    """The task, once it is over; of a mapped one the first that failed, or else any."""
     looks_waiting = 0
     for _ in range(int(_TASK_SECONDS / _LOOK_SECONDS)):
-        (task,) = [t for t in api.task_states(run.dag_id, run_id) if t.task_id == task_id]
-        if task.state in _ENDED:
+        tasks = [t for t in api.task_states(run.dag_id, run_id) if t.task_id == task_id]
+        task = next((t for t in tasks if t.state != "success"), tasks[0])
+        if all(t.state in _ENDED for t in tasks):
             return task
         looks_waiting += task.state == _WAITS
         if looks_waiting == _LOOKS_BEFORE_ANSWER and task.state == _WAITS:

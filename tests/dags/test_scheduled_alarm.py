@@ -1,0 +1,102 @@
+"""`backfill_on_alarm` under a real scheduler: what the watch publishes becomes a question."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from http.server import HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardaudit.adapters.airflow import LocalAirflow
+from shardaudit.adapters.clock import now
+from tests.dags.fake_spark import install_fake_spark, read_calls
+from tests.dags.receivers import Web, running
+from tests.dags.test_backfill import IN_ONE, store
+from tests.dags.test_retention_watch import news
+from tests.dags.test_scheduled_watch import call, ended, scheduled, until
+
+SUBMIT = "spark3-submit"  # PATH begins with the real spark-submit
+
+
+@contextmanager
+def listening(config: Path, programs: Path) -> Iterator[LocalAirflow]:
+    """An Airflow with the watch and its listeners switched on, a receiver, and a fake Spark."""
+    spark = {"conn_type": "spark", "host": "local", "extra": {"spark-binary": SUBMIT}}
+    env = {
+        "PATH": os.pathsep.join((str(programs), os.environ["PATH"])),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
+    }
+    with (
+        running(HTTPServer(("127.0.0.1", 0), Web)) as port,
+        scheduled(config, f"http://127.0.0.1:{port}", os.environ | env) as airflow,
+    ):
+        for dag_id in ("backfill_on_alarm", "backfill"):
+            until(partial(airflow.api().knows, dag_id))
+            airflow.api().switch(dag_id, on=True)
+        yield airflow
+
+
+def watched(airflow: LocalAirflow) -> int:
+    """Runs the watch; how many events it and those before it have published."""
+    assert ended(airflow, airflow.api().trigger("retention_watch", {})) == "success"
+    return len(call(airflow, "assets/events")["asset_events"])
+
+
+def runs(airflow: LocalAirflow, dag_id: str = "backfill") -> list[dict[str, Any]]:
+    """The runs of a DAG, the oldest first."""
+    return list(call(airflow, f"dags/{dag_id}/dagRuns?order_by=id")["dag_runs"])
+
+
+def asks(airflow: LocalAirflow, number: int) -> bool:
+    """Whether the question of that backfill is on somebody's screen."""
+    found = runs(airflow)[number:]
+    tasks = airflow.api().task_states("backfill", found[0]["dag_run_id"]) if found else []
+    return any((task.task_id, task.state) == ("approve", "awaiting_input") for task in tasks)
+
+
+def backfills(calls: Path) -> list[list[str]]:
+    """What was submitted of the command `backfill`, the first first."""
+    submitted = [words for words in read_calls(calls) if "backfill" in words]
+    return [words[words.index("backfill") + 1 :] for words in submitted]
+
+
+def test_an_alarm_becomes_one_question_and_the_next_alarm_waits_for_its_answer(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Web, "got", [])
+    calls = install_fake_spark(tmp_path / "bin", python=sys.executable, name=SUBMIT)
+    # What the fake does not plan, in two portions.
+    store(config, windows=IN_ONE + 1, updated_at=now() + timedelta(hours=1))
+    news(config.with_name("warehouse"), "s1")
+    with listening(config, calls.parent) as airflow:
+        assert watched(airflow) == 1
+        until(lambda: asks(airflow, 0), seconds=240)
+        assert [run["conf"] for run in runs(airflow)] == [{"stream": "events"}]
+        assert backfills(calls) == [["plan", "--stream=events"]]
+
+        assert watched(airflow) == 1  # the same alarm: nothing is published
+        news(config.with_name("warehouse"), "s2")
+        assert watched(airflow) == 2
+        until(lambda: len(runs(airflow)) == 2)
+        assert [run["state"] for run in runs(airflow)] == ["running", "queued"]
+        assert asks(airflow, 0)
+        assert len(runs(airflow, "backfill_on_alarm")) == 2
+        assert len(backfills(calls)) == 1
+
+        airflow.api().answer(
+            "backfill", runs(airflow)[0]["dag_run_id"], "approve", option="Approve"
+        )
+        until(lambda: asks(airflow, 1), seconds=240)
+        assert runs(airflow)[0]["state"] == "success"
+    ids = [f"{number:05}" for number in range(1, IN_ONE + 2)]
+    _, first, second, verify, _ = backfills(calls)
+    replay = ["replay", "--plan=p", first[2], "--window"]
+    assert (first, second) == ([*replay, *ids[:-1]], [*replay, *ids[-1:]])
+    assert first[2].startswith("--approve-as=")
+    assert verify == ["verify", "--plan=p"]
