@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from shardaudit.report.page_map import letter
 from shardaudit.report.page_words import (
     COUNTS,
+    GATE_LOOKS,
     LATENCY_NAMES,
     MEANINGS,
     METRICS,
@@ -58,6 +59,7 @@ _ENVIRONMENT.globals.update(
     METRICS=METRICS,
     MEANINGS=MEANINGS,
     COUNTS=COUNTS,
+    GATE_LOOKS=GATE_LOOKS,
     NUMBERS=STREAM_NUMBERS,
     RATE_NAMES=RATE_NAMES,
     LATENCY_NAMES=LATENCY_NAMES,

@@ -74,6 +74,16 @@ COUNTS = {
     "untraced": "messages in the sink without a trace",
 }
 
+GATE_LOOKS = {
+    "passed": ("✓", "all of its checks hold"),
+    "warned": (
+        "!",
+        "a check does not hold that only warns: the audit is published, with this note",
+    ),
+    "failed": ("✕", "a check does not hold: nothing of the audit is published"),
+    "broken": ("?", "a check could not be made, nobody knows about the data: nothing is published"),
+}
+
 STREAM_NUMBERS = {
     "verdict": "what the newest audit of the whole window says",
     "coverage": "messages in the sink that have a trace ÷ all messages in the sink",

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from shardaudit.report.page_streams import (
     OpenFindings,
+    Refused,
     Row,
     StreamLine,
     due_shards,
@@ -23,6 +24,7 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
         "window_end": end,
         "as_of": end + H,
         "started_at": end + H,
+        "self_check": "passed",
         "status": "published",
         "verdict": "ok",
         "trace_coverage": 1.0,
@@ -63,10 +65,21 @@ def test_an_audit_of_a_part_does_not_speak_for_the_stream() -> None:
     assert line(audit("night", verdict="loss"), part).verdict == "loss"
 
 
-def test_a_rejected_audit_leaves_the_verdict_and_says_so() -> None:
-    found = line(audit("a"), audit("b", end=NOW - H, status="rejected", verdict="inconclusive"))
-    assert (found.audit_id, found.verdict) == ("a", "ok")
-    assert found.trouble == "the audit b was rejected: what is shown is older"
+def test_a_rejected_audit_leaves_the_verdict_which_is_old_then() -> None:
+    found = line(audit("a"), audit("b", end=NOW - H, status="rejected", self_check="failed"))
+    assert (found.audit_id, found.verdict, found.badge) == ("a", "ok", UNKNOWN)
+    assert found.refused == Refused("b", "rejected", NOW, "failed")
+    assert found.judged_id == "b"
+
+
+def test_a_rejected_audit_is_forgotten_when_a_later_one_was_published() -> None:
+    found = line(audit("a", status="rejected"), audit("b", end=NOW - H))
+    assert (found.badge, found.refused, found.judged_id) == ("ok", None, "b")
+
+
+def test_a_stream_whose_only_audit_was_rejected_was_never_audited() -> None:
+    found = line(audit("a", status="rejected"))
+    assert (found.audit_id, found.badge, found.judged_id) == (None, UNKNOWN, "a")
 
 
 def test_open_findings_are_the_streams_own_with_the_nearest_deadline() -> None:
