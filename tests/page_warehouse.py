@@ -105,13 +105,15 @@ def write_warehouse(
     ]
     write_rows(folder, FINDINGS, findings)
     write_rows(folder, TRANSITIONS, [_opening(finding) for finding in findings])
+    _write(folder, SHARDS, _watches(start, end, shards=shards))
     write_rows(folder, SHARDS, _watched(now, end, shards))
 
 
 def write_rejected(folder: Path, *, now: datetime, said: str) -> str:
     """Adds an audit after all others that two gates and its self-check rejected; gives its id."""
     audit_id = f"{STREAM}-rejected"
-    times = dict.fromkeys(("window_end", "as_of", "started_at", "finished_at"), now)
+    later = now.replace(minute=20, second=0, microsecond=0)  # than the newest of the others
+    times = dict.fromkeys(("window_end", "as_of", "started_at", "finished_at"), later)
     row = {
         "audit_id": audit_id,
         "stream": STREAM,
@@ -355,6 +357,35 @@ def _opening(finding: Row) -> Row:
     names = ("stream", "message_id", "kind")
     opened = {"to_state": finding["state"], "changed_at": finding["opened_at"], "reason": "found"}
     return {name: finding[name] for name in names} | opened
+
+
+def _watches(start: datetime, end: datetime, *, shards: int) -> pa.Table:
+    """A watch each 15 minutes: of all shards one or the other's producers were late for a while."""
+    every = timedelta(minutes=15)
+    index, shard = np.divmod(np.arange((end - start) // every * shards), shards)
+    minute = np.timedelta64(60, "s").astype("timedelta64[us]")
+    observed = np.datetime64(start.replace(tzinfo=None), "us") + index * np.timedelta64(every)
+    behind = 1 + shard * 7 % 3  # minutes
+    for number, first, last, minutes in ((9, 88, 97, 40), (17, 28, 36, 180), (5, 120, 121, 12)):
+        at = (shard == spread(number, shards)) & (index >= first * 4) & (index < last * 4)
+        behind[at] = minutes
+    closed = shard == spread(2, shards)
+    names = pa.array([shard_name(number) for number in range(shards)])
+    times = pa.timestamp("us", tz="UTC")
+    made = {
+        "stream": pa.repeat(STREAM, shard.size),
+        "shard_id": names.take(pa.array(shard)),
+        "observed_at": pa.array(observed, times),
+        "produced_until": pa.array(observed - (behind + closed * 9999) * minute, times),
+        "state": pa.array(np.where(closed, "closed", "ok"), pa.string()),
+        "level": pa.repeat("none", shard.size),
+    }
+    return pa.table(
+        {
+            name: made.get(name, pa.nulls(shard.size, _TYPES[kind]))
+            for name, kind, _ in SHARDS.columns
+        }
+    )
 
 
 def _watched(now: datetime, end: datetime, shards: int) -> list[Row]:

@@ -12,10 +12,10 @@ from shardaudit.report.page_map import letter
 from shardaudit.report.page_words import (
     COUNTS,
     GATE_LOOKS,
-    LATENCY_NAMES,
+    LEVEL_NAMES,
     MEANINGS,
     METRICS,
-    RATE_NAMES,
+    NOT_KNOWN,
     STREAM_NUMBERS,
     Metric,
 )
@@ -61,8 +61,8 @@ _ENVIRONMENT.globals.update(
     COUNTS=COUNTS,
     GATE_LOOKS=GATE_LOOKS,
     NUMBERS=STREAM_NUMBERS,
-    RATE_NAMES=RATE_NAMES,
-    LATENCY_NAMES=LATENCY_NAMES,
+    LEVEL_NAMES=LEVEL_NAMES,
+    NOT_KNOWN=NOT_KNOWN,
     Metric=Metric,
     length=lambda seconds: length(timedelta(seconds=seconds)),
 )

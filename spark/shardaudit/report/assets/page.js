@@ -22,7 +22,7 @@ const exact = (ms) => new Date(ms).toISOString().replace(".000Z", "Z");
 const share = (part, whole) => (whole ? ` (${((100 * part) / whole).toPrecision(2)} %)` : "");
 
 function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "unknown: nothing landed";
+  seconds = Math.ceil(seconds);
   if (seconds < 120) return `≤ ${seconds} s`;
   return seconds < 7200 ? `≤ ${Math.ceil(seconds / 60)} min` : `≤ ${Math.ceil(seconds / 3600)} h`;
 }
@@ -41,8 +41,8 @@ function words(map, row, bin) {
       const count = row[name][bin];
       if (count) lines.push(`${count.toLocaleString("en")} ${text}${share(count, sent)}`);
     }
-    if (row.latency) lines.push(`${map.metric} ${duration(row.latency[bin])}`);
   }
+  if (row.seconds) lines.push(`${map.metric} ${row.seconds[bin] === null ? map.notKnown : duration(row.seconds[bin])}`);
   return lines.join("\n");
 }
 
