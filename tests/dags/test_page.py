@@ -207,6 +207,26 @@ def test_a_warehouse_that_does_not_answer_is_said_so(
     assert "does not answer" in answer.text
 
 
+def test_the_page_is_imported_when_the_api_server_starts() -> None:
+    import threading  # noqa: PLC0415
+
+    from starlette.applications import Starlette  # noqa: PLC0415
+    from starlette.testclient import TestClient  # noqa: PLC0415
+
+    from shardaudit.jobs import airflow_plugin  # noqa: PLC0415
+
+    airflow_plugin.made_app.cache_clear()
+    app = Starlette()
+    for added in airflow_plugin.ShardauditPlugin.fastapi_root_middlewares:
+        app.add_middleware(added["middleware"])
+    with TestClient(app) as client:
+        for thread in threading.enumerate():
+            if thread.name == "shardaudit page":
+                thread.join(30)
+        assert airflow_plugin.made_app.cache_info().currsize == 1
+        assert client.get("/nothing").status_code == 404  # the app is as it was
+
+
 def test_airflow_finds_the_plugin_with_its_menu_entry_and_tab() -> None:
     from shardaudit.jobs.airflow_plugin import ShardauditPlugin  # noqa: PLC0415
 

@@ -132,9 +132,12 @@ def _newest(segment: Segment) -> pc.Expression:
 
 
 def _grown(numbers: Integers, size: int, fill: int) -> Integers:
-    """The numbers with room for more places, when there are any."""
-    more = size - numbers.size
-    return np.pad(numbers, (0, more), constant_values=fill) if more else numbers
+    """The numbers with room for more places: for twice as many, or each batch would copy them."""
+    if size <= numbers.size:
+        return numbers
+    found = np.full(max(size, 2 * numbers.size), fill, np.int64)
+    found[: numbers.size] = numbers
+    return found
 
 
 @dataclass
@@ -162,14 +165,15 @@ class _Sums:
     def grid(self, rows: int) -> CellGrid:
         groups = _grouped(self.lines, rows)
         shape = (len(self.lines), self.bins.count)
-        worst = self.worst.reshape(shape)
+        size = len(self.lines) * self.bins.count
+        worst = self.worst[:size].reshape(shape)
         least = [worst[lines].min(axis=0) for _, lines in groups]
         return CellGrid(
             groups=tuple(group for group, _ in groups),
             worst=[[None if r == _NO_CELL else _ORDER[r] for r in row] for row in least],
             counts={
                 name: [
-                    self.counts[name].reshape(shape)[lines].sum(axis=0).tolist()
+                    self.counts[name][:size].reshape(shape)[lines].sum(axis=0).tolist()
                     for _, lines in groups
                 ]
                 for name in COUNTED
