@@ -47,6 +47,7 @@ class StreamLine:
     """One stream. `verdict` is UNKNOWN without an audit; `is_old`: it no longer says anything.
 
     `refused`: the audit after it, when that one was rejected or failed and published nothing.
+    `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
     """
 
     name: str
@@ -63,6 +64,7 @@ class StreamLine:
     watched_at: datetime | None
     is_watch_old: bool
     refused: Refused | None
+    looked_again: int
 
     @property
     def judged_id(self) -> str | None:
@@ -130,6 +132,7 @@ def stream_line(
         watched_at=watched_at,
         is_watch_old=watched_at is None or now - watched_at > OLD_WATCH,
         refused=refused,
+        looked_again=sum(_is_again(row, newest) for row in _published(audits)) if newest else 0,
     )
 
 
@@ -167,8 +170,13 @@ def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:
 
 
 def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
-    """The last published audits, oldest first; an audit of nothing sent has no rates of its own."""
+    """The last published audits, oldest first; an audit of nothing sent has no rates of its own.
+
+    One that looked at a part again, as after a backfill, is no point beside those of the whole.
+    """
     ordered = sorted(_published(audits), key=lambda row: (row["window_end"], row["as_of"]))
+    ordered = ordered[-4 * TREND_AUDITS :]
+    ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
     return tuple(
         TrendPoint(
             audit_id=row["audit_id"],
@@ -184,6 +192,13 @@ def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
 
 def _published(audits: Iterable[Row]) -> list[Row]:
     return [row for row in audits if row["status"] == "published"]
+
+
+def _is_again(row: Row, first: Row) -> bool:
+    """Whether an audit looked later at a part of the time that another one had looked at."""
+    window, whole = (Window(one["window_start"], one["window_end"]) for one in (row, first))
+    is_part = whole.start <= window.start and window.end <= whole.end and window != whole
+    return is_part and bool(row["as_of"] > first["as_of"])
 
 
 def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:

@@ -61,8 +61,16 @@ def test_last_nights_verdict_counts() -> None:
 
 
 def test_an_audit_of_a_part_does_not_speak_for_the_stream() -> None:
-    part = audit("part", end=NOW - 30 * H, as_of=NOW, verdict="ok")
-    assert line(audit("night", verdict="loss"), part).verdict == "loss"
+    part = audit("part", end=NOW - 30 * H, window_start=NOW - 40 * H, as_of=NOW, verdict="ok")
+    found = line(audit("night", verdict="loss"), part)
+    assert (found.verdict, found.looked_again) == ("loss", 1)
+
+
+def test_the_night_before_did_not_look_again() -> None:
+    before = audit("before", end=NOW - 26 * H, as_of=NOW)
+    earlier = audit("earlier", end=NOW - 30 * H, window_start=NOW - 40 * H)
+    same = audit("same", end=NOW - 2 * H, as_of=NOW - H / 2, status="running")
+    assert line(audit("night"), before, earlier, same).looked_again == 0
 
 
 def test_a_rejected_audit_leaves_the_verdict_which_is_old_then() -> None:
@@ -120,6 +128,13 @@ def test_shards_are_listed_by_their_start_and_only_those_that_need_something() -
         ("late", 9.0),
         ("notice", None),
     ]
+
+
+def test_a_part_that_was_audited_again_is_no_point_of_the_trend() -> None:
+    part = audit("part", end=NOW - 5 * H, window_start=NOW - 9 * H, as_of=NOW, missing=7)
+    wider = audit("wider", window_start=NOW - 999 * H)
+    points = trend([audit("night", missing=5), part, wider])
+    assert [point.audit_id for point in points] == ["night", "wider"]
 
 
 def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:

@@ -147,12 +147,18 @@ function wishes(form) {
   };
 }
 
+// Airflow shows a run's note as Markdown: from the run it leads back to what was on the screen.
+function origin() {
+  const { pathname, search } = (window.parent === window ? window : window.parent).location;
+  return `from [the map of shardaudit](<${pathname}${search}>)`;
+}
+
 async function started(form) {
   const dag = form.dataset.dag;
   const answer = await fetch(`../api/v2/dags/${dag}/dagRuns`, {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json" },
-    body: JSON.stringify({ logical_date: null, conf: wishes(form), note: "from the map of shardaudit" }),
+    body: JSON.stringify({ logical_date: null, conf: wishes(form), note: origin() }),
   });
   const said = await answer.json().catch(() => ({}));
   if (!answer.ok) {
@@ -190,6 +196,7 @@ function connectDialog() {
       link.href = `../dags/${form.dataset.dag}/runs/${encodeURIComponent(run)}`;
       done.hidden = false;
       waiting.hidden = !(await isSwitchedOff(form.dataset.dag));
+      dialog.querySelector("[data-closes]").textContent = "Close"; // there is nothing to cancel any more
       link.focus();
     } catch (error) {
       problem.textContent = error.message;
