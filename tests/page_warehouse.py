@@ -4,6 +4,7 @@ Every night of the last days was audited; shard by shard most is well. What is n
 where `TROUBLE` says, so that a test knows what a map must show.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from shardaudit.model.gate_tables import GATES
 from shardaudit.model.table import LATENCY_BINS, Table
 from shardaudit.model.tables import (
     AUDITS,
@@ -94,6 +96,7 @@ def write_warehouse(
     _write(folder, CELLS, cells)
     _write(folder, FINGERPRINTS, _fingerprints(cells))
     newest = _audit(audit_id, start, end, cells)
+    write_rows(folder, GATES, _judged(newest, messages))
     earlier = [_earlier(newest, nights, shards) for nights in range(1, 15)]
     write_rows(folder, AUDITS, [newest, *earlier])
     findings = [
@@ -102,7 +105,32 @@ def write_warehouse(
     ]
     write_rows(folder, FINDINGS, findings)
     write_rows(folder, TRANSITIONS, [_opening(finding) for finding in findings])
+    _write(folder, SHARDS, _watches(start, end, shards=shards))
     write_rows(folder, SHARDS, _watched(now, end, shards))
+
+
+def write_rejected(folder: Path, *, now: datetime, said: str) -> str:
+    """Adds an audit after all others that two gates and its self-check rejected; gives its id."""
+    audit_id = f"{STREAM}-rejected"
+    later = now.replace(minute=20, second=0, microsecond=0)  # than the newest of the others
+    times = dict.fromkeys(("window_end", "as_of", "started_at", "finished_at"), later)
+    row = {
+        "audit_id": audit_id,
+        "stream": STREAM,
+        "window_start": now - DAY,
+        **times,
+        "status": "rejected",
+        "verdict": "ok",
+        "self_check": "failed",
+    }
+    write_rows(folder, AUDITS, [row])
+    broken = [_check("error", "broken", f"sink: cannot be judged: {said}")]
+    failed = [
+        _check("error", "failed", f"traces: too many refused lines: {said}"),
+        _check("warn", "failed", "traces: some lines are of another stream"),
+    ]
+    write_rows(folder, GATES, [_gate(row, "sink", broken), _gate(row, "traces", failed)])
+    return audit_id
 
 
 def write_rows(folder: Path, table: Table, rows: Sequence[Row]) -> None:
@@ -222,6 +250,37 @@ def _audit(audit_id: str, start: datetime, end: datetime, cells: pa.Table) -> di
     }
 
 
+def _judged(audit: Row, messages: Sequence[str]) -> list[Row]:
+    """All gates are open; one notes what messages are called."""
+    note = [_check("warn", "failed", f"sink: rows of no trace, as {one}") for one in messages]
+    fine = _check("error", "passed", "as it must be")
+    checks = {"traces": [fine], "sink": [fine, *note], "ledger": [fine], "audit_result": [fine]}
+    return [_gate(audit, suite, found) for suite, found in checks.items()]
+
+
+def _gate(audit: Row, suite: str, checks: Sequence[Row]) -> Row:
+    states = {check["state"] for check in checks if check["severity"] == "error"}
+    return {
+        "audit_id": audit["audit_id"],
+        "stream": STREAM,
+        "suite": suite,
+        "state": next((state for state in ("failed", "broken") if state in states), "passed"),
+        "rows": 24,
+        "results": json.dumps(checks),
+        "judged_at": audit["as_of"],
+    }
+
+
+def _check(severity: str, state: str, sentence: str) -> Row:
+    return {
+        "kind": "expect_something",
+        "severity": severity,
+        "state": state,
+        "sentence": sentence,
+        "details": {},
+    }
+
+
 def _earlier(newest: Row, nights: int, shards: int) -> Row:
     """A night's audit before: the loss is younger than a week."""
     moved = {
@@ -298,6 +357,35 @@ def _opening(finding: Row) -> Row:
     names = ("stream", "message_id", "kind")
     opened = {"to_state": finding["state"], "changed_at": finding["opened_at"], "reason": "found"}
     return {name: finding[name] for name in names} | opened
+
+
+def _watches(start: datetime, end: datetime, *, shards: int) -> pa.Table:
+    """A watch each 15 minutes: of all shards one or the other's producers were late for a while."""
+    every = timedelta(minutes=15)
+    index, shard = np.divmod(np.arange((end - start) // every * shards), shards)
+    minute = np.timedelta64(60, "s").astype("timedelta64[us]")
+    observed = np.datetime64(start.replace(tzinfo=None), "us") + index * np.timedelta64(every)
+    behind = 1 + shard * 7 % 3  # minutes
+    for number, first, last, minutes in ((9, 88, 97, 40), (17, 28, 36, 180), (5, 120, 121, 12)):
+        at = (shard == spread(number, shards)) & (index >= first * 4) & (index < last * 4)
+        behind[at] = minutes
+    closed = shard == spread(2, shards)
+    names = pa.array([shard_name(number) for number in range(shards)])
+    times = pa.timestamp("us", tz="UTC")
+    made = {
+        "stream": pa.repeat(STREAM, shard.size),
+        "shard_id": names.take(pa.array(shard)),
+        "observed_at": pa.array(observed, times),
+        "produced_until": pa.array(observed - (behind + closed * 9999) * minute, times),
+        "state": pa.array(np.where(closed, "closed", "ok"), pa.string()),
+        "level": pa.repeat("none", shard.size),
+    }
+    return pa.table(
+        {
+            name: made.get(name, pa.nulls(shard.size, _TYPES[kind]))
+            for name, kind, _ in SHARDS.columns
+        }
+    )
 
 
 def _watched(now: datetime, end: datetime, shards: int) -> list[Row]:

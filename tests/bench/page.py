@@ -47,6 +47,7 @@ def main(folder: str) -> None:
         "map of its loss": ("/stream", {"stream": STREAM, "metric": "loss"}),
         "map of 12 shards": ("/stream", {"stream": STREAM, **some}),
         "latency of 12 shards": ("/stream", {"stream": STREAM, "metric": "p99", **some}),
+        "map of its skew": ("/stream", {"stream": STREAM, "metric": "skew"}),
         "one shard": ("/shard", {"stream": STREAM, **one}),
     }
     found = {}

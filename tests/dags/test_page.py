@@ -10,7 +10,13 @@ import pytest
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.config import Settings
-from tests.page_warehouse import HOSTILE, STREAM, shard_name, write_warehouse
+from tests.page_warehouse import (
+    HOSTILE,
+    STREAM,
+    shard_name,
+    write_rejected,
+    write_warehouse,
+)
 
 SHARD = {"stream": STREAM, "first": shard_name(5), "last": shard_name(5)}
 ADDRESSES = ("/", f"/stream?stream={STREAM}", "/findings.csv?stream=events", "/page.js")
@@ -116,6 +122,42 @@ def test_hostile_ids_are_texts_in_the_page_and_in_the_download(
     assert '"=cmd()' not in saved.text
 
 
+def test_what_gates_say_is_text_on_the_page(visitors: dict[str, Visitor]) -> None:
+    page = visitors["viewer"].get("/stream", stream=STREAM).text
+    assert "sink: rows of no trace, as &lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert f"sink: rows of no trace, as {HOSTILE[2]}" in page
+    assert "<script>alert" not in page
+    assert page.count('class="gate gate-passed"') == 3
+    assert page.count('class="gate gate-warned"') == 1 + len(HOSTILE)  # the suite, and each note
+    assert 'class="refused"' not in page
+
+
+def test_a_rejected_audit_is_told_with_its_reasons_and_marks_the_verdict_old(
+    visitors: dict[str, Visitor], settings: Settings, tmp_path: Path
+) -> None:
+    from shardaudit.adapters.airflow_page import page_app  # noqa: PLC0415
+    from shardaudit.jobs.page import Site  # noqa: PLC0415
+
+    write_warehouse(tmp_path, now=now(), shards=2, days=1, bucket=timedelta(minutes=30))
+    write_rejected(tmp_path, now=now(), said=HOSTILE[0])
+    own = settings.model_copy(update={"warehouse": str(tmp_path)})
+    visitor = Visitor(page_app(Site(lambda: own, now).pages()), visitors["viewer"].token)
+    page = visitor.get("/stream", stream=STREAM).text
+    assert "was rejected and published nothing" in page
+    for reason in (
+        "traces: too many refused lines: &lt;script&gt;alert(1)&lt;/script&gt;",
+        "sink: cannot be judged: &lt;script&gt;alert(1)&lt;/script&gt;",
+        "it did not find the discrepancies that it planted itself",
+    ):
+        assert f"<li>{reason}</li>" in page
+    assert "<li>traces: some lines are of another stream</li>" not in page  # it only warns
+    for look in ("failed", "broken", "warned"):
+        assert f'class="gate gate-{look}"' in page
+    assert '<em title="a later audit was rejected">old</em>' in page
+    assert "<script>alert" not in page
+    assert "the newest audit was rejected: what is shown is older" in visitor.get("/").text
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -163,6 +205,26 @@ def test_a_warehouse_that_does_not_answer_is_said_so(
     answer = Visitor(app, visitors["viewer"].token).get("/")
     assert answer.status_code == 503
     assert "does not answer" in answer.text
+
+
+def test_the_page_is_imported_when_the_api_server_starts() -> None:
+    import threading  # noqa: PLC0415
+
+    from starlette.applications import Starlette  # noqa: PLC0415
+    from starlette.testclient import TestClient  # noqa: PLC0415
+
+    from shardaudit.jobs import airflow_plugin  # noqa: PLC0415
+
+    airflow_plugin.made_app.cache_clear()
+    app = Starlette()
+    for added in airflow_plugin.ShardauditPlugin.fastapi_root_middlewares:
+        app.add_middleware(added["middleware"])
+    with TestClient(app) as client:
+        for thread in threading.enumerate():
+            if thread.name == "shardaudit page":
+                thread.join(30)
+        assert airflow_plugin.made_app.cache_info().currsize == 1
+        assert client.get("/nothing").status_code == 404  # the app is as it was
 
 
 def test_airflow_finds_the_plugin_with_its_menu_entry_and_tab() -> None:

@@ -1,13 +1,12 @@
 """How long messages took to land, folded into the map's places while the ledger is read."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shardaudit.adapters.cell_reader import Integers, bucket_within, of_shards, places
+from shardaudit.adapters.cell_reader import Integers, bucket_within, group_of, of_shards, places
 from shardaudit.adapters.delta_rs import DeltaRs
 from shardaudit.model.cell_grid import Bins, LatencyGrid, ShardGroup, ShardRange
 from shardaudit.model.config import Settings
@@ -52,9 +51,7 @@ def read_latency(
 def _add(found: Integers, batch: pa.RecordBatch, bins: Bins, groups: Sequence[ShardGroup]) -> None:
     lines: dict[str, int] = {}
     place = places(batch, bins, lines)
-    firsts = [group.first for group in groups]
-    group_of = np.array([max(0, bisect_right(firsts, name) - 1) for name in lines])
-    place = group_of[place // bins.count] * bins.count + place % bins.count
+    place = group_of(list(lines), groups)[place // bins.count] * bins.count + place % bins.count
     counts = batch.column("latency_counts").flatten().to_numpy().reshape(-1, LATENCY_BINS)
     for bin_of_latency in range(LATENCY_BINS):
         found[bin_of_latency] += np.bincount(

@@ -1,12 +1,13 @@
 """The plugin that Airflow finds by the package's entry point: a place in the menu, a tab on DAGs.
 
 Every process of Airflow imports it, the scheduler included; the page and what it reads with are
-imported when the api-server is asked for it first.
+imported by the api-server alone, while it starts.
 """
 
 import os
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from airflow.plugins_manager import AirflowPlugin
@@ -15,7 +16,7 @@ from shardaudit.report.page_state import PREFIX
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from shardaudit.model.config import Settings
 
@@ -24,7 +25,16 @@ _CONFIG = "SHARDAUDIT_CONFIG"
 
 async def page(scope: "Scope", receive: "Receive", send: "Send") -> None:
     """The page as the api-server calls it."""
-    await _app()(scope, receive, send)
+    await made_app()(scope, receive, send)
+
+
+def prepared(app: "ASGIApp") -> "ASGIApp":
+    """The api-server's own app as it is; beside it the page is imported, before anybody waits.
+
+    Airflow calls this as a middleware: once, when the api-server starts, and in no other process.
+    """
+    Thread(target=made_app, name="shardaudit page", daemon=True).start()
+    return app
 
 
 class ShardauditPlugin(AirflowPlugin):
@@ -34,6 +44,7 @@ class ShardauditPlugin(AirflowPlugin):
     fastapi_apps = [  # noqa: RUF012 - as Airflow declares it
         {"app": page, "url_prefix": f"/{PREFIX}", "name": "shardaudit"}
     ]
+    fastapi_root_middlewares = [{"middleware": prepared, "name": "shardaudit"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
         {
             "name": "Shardaudit",
@@ -50,7 +61,8 @@ class ShardauditPlugin(AirflowPlugin):
 
 
 @cache
-def _app() -> "FastAPI":
+def made_app() -> "FastAPI":
+    """The page's app, made once; imports what it reads with."""
     from shardaudit.adapters.airflow_page import page_app  # noqa: PLC0415 - see above
     from shardaudit.adapters.clock import now  # noqa: PLC0415
     from shardaudit.jobs.page import Site  # noqa: PLC0415

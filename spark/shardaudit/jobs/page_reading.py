@@ -10,11 +10,12 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.finding_reader import Wanted, read_findings, transitions_of
 from shardaudit.adapters.latency_reader import read_latency
 from shardaudit.adapters.page_tables import newest_watch, open_counts
+from shardaudit.adapters.skew_reader import read_skew
 from shardaudit.model.cell_grid import ALL_SHARDS, Segment
 from shardaudit.model.config import Settings
 from shardaudit.model.window import Window
 from shardaudit.report.page_findings import FindingRow, finding_rows
-from shardaudit.report.page_map import HeatMap, empty_bins, heat_map
+from shardaudit.report.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.report.page_spans import bins_of, newest_segments, unseen_bins
 from shardaudit.report.page_state import PageState
 from shardaudit.report.page_streams import (
@@ -24,6 +25,8 @@ from shardaudit.report.page_streams import (
     newest_audit,
     stream_line,
 )
+from shardaudit.report.page_svg import Curve, latency_curves
+from shardaudit.report.page_words import Metric
 
 MAP_ROWS = 150
 SHOWN_FINDINGS = 100
@@ -34,12 +37,16 @@ _ONE_MAP = Lock()  # at a time: each takes some 0.4 GiB while it is read, and ev
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A map, the time it shows, the audits it is of, and why a part of it may be missing."""
+    """A map, the time it shows, the audits it is of, and why a part of it may be missing.
+
+    `curves`: latency over the time shown, when that is what is asked for.
+    """
 
     window: Window
     segments: tuple[Segment, ...]
     found: HeatMap
     note: str | None
+    curves: tuple[Curve, ...]
 
 
 def read_line(
@@ -76,19 +83,23 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
     bins = bins_of(window, bucket=stream.bucket)
     segments = newest_segments(audit_spans(audits), window)
     grid = read_grid(settings, segments, bins, shards=state.shards, rows=MAP_ROWS)
-    latency, note = None, None
+    seconds, note = None, None
+    lines: tuple[Curve, ...] = ()
     if state.metric.is_latency:
         shards = sum(group.shards for group in grid.groups)
         cells = shards * (bins.width * bins.count // stream.bucket)
         if cells <= MAX_LATENCY_CELLS:
             latency = read_latency(settings, state.stream, bins, grid.groups)
+            seconds, lines = latency_seconds(latency, state.metric), latency_curves(latency, bins)
         else:
             note = _too_many(cells, shards, stream.bucket)
+    elif state.metric is Metric.SKEW:
+        seconds = read_skew(settings, state.stream, bins, grid.groups)
     unseen = unseen_bins(bins, segments, window)
     if state.shards == ALL_SHARDS:
         unseen |= empty_bins(grid, bins)
-    found = heat_map(grid, bins, unseen=unseen, metric=state.metric, latency=latency)
-    return Shown(window, segments, found, note)
+    found = heat_map(grid, bins, unseen=unseen, metric=state.metric, seconds=seconds)
+    return Shown(window, segments, found, note, lines)
 
 
 def read_finding_rows(

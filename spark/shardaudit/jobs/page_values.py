@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from shardaudit.adapters.delta_rs import Row
+from shardaudit.adapters.published import gate_results
 from shardaudit.jobs.page_reading import Shown, open_findings, read_line, read_map
 from shardaudit.model.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.model.config import Settings
+from shardaudit.report.page_gates import gate_lines, why_rejected
 from shardaudit.report.page_script import script_map
 from shardaudit.report.page_state import PageState
 from shardaudit.report.page_streams import ShardDue, due_shards, trend
@@ -36,10 +38,13 @@ def stream_values(
     line, watched = read_line(
         settings, state.stream, audits, findings=open_findings(settings), now=now
     )
+    judged = gate_results(settings, line.judged_id) if line.judged_id else []
     shown = read_map(settings, state, audits, now=now)
     due = due_shards((row for row in watched if _within(row["shard_id"], state)), now=now)
     return common_values(state, shown, now) | {
         "line": line,
+        "gates": gate_lines(judged),
+        "reasons": line.refused and why_rejected(judged, self_check=line.refused.self_check),
         "due": due_lines(state, due),
         "curves": curves(trend(audits)),
         "findings": None,

@@ -18,6 +18,7 @@ from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
+from shardaudit.report.page_gates import why_rejected
 from shardaudit.report.plain import instant, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
 
@@ -83,9 +84,8 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
 
 
 def _why_not(settings: Settings, row: Row) -> str:
-    shut = sentences(gate_results(settings, row["audit_id"]), severity=Severity.ERROR)
-    if row["self_check"] == "failed":
-        shut.append("it did not find the discrepancies that it planted itself")
+    results = gate_results(settings, row["audit_id"])
+    shut = why_rejected(results, self_check=row["self_check"])
     return f"has the status {row['status']!r}" + (f" ({' | '.join(shut)})" if shut else "")
 
 

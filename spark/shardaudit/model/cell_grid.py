@@ -83,3 +83,6 @@ class CellGrid:
 
 # Per row of the map and bin of time: rows of the sink per latency bin; None where nothing landed.
 LatencyGrid = Sequence[Sequence[Sequence[int] | None]]
+
+# Per row of the map and bin of time a length of time in seconds; None where it is not known.
+SecondsGrid = Sequence[Sequence[float | None]]

@@ -20,8 +20,9 @@ def plan_markdown(
     first = min(line.deadline for line in windows)
     late = sum(not line.feasible for line in windows)
     shards = len({line.shard_id for line in windows})
+    of_shards = "1 shard" if shards == 1 else f"{shards:,} shards"
     lines = [
-        f"**{messages(ids)}** of `{stream}` are to be read again from {shards:,} shards, and those "
+        f"**{messages(ids)}** of `{stream}` are to be read again from {of_shards}, and those "
         "that the sink does not have are inserted.",
         "",
         f"- at most {size:,} MiB in {calls:,} calls, about {minutes:,.1f} minutes",

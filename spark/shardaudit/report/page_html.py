@@ -11,10 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from shardaudit.report.page_map import letter
 from shardaudit.report.page_words import (
     COUNTS,
-    LATENCY_NAMES,
+    GATE_LOOKS,
+    LEVEL_NAMES,
     MEANINGS,
     METRICS,
-    RATE_NAMES,
+    NOT_KNOWN,
     STREAM_NUMBERS,
     Metric,
 )
@@ -58,9 +59,10 @@ _ENVIRONMENT.globals.update(
     METRICS=METRICS,
     MEANINGS=MEANINGS,
     COUNTS=COUNTS,
+    GATE_LOOKS=GATE_LOOKS,
     NUMBERS=STREAM_NUMBERS,
-    RATE_NAMES=RATE_NAMES,
-    LATENCY_NAMES=LATENCY_NAMES,
+    LEVEL_NAMES=LEVEL_NAMES,
+    NOT_KNOWN=NOT_KNOWN,
     Metric=Metric,
     length=lambda seconds: length(timedelta(seconds=seconds)),
 )

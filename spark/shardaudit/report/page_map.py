@@ -4,13 +4,19 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardaudit.model.cell_grid import COUNTED, Bins, CellGrid, LatencyGrid, ShardGroup
+from shardaudit.model.cell_grid import (
+    COUNTED,
+    Bins,
+    CellGrid,
+    LatencyGrid,
+    SecondsGrid,
+    ShardGroup,
+)
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.page_words import (
-    LATENCY_LEVELS,
     LETTERS,
+    LEVELS,
     NO_SHARD,
-    RATE_LEVELS,
     UNKNOWN,
     UNKNOWN_LETTER,
     Metric,
@@ -19,7 +25,8 @@ from shardaudit.report.page_words import (
 # Worse than what is merely late or untraced, better than what is known to be wrong.
 _ABOVE_UNKNOWN = list(Verdict)[: list(Verdict).index(Verdict.INCONCLUSIVE)]
 _RATES = {Metric.LOSS: ("missing", "sent"), Metric.DUPLICATION: ("extra_rows", "landed")}
-_SHARES = {Metric.P50: 0.5, Metric.P99: 0.99}
+SHARES = {Metric.P50: 0.5, Metric.P99: 0.99}
+_TIMES = (*SHARES, Metric.SKEW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +34,14 @@ class MapRow:
     """Some neighbouring shards. `verdicts`: of each bin, or UNKNOWN, or NO_SHARD.
 
     `marks`: what each bin looks like: a verdict's name, `level-0` to `level-5`, UNKNOWN, NO_SHARD.
+    `seconds`: of each bin, of a metric that is a length of time; none for others.
     """
 
     group: ShardGroup
     verdicts: tuple[str, ...]
     marks: tuple[str, ...]
     counts: dict[str, tuple[int, ...]]
-    latency: tuple[float | None, ...]
+    seconds: tuple[float | None, ...]
 
     @property
     def label(self) -> str:
@@ -81,20 +89,26 @@ def heat_map(
     *,
     unseen: frozenset[int],
     metric: Metric,
-    latency: LatencyGrid | None = None,
+    seconds: SecondsGrid | None = None,
 ) -> HeatMap:
     """The map of a grid; `unseen` are the bins that no audit saw whole."""
+    known = frozenset(
+        i for row in seconds or [] for i, value in enumerate(row) if value is not None
+    )
     rows = []
     for index, group in enumerate(grid.groups):
         verdicts = tuple(
             _verdict(found, is_blind=i in unseen) for i, found in enumerate(grid.worst[index])
         )
         counts = {name: tuple(grid.counts[name][index]) for name in COUNTED}
-        seconds = _seconds(latency[index] if latency else [], metric, bins)
-        marks = verdicts
-        if metric is not Metric.VERDICT:
-            marks = _marks(verdicts, _values(counts, seconds, metric), metric)
-        rows.append(MapRow(group, verdicts, marks, counts, seconds))
+        times = tuple(seconds[index] if seconds else (None,) * bins.count)
+        if metric is Metric.VERDICT:
+            marks = verdicts
+        elif metric is Metric.SKEW:
+            marks = tuple(_skew_mark(value, is_watched=i in known) for i, value in enumerate(times))
+        else:
+            marks = _marks(verdicts, _values(counts, times, metric), metric)
+        rows.append(MapRow(group, verdicts, marks, counts, times if metric in _TIMES else ()))
     return HeatMap(metric, bins, tuple(rows))
 
 
@@ -131,21 +145,16 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
     return None
 
 
+def latency_seconds(latency: LatencyGrid, metric: Metric) -> SecondsGrid:
+    """The metric's quantile of each place."""
+    share = SHARES[metric]
+    return [[quantile(counts, share) if counts else None for counts in row] for row in latency]
+
+
 def _verdict(found: Verdict | None, *, is_blind: bool) -> str:
     if not is_blind:
         return NO_SHARD if found is None else found.value
     return found.value if found in _ABOVE_UNKNOWN else UNKNOWN
-
-
-def _seconds(
-    row: Sequence[Sequence[int] | None], metric: Metric, bins: Bins
-) -> tuple[float | None, ...]:
-    if not metric.is_latency:
-        return ()
-    share = _SHARES[metric]
-    return tuple(quantile(counts, share) if counts else None for counts in row) or (
-        (None,) * bins.count
-    )
 
 
 def _values(
@@ -163,10 +172,17 @@ def _values(
 def _marks(
     verdicts: tuple[str, ...], values: list[float | None], metric: Metric
 ) -> tuple[str, ...]:
-    levels = LATENCY_LEVELS if metric.is_latency else RATE_LEVELS
+    levels = LEVELS[metric]
     return tuple(
         _mark(verdict, value, levels) for verdict, value in zip(verdicts, values, strict=True)
     )
+
+
+def _skew_mark(value: float | None, *, is_watched: bool) -> str:
+    """What the watch saw, whatever an audit says; a shard that was not at work has no skew."""
+    if value is None:
+        return NO_SHARD if is_watched else UNKNOWN
+    return f"level-{bisect_left(LEVELS[Metric.SKEW], value)}"
 
 
 def _mark(verdict: str, value: float | None, levels: tuple[float, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from shardaudit.report.page_map import HeatMap, MapRow, letter
 from shardaudit.report.page_svg import LEFT, TOP, WIDTH, Drawing
-from shardaudit.report.page_words import MEANINGS, METRICS, NO_SHARD
+from shardaudit.report.page_words import MEANINGS, METRICS, NO_SHARD, NOT_KNOWN
 
 _SPARSE = ("missing", "pending", "extra_rows", "untraced")
 
@@ -20,13 +20,14 @@ def script_map(found: HeatMap, drawn: Drawing) -> dict[str, object]:
         "cellWidth": drawn.cell_width,
         "cellHeight": drawn.cell_height,
         "metric": METRICS[found.metric][0],
+        "notKnown": NOT_KNOWN.get(found.metric, ""),
         "verdicts": {letter(name): [name, MEANINGS[name]] for name in sorted(names)},
         "rows": [_row(row) for row in found.rows],
     }
 
 
 def _row(row: MapRow) -> dict[str, object]:
-    seconds = {"latency": list(row.latency)} if row.latency else {}
+    seconds = {"seconds": list(row.seconds)} if row.seconds else {}
     return {
         "first": row.group.first,
         "last": row.group.last,

@@ -33,10 +33,21 @@ class OpenFindings:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """An audit that published nothing: `status` is `rejected` or `failed`."""
+
+    audit_id: str
+    status: str
+    as_of: datetime
+    self_check: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamLine:
     """One stream. `verdict` is UNKNOWN without an audit; `is_old`: it no longer says anything.
 
-    `trouble`: why the newest run did not count, when a later one was rejected or failed.
+    `refused`: the audit after it, when that one was rejected or failed and published nothing.
+    `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
     """
 
     name: str
@@ -52,7 +63,13 @@ class StreamLine:
     level: str
     watched_at: datetime | None
     is_watch_old: bool
-    trouble: str | None
+    refused: Refused | None
+    looked_again: int
+
+    @property
+    def judged_id(self) -> str | None:
+        """The audit that came to its gates last."""
+        return self.refused.audit_id if self.refused else self.audit_id
 
     @property
     def badge(self) -> str:
@@ -96,13 +113,14 @@ def stream_line(
 ) -> StreamLine:
     """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
     newest = newest_audit(audits)
+    refused = _refused(audits, newest)
     mine = [found for found in findings if found.stream == name]
     watched_at = max((row["observed_at"] for row in shards), default=None)
     levels = [Level(row["level"]) for row in shards if row["level"]]
     return StreamLine(
         name=name,
         verdict=Verdict(newest["verdict"]).value if newest else UNKNOWN,
-        is_old=newest is None or now - newest["as_of"] > OLD_AUDIT,
+        is_old=newest is None or refused is not None or now - newest["as_of"] > OLD_AUDIT,
         audit_id=newest["audit_id"] if newest else None,
         audited_at=newest["as_of"] if newest else None,
         window=Window(newest["window_start"], newest["window_end"]) if newest else None,
@@ -113,7 +131,8 @@ def stream_line(
         level=max(levels, key=lambda level: level.rank).value if levels else UNKNOWN,
         watched_at=watched_at,
         is_watch_old=watched_at is None or now - watched_at > OLD_WATCH,
-        trouble=_trouble(audits, newest),
+        refused=refused,
+        looked_again=sum(_is_again(row, newest) for row in _published(audits)) if newest else 0,
     )
 
 
@@ -151,8 +170,13 @@ def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:
 
 
 def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
-    """The last published audits, oldest first; an audit of nothing sent has no rates of its own."""
+    """The last published audits, oldest first; an audit of nothing sent has no rates of its own.
+
+    One that looked at a part again, as after a backfill, is no point beside those of the whole.
+    """
     ordered = sorted(_published(audits), key=lambda row: (row["window_end"], row["as_of"]))
+    ordered = ordered[-4 * TREND_AUDITS :]
+    ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
     return tuple(
         TrendPoint(
             audit_id=row["audit_id"],
@@ -170,8 +194,15 @@ def _published(audits: Iterable[Row]) -> list[Row]:
     return [row for row in audits if row["status"] == "published"]
 
 
-def _trouble(audits: Iterable[Row], newest: Row | None) -> str | None:
-    """A later audit without a result: what is shown is not the last word."""
+def _is_again(row: Row, first: Row) -> bool:
+    """Whether an audit looked later at a part of the time that another one had looked at."""
+    window, whole = (Window(one["window_start"], one["window_end"]) for one in (row, first))
+    is_part = whole.start <= window.start and window.end <= whole.end and window != whole
+    return is_part and bool(row["as_of"] > first["as_of"])
+
+
+def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:
+    """The last of the later audits without a result: what is shown is not the last word."""
     since = newest["started_at"] if newest else None
     later = [
         row
@@ -182,7 +213,7 @@ def _trouble(audits: Iterable[Row], newest: Row | None) -> str | None:
     if not later:
         return None
     last = max(later, key=lambda row: (row["as_of"], row["audit_id"]))
-    return f"the audit {last['audit_id']} was {last['status']}: what is shown is older"
+    return Refused(last["audit_id"], last["status"], last["as_of"], last["self_check"])
 
 
 def _hours(until: datetime | None, now: datetime) -> float | None:

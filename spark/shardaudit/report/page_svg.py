@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
+from shardaudit.model.cell_grid import Bins, LatencyGrid
 from shardaudit.model.verdict import Verdict
-from shardaudit.report.page_map import HeatMap, MapRow, letter
+from shardaudit.report.page_map import SHARES, HeatMap, MapRow, letter, quantile
 from shardaudit.report.page_streams import TrendPoint
-from shardaudit.report.page_words import NO_SHARD
+from shardaudit.report.page_words import METRICS, NO_SHARD
+from shardaudit.report.plain import length
 
 WIDTH, LEFT, TOP = 1200.0, 172.0, 22.0
 _HIGHEST_ROW, _LOWEST_ROW, _MAP_HEIGHT = 22.0, 5.0, 780.0
@@ -115,6 +117,33 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
     )
 
 
+def latency_curves(latency: LatencyGrid, bins: Bins) -> tuple[Curve, ...]:
+    """Latency p50 and p99 of all that is shown, column by column: no audit keeps it.
+
+    None with fewer than two columns in which something landed.
+    """
+    places = [
+        (bins.at(i), [sum(counts) for counts in zip(*filter(None, column), strict=True)])
+        for i, column in enumerate(zip(*latency, strict=True))
+        if any(column)
+    ]
+    if len(places) < 2:  # noqa: PLR2004 - a line has two ends
+        return ()
+    return tuple(
+        _line(
+            f"{METRICS[metric][0]}, all shards shown:",
+            f"{METRICS[metric][1]}; of all shards shown, column by column",
+            [
+                (seconds, f"{at:%Y-%m-%d %H:%M} UTC: ≤ {length(timedelta(seconds=seconds))}")
+                for at, counts in places
+                if (seconds := quantile(counts, share)) is not None
+            ],
+            last=f"≤ {length(timedelta(seconds=quantile(places[-1][1], share) or 0))}",
+        )
+        for metric, share in SHARES.items()
+    )
+
+
 def _letter(mark: str, x: float, y: float) -> list[Letter]:
     return [] if mark == Verdict.OK else [Letter(x, y, letter(mark), mark)]
 
@@ -155,18 +184,27 @@ def _ticks(found: HeatMap) -> tuple[tuple[float, str], ...]:
 def _curve(
     title: str, meaning: str, points: Sequence[TrendPoint], values: Sequence[float]
 ) -> Curve:
-    most = max(*values, 1e-9)
-    step = (_TREND_WIDTH - 20) / (len(points) - 1)
+    said = [
+        (value, f"{point.end:%Y-%m-%d %H:%M} UTC: {value:,.1f} per million ({point.verdict})")
+        for point, value in zip(points, values, strict=True)
+    ]
+    return _line(title, meaning, said, last=f"{values[-1]:,.1f} per million")
+
+
+def _line(title: str, meaning: str, said: Sequence[tuple[float, str]], *, last: str) -> Curve:
+    """The values with their words, evenly from left to right, from zero up."""
+    most = max(*(value for value, _ in said), 1e-9)
+    step = (_TREND_WIDTH - 20) / (len(said) - 1)
     return Curve(
         title=title,
         meaning=meaning,
-        last=f"{values[-1]:,.1f}",
+        last=last,
         points=tuple(
             (
                 round(10 + index * step, 1),
                 round(_TREND_HEIGHT - 10 - (_TREND_HEIGHT - 22) * value / most, 1),
-                f"{point.end:%Y-%m-%d %H:%M} UTC: {value:,.1f} per million ({point.verdict})",
+                words,
             )
-            for index, (point, value) in enumerate(zip(points, values, strict=True))
+            for index, (value, words) in enumerate(said)
         ),
     )

@@ -43,6 +43,7 @@ class Metric(StrEnum):
     DUPLICATION = "duplication"
     P50 = "p50"
     P99 = "p99"
+    SKEW = "skew"
 
     @property
     def is_latency(self) -> bool:
@@ -56,13 +57,39 @@ METRICS = {
     Metric.DUPLICATION: ("Duplication", "rows beyond the first of a message ÷ rows in the sink"),
     Metric.P50: ("Latency p50", "half of the rows landed within this time after sending"),
     Metric.P99: ("Latency p99", "99 of 100 rows landed within this time after sending"),
+    Metric.SKEW: (
+        "Skew",
+        "how much older a shard's newest message was than the newest of all shards at work, at "
+        "most, when the watch looked in that time",
+    ),
 }
 
 # The upper ends of a metric's levels; the last level is open. Level 0 is the calm one.
-RATE_LEVELS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
-RATE_NAMES = ("none", "≤ 0.01 %", "≤ 0.1 %", "≤ 1 %", "≤ 10 %", "more")
-LATENCY_LEVELS = (4.0, 32.0, 256.0, 2048.0, 16384.0)  # seconds: ends of the ledger's bins
-LATENCY_NAMES = ("≤ 4 s", "≤ 32 s", "≤ 4 min", "≤ 34 min", "≤ 5 h", "more")
+_RATES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+_RATE_NAMES = ("none", "≤ 0.01 %", "≤ 0.1 %", "≤ 1 %", "≤ 10 %", "more")
+_LATENCIES = (4.0, 32.0, 256.0, 2048.0, 16384.0)  # seconds: ends of the ledger's bins
+_LATENCY_NAMES = ("≤ 4 s", "≤ 32 s", "≤ 4 min", "≤ 34 min", "≤ 5 h", "more")
+_SKEWS = (60.0, 300.0, 1800.0, 7200.0, 21600.0)  # seconds
+_SKEW_NAMES = ("≤ 1 min", "≤ 5 min", "≤ 30 min", "≤ 2 h", "≤ 6 h", "more")
+LEVELS = {
+    Metric.LOSS: _RATES,
+    Metric.DUPLICATION: _RATES,
+    Metric.P50: _LATENCIES,
+    Metric.P99: _LATENCIES,
+    Metric.SKEW: _SKEWS,
+}
+LEVEL_NAMES = {
+    Metric.LOSS: _RATE_NAMES,
+    Metric.DUPLICATION: _RATE_NAMES,
+    Metric.P50: _LATENCY_NAMES,
+    Metric.P99: _LATENCY_NAMES,
+    Metric.SKEW: _SKEW_NAMES,
+}
+NOT_KNOWN = {
+    Metric.P50: "unknown: nothing landed",
+    Metric.P99: "unknown: nothing landed",
+    Metric.SKEW: "unknown: no watch looked, or the shard was idle or closed",
+}
 
 COUNTS = {
     "sent": "distinct messages that Kinesis acknowledged",
@@ -72,6 +99,16 @@ COUNTS = {
     "duplicated": "messages that landed more than once",
     "extra_rows": "rows beyond the first of a message",
     "untraced": "messages in the sink without a trace",
+}
+
+GATE_LOOKS = {
+    "passed": ("✓", "all of its checks hold"),
+    "warned": (
+        "!",
+        "a check does not hold that only warns: the audit is published, with this note",
+    ),
+    "failed": ("✕", "a check does not hold: nothing of the audit is published"),
+    "broken": ("?", "a check could not be made, nobody knows about the data: nothing is published"),
 }
 
 STREAM_NUMBERS = {

@@ -12,6 +12,7 @@ from shardaudit.adapters.delta_rs import DeltaRs
 from shardaudit.adapters.finding_reader import Wanted, each_finding, read_findings
 from shardaudit.adapters.latency_reader import read_latency
 from shardaudit.adapters.page_tables import audits_of, newest_watch, open_counts
+from shardaudit.adapters.skew_reader import read_skew
 from shardaudit.model.cell_grid import ALL_SHARDS, COUNTED, Bins, Segment, ShardGroup, ShardRange
 from shardaudit.model.config import Aws, Settings
 from shardaudit.model.table import LATENCY_BINS
@@ -194,6 +195,42 @@ def test_open_counts_have_the_nearest_deadline_of_a_kind(written: Path) -> None:
     nearest = counts["events", "missing"].deadline
     assert nearest == min(row["recoverable_until"] for row in missing)
     assert counts["events", "duplicated"].deadline is None
+
+
+def test_skew_is_the_worst_that_a_watch_saw_against_all_shards_at_work(tmp_path: Path) -> None:
+    def watch(minute: int, **behind: int | str) -> list[dict[str, object]]:
+        """Shards by how many minutes their newest message is old, or by a state."""
+        return [
+            {
+                "stream": "events",
+                "shard_id": name,
+                "observed_at": START + minute * MINUTE,
+                "produced_until": START + (minute - (n if isinstance(n, int) else 0)) * MINUTE,
+                "state": "stalled" if isinstance(n, int) else n,
+            }
+            for name, n in behind.items()
+        ]
+
+    # Written by Spark and by delta-rs, whose texts are of another type.
+    write_rows(tmp_path, SHARDS, watch(1, a=5, b=2, c=9, z=2))
+    seen = [*watch(8, a=3, b=2, c="idle", z=1), *watch(25, a=7, b="closed", z=4), *watch(60, a=9)]
+    other = [row | {"stream": "orders", "produced_until": START + H} for row in watch(8, a=1)]
+    unknown = [row | {"produced_until": None} for row in watch(45, a=1)]
+    never = [row | {"state": None} for row in watch(45, b=1)]
+    DeltaRs(str(tmp_path), Aws()).upsert([*seen, *other, *unknown, *never], SHARDS)
+    groups = [ShardGroup(("a",)), ShardGroup(("b", "c"))]  # z is not shown, and at work
+    found = read_skew(settings(tmp_path), "events", BINS, groups)
+    minutes = [[None if value is None else value / 60 for value in row] for row in found]
+    nothing = [None] * 3
+    assert minutes == [[3.0, None, 3.0, *nothing], [7.0, None, None, *nothing]]
+
+
+def test_there_is_no_skew_without_a_watch(tmp_path: Path) -> None:
+    groups = [ShardGroup(("a",))]
+    assert read_skew(settings(tmp_path), "events", BINS, groups) == [[None] * 6]
+    write_rows(tmp_path, SHARDS, [])
+    assert read_skew(settings(tmp_path), "events", BINS, groups) == [[None] * 6]
+    assert read_skew(settings(tmp_path), "events", BINS, []) == []
 
 
 def test_the_newest_watch_is_one_observation(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.page_tables import audits_of
 from shardaudit.jobs.main import main
+from shardaudit.model.config import load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.tables import AUDITS
-from tests.page_warehouse import STREAM, write_rows, write_warehouse
+from tests.page_warehouse import HOSTILE, STREAM, write_rejected, write_rows, write_warehouse
 
 CONFIG = """
 warehouse = "warehouse"
@@ -70,6 +72,8 @@ def test_the_report_is_one_file_without_an_address(
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in html  # or a browser would not run it
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "sink: rows of no trace, as &lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<script>alert" not in html
 
 
 def test_the_report_of_one_audit_is_as_it_was(
@@ -107,6 +111,24 @@ def test_what_cannot_be_reported_is_refused_in_words(
 ) -> None:
     assert report(config, tmp_path / "x.html", *options) == ExitCode.USAGE
     assert said in capsys.readouterr().err
+
+
+def test_the_report_says_that_a_later_audit_was_rejected_unless_it_is_of_one_audit(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "shardaudit.toml").write_text(CONFIG)
+    write_warehouse(tmp_path / "warehouse", now=now(), shards=2, bucket=timedelta(hours=1))
+    rejected = write_rejected(tmp_path / "warehouse", now=now(), said=HOSTILE[0])
+    config, out = tmp_path / "shardaudit.toml", tmp_path / "report.html"
+    assert report(config, out) == ExitCode.DONE
+    html = out.read_text()
+    assert "was rejected and published nothing" in html
+    assert "<li>sink: cannot be judged: &lt;script&gt;alert(1)&lt;/script&gt;</li>" in html
+    assert report(config, out, f"--audit={rejected}") == ExitCode.USAGE
+    audits = audits_of(load_settings(config), STREAM)
+    newest = max(row["audit_id"] for row in audits if row["status"] == "published")
+    assert report(config, out, f"--audit={newest}") == ExitCode.DONE
+    assert "published nothing" not in out.read_text()
 
 
 def test_a_stream_without_an_audit_has_a_report_that_says_so(

@@ -7,8 +7,23 @@ import pytest
 
 from shardaudit.model.cell_grid import COUNTED, Bins, CellGrid, ShardGroup
 from shardaudit.model.verdict import Verdict
-from shardaudit.report.page_map import HeatMap, empty_bins, heat_map, quantile, worst_of
-from shardaudit.report.page_words import LETTERS, MEANINGS, NO_SHARD, UNKNOWN, Metric
+from shardaudit.report.page_map import (
+    HeatMap,
+    empty_bins,
+    heat_map,
+    latency_seconds,
+    quantile,
+    worst_of,
+)
+from shardaudit.report.page_words import (
+    LETTERS,
+    LEVEL_NAMES,
+    LEVELS,
+    MEANINGS,
+    NO_SHARD,
+    UNKNOWN,
+    Metric,
+)
 
 BINS = Bins(datetime(2026, 11, 1, tzinfo=UTC), timedelta(hours=1), 3)
 
@@ -68,10 +83,32 @@ def test_latency_is_unknown_where_a_shard_sent_and_nothing_landed() -> None:
         BINS,
         unseen=frozenset(),
         metric=Metric.P99,
-        latency=[[[0, 98, 2], None, None]],
+        seconds=latency_seconds([[[0, 98, 2], None, None]], Metric.P99),
     )
     assert found.rows[0].marks == ("level-0", UNKNOWN, NO_SHARD)
-    assert found.rows[0].latency == (4.0, None, None)
+    assert found.rows[0].seconds == (4.0, None, None)
+
+
+def test_skew_is_what_a_watch_saw_and_unknown_only_where_none_looked() -> None:
+    found = heat_map(
+        grid([Verdict.OK, Verdict.OK, Verdict.OK], [None, None, Verdict.OK]),
+        BINS,
+        unseen=frozenset({0}),
+        metric=Metric.SKEW,
+        seconds=[[0.0, 61.0, None], [None, 90_000.0, None]],
+    )
+    assert [row.marks for row in found.rows] == [
+        ("level-0", "level-1", UNKNOWN),
+        (NO_SHARD, "level-5", UNKNOWN),
+    ]
+    assert found.rows[0].seconds == (0.0, 61.0, None)
+
+
+def test_every_metric_but_the_verdict_has_levels_with_names() -> None:
+    assert set(LEVELS) == set(LEVEL_NAMES) == set(Metric) - {Metric.VERDICT}
+    for metric, ends in LEVELS.items():
+        assert len(LEVEL_NAMES[metric]) == len(ends) + 1
+        assert list(ends) == sorted(ends)
 
 
 def test_a_map_without_rows_is_unknown() -> None:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from shardaudit.report.page_streams import (
     OpenFindings,
+    Refused,
     Row,
     StreamLine,
     due_shards,
@@ -23,6 +24,7 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
         "window_end": end,
         "as_of": end + H,
         "started_at": end + H,
+        "self_check": "passed",
         "status": "published",
         "verdict": "ok",
         "trace_coverage": 1.0,
@@ -59,14 +61,33 @@ def test_last_nights_verdict_counts() -> None:
 
 
 def test_an_audit_of_a_part_does_not_speak_for_the_stream() -> None:
-    part = audit("part", end=NOW - 30 * H, as_of=NOW, verdict="ok")
-    assert line(audit("night", verdict="loss"), part).verdict == "loss"
+    part = audit("part", end=NOW - 30 * H, window_start=NOW - 40 * H, as_of=NOW, verdict="ok")
+    found = line(audit("night", verdict="loss"), part)
+    assert (found.verdict, found.looked_again) == ("loss", 1)
 
 
-def test_a_rejected_audit_leaves_the_verdict_and_says_so() -> None:
-    found = line(audit("a"), audit("b", end=NOW - H, status="rejected", verdict="inconclusive"))
-    assert (found.audit_id, found.verdict) == ("a", "ok")
-    assert found.trouble == "the audit b was rejected: what is shown is older"
+def test_the_night_before_did_not_look_again() -> None:
+    before = audit("before", end=NOW - 26 * H, as_of=NOW)
+    earlier = audit("earlier", end=NOW - 30 * H, window_start=NOW - 40 * H)
+    same = audit("same", end=NOW - 2 * H, as_of=NOW - H / 2, status="running")
+    assert line(audit("night"), before, earlier, same).looked_again == 0
+
+
+def test_a_rejected_audit_leaves_the_verdict_which_is_old_then() -> None:
+    found = line(audit("a"), audit("b", end=NOW - H, status="rejected", self_check="failed"))
+    assert (found.audit_id, found.verdict, found.badge) == ("a", "ok", UNKNOWN)
+    assert found.refused == Refused("b", "rejected", NOW, "failed")
+    assert found.judged_id == "b"
+
+
+def test_a_rejected_audit_is_forgotten_when_a_later_one_was_published() -> None:
+    found = line(audit("a", status="rejected"), audit("b", end=NOW - H))
+    assert (found.badge, found.refused, found.judged_id) == ("ok", None, "b")
+
+
+def test_a_stream_whose_only_audit_was_rejected_was_never_audited() -> None:
+    found = line(audit("a", status="rejected"))
+    assert (found.audit_id, found.badge, found.judged_id) == (None, UNKNOWN, "a")
 
 
 def test_open_findings_are_the_streams_own_with_the_nearest_deadline() -> None:
@@ -107,6 +128,13 @@ def test_shards_are_listed_by_their_start_and_only_those_that_need_something() -
         ("late", 9.0),
         ("notice", None),
     ]
+
+
+def test_a_part_that_was_audited_again_is_no_point_of_the_trend() -> None:
+    part = audit("part", end=NOW - 5 * H, window_start=NOW - 9 * H, as_of=NOW, missing=7)
+    wider = audit("wider", window_start=NOW - 999 * H)
+    points = trend([audit("night", missing=5), part, wider])
+    assert [point.audit_id for point in points] == ["night", "wider"]
 
 
 def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:

@@ -22,7 +22,7 @@ const exact = (ms) => new Date(ms).toISOString().replace(".000Z", "Z");
 const share = (part, whole) => (whole ? ` (${((100 * part) / whole).toPrecision(2)} %)` : "");
 
 function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "unknown: nothing landed";
+  seconds = Math.ceil(seconds);
   if (seconds < 120) return `≤ ${seconds} s`;
   return seconds < 7200 ? `≤ ${Math.ceil(seconds / 60)} min` : `≤ ${Math.ceil(seconds / 3600)} h`;
 }
@@ -41,8 +41,8 @@ function words(map, row, bin) {
       const count = row[name][bin];
       if (count) lines.push(`${count.toLocaleString("en")} ${text}${share(count, sent)}`);
     }
-    if (row.latency) lines.push(`${map.metric} ${duration(row.latency[bin])}`);
   }
+  if (row.seconds) lines.push(`${map.metric} ${row.seconds[bin] === null ? map.notKnown : duration(row.seconds[bin])}`);
   return lines.join("\n");
 }
 
@@ -147,12 +147,18 @@ function wishes(form) {
   };
 }
 
+// Airflow shows a run's note as Markdown: from the run it leads back to what was on the screen.
+function origin() {
+  const { pathname, search } = (window.parent === window ? window : window.parent).location;
+  return `from [the map of shardaudit](<${pathname}${search}>)`;
+}
+
 async function started(form) {
   const dag = form.dataset.dag;
   const answer = await fetch(`../api/v2/dags/${dag}/dagRuns`, {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json" },
-    body: JSON.stringify({ logical_date: null, conf: wishes(form), note: "from the map of shardaudit" }),
+    body: JSON.stringify({ logical_date: null, conf: wishes(form), note: origin() }),
   });
   const said = await answer.json().catch(() => ({}));
   if (!answer.ok) {
@@ -190,6 +196,7 @@ function connectDialog() {
       link.href = `../dags/${form.dataset.dag}/runs/${encodeURIComponent(run)}`;
       done.hidden = false;
       waiting.hidden = !(await isSwitchedOff(form.dataset.dag));
+      dialog.querySelector("[data-closes]").textContent = "Close"; // there is nothing to cancel any more
       link.focus();
     } catch (error) {
       problem.textContent = error.message;
