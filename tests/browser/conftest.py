@@ -96,6 +96,11 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(airflow: LocalAirflow, chromium: Browser) -> Site:
+    """A browser that is logged in to the Airflow of the planted warehouse."""
+    return logged_in(airflow, chromium)
+
+
+def logged_in(airflow: LocalAirflow, chromium: Browser) -> Site:
     """A browser that came in by Airflow's own form."""
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
     context.set_default_timeout(20_000)

@@ -196,9 +196,10 @@ def _published(audits: Iterable[Row]) -> list[Row]:
 
 def _is_again(row: Row, first: Row) -> bool:
     """Whether an audit looked later at a part of the time that another one had looked at."""
-    window, whole = (Window(one["window_start"], one["window_end"]) for one in (row, first))
-    is_part = whole.start <= window.start and window.end <= whole.end and window != whole
-    return is_part and bool(row["as_of"] > first["as_of"])
+    begins, ends = row["window_start"], row["window_end"]
+    whole = first["window_start"], first["window_end"]
+    is_part = whole[0] <= begins and ends <= whole[1] and (begins, ends) != whole
+    return bool(is_part and row["as_of"] > first["as_of"])
 
 
 def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:
