@@ -45,39 +45,41 @@ def audit(
     Raises:
         InvariantError: the numbers do not add up; the audit is stored as rejected, with the gates.
         GateError: an expectation does not hold, or nobody knows; stored in the same way.
+        SelfCheckError: it did not find what it planted; stored in the same way.
+        Exception: any other; the audit is stored as failed.
     """
     state = ingested(warehouse, request.name)
     row = AuditRow(warehouse, request, state, started_at=now)
-    row.save("running")
-    with progress.stage("compare"):
-        comparison = compared(warehouse, request, state)
-    with progress.stage("self-check"):
-        checked = self_check(
-            comparison.seen, comparison.sample, comparison.facts, as_of=request.as_of
-        )
-    with progress.stage("classify"):
-        judged = _judged(comparison, request, state).localCheckpoint()
-        found = kinds(comparison.classified).localCheckpoint()
-        retention_s = request.retention.total_seconds()
-        deadlines = nearest_deadlines(found, retention_s=retention_s, as_of=request.as_of)
-        outcome = outcome_of(judged, found, deadlines)
-    with progress.stage("gates"):
-        broken = _broken(comparison, outcome, request)
-        small = summaries(warehouse, request, comparison, outcome)
-        results = gates.judge(small, invariants=broken)
-        store(warehouse, request, gates, results)
-    rejection = _rejection(request.audit_id, broken, results, self_check=checked)
-    if rejection is not None:
-        row.finish("rejected", outcome, self_check=checked)
-        tell_rejected(warehouse, request, rejection)
-        raise rejection
-    with progress.stage("publish"):
-        facts = _facts(request, state)
-        publish(warehouse, facts, judged=judged, classified=comparison.classified, now=now)
-        noted = sentences(results, severity=Severity.WARN)
-        report = row.finish("published", outcome, self_check=checked, noted=noted)
-        tell_published(warehouse, request, report)
-        return report
+    with row.running():
+        with progress.stage("compare"):
+            comparison = compared(warehouse, request, state)
+        with progress.stage("self-check"):
+            checked = self_check(
+                comparison.seen, comparison.sample, comparison.facts, as_of=request.as_of
+            )
+        with progress.stage("classify"):
+            judged = _judged(comparison, request, state).localCheckpoint()
+            found = kinds(comparison.classified).localCheckpoint()
+            retention_s = request.retention.total_seconds()
+            deadlines = nearest_deadlines(found, retention_s=retention_s, as_of=request.as_of)
+            outcome = outcome_of(judged, found, deadlines)
+        with progress.stage("gates"):
+            broken = _broken(comparison, outcome, request)
+            small = summaries(warehouse, request, comparison, outcome)
+            results = gates.judge(small, invariants=broken)
+            store(warehouse, request, gates, results)
+        rejection = _rejection(request.audit_id, broken, results, self_check=checked)
+        if rejection is not None:
+            row.finish("rejected", outcome, self_check=checked)
+            tell_rejected(warehouse, request, rejection)
+            raise rejection
+        with progress.stage("publish"):
+            facts = _facts(request, state)
+            publish(warehouse, facts, judged=judged, classified=comparison.classified, now=now)
+            noted = sentences(results, severity=Severity.WARN)
+            report = row.finish("published", outcome, self_check=checked, noted=noted)
+    tell_published(warehouse, request, report)
+    return report
 
 
 def _judged(comparison: Comparison, request: AuditRequest, state: Ingested) -> DataFrame:

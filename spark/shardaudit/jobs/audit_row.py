@@ -1,6 +1,7 @@
 """An audit's own row in `audits`, from the start to the end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,9 +13,12 @@ from shardaudit.compare.totals import SUMS
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.evidence import Ingested
 from shardaudit.jobs.outcome import Outcome
+from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.tables import AUDITS, QUARANTINE
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.summary import AuditReport
+
+_REJECTIONS = (InvariantError, SelfCheckError, GateError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +30,19 @@ class AuditRow:
     state: Ingested
     started_at: datetime
 
-    def save(self, status: str) -> None:
-        """Stores an audit that has no numbers: running or failed."""
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Stores the audit as running; as failed when an error that is no rejection ends it."""
+        self._save("running")
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, _REJECTIONS):
+                with suppress(Exception):  # the first error is the one to tell
+                    self._save("failed")
+            raise
+
+    def _save(self, status: str) -> None:
         self.warehouse.upsert([self._identity(status) | {"self_check": "skipped"}], AUDITS)
 
     def finish(

@@ -130,6 +130,21 @@ def test_all_gates_are_open_when_all_is_well(nights: Nights) -> None:
     }
 
 
+def test_an_audit_that_dies_of_an_error_is_stored_as_failed_until_it_runs_again(
+    nights: Nights, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken, pytest.raises(ConnectionError, match="no answer"):
+        broken.setattr("shardaudit.jobs.audit.publish", _no_answer)
+        nights.audit()
+    assert [row.status for row in nights.lake.rows(AUDITS)] == ["failed"]
+    assert nights.audit().status == "published"
+    assert [row.status for row in nights.lake.rows(AUDITS)] == ["published"]
+
+
+def _no_answer(*_: object, **__: object) -> None:
+    raise ConnectionError("no answer")
+
+
 def test_a_storm_of_null_ids_stops_and_stays_until_a_person_says_so(
     nights: Nights, folder: Path
 ) -> None:
