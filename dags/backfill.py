@@ -4,7 +4,8 @@ plan → propose (what it costs, until when) → approve (a person, unless polic
 windows → replay (read and merge: a portion of the windows each, the most urgent first) → verify →
 gates. What is not ours to read, and duplicates, go by one task `run` instead of these three.
 It is started by hand, with the form behind "Trigger". A rejection, or no answer within a day,
-cancels the plan: nothing is done.
+cancels the plan: nothing is done. Questions of many runs wait side by side; of the tasks that start
+Spark one of a kind runs at a time, over all of them.
 """
 
 from datetime import timedelta
@@ -36,6 +37,7 @@ from launch import RETRIES, ShardauditJob
 from shardaudit.adapters.clock import now
 
 TO_ANSWER = timedelta(hours=24)
+RUNS = 16  # at once: most wait for a person, and no stream is to wait for another's answer
 PLAN_ID = "{{ ti.xcom_pull(task_ids='propose')['plan_id'] }}"
 BODY = "{{ ti.xcom_pull(task_ids='propose')['markdown'] }}"
 
@@ -92,7 +94,7 @@ def gates(plan: Proposed | None) -> None:
 @dag(
     schedule=None,
     catchup=False,
-    max_active_runs=1,
+    max_active_runs=RUNS,
     max_active_tasks=1,
     params=FORM,
     default_args=RETRIES,
@@ -103,7 +105,7 @@ def backfill() -> None:
     """Plans, asks, runs."""
     planning: Any = prepare()  # Any: Airflow gives the tasks the value, not the XComArg that it is
     approve = _approval()
-    made = ShardauditJob(task_id="plan", command=PLAN, planned=planning)
+    made = ShardauditJob(task_id="plan", command=PLAN, planned=planning, max_active_tis_per_dag=1)
     plan: Any = propose()
     branch: Any = who_approves(plan)
     running: Any = decide(plan)
@@ -112,7 +114,7 @@ def backfill() -> None:
     approve >> running
 
     portions: Any = windows(plan, running)
-    run = ShardauditJob(task_id="run", command=RUN, planned=running)
+    run = ShardauditJob(task_id="run", command=RUN, planned=running, max_active_tis_per_dag=1)
     how(running) >> [portions, run]
     ended = [_replayed(portions, running), run]
     judged = gates(plan)
@@ -129,13 +131,14 @@ def _replayed(portions: Any, running: Any) -> ShardauditJob:  # Any: as above
         map_index_template="{{ task.planned.label }}",
         # A portion's shards are read at once. Two portions would read a shard at twice its share:
         # the claim on the stream's backfills refuses the second.
-        max_active_tis_per_dagrun=1,
+        max_active_tis_per_dag=1,
     ).expand(planned=portions)
     verify = ShardauditJob(
         task_id="verify",
         command=VERIFY,
         planned=running,
         trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+        max_active_tis_per_dag=1,
     )
     replay >> verify
     return verify

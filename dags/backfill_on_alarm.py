@@ -2,7 +2,8 @@
 
 Starts the DAG `backfill` once for each stream that the watch's event names. A stuck tail is in its
 plan as soon as it must be read within hours; nothing is read before somebody approved it there.
-One question at a time: that of the next alarm waits for the answer, a day at most.
+The next alarm asks anew: its plan holds what the one before it holds, if that is still unanswered,
+and a message in two approved plans lands once.
 """
 
 from typing import Any

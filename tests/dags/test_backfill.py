@@ -111,7 +111,9 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
     assert "replay" in dag.get_task("verify").upstream_task_ids
     assert {"verify", "run"} <= dag.get_task("gates").upstream_task_ids
     assert dag.get_task("all_done").upstream_task_ids == {"verify", "run", "gates"}
-    assert dag.get_task("replay").max_active_tis_per_dagrun == 1
+    assert dag.max_active_runs > 1  # a question of one stream holds up no other
+    for name in ("plan", "replay", "verify", "run"):
+        assert dag.get_task(name).max_active_tis_per_dag == 1
     approve: Any = dag.get_task("approve")
     assert (approve.defaults, approve.retries) == (["Reject"], 0)
     assert approve.response_timeout == timedelta(hours=24)

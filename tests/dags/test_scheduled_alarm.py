@@ -4,12 +4,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
@@ -45,7 +46,16 @@ def listening(config: Path, programs: Path) -> Iterator[LocalAirflow]:
 def watched(airflow: LocalAirflow) -> int:
     """Runs the watch; how many events it and those before it have published."""
     assert ended(airflow, airflow.api().trigger("retention_watch", {})) == "success"
-    return len(call(airflow, "assets/events")["asset_events"])
+    found: list[Any] = []
+
+    def is_answered() -> bool:
+        """Airflow 3.3.2 answers with a 500 while a run that an event starts is queued."""
+        with suppress(HTTPError):
+            found.append(call(airflow, "assets/events")["asset_events"])
+        return bool(found)
+
+    until(is_answered)
+    return len(found[0])
 
 
 def runs(airflow: LocalAirflow, dag_id: str = "backfill") -> list[dict[str, Any]]:
@@ -66,7 +76,7 @@ def backfills(calls: Path) -> list[list[str]]:
     return [words[words.index("backfill") + 1 :] for words in submitted]
 
 
-def test_an_alarm_becomes_one_question_and_the_next_alarm_waits_for_its_answer(
+def test_an_alarm_becomes_a_question_and_the_next_alarm_another_beside_it(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Web, "got", [])
@@ -83,19 +93,17 @@ def test_an_alarm_becomes_one_question_and_the_next_alarm_waits_for_its_answer(
         assert watched(airflow) == 1  # the same alarm: nothing is published
         news(config.with_name("warehouse"), "s2")
         assert watched(airflow) == 2
-        until(lambda: len(runs(airflow)) == 2)
-        assert [run["state"] for run in runs(airflow)] == ["running", "queued"]
+        until(lambda: asks(airflow, 1), seconds=240)
         assert asks(airflow, 0)
-        assert len(runs(airflow, "backfill_on_alarm")) == 2
-        assert len(backfills(calls)) == 1
+        assert len(runs(airflow)) == len(runs(airflow, "backfill_on_alarm")) == 2
 
         airflow.api().answer(
             "backfill", runs(airflow)[0]["dag_run_id"], "approve", option="Approve"
         )
-        until(lambda: asks(airflow, 1), seconds=240)
-        assert runs(airflow)[0]["state"] == "success"
+        until(lambda: runs(airflow)[0]["state"] == "success", seconds=240)
+        assert asks(airflow, 1)
     ids = [f"{number:05}" for number in range(1, IN_ONE + 2)]
-    _, first, second, verify, _ = backfills(calls)
+    _, _, first, second, verify = backfills(calls)
     replay = ["replay", "--plan=p", first[2], "--window"]
     assert (first, second) == ([*replay, *ids[:-1]], [*replay, *ids[-1:]])
     assert first[2].startswith("--approve-as=")
