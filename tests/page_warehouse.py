@@ -243,6 +243,8 @@ def _audit(audit_id: str, start: datetime, end: datetime, cells: pa.Table) -> di
         "trace_coverage": 0.9993,
         "cells_total": cells.num_rows,
         "cells_compared_by_id": cells.num_rows // 200,
+        "latency_p50": 8.0,
+        "latency_p99": 256.0,
         "self_check": "passed",
         "watermark": start + 20 * HOUR,
         "config_digest": "0",
@@ -295,6 +297,7 @@ def _earlier(newest: Row, nights: int, shards: int) -> Row:
         "audit_id": f"{newest['audit_id']}-{nights:02d}",
         "verdict": verdict,
         "trace_coverage": 0.9993 - nights * 1e-5,
+        "latency_p99": 64.0 if nights % 4 else 128.0,
     }
 
 

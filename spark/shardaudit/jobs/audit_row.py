@@ -14,8 +14,10 @@ from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.evidence import Ingested
 from shardaudit.jobs.outcome import Outcome
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
-from shardaudit.model.tables import AUDITS, QUARANTINE
+from shardaudit.model.table import LATENCY_BINS
+from shardaudit.model.tables import AUDITS, FINGERPRINTS, QUARANTINE
 from shardaudit.model.verdict import Verdict
+from shardaudit.report.page_map import quantile
 from shardaudit.report.summary import AuditReport
 
 _REJECTIONS = (InvariantError, SelfCheckError, GateError)
@@ -51,8 +53,11 @@ class AuditRow:
         """Stores the audit's numbers and gives them back as a report."""
         report = replace(self._report(status, outcome, self_check), notes=tuple(noted))
         sums = {name: outcome.sums[name] for name in SUMS}
+        p50, p99 = self._latency()
         numbers = {
             "finished_at": now(),
+            "latency_p50": p50,
+            "latency_p99": p99,
             "verdict": report.verdict.value,
             "trace_coverage": report.trace_coverage,
             "cells_total": report.cells_total,
@@ -76,6 +81,20 @@ class AuditRow:
             "config_digest": request.stream.digest(),
             "inputs": self.state.as_json(),
         }
+
+    def _latency(self) -> tuple[float | None, float | None]:
+        """How long half and 99 % of the window's rows took to land, seconds, at most."""
+        window = self.request.aligned
+        landed = self.warehouse.read(FINGERPRINTS).where(
+            (F.col("stream") == self.request.name)
+            & (F.col("side") == "sink")
+            & (F.col("bucket_start") >= F.lit(window.start))
+            & (F.col("bucket_start") < F.lit(window.end))
+        )
+        bins = (F.sum(F.col("latency_counts")[i]).alias(str(i)) for i in range(LATENCY_BINS))
+        [sums] = landed.agg(*bins).collect()
+        counts = [rows or 0 for rows in sums]
+        return quantile(counts, 0.5), quantile(counts, 0.99)
 
     def _report(self, status: str, outcome: Outcome, self_check: str) -> AuditReport:
         request = self.request

@@ -25,7 +25,6 @@ from shardaudit.report.page_streams import (
     newest_audit,
     stream_line,
 )
-from shardaudit.report.page_svg import Curve, latency_curves
 from shardaudit.report.page_words import Metric
 
 MAP_ROWS = 150
@@ -37,16 +36,12 @@ _ONE_MAP = Lock()  # at a time: each takes some 0.4 GiB while it is read, and ev
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A map, the time it shows, the audits it is of, and why a part of it may be missing.
-
-    `curves`: latency over the time shown, when that is what is asked for.
-    """
+    """A map, the time it shows, the audits it is of, and why a part of it may be missing."""
 
     window: Window
     segments: tuple[Segment, ...]
     found: HeatMap
     note: str | None
-    curves: tuple[Curve, ...]
 
 
 def read_line(
@@ -84,13 +79,12 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
     segments = newest_segments(audit_spans(audits), window)
     grid = read_grid(settings, segments, bins, shards=state.shards, rows=MAP_ROWS)
     seconds, note = None, None
-    lines: tuple[Curve, ...] = ()
     if state.metric.is_latency:
         shards = sum(group.shards for group in grid.groups)
         cells = shards * (bins.width * bins.count // stream.bucket)
         if cells <= MAX_LATENCY_CELLS:
             latency = read_latency(settings, state.stream, bins, grid.groups)
-            seconds, lines = latency_seconds(latency, state.metric), latency_curves(latency, bins)
+            seconds = latency_seconds(latency, state.metric)
         else:
             note = _too_many(cells, shards, stream.bucket)
     elif state.metric is Metric.SKEW:
@@ -99,7 +93,7 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
     if state.shards == ALL_SHARDS:
         unseen |= empty_bins(grid, bins)
     found = heat_map(grid, bins, unseen=unseen, metric=state.metric, seconds=seconds)
-    return Shown(window, segments, found, note, lines)
+    return Shown(window, segments, found, note)
 
 
 def read_finding_rows(

@@ -226,6 +226,8 @@ AUDITS = Table(
         ("trace_coverage", "double", "landed ids with a trace / landed ids; NULL when none landed"),
         ("cells_total", "bigint", ""),
         ("cells_compared_by_id", "bigint", ""),
+        ("latency_p50", "double", "half of the window's rows landed within, s; NULL: unknown"),
+        ("latency_p99", "double", "99 % of them; both at most, a power of two"),
         ("self_check", "string", "passed | failed | skipped"),
         ("watermark", "timestamp", "end of the clean prefix of the least shard"),
         ("config_digest", "string", ""),

@@ -13,7 +13,7 @@ from shardaudit.model.shard_state import Level
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.page_spans import AuditSpan
-from shardaudit.report.page_words import UNKNOWN
+from shardaudit.report.page_words import UNKNOWN, Metric
 
 Row = Mapping[str, Any]  # Any: a column's type is what model/tables.py says
 
@@ -93,7 +93,7 @@ class ShardDue:
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """One published audit; rates are per million."""
+    """One published audit; rates are per million, latencies in seconds."""
 
     audit_id: str
     end: datetime
@@ -101,6 +101,7 @@ class TrendPoint:
     lost: float
     doubled: float
     coverage: float | None
+    latency: Mapping[Metric, float | None]
 
 
 def stream_line(
@@ -185,6 +186,7 @@ def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
             lost=1e6 * row["missing"] / max(1, row["sent"]),
             doubled=1e6 * row["extra_rows"] / max(1, row["landed"]),
             coverage=row["trace_coverage"],
+            latency={Metric.P50: row["latency_p50"], Metric.P99: row["latency_p99"]},
         )
         for row in ordered[-TREND_AUDITS:]
     )

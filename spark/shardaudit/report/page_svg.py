@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from shardaudit.model.cell_grid import Bins, LatencyGrid
 from shardaudit.model.verdict import Verdict
-from shardaudit.report.page_map import SHARES, HeatMap, MapRow, letter, quantile
+from shardaudit.report.page_map import HeatMap, MapRow, letter
 from shardaudit.report.page_streams import TrendPoint
-from shardaudit.report.page_words import METRICS, NO_SHARD
+from shardaudit.report.page_words import METRICS, NO_SHARD, Metric
 from shardaudit.report.plain import length
 
 WIDTH, LEFT, TOP = 1200.0, 172.0, 22.0
@@ -101,7 +100,7 @@ def drawing(found: HeatMap) -> Drawing:
 
 
 def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
-    """Loss, duplication and coverage over the audits; none with fewer than two audits."""
+    """Loss, duplication, coverage and latency over the audits; none with fewer than two audits."""
     if len(points) < 2:  # noqa: PLR2004 - a line has two ends
         return ()
     full = [1.0 if point.coverage is None else point.coverage for point in points]
@@ -114,33 +113,8 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
             points,
             [1e6 * (1 - share) for share in full],
         ),
-    )
-
-
-def latency_curves(latency: LatencyGrid, bins: Bins) -> tuple[Curve, ...]:
-    """Latency p50 and p99 of all that is shown, column by column: no audit keeps it.
-
-    None with fewer than two columns in which something landed.
-    """
-    places = [
-        (bins.at(i), [sum(counts) for counts in zip(*filter(None, column), strict=True)])
-        for i, column in enumerate(zip(*latency, strict=True))
-        if any(column)
-    ]
-    if len(places) < 2:  # noqa: PLR2004 - a line has two ends
-        return ()
-    return tuple(
-        _line(
-            f"{METRICS[metric][0]}, all shards shown:",
-            f"{METRICS[metric][1]}; of all shards shown, column by column",
-            [
-                (seconds, f"{at:%Y-%m-%d %H:%M} UTC: ≤ {length(timedelta(seconds=seconds))}")
-                for at, counts in places
-                if (seconds := quantile(counts, share)) is not None
-            ],
-            last=f"≤ {length(timedelta(seconds=quantile(places[-1][1], share) or 0))}",
-        )
-        for metric, share in SHARES.items()
+        *_latency(points, Metric.P50),
+        *_latency(points, Metric.P99),
     )
 
 
@@ -189,6 +163,19 @@ def _curve(
         for point, value in zip(points, values, strict=True)
     ]
     return _line(title, meaning, said, last=f"{values[-1]:,.1f} per million")
+
+
+def _latency(points: Sequence[TrendPoint], metric: Metric) -> tuple[Curve, ...]:
+    """Of the audits that know it; none with fewer than two of them."""
+    known = [(point, at) for point in points if (at := point.latency[metric]) is not None]
+    if len(known) < 2:  # noqa: PLR2004 - as above
+        return ()
+    said = [(at, f"{point.end:%Y-%m-%d %H:%M} UTC: {_at_most(at)}") for point, at in known]
+    return (_line(*METRICS[metric], said, last=_at_most(known[-1][1])),)
+
+
+def _at_most(seconds: float) -> str:
+    return f"≤ {length(timedelta(seconds=seconds))}"
 
 
 def _line(title: str, meaning: str, said: Sequence[tuple[float, str]], *, last: str) -> Curve:

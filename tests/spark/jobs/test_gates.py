@@ -130,6 +130,12 @@ def test_all_gates_are_open_when_all_is_well(nights: Nights) -> None:
     }
 
 
+def test_an_audit_keeps_how_long_its_rows_took_to_land(nights: Nights) -> None:
+    nights.audit()
+    [row] = nights.lake.rows(AUDITS)
+    assert (row.latency_p50, row.latency_p99) == (32.0, 32.0)  # all of them took 30 s
+
+
 def test_an_audit_that_dies_of_an_error_is_stored_as_failed_until_it_runs_again(
     nights: Nights, monkeypatch: pytest.MonkeyPatch
 ) -> None:

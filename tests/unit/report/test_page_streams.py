@@ -11,7 +11,7 @@ from shardaudit.report.page_streams import (
     stream_line,
     trend,
 )
-from shardaudit.report.page_words import UNKNOWN
+from shardaudit.report.page_words import UNKNOWN, Metric
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 H = timedelta(hours=1)
@@ -33,6 +33,8 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
         "landed": 1_000_000,
         "missing": 0,
         "extra_rows": 0,
+        "latency_p50": 2.0,
+        "latency_p99": None,
         **more,
     }
 
@@ -146,3 +148,4 @@ def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:
         ]
     )
     assert [(p.audit_id, p.lost, p.doubled) for p in points] == [("a", 0.0, 7.0), ("b", 5.0, 0.0)]
+    assert points[0].latency == {Metric.P50: 2.0, Metric.P99: None}

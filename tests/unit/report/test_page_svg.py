@@ -11,7 +11,7 @@ from shardaudit.model.verdict import Verdict
 from shardaudit.report.page_map import HeatMap, MapRow, letter
 from shardaudit.report.page_script import script_map
 from shardaudit.report.page_streams import TrendPoint
-from shardaudit.report.page_svg import LEFT, WIDTH, curves, drawing, latency_curves
+from shardaudit.report.page_svg import LEFT, WIDTH, curves, drawing
 from shardaudit.report.page_words import NO_SHARD, UNKNOWN, Metric
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -86,23 +86,16 @@ def test_the_script_gets_a_letter_for_each_place() -> None:
 
 
 def test_a_single_audit_is_no_trend_and_an_audit_without_coverage_no_error() -> None:
-    point = TrendPoint("a", START, "ok", 0.0, 0.0, None)
+    point = TrendPoint("a", START, "ok", 0.0, 0.0, None, {Metric.P50: None, Metric.P99: None})
     assert curves([point]) == ()
     assert {curve.last for curve in curves([point, point])} == {"0.0 per million"}
 
 
-def test_latency_is_told_column_by_column_over_all_shards() -> None:
-    bins = Bins(START, timedelta(hours=1), 3)
-    found = latency_curves([[[0, 98, 2, 0], None, [1, 0, 0, 0]], [None, None, [0, 0, 0, 9]]], bins)
-    assert [(curve.title, curve.last) for curve in found] == [
-        ("Latency p50, all shards shown:", "≤ 8 s"),
-        ("Latency p99, all shards shown:", "≤ 8 s"),
-    ]
-    assert [len(curve.points) for curve in found] == [2, 2]  # nothing landed in the second hour
-    assert found[1].points[0][2].endswith("UTC: ≤ 4 s")
-
-
-def test_one_column_is_no_trend_of_latency() -> None:
-    bins = Bins(START, timedelta(hours=1), 2)
-    assert latency_curves([[[5], None]], bins) == ()
-    assert latency_curves([], bins) == ()
+def test_latency_is_drawn_of_the_audits_that_know_it() -> None:
+    known, unknown = {Metric.P50: 2.0, Metric.P99: 90.0}, {Metric.P50: 4.0, Metric.P99: None}
+    points = [TrendPoint("a", START, "ok", 0.0, 0.0, 1.0, both) for both in (known, unknown)]
+    found = {curve.title: curve for curve in curves([*points, points[1]])}
+    assert found["Latency p50"].last == "≤ 4 s"
+    assert found["Latency p50"].points[0][2].endswith("UTC: ≤ 2 s")
+    assert len(found["Latency p50"].points) == 3
+    assert "Latency p99" not in found  # one audit is no trend
