@@ -25,7 +25,7 @@ from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
 from shardaudit.backfill.replay import WindowReader
 from shardaudit.simulate.stand_in.server import StandIn
-from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name
+from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name, put_by_second
 
 LATER = START + timedelta(days=3)
 MINE = consumer_name("/warehouse", "events-0123456789ab")
@@ -76,14 +76,6 @@ def both_ways(address: StreamAddress, machine: Machine, *wanted: ReadWindow) -> 
         assert (one.is_complete, one.error) == (True, None)
         assert (one.expired_from, one.expired_to) == (other.expired_from, other.expired_to)
     return pushed
-
-
-def put_by_second(kinesis: Kinesis, machine: Machine, count: int) -> list[str]:
-    numbers = []
-    for _ in range(count):
-        numbers += kinesis.put(1, key="k")
-        machine.go_on(seconds=1)
-    return numbers
 
 
 def test_windows_by_time_and_by_number_bring_their_records(

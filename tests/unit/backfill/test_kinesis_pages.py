@@ -11,7 +11,7 @@ from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
 from shardaudit.backfill.replay import WindowReader
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.unit.backfill.shards import Time
-from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name
+from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name, put_by_second
 
 LATER = START + timedelta(days=3)
 NO_HORIZON = START - timedelta(days=1)
@@ -36,14 +36,6 @@ def read(server: StandIn, **fields: object) -> tuple[list[UserRecord], ReadOutco
 
 def contents(found: list[UserRecord]) -> list[int]:
     return [int(record.content.rstrip(b".")) for record in found]
-
-
-def put_by_second(kinesis: Kinesis, machine: Machine, count: int) -> list[str]:
-    numbers = []
-    for _ in range(count):
-        numbers += kinesis.put(1, key="k")
-        machine.go_on(seconds=1)
-    return numbers
 
 
 def test_both_ways_to_cut_bring_the_same_records(

@@ -140,3 +140,12 @@ def code_of(call: Callable[..., Mapping[str, object]], **arguments: object) -> s
     except ClientError as error:
         return error.response["Error"]["Code"]
     return "ok"
+
+
+def put_by_second(kinesis: Kinesis, machine: Machine, count: int) -> list[str]:
+    """One record a second of the machine; their sequence numbers."""
+    numbers = []
+    for _ in range(count):
+        numbers += kinesis.put(1, key="k")
+        machine.go_on(seconds=1)
+    return numbers
