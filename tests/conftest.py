@@ -11,7 +11,8 @@ from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.spark import spark_session
+from shardaudit.adapters.engine.door import Engine, started
+from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings
 
 # How long an example takes is the machine's affair: no test here is about its own speed. In CI the
@@ -25,28 +26,43 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("untimed")
 
 
+_TUNING = {
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.driver.memory": "2g",
+    # Hundreds of small plans, each run once: the second compiler never pays here. With the
+    # first alone the code cache is 48m, which one audit's plans can fill.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 "
+    "-XX:ReservedCodeCacheSize=240m",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One engine a process: PySpark's two kinds of session do not mix."""
+    parser.addoption("--engine", choices=list(EngineName), default=EngineName.SPARK)
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A local session with one shuffle partition."""
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The engine of this run of the tests."""
     settings = Settings.model_validate(
         {
             "warehouse": "unused",
-            "spark": {
-                "spark.master": "local[2]",
-                "spark.sql.shuffle.partitions": "1",
-                "spark.databricks.delta.snapshotPartitions": "1",
-                "spark.driver.memory": "2g",
-                # Hundreds of small plans, each run once: the second compiler never pays here. With
-                # the first alone the code cache is 48m, which one audit's plans can fill.
-                "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 "
-                "-XX:ReservedCodeCacheSize=240m",
-            },
+            "engine": request.config.getoption("engine"),
+            "embedded": {"shared_machine": True},
+            "spark": _TUNING,
             "streams": {},
         }
     )
-    session = spark_session(settings, app="tests")
-    yield session
-    session.stop()
+    with started(settings, app="tests") as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def spark(engine: Engine) -> SparkSession:
+    """Its session."""
+    return engine.session
 
 
 @pytest.fixture(autouse=True)

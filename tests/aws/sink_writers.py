@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.adapters.engine.apache_spark import spark_session
+from shardaudit.adapters.files import S3Access, s3_access
 from shardaudit.adapters.parquet_append import append_files, dataset_rows, parquet_fields
-from shardaudit.adapters.spark import spark_session
 from shardaudit.backfill.decode import ID
 from shardaudit.model.config import Settings
 
@@ -86,27 +87,29 @@ def message_ids(name: str, *, times: int) -> list[str]:
     return [f"{name}-{n}-{i}" for n in range(times) for i in range(ROWS)]
 
 
-def _merge(rows: DataFrame, sink: str) -> None:
+def _merge(rows: DataFrame, sink: str, access: S3Access) -> None:
+    del access
     SinkMerge(rows.sparkSession, sink, "message_id", Pruning({}, {})).merge(rows, tag="test")
 
 
-def _append(rows: DataFrame, sink: str) -> None:
+def _append(rows: DataFrame, sink: str, access: S3Access) -> None:
     """As a user's job does."""
+    del access
     rows.write.format("delta").mode("append").save(sink)
 
 
-def _add(rows: DataFrame, sink: str) -> None:
+def _add(rows: DataFrame, sink: str, access: S3Access) -> None:
     """As a backfill does in the mode `append`."""
     spark = rows.sparkSession
-    table = dataset_rows(spark, sink, parquet_fields(spark, sink))
+    table = dataset_rows(spark, sink, parquet_fields(spark, sink, access))
     wanted = rows.withColumn(ID, F.col("message_id"))
     absent = absent_rows(wanted, table, ids=(ID, "message_id"), pruning=Pruning({}, {}))
     absent = absent.drop(ID).localCheckpoint()
     if not absent.isEmpty():
-        append_files(spark, absent, sink, partitions=["day"], job_id=JOB_ID)
+        append_files(absent, sink, access, partitions=["day"], job_id=JOB_ID)
 
 
-ACTS: dict[str, Callable[[DataFrame, str], None]] = {
+ACTS: dict[str, Callable[[DataFrame, str, S3Access], None]] = {
     "merge": _merge,
     "append": _append,
     "add": _add,
@@ -126,7 +129,7 @@ def main(settings: Settings) -> None:
     for line in sys.stdin:
         act, sink, name, times = line.split()
         for n in range(int(times)):
-            ACTS[act](_rows(spark, f"{name}-{n}"), sink)
+            ACTS[act](_rows(spark, f"{name}-{n}"), sink, s3_access(settings.aws))
         sys.stdout.write("done\n")
         sys.stdout.flush()
 

@@ -12,8 +12,8 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
+from shardaudit.adapters.engine.apache_spark import JARS
 from shardaudit.adapters.s3proxy import REGION, S3Endpoint, s3_proxy
-from shardaudit.adapters.spark import JARS
 from shardaudit.model.config import Aws, Settings
 from tests.aws.sink_writers import SPARK, SinkWriter, message_ids
 from tests.slow_s3 import SlowS3, slow_s3

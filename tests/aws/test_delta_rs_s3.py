@@ -8,7 +8,7 @@ import pytest
 from shardaudit.adapters.delta_rs import DeltaRs
 from shardaudit.adapters.s3proxy import s3_proxy
 from shardaudit.model.config import Aws
-from tests.unit.adapters.test_delta_rs import EVERYTHING, NOTED, SCHEMA, row
+from tests.unit.adapters.test_delta_rs import EVERYTHING, NOTED, row
 
 pytestmark = pytest.mark.aws
 
@@ -29,7 +29,7 @@ def test_rows_are_updated_and_inserted_when_the_warehouse_is_on_s3(
     tables = DeltaRs(f"s3a://lake/{tmp_path.name}", lake)
     assert tables.rows(NOTED, where=EVERYTHING) == []
     for _ in range(2):
-        tables.create(NOTED, SCHEMA)
+        tables.create(NOTED)
         tables.upsert([row("a"), row("b")], NOTED)
     tables.upsert([row("b", parents=["p"])], NOTED)
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 from shardaudit.adapters.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.adapters.engine.apache_spark import spark_session
 from shardaudit.adapters.kinesis_pages import StreamAddress
-from shardaudit.adapters.spark import spark_session
 from shardaudit.adapters.stand_in import kinesis_stand_in
 from shardaudit.backfill.reading import ReadWindow
 from shardaudit.jobs.backfill_source import Reading, read_windows

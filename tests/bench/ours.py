@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.spark import spark_session
+from shardaudit.adapters.engine.apache_spark import spark_session
 from shardaudit.compare.cells import cell_sums, differs
 from shardaudit.compare.drill_down import CELL, seen, unclean
 from shardaudit.ingest.fingerprint import fingerprint_sums

@@ -5,7 +5,7 @@ import sys
 
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.spark import spark_session
+from shardaudit.adapters.engine.apache_spark import spark_session
 from tests.bench.sides import bench_settings, raw_sides
 from tests.bench.timing import median_seconds
 

@@ -1,26 +1,38 @@
 """The warehouse: the only writer of our own tables.
 
-Frames go through Spark, the few rows that a driver holds through delta-rs. Every write selects a
-table's columns in order and casts them to its types. One driver writes a warehouse at a time
-(`adapters/claim.py`); each write asks the claim first.
+Frames go through the engine, the few rows that a driver holds through delta-rs. Every write selects
+a table's columns in order, casts them to its types, and is compared with the table first. One
+driver writes a warehouse at a time (`adapters/claim.py`); each write asks the claim first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow.compute as pc
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.adapters.files import S3Access, s3_access
 from shardaudit.model.config import Aws
+from shardaudit.model.errors import FinalError
 from shardaudit.model.sql_name import literal, quoted
 from shardaudit.model.table import Table
 
+_SOURCE = "_sa_merged"
+
+
+class TableSchemaError(FinalError, TypeError):
+    """Rows do not have the columns and types of the table that they are for."""
+
+    def __init__(self, table: Table, found: str) -> None:
+        super().__init__(f"rows for table {table.name}: found {found}, wanted struct<{table.ddl}>")
+
 
 class Warehouse:
-    """Our tables under one path. `check` is called before each write: it raises without a claim."""
+    """Our tables under one path. `check` is called before each write: it raises without a claim.
+
+    `engine`: the name and version of what runs the session.
+    """
 
     def __init__(
         self,
@@ -29,14 +41,23 @@ class Warehouse:
         *,
         aws: Aws | None = None,
         check: Callable[[], None] = lambda: None,
+        engine: str = "unknown",
     ) -> None:
         self.spark, self._path, self._check = spark, path.rstrip("/"), check
+        self.engine = engine
         self._small = DeltaRs(self._path, aws or Aws())
         self._opened: set[str] = set()
 
+    @property
+    def access(self) -> S3Access:
+        """How the files of inputs are reached where they lie in S3."""
+        return s3_access(self._small.aws)
+
     def claimed_by(self, check: Callable[[], None]) -> "Warehouse":
         """The same warehouse, whose writes ask another claim."""
-        return Warehouse(self.spark, self._path, aws=self._small.aws, check=check)
+        return Warehouse(
+            self.spark, self._path, aws=self._small.aws, check=check, engine=self.engine
+        )
 
     def read(self, table: Table) -> DataFrame:
         """The rows of a table, as they are now; none when it was never written."""
@@ -53,31 +74,27 @@ class Warehouse:
         self._open(table)
         self._small.upsert(rows, table)
 
-    def append(self, rows: DataFrame, table: Table, *, batch: tuple[str, int]) -> None:
-        """Adds rows once per batch (application id, number): a repeated number changes nothing."""
+    def append(self, rows: DataFrame, table: Table, *, unless: pc.Expression | None = None) -> None:
+        """Adds rows, unless some that meet a condition are there.
+
+        A write that was never answered may have landed: whoever tries again names its rows.
+        """
         self._check()
-        application, number = batch
-        (
-            _shaped(rows, table)
-            .write.format("delta")
-            .mode("append")
-            .option("txnAppId", application)
-            .option("txnVersion", str(number))
-            .save(self._open(table))
-        )
+        place = self._open(table)
+        if unless is not None and self._small.has_rows(table, where=unless):
+            return
+        _shaped(rows, table).write.format("delta").mode("append").save(place)
 
     def merge(self, rows: DataFrame, table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. `rows` is unique on the key."""
         self._check()
-        target = DeltaTable.forPath(self.spark, self._open(table))
-        same = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in table.key)
-        (
-            target.alias("t")
-            .merge(_shaped(rows, table).alias("s"), same)
-            .whenMatchedUpdateAll()
-            .whenNotMatchedInsertAll()
-            .execute()
-        )
+        place = self._open(table)
+        same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in table.key)
+        _shaped(rows, table).createOrReplaceTempView(_SOURCE)
+        self.spark.sql(
+            f"MERGE INTO delta.{quoted(place)} AS t USING {_SOURCE} AS s ON {same} "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
 
     def replace(self, rows: DataFrame, table: Table, *, column: str, value: str) -> None:
         """Puts rows in the place of all those whose `column` has `value`, in one commit."""
@@ -91,23 +108,9 @@ class Warehouse:
         )
 
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:
-        """Rewrites each partition of more than `above` files into few: (files removed, added).
-
-        The rows stay the same, and so does what an append has marked as done.
-        """
+        """Rewrites each partition of more than `above` files into few: (files removed, added)."""
         self._check()
-        removed = added = 0
-        for partition in self._small.crowded(table, above=above):
-            rewrite = DeltaTable.forPath(self.spark, self._open(table)).optimize()
-            if partition:
-                rewrite = rewrite.where(
-                    " AND ".join(f"{quoted(name)} = {literal(v)}" for name, v in partition.items())
-                )
-            order = table.clustered
-            done = rewrite.executeZOrderBy(*order) if order else rewrite.executeCompaction()
-            [row] = done.select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
-            removed, added = removed + row[0], added + row[1]
-        return removed, added
+        return self._small.compact(table, above=above)
 
     def vacuum(self, table: Table) -> int:
         """Deletes the files that have not been part of the table for a week; says how many."""
@@ -116,17 +119,19 @@ class Warehouse:
 
     def _open(self, table: Table) -> str:
         if table.name not in self._opened:
-            self._small.create(table, _schema_json(table))
+            self._small.create(table)
             self._opened.add(table.name)
         return f"{self._path}/{table.name}"
 
 
 def _shaped(rows: DataFrame, table: Table) -> DataFrame:
-    return rows.select(*(F.col(name).cast(kind).alias(name) for name, kind, _ in table.columns))
+    """The rows in the table's columns and types.
 
-
-def _schema_json(table: Table) -> str:
-    quoted = [(name, kind, meaning.replace("'", "\\'")) for name, kind, meaning in table.columns]
-    return StructType.fromDDL(
-        ", ".join(f"`{name}` {kind} COMMENT '{meaning}'" for name, kind, meaning in quoted)
-    ).json()
+    Raises:
+        TableSchemaError: they are not; Delta would store NULL where a value does not fit.
+    """
+    shaped = rows.select(*(F.col(name).cast(kind).alias(name) for name, kind, _ in table.columns))
+    found = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in shaped.schema)
+    if found != table.ddl:
+        raise TableSchemaError(table, found)
+    return shaped

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from shardaudit.adapters.spark_errors import is_passing
+from shardaudit.adapters.engine.errors import is_passing
 from shardaudit.model.sink_field import SinkField
 from shardaudit.model.sql_name import quoted
 

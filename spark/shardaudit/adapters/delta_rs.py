@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from shardaudit.adapters.delta_schema import delta_schema
 from shardaudit.adapters.s3 import delta_rs_options
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import RetryableError, WarehouseVersionError
@@ -125,7 +126,12 @@ class DeltaRs:
             text = value.replace("'", "''")
             return int(found.delete(f"{quoted(column)} = '{text}'")["num_deleted_rows"])
 
-    def create(self, table: Table, schema_json: str) -> None:
+    def has_rows(self, table: Table, *, where: pc.Expression) -> bool:
+        """Whether any row meets a condition."""
+        found = self.columns(table, names=[], where=where)
+        return found is not None and found.num_rows > 0
+
+    def create(self, table: Table) -> None:
         """Makes the table, empty, when there is none.
 
         Raises:
@@ -141,7 +147,7 @@ class DeltaRs:
         with self._answering(table):
             DeltaTable.create(
                 self._address(table),
-                Schema.from_json(schema_json),
+                delta_schema(table),
                 mode="ignore",
                 partition_by=list(table.partitions),
                 configuration={_VERSION_PROPERTY: str(WAREHOUSE_VERSION)},
@@ -149,7 +155,24 @@ class DeltaRs:
                 raise_if_key_not_exists=False,
             )
 
-    def crowded(self, table: Table, *, above: int) -> list[dict[str, str]]:
+    def compact(self, table: Table, *, above: int) -> tuple[int, int]:
+        """Rewrites each partition of more than `above` files into few: (files removed, added).
+
+        The rows stay the same.
+        """
+        removed = added = 0
+        for partition in self._crowded(table, above=above):
+            with self._answering(table):
+                rewrite = self._table(table).optimize
+                only = [(name, "=", value) for name, value in partition.items()] or None
+                if table.clustered:
+                    done = rewrite.z_order(list(table.clustered), partition_filters=only)
+                else:
+                    done = rewrite.compact(partition_filters=only)
+            removed, added = removed + done["numFilesRemoved"], added + done["numFilesAdded"]
+        return removed, added
+
+    def _crowded(self, table: Table, *, above: int) -> list[dict[str, str]]:
         """The partitions of more than `above` files, as texts by column; {} is a whole table."""
         found = self._found(table)
         if found is None:
@@ -157,6 +180,8 @@ class DeltaRs:
         names = [f"partition.{name}" for name in table.partitions]
         files = pa.table(found.get_add_actions(flatten=True)).select(names or ["path"]).to_pylist()
         counts = Counter(tuple(str(file[name]) for name in names) for file in files)
+        if not names:
+            return [{}] if len(files) > above else []
         return [
             dict(zip(table.partitions, values, strict=True))
             for values, count in sorted(counts.items())

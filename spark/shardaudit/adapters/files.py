@@ -4,12 +4,11 @@
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
-from pyspark.sql import SparkSession
 
+from shardaudit.model.config import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.source import SourceFile
 
@@ -27,34 +26,15 @@ class StorageError(RetryableError, OSError):
 
 @dataclass(frozen=True)
 class S3Access:
-    """How S3 is reached. Without keys, the usual AWS credential chain of the process that reads."""
+    """How S3 is reached. Credentials come from the usual AWS chain of the process that reads."""
 
     endpoint: str | None = None
     region: str | None = None
-    access_key: str | None = None
-    secret_key: str | None = None
-    session_token: str | None = None
-
-    def __repr__(self) -> str:
-        """Without the keys: reprs end up in logs."""
-        return f"S3Access(endpoint={self.endpoint!r}, region={self.region!r})"
 
 
-def s3_access(spark: SparkSession) -> S3Access:
-    """What the session's s3a is set to, so that both readers see the same buckets."""
-    # Any: py4j has no types
-    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - pyspark has no public way to Hadoop's settings
-    endpoint = hadoop.get("fs.s3a.endpoint") or None
-    if endpoint and "://" not in endpoint:
-        is_plain = hadoop.get("fs.s3a.connection.ssl.enabled") == "false"
-        endpoint = f"{'http' if is_plain else 'https'}://{endpoint}"
-    return S3Access(
-        endpoint=endpoint,
-        region=hadoop.get("fs.s3a.endpoint.region") or None,
-        access_key=hadoop.get("fs.s3a.access.key") or None,
-        secret_key=hadoop.get("fs.s3a.secret.key") or None,
-        session_token=hadoop.get("fs.s3a.session.token") or None,
-    )
+def s3_access(aws: Aws) -> S3Access:
+    """What the configuration says of S3."""
+    return S3Access(endpoint=aws.endpoint("s3"), region=aws.region)
 
 
 def list_files(folder: str, access: S3Access) -> list[SourceFile]:
@@ -127,9 +107,6 @@ def _s3(access: S3Access, *, bucket: str) -> fs.S3FileSystem:
     scheme, _, host = (access.endpoint or "").rpartition("://")
     is_aws = access.endpoint is None
     return fs.S3FileSystem(
-        access_key=access.access_key,
-        secret_key=access.secret_key,
-        session_token=access.session_token,
         region=access.region or (fs.resolve_s3_region(bucket) if is_aws else None),
         endpoint_override=host or None,
         scheme=scheme or "https",

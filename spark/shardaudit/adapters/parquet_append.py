@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from shardaudit.adapters.files import list_files, s3_access
+from shardaudit.adapters.files import S3Access, list_files
 from shardaudit.adapters.parquet_sink import partition_columns
 from shardaudit.model.errors import ConfigError, RetryableError
 from shardaudit.model.sink_field import SinkField
@@ -21,13 +21,13 @@ class FileNotMovedError(RetryableError, OSError):
         super().__init__(f"{path} could not be moved to {target}; run the plan again")
 
 
-def parquet_fields(spark: SparkSession, path: str) -> list[SinkField]:
+def parquet_fields(spark: SparkSession, path: str, access: S3Access) -> list[SinkField]:
     """The columns of a dataset, as the files that are there have them; partitions are texts.
 
     Raises:
         ConfigError: there are no files: nothing says what a row looks like.
     """
-    files = list_files(path, s3_access(spark))
+    files = list_files(path, access)
     if not files:
         raise ConfigError("sink.path", path, "a folder with Parquet files: its columns are theirs")
     partitions = partition_columns(path, files[0].path)
@@ -51,7 +51,7 @@ def dataset_rows(spark: SparkSession, path: str, fields: Sequence[SinkField]) ->
 
 
 def append_files(
-    spark: SparkSession, rows: DataFrame, path: str, *, partitions: Sequence[str], job_id: str
+    rows: DataFrame, path: str, access: S3Access, *, partitions: Sequence[str], job_id: str
 ) -> None:
     """Adds the rows in files that bear the job's id; each appears whole.
 
@@ -64,10 +64,11 @@ def append_files(
     staged = f"{path}/{_STAGED}/{job_id}"
     writer = rows.coalesce(1).write.mode("overwrite").partitionBy(*partitions)
     writer.option("compression", "zstd").parquet(staged)
+    spark = rows.sparkSession
     hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr] # noqa: SLF001 - the way to Hadoop
     root = hadoop.Path(staged)
     store = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
-    for file in list_files(staged, s3_access(spark)):
+    for file in list_files(staged, access):
         folder, _, name = file.path.removeprefix(staged).strip("/").rpartition("/")
         target = hadoop.Path("/".join(filter(None, (path, folder))))
         store.mkdirs(target)

@@ -22,7 +22,7 @@ from shardaudit.adapters.files import S3Access, StorageError, open_file
 from shardaudit.model.source import SourceFile
 
 _BIN_BYTES = 64 * 2**20
-_BINS_PER_CORE = 4
+_LEAST_BINS = 16
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -102,7 +102,7 @@ def find_damaged(
 def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -> DataFrame:
     # By value: a cluster's workers then need pyarrow and zstandard, but not this package.
     cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
-    bins = _bins(files, spark.sparkContext.defaultParallelism)
+    bins = _bins(files)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
@@ -124,9 +124,9 @@ def _content(path: str, reading: _Reading) -> Batches:
         raise StorageError(path, error) from error
 
 
-def _bins(files: Sequence[SourceFile], cores: int) -> list[list[str]]:
+def _bins(files: Sequence[SourceFile]) -> list[list[str]]:
     """Files dealt out to tasks: the largest first, each time to the next bin."""
     total = sum(file.size_bytes for file in files)
-    count = min(len(files), max(cores * _BINS_PER_CORE, total // _BIN_BYTES))
+    count = min(len(files), max(_LEAST_BINS, total // _BIN_BYTES))
     by_size = sorted(files, key=lambda file: (-file.size_bytes, file.path))
     return [[file.path for file in by_size[i::count]] for i in range(count)]

@@ -13,6 +13,7 @@ from shardaudit.adapters.delta_merge import (
     depends_on_message_alone,
 )
 from shardaudit.adapters.delta_sink import DeltaSink
+from shardaudit.adapters.files import S3Access, s3_access
 from shardaudit.adapters.parquet_append import append_files, dataset_rows, parquet_fields
 from shardaudit.backfill.decode import ID, INTERNAL, decoded
 from shardaudit.backfill.sources import FROM_MESSAGE, FROM_RECORD, column_sources
@@ -31,6 +32,7 @@ class BackfillSink:
 
     spark: SparkSession
     path: str
+    access: S3Access
     format: SinkFormat
     sources: tuple[Source, ...]
     id_column: str
@@ -69,7 +71,7 @@ class BackfillSink:
         """Adds the rows as files of their own."""
         partitions = [source.field.name for source in self.sources if source.field.partitions]
         rows = absent.drop(*INTERNAL)
-        append_files(self.spark, rows, self.path, partitions=partitions, job_id=job_id)
+        append_files(rows, self.path, self.access, partitions=partitions, job_id=job_id)
 
     @property
     def landing_order(self) -> list[str]:
@@ -132,9 +134,9 @@ def backfill_sink(
         ConfigError: a column that must have a value has no source, or there is no such sink.
     """
     stream = settings.stream(name)
-    path, names = stream.sink.path, dict(stream.sink.columns)
+    path, names, access = stream.sink.path, dict(stream.sink.columns), s3_access(settings.aws)
     is_delta = stream.sink.format is SinkFormat.DELTA
-    fields = DeltaSink(spark, path).fields() if is_delta else parquet_fields(spark, path)
+    fields = DeltaSink(spark, path).fields() if is_delta else parquet_fields(spark, path, access)
     derived, paths = stream.sink.derived, stream.backfill.fields
     if only_ids:
         needed = {names.get(standard, standard) for standard in FROM_MESSAGE}
@@ -158,6 +160,7 @@ def backfill_sink(
     return BackfillSink(
         spark,
         path,
+        access,
         stream.sink.format,
         tuple(sources),
         names.get("message_id", "message_id"),

@@ -15,7 +15,6 @@ from shardaudit.ingest.quarantine import Refuser, quarantine_rows
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.source import SourceFile
-from shardaudit.model.table import Table
 from shardaudit.model.tables import BATCHES, QUARANTINE
 from shardaudit.model.window import Window
 
@@ -49,15 +48,17 @@ class Batch:
     side: str
     number: int
     planned_at: datetime
+    is_resumed: bool = False
 
     @property
     def batch_id(self) -> str:
         """The name that its rows bear."""
         return f"{self.stream}/{self.side}/{self.number}"
 
-    def writes(self, table: Table) -> tuple[str, int]:
-        """By which Delta recognises a second write of the same rows."""
-        return f"{self.stream}/{self.side}/{table.name}", self.number
+    @property
+    def landed(self) -> pc.Expression | None:
+        """Its rows in a table, where an earlier try may have written them."""
+        return (pc.field("batch_id") == self.batch_id) if self.is_resumed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Batches(Generic[SomeInputs]):
         if not self._rows or self._rows[-1]["state"] == "done":
             return None
         row = self._rows[-1]
-        batch = Batch(self._stream, self._side, row["number"], row["planned_at"])
+        batch = Batch(self._stream, self._side, row["number"], row["planned_at"], is_resumed=True)
         return batch, self._inputs[-1]
 
     def plan(self, inputs: SomeInputs, *, at: datetime) -> Batch:
@@ -167,7 +168,7 @@ def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch) -> None:
     """Stores the refused rows of a batch, once."""
     by = Refuser(batch.batch_id, batch.stream, batch.side, batch.planned_at)
     rows = quarantine_rows(refused, by)
-    warehouse.append(rows, QUARANTINE, batch=batch.writes(QUARANTINE))
+    warehouse.append(rows, QUARANTINE, unless=batch.landed)
 
 
 def cell_shape(name: str, stream: Stream, previous: CellShape | None) -> CellShape:

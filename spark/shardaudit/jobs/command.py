@@ -8,8 +8,10 @@ from typing import Protocol
 
 from rich.console import RenderableType
 
+from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings, load_settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.config_error import one_of
+from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.report.progress import Progress
 
 
@@ -24,14 +26,27 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What `main` lays out for a command. `progress` wants the number of stages."""
+    """What `main` lays out for a command. `progress` wants the number of stages.
+
+    `engine`: asked for in the place of the configuration's.
+    """
 
     config: Path
     progress: Callable[[int], Progress]
+    engine: str | None = None
 
     def settings(self) -> Settings:
-        """The configuration, read and checked."""
-        return load_settings(self.config)
+        """The configuration, read and checked, with the engine that was asked for.
+
+        Raises:
+            ConfigError: it cannot be used, or there is no such engine.
+        """
+        settings = load_settings(self.config)
+        if self.engine is None:
+            return settings
+        if self.engine not in set(EngineName):
+            raise ConfigError("--engine", self.engine, one_of(self.engine, list(EngineName)))
+        return settings.model_copy(update={"engine": EngineName(self.engine)})
 
 
 class Command(Protocol):

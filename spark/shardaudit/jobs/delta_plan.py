@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.delta_sink import CommitGoneError, DeltaSink, TableState
-from shardaudit.adapters.files import s3_access
+from shardaudit.adapters.files import S3Access
 from shardaudit.adapters.sink_rows import standard_rows
 from shardaudit.adapters.sources import find_damaged
 from shardaudit.ingest.columns import resolved_columns
@@ -22,6 +22,7 @@ class DeltaPlan:
     """A batch of a Delta sink. `change` NULL: all is read anew."""
 
     spark: SparkSession
+    access: S3Access
     inputs: DeltaInputs
     change: Change | None
 
@@ -51,9 +52,9 @@ class DeltaPlan:
         """Without the files that are broken; if none is, but VACUUM took some: all anew."""
         damaged = self._damaged()
         if damaged:
-            return resumed_delta(self.spark, self.inputs.with_damage(damaged))
+            return resumed_delta(self.spark, self.access, self.inputs.with_damage(damaged))
         if self.change is not None:
-            return DeltaPlan(self.spark, replace(self.inputs, from_version=None), None)
+            return DeltaPlan(self.spark, self.access, replace(self.inputs, from_version=None), None)
         return None
 
     def _damaged(self) -> list[DamagedFile]:
@@ -64,15 +65,19 @@ class DeltaPlan:
             files = [file for file in files if file.path in self.change.added_paths]
         opened = {sink.located(file).path: file for file in files}
         columns = [sink.state().columns[column][0] for column in inputs.columns.values()]
-        access = s3_access(self.spark)
         found = find_damaged(
-            self.spark, [sink.located(file) for file in files], access, columns=columns
+            self.spark, [sink.located(file) for file in files], self.access, columns=columns
         )
         return [DamagedFile(opened[path], reason) for path, reason in sorted(found.items())]
 
 
 def plan_delta(
-    spark: SparkSession, sink: Sink, previous: SinkInputs | None, *, shape: CellShape
+    spark: SparkSession,
+    access: S3Access,
+    sink: Sink,
+    previous: SinkInputs | None,
+    *,
+    shape: CellShape,
 ) -> DeltaPlan | None:
     """What is new in a Delta sink since the previous batch; None when nothing is.
 
@@ -96,26 +101,25 @@ def plan_delta(
         to_version=state.version,
     )
     if before is None or before.meaning != inputs.meaning or before.to_version > state.version:
-        return DeltaPlan(spark, inputs, None)
+        return DeltaPlan(spark, access, inputs, None)
     if before.to_version == state.version:
         return None
     since = replace(inputs, from_version=before.to_version, excluded=tuple(sorted(before.unread)))
-    return resumed_delta(spark, since)
+    return resumed_delta(spark, access, since)
 
 
-def resumed_delta(spark: SparkSession, inputs: DeltaInputs) -> DeltaPlan:
+def resumed_delta(spark: SparkSession, access: S3Access, inputs: DeltaInputs) -> DeltaPlan:
     """The plan of which only the inputs are known. All is read anew if commits were cleaned up."""
     if inputs.from_version is None:
-        return DeltaPlan(spark, inputs, None)
+        return DeltaPlan(spark, access, inputs, None)
     sink = DeltaSink(spark, inputs.path)
-    access = s3_access(spark)
     try:
         commits = sink.commits(inputs.from_version, inputs.to_version, access=access)
         change = net_change(commits, excluded=inputs.unread)
     except (CommitGoneError, UnknownFileError):
-        return DeltaPlan(spark, replace(inputs, from_version=None, excluded=()), None)
+        return DeltaPlan(spark, access, replace(inputs, from_version=None, excluded=()), None)
     excluded = tuple(sorted(still_there(inputs.excluded, commits)))
-    return DeltaPlan(spark, replace(inputs, excluded=excluded), change)
+    return DeltaPlan(spark, access, replace(inputs, excluded=excluded), change)
 
 
 def _meaning(state: TableState, columns: Mapping[str, str]) -> str:

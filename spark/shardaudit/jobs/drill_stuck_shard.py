@@ -70,8 +70,8 @@ def drill(incident: Incident, folder: Path, *, terminal: Terminal) -> list[Momen
         moments = []
         with opened(settings, owner="drill", progress=progress) as warehouse:
             known = incident.starts_at
-            for number, as_of in enumerate(_times(incident), 1):
-                _ingest(warehouse, incident, (known, as_of), number=number)
+            for as_of in _times(incident):
+                _ingest(warehouse, incident, (known, as_of))
                 known = as_of
                 report = watch(warehouse, WatchRequest(settings, NAME, as_of)).report
                 moments.append(_moment(incident, report))
@@ -85,15 +85,13 @@ def _times(incident: Incident) -> Iterator[datetime]:
     yield from (quarter + timedelta(hours=hours) for hours in _AFTER_HOURS)
 
 
-def _ingest(
-    warehouse: Warehouse, incident: Incident, span: tuple[datetime, datetime], *, number: int
-) -> None:
+def _ingest(warehouse: Warehouse, incident: Incident, span: tuple[datetime, datetime]) -> None:
     rows = [
         tuple((cell | {"stream": NAME})[name] for name in FINGERPRINTS.names)
         for cell in incident.cells(*span)
     ]
     frame = warehouse.spark.createDataFrame(rows, FINGERPRINTS.ddl)
-    warehouse.append(frame, FINGERPRINTS, batch=("drill", number))
+    warehouse.append(frame, FINGERPRINTS)
 
 
 def _settings(incident: Incident, folder: Path, url: str) -> Settings:

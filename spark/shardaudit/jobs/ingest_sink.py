@@ -81,16 +81,18 @@ class SinkSide:
         return written
 
     def _new_plan(self) -> SinkPlan | None:
-        spark, sink, done = self._warehouse.spark, self._stream.sink, self._batches.done
+        spark, access = self._warehouse.spark, self._warehouse.access
+        sink, done = self._stream.sink, self._batches.done
         previous = done[-1] if done else None
         if sink.format == "delta":
-            return plan_delta(spark, sink, previous, shape=self._shape)
-        return plan_parquet(spark, sink, previous, shape=self._shape)
+            return plan_delta(spark, access, sink, previous, shape=self._shape)
+        return plan_parquet(spark, access, sink, previous, shape=self._shape)
 
     def _resumed(self, inputs: SinkInputs) -> SinkPlan:
+        spark, access = self._warehouse.spark, self._warehouse.access
         if isinstance(inputs, DeltaInputs):
-            return resumed_delta(self._warehouse.spark, inputs)
-        return ParquetPlan(self._warehouse.spark, inputs)
+            return resumed_delta(spark, access, inputs)
+        return ParquetPlan(spark, access, inputs)
 
     def _write(self, batch: Batch, plan: SinkPlan, *, now: datetime) -> SinkBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
@@ -104,7 +106,7 @@ class SinkSide:
             .withColumn("side", F.lit(batch.side))
         )
         if inputs.is_placed:
-            self._warehouse.append(fingerprints, FINGERPRINTS, batch=batch.writes(FINGERPRINTS))
+            self._warehouse.append(fingerprints, FINGERPRINTS, unless=batch.landed)
         measured.cells.unpersist()
         span = damaged_span(
             [damage.file for damage in inputs.damaged],

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.files import list_files, s3_access
+from shardaudit.adapters.files import list_files
 from shardaudit.adapters.sources import read_lines, read_trace_rows, storage_errors
 from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import trace_fingerprints
@@ -54,7 +54,7 @@ class TraceSide:
 
     def __init__(self, warehouse: Warehouse, name: str, stream: Stream) -> None:
         self._warehouse, self._name, self._stream = warehouse, name, stream
-        self._access = s3_access(warehouse.spark)
+        self._access = warehouse.access
         self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
         self._known = {file for inputs in self._batches.done for file in inputs.files}
         self._shape = cell_shape(name, stream, self._batches.shape)
@@ -143,7 +143,7 @@ class TraceSide:
             # So that a cell's ids lie together, and few pages of a file are read for it.
             .sortWithinPartitions("stream", "sent_day", *TRACES.clustered)
         )
-        self._warehouse.append(traces, TRACES, batch=batch.writes(TRACES))
+        self._warehouse.append(traces, TRACES, unless=batch.landed)
         # From what is stored, not from what was read: after a crash both are the same.
         own = self._warehouse.read(TRACES).where(of_days & is_own)
         fingerprints = (
@@ -152,7 +152,7 @@ class TraceSide:
             .withColumn("stream", F.lit(self._name))
             .withColumn("side", F.lit(batch.side))
         )
-        self._warehouse.append(fingerprints, FINGERPRINTS, batch=batch.writes(FINGERPRINTS))
+        self._warehouse.append(fingerprints, FINGERPRINTS, unless=batch.landed)
 
     def _result(self, tally: _Tally, inputs: TraceInputs) -> Result:
         span = damaged_span(

@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         command = _command(asked.command)
         options = _options(asked, command)
-        desk = Desk(config=Path(asked.config), progress=terminal.progress)
+        desk = Desk(Path(asked.config), engine=asked.engine, progress=terminal.progress)
         return terminal.tell(command.run(options, desk))
     except ShardauditError as error:
         return terminal.fail(error, error.exit_code)
@@ -107,6 +107,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     config = os.environ.get("SHARDAUDIT_CONFIG", "shardaudit.toml")
     text = "default: $SHARDAUDIT_CONFIG, then ./shardaudit.toml"
     parser.add_argument("--config", metavar="FILE", default=config, help=text)
+    engine = os.environ.get("SHARDAUDIT_ENGINE") or None
+    text = "default: $SHARDAUDIT_ENGINE, then the configuration's"
+    parser.add_argument("--engine", metavar="embedded|spark", default=engine, help=text)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     parser.add_argument("--debug", action="store_true", help="more log lines, and tracebacks")
 

@@ -1,14 +1,14 @@
-"""The warehouse as a command needs it: claimed for this run alone, with a Spark session."""
+"""The warehouse as a command needs it: claimed for this run alone, with an engine."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
 from shardaudit.adapters.claim import Claim, claim
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.spark import spark_session
-from shardaudit.adapters.spark_errors import spark_errors
+from shardaudit.adapters.engine.door import started
+from shardaudit.adapters.engine.errors import spark_errors
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.report.progress import Progress
@@ -61,13 +61,8 @@ def opened_in_turns(
         SparkInterruptedError: the same, but a later try may work.
     """
     turns = Turns(settings, owner)
-    with spark_errors():
-        with progress.stage("start Spark"):
-            spark = spark_session(settings, app=f"shardaudit {owner}")
-        try:
-            yield Warehouse(spark, settings.warehouse, aws=settings.aws, check=turns.check), turns
-        finally:
-            spark.stop()
+    with spark_errors(), ExitStack() as stack:
+        yield _warehouse(stack, settings, owner, progress, check=turns.check), turns
 
 
 @contextmanager
@@ -84,10 +79,20 @@ def opened(
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    with claim(settings, owner=owner, name=name) as held, spark_errors():
-        with progress.stage("start Spark"):
-            spark = spark_session(settings, app=f"shardaudit {owner}")
-        try:
-            yield Warehouse(spark, settings.warehouse, aws=settings.aws, check=held.check)
-        finally:
-            spark.stop()
+    with claim(settings, owner=owner, name=name) as held, spark_errors(), ExitStack() as stack:
+        yield _warehouse(stack, settings, owner, progress, check=held.check)
+
+
+def _warehouse(
+    stack: ExitStack,
+    settings: Settings,
+    owner: str,
+    progress: Progress,
+    *,
+    check: Callable[[], None],
+) -> Warehouse:
+    with progress.stage("start the engine"):
+        engine = stack.enter_context(started(settings, app=f"shardaudit {owner}"))
+    return Warehouse(
+        engine.session, settings.warehouse, aws=settings.aws, check=check, engine=engine.version
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.files import has_folder, list_files, s3_access
+from shardaudit.adapters.files import S3Access, has_folder, list_files
 from shardaudit.adapters.parquet_sink import partition_columns
 from shardaudit.adapters.sources import find_damaged, read_footers
 from shardaudit.ingest.columns import PLACES, REQUIRED, resolved_columns
@@ -29,6 +29,7 @@ class ParquetPlan:
     """A batch of a Parquet sink."""
 
     spark: SparkSession
+    access: S3Access
     inputs: ParquetInputs
 
     def reading(self) -> Reading:
@@ -42,14 +43,14 @@ class ParquetPlan:
         """Without the files that are broken; None when none is."""
         files = self._fresh()
         used = {c for group in self.inputs.groups for c, _ in group.columns.values()}
-        found = find_damaged(self.spark, files, s3_access(self.spark), columns=sorted(used))
+        found = find_damaged(self.spark, files, self.access, columns=sorted(used))
         if not found:
             return None
         damaged = [DamagedFile(f, found[f.path]) for f in files if f.path in found]
         kept = {f for group in self.inputs.groups for f in group.files if f.path not in found}
         groups = tuple(_only(self.inputs.groups, kept))
         inputs = replace(self.inputs.with_damage(damaged), groups=groups)
-        return ParquetPlan(self.spark, inputs)
+        return ParquetPlan(self.spark, self.access, inputs)
 
     def _fresh(self) -> list[SourceFile]:
         files = [file for group in self.inputs.groups for file in group.files]
@@ -60,7 +61,12 @@ class ParquetPlan:
 
 
 def plan_parquet(
-    spark: SparkSession, sink: Sink, previous: SinkInputs | None, *, shape: CellShape
+    spark: SparkSession,
+    access: S3Access,
+    sink: Sink,
+    previous: SinkInputs | None,
+    *,
+    shape: CellShape,
 ) -> ParquetPlan | None:
     """What is new in a Parquet sink since the previous batch; None when nothing is.
 
@@ -68,7 +74,6 @@ def plan_parquet(
         ConfigError: the folder is a Delta table.
         SinkSchemaError: a column that is needed is gone.
     """
-    access = s3_access(spark)
     if has_folder(f"{sink.path}/_delta_log", access):
         raise ConfigError(f"sink.path {sink.path}", "a Delta table", 'format = "delta" for it')
     meaning = json.dumps([sink.path, dict(sink.columns)], sort_keys=True)
@@ -90,14 +95,18 @@ def plan_parquet(
         added=tuple(file.path for file in fresh) if before else None,
         excluded=tuple(sorted(before.unread)) if before else (),
     )
-    return ParquetPlan(spark, _with_files(spark, inputs, sink, fresh))
+    return ParquetPlan(spark, access, _with_files(spark, access, inputs, sink, fresh))
 
 
 def _with_files(
-    spark: SparkSession, inputs: ParquetInputs, sink: Sink, files: Sequence[SourceFile]
+    spark: SparkSession,
+    access: S3Access,
+    inputs: ParquetInputs,
+    sink: Sink,
+    files: Sequence[SourceFile],
 ) -> ParquetInputs:
     """The inputs with these files too, grouped by what their footers say."""
-    footers = {row.file: row for row in read_footers(spark, files, s3_access(spark))}
+    footers = {row.file: row for row in read_footers(spark, files, access)}
     damaged = [
         DamagedFile(file, footers[file.path].fault) for file in files if footers[file.path].fault
     ]

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.dynamodb import read_leases
-from shardaudit.adapters.files import s3_access
 from shardaudit.adapters.position_files import read_position_files
 from shardaudit.jobs.observe import ask_kinesis, shard_rows
 from shardaudit.jobs.watch_history import History
@@ -70,5 +69,5 @@ def _positions(
     if wanted.source is PositionSource.KCL and wanted.table is not None:
         return read_leases(settings, wanted.table, stream_name=stream.stream_name)
     if wanted.source is PositionSource.FILE and wanted.path is not None:
-        return read_position_files(wanted.path, s3_access(warehouse.spark), as_of=as_of)
+        return read_position_files(wanted.path, warehouse.access, as_of=as_of)
     return []

@@ -3,6 +3,13 @@
 from enum import StrEnum
 
 
+class EngineName(StrEnum):
+    """What runs the PySpark program."""
+
+    EMBEDDED = "embedded"
+    SPARK = "spark"
+
+
 class TraceFormat(StrEnum):
     """How a producer writes its log."""
 

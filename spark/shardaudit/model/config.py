@@ -23,6 +23,7 @@ from pydantic import (
 
 from shardaudit.model.choices import (
     BackfillMode,
+    EngineName,
     PositionSource,
     SinkFormat,
     TraceFormat,
@@ -35,6 +36,7 @@ from shardaudit.model.config_fields import (
     Place,
     PositiveShare,
     Share,
+    SizeBytes,
     SparkText,
     Text,
     Url,
@@ -65,6 +67,13 @@ class Aws(_Frozen):
     def endpoint(self, service: Service) -> str | None:
         """The address of a stand-in for the service; None means AWS itself."""
         return self.endpoints.get(service, self.endpoint_url)
+
+
+class Embedded(_Frozen):
+    """The engine in the process. `memory`: of all of it; `shared_machine`: others may log in."""
+
+    memory: Annotated[SizeBytes, Field(ge=2**30)] = 3 * 2**30
+    shared_machine: bool = False
 
 
 def _known_columns(columns: dict[str, str], known: tuple[str, ...]) -> dict[str, str]:
@@ -186,8 +195,10 @@ class Settings(_Frozen):
 
     warehouse: Place
     expectations: Place | None = None
+    engine: Annotated[EngineName, Field(strict=False)] = EngineName.SPARK
     aws: Aws = Aws()
     spark: dict[str, SparkText] = {}
+    embedded: Embedded = Embedded()
     notify: Notify = Notify()
     streams: dict[Name, Stream]
 

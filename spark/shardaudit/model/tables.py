@@ -59,7 +59,7 @@ BATCHES = Table(
         ("batch_id", "string", "<stream>/<side>/<number>"),
         ("stream", "string", ""),
         ("side", "string", "traces | sink"),
-        ("number", "bigint", "counts the side's batches from 1; also Delta's txnVersion"),
+        ("number", "bigint", "counts the side's batches from 1"),
         ("state", "string", "planned | done"),
         ("inputs", "string", "JSON: files with size and time, or table versions, and columns"),
         ("rows", "bigint", "good rows read"),

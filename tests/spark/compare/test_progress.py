@@ -56,7 +56,7 @@ def test_spark_and_plain_python_see_the_same(warehouse: Warehouse, seed: int) ->
     values = [row for name, some in ledgers.items() for one in some for row in rows(one, name)]
     tuples = [tuple(row.get(column) for column in FINGERPRINTS.names) for row in values]
     frame = warehouse.spark.createDataFrame(tuples, FINGERPRINTS.ddl)
-    warehouse.append(frame, FINGERPRINTS, batch=("test", 1))
+    warehouse.append(frame, FINGERPRINTS)
     for now, (name, some) in zip(TIMES, ledgers.items(), strict=True):
         seen_at = instant(now) - timedelta(minutes=15)
         last = Before(seen_at, Level.NONE)

@@ -67,10 +67,10 @@ def cell(
     }
 
 
-def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]], *, number: int = 1) -> None:
+def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]]) -> None:
     rows = [tuple(row[name] for name in FINGERPRINTS.names) for row in cells]
     frame = warehouse.spark.createDataFrame(rows, FINGERPRINTS.ddl)
-    warehouse.append(frame, FINGERPRINTS, batch=("test", number))
+    warehouse.append(frame, FINGERPRINTS)
 
 
 def facts(warehouse: Warehouse, known: Known | None = None) -> LedgerFacts:

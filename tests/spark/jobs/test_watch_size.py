@@ -65,7 +65,7 @@ def test_a_week_of_1800_shards_is_watched_within_a_minute(
     for day in range(DAYS):
         for side in ("traces", "sink"):
             rows = week(warehouse, day, side)
-            warehouse.append(rows, FINGERPRINTS, batch=(f"size/{side}", day + 1))
+            warehouse.append(rows, FINGERPRINTS)
     as_of = START + timedelta(days=DAYS)
     config = settings(tmp_path, retention=timedelta(days=7))
     seconds = []

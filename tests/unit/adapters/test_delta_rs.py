@@ -44,7 +44,7 @@ EVERYTHING = pc.scalar(True)
 @pytest.fixture
 def tables(tmp_path: Path) -> DeltaRs:
     made = DeltaRs(str(tmp_path), Aws())
-    made.create(NOTED, SCHEMA)
+    made.create(NOTED)
     return made
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_read_when_the_table_was_never_written(tmp_path: Path) -> Non
 
 def test_rows_stay_when_created_again(tables: DeltaRs) -> None:
     tables.upsert([row("a")], NOTED)
-    tables.create(NOTED, SCHEMA)
+    tables.create(NOTED)
     assert tables.rows(NOTED, where=EVERYTHING) == [row("a")]
 
 
@@ -113,7 +113,7 @@ def test_warehouse_of_another_version_is_refused_when_opened(tmp_path: Path) -> 
         raise_if_key_not_exists=False,
     )
     with pytest.raises(WarehouseVersionError, match="warehouse version 0"):
-        DeltaRs(str(tmp_path), Aws()).create(NOTED, SCHEMA)
+        DeltaRs(str(tmp_path), Aws()).create(NOTED)
 
 
 def test_place_is_named_when_it_does_not_answer(tmp_path: Path) -> None:

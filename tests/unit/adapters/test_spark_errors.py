@@ -2,7 +2,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
-from shardaudit.adapters.spark_errors import (
+from shardaudit.adapters.engine.errors import (
     SparkFailedError,
     SparkInterruptedError,
     spark_errors,

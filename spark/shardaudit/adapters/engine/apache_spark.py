@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from shardaudit.model.config import Aws, Settings
 from shardaudit.model.errors import FinalError
 
-JARS = Path(__file__).parents[3] / ".cache" / "jars" / "spark"
+JARS = Path(__file__).parents[4] / ".cache" / "jars" / "spark"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 # The meaning of our results hangs on these: they are set wherever the job runs.
