@@ -43,6 +43,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", choices=list(EngineName), default=EngineName.SPARK)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what needs Apache Spark itself where another engine runs."""
+    if config.getoption("engine") == EngineName.SPARK:
+        return
+    apart = [item for item in items if item.get_closest_marker("apache_spark")]
+    items[:] = [item for item in items if item not in set(apart)]
+    config.hook.pytest_deselected(items=apart)
+
+
 @pytest.fixture(scope="session")
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """The engine of this run of the tests."""
