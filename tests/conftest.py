@@ -52,18 +52,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=apart)
 
 
-@pytest.fixture(scope="session")
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """The engine of this run of the tests."""
-    settings = Settings.model_validate(
+def engine_settings(name: str) -> Settings:
+    """Settings of that engine, as small as tests want it."""
+    return Settings.model_validate(
         {
             "warehouse": "unused",
-            "engine": request.config.getoption("engine"),
+            "engine": name,
             "embedded": {"shared_machine": True},
             "spark": _TUNING,
             "streams": {},
         }
     )
+
+
+@pytest.fixture(scope="session")
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The engine of this run of the tests."""
+    settings = engine_settings(request.config.getoption("engine"))
     with started(settings, app="tests") as engine:
         yield engine
 

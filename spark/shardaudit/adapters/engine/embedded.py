@@ -104,8 +104,8 @@ def _environment(settings: Settings, folder: str) -> dict[str, str]:
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "fair",
         "SAIL_RUNTIME__MEMORY_POOL__FAIR__MAX_SIZE": str(pool),
         "RUST_LOG": os.environ.get("RUST_LOG", "error"),
-        # An endpoint that never answers is given up after a minute, not after three.
-        "AWS_TIMEOUT": "20s",
+        # An endpoint that never answers is given up after two minutes.
+        "AWS_TIMEOUT": "10s",
         "AWS_CONNECT_TIMEOUT": "5s",
     }
     endpoint = settings.aws.endpoint("s3")
