@@ -20,6 +20,8 @@ from shardaudit.backfill.copies import COPY, ID, INTERNAL, numbered_copies
 from shardaudit.model.sink_field import SinkField
 from tests.builders import T0
 
+pytestmark = pytest.mark.apache_spark  # repairs
+
 DDL = "id string NOT NULL, sent_at timestamp, day string, n int"
 ALL = Pruning({}, {})
 

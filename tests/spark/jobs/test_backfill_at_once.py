@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.adapters.claim import claim
@@ -20,6 +21,8 @@ from tests.spark.jobs.repeated import (
     landed,
     missing,
 )
+
+pytestmark = pytest.mark.apache_spark  # repairs
 
 SLOW = "read_share = 0.5"  # so that the replay takes most of a minute
 
