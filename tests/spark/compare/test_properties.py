@@ -27,8 +27,6 @@ from tests.oracle import reconcile
 from tests.spark.trial import Published, Trial
 from tests.strategies import FAULTS, PALETTES, cases, sample, terms
 
-pytestmark = pytest.mark.spark
-
 T = TypeVar("T")
 
 SEED = int(os.environ.get("SHARDAUDIT_PROPERTY_SEED", "20261121"))
@@ -192,6 +190,7 @@ def test_audit_agrees_with_the_oracle_when_it_once_did_not(
     assert_agreement(of, [case], outcome, published)
 
 
+@pytest.mark.both_engines
 def test_nothing_changes_when_rows_are_shuffled_and_files_are_split(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
