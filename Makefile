@@ -29,8 +29,8 @@ $(JARS_READY): jars.lock $(PYTHON_READY)
 	@$(BIN)/python -m shardaudit.jobs.jars
 	@touch $@
 
-demo: setup ## a stream with planted faults, audited and repaired by Airflow (minutes)
-	@$(BIN)/python -m shardaudit.jobs.demo
+demo: setup ## a stream with planted faults, audited and repaired by Airflow (minutes; ENGINE=spark: on Apache Spark alone)
+	@$(if $(ENGINE),SHARDAUDIT_ENGINE='$(ENGINE)') $(BIN)/python -m shardaudit.jobs.demo
 
 airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m shardaudit.jobs.airflow

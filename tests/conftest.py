@@ -14,6 +14,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.door import Engine, started
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings
+from shardaudit.model.config_engine import ENGINE
 
 # How long an example takes is the machine's affair: no test here is about its own speed. In CI the
 # examples are the same each time; whoever runs the tests by hand tries others.
@@ -41,6 +42,11 @@ _TUNING = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     """One engine a process: PySpark's two kinds of session do not mix."""
     parser.addoption("--engine", choices=list(EngineName), default=EngineName.SPARK)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The commands that tests start run on the same engine, whatever their configuration says."""
+    os.environ[ENGINE] = config.getoption("engine")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -86,6 +92,6 @@ def _no_credentials_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
+def warehouse(engine: Engine, tmp_path: Path) -> Warehouse:
     """An empty warehouse."""
-    return Warehouse(spark, str(tmp_path / "warehouse"))
+    return Warehouse(engine.session, str(tmp_path / "warehouse"), engine=engine.version)

@@ -10,6 +10,7 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.door import Engine
 from shardaudit.adapters.suite_files import load_suites
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
@@ -130,9 +131,12 @@ def test_all_gates_are_open_when_all_is_well(nights: Nights) -> None:
     }
 
 
-def test_an_audit_keeps_how_long_its_rows_took_to_land(nights: Nights) -> None:
-    nights.audit()
+def test_an_audit_keeps_what_ran_it_and_how_long_its_rows_took_to_land(
+    nights: Nights, engine: Engine
+) -> None:
+    assert nights.audit().engine == engine.version
     [row] = nights.lake.rows(AUDITS)
+    assert row.engine == engine.version
     assert (row.latency_p50, row.latency_p99) == (32.0, 32.0)  # all of them took 30 s
 
 
