@@ -18,6 +18,7 @@ from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import SILENT
 from tests.unit.model.test_config import LEAST
 
+DOCS = Path(__file__).parents[3] / "docs"
 SPARK, EMBEDDED = EngineName.SPARK, EngineName.EMBEDDED
 # As where its library is for another machine.
 BROKEN = 'raise ImportError("libpysail.so: wrong ELF class")'
@@ -98,6 +99,16 @@ def test_repairs_are_always_by_apache_spark(config: Path, asked: str | None) -> 
     assert chosen(desk.settings()) is (SPARK if asked == "spark" else EMBEDDED)
     assert chosen(desk.repair_settings()) is SPARK
     assert desk.repair_settings().streams == load_settings(config).streams
+
+
+def test_docs_say_of_every_command_where_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = capsys.readouterr().out.partition("commands:\n")[2].partition("\n\n")[0]
+    names = {line.split()[0] for line in listed.splitlines()}
+    told = (DOCS / "engines.md").read_text().partition("## Which command")[2].partition("##")[0]
+    assert {name for name in names if f"`{name}" not in told} == set()
+    assert len(names) > 5
 
 
 def without_pysail(config: Path, words: list[str]) -> "subprocess.CompletedProcess[str]":
