@@ -16,6 +16,7 @@ from shardaudit.adapters.delta_merge import (
     depends_on_message_alone,
 )
 from shardaudit.adapters.delta_sink import DeltaSink
+from shardaudit.adapters.files import S3Access
 from shardaudit.backfill.copies import COPY, ID, INTERNAL, numbered_copies
 from shardaudit.model.sink_field import SinkField
 from tests.builders import T0
@@ -147,7 +148,7 @@ def test_columns_are_known_with_what_the_table_computes(
         .partitionedBy("day")
         .execute()
     )
-    assert DeltaSink(spark, place).fields() == [
+    assert DeltaSink(place, S3Access()).at().fields == [
         SinkField("id", "string", nullable=False),
         SinkField("sent_at", "timestamp"),
         SinkField("day", "date", partitions=True, computes=True),

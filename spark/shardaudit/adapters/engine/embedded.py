@@ -17,6 +17,9 @@ from pyspark.sql import SparkSession
 from shardaudit.adapters.engine.requirements import embedded_server, require_own_machine
 from shardaudit.model.config import Settings
 
+# The setting of a session that says how many of our readers may work at the same time.
+READERS = "spark.shardaudit.readers"
+
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
 _LEAST_POOL = 2**28
@@ -42,6 +45,7 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
         address = server.listening_address
         session = SparkSession.builder.remote(f"sc://127.0.0.1:{address[1]}").create()
         session.conf.set("spark.sql.session.timeZone", "UTC")
+        session.conf.set(READERS, str(os.cpu_count() or 1))
         try:
             yield session, version
         finally:

@@ -10,7 +10,7 @@ from shardaudit.jobs.backfill_ledger import stored_windows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.jobs.backfill_run import ACTIONS, REPLAY, STAGES, VERIFY, Running, run_backfill
-from shardaudit.jobs.backfill_setup import landing_of, replay_of, stream_of
+from shardaudit.jobs.backfill_setup import check_landing, replay_of, stream_of
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
@@ -77,7 +77,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         opened(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
-        landing_of(warehouse, settings, name)  # or it could not be run
+        check_landing(settings, name)  # or it could not be run
         request = PlanRequest(
             name=name,
             stream=stream,

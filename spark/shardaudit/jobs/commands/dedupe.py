@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.backfill.safety import check_dedupe
-from shardaudit.jobs.backfill_sink import backfill_sink
+from shardaudit.jobs.backfill_sink import backfill_sink, sink_sources
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.jobs.dedupe_purge import purge_removed_rows
@@ -74,7 +74,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         opened(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
-        backfill_sink(warehouse.spark, settings, name)  # or it could not be run
+        sink_sources(settings, name)  # or it could not be run
         plan = plan_dedupe(warehouse, name, now=now())
     if plan.plan_id is None:
         return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
