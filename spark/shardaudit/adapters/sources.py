@@ -17,10 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import shardaudit
-from shardaudit.adapters import lines, parquet_file, parquet_traces
+from shardaudit.adapters import parquet_file
 from shardaudit.adapters.engine.embedded import READERS
 from shardaudit.adapters.files import FileStore, S3Access, StorageError, at_once, open_file
+from shardaudit.adapters.json_traces import json_batches
+from shardaudit.adapters.loose_traces import LOOSE, damaged
 from shardaudit.adapters.parquet_file import Footer
+from shardaudit.adapters.parquet_traces import parquet_batches
 from shardaudit.adapters.sink_batches import sink_batches
 from shardaudit.adapters.sink_file import SinkFile, placed_schema
 from shardaudit.adapters.unpack import DamageError
@@ -57,30 +60,25 @@ class _Reading:
     access: S3Access
 
 
-def read_lines(spark: SparkSession, files: Sequence[SourceFile], access: S3Access) -> DataFrame:
-    """The lines of text files that are not blank: one row per line, and one per damage.
-
-    Output:
-        file, line (bigint from 1; NULL: the rest of the file is lost), raw, fault (NULL: a line).
-    """
-    reading = _Reading(lines.SCHEMA, lines.line_batches, lines.lost_file, access)
-    return _read(spark, files, reading)
-
-
-def read_trace_rows(
+def read_traces(
     spark: SparkSession,
     files: Sequence[SourceFile],
     access: S3Access,
     *,
     columns: Mapping[str, str],
+    is_parquet: bool,
 ) -> DataFrame:
-    """The rows of Parquet trace files, and one per damage, as `parquet_traces.LOOSE` says."""
+    """The traces of files: one row per line or row, and one per damage, as `LOOSE` says.
+
+    Input:
+        columns: standard name -> key or column in the files, for every standard name.
+    """
+    batches = parquet_batches if is_parquet else json_batches
 
     def read(file: pa.NativeFile, path: str) -> Batches:
-        return parquet_traces.trace_batches(file, path, columns)
+        return batches(file, path, columns)
 
-    reading = _Reading(parquet_traces.LOOSE, read, parquet_traces.damaged, access)
-    return _read(spark, files, reading)
+    return _read(spark, files, _Reading(LOOSE, read, damaged, access))
 
 
 def read_footers(
@@ -158,7 +156,7 @@ def _refuse(path: str, reason: str) -> pa.RecordBatch:
 
 
 def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -> DataFrame:
-    # By value: a cluster's workers then need pyarrow and zstandard, but not this package.
+    # By value: a cluster's workers then need pyarrow, orjson and zstandard, but not this package.
     cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
     # The embedded engine works on all of them at the same time, and holds them in memory.
     most = int(spark.conf.get(READERS, None) or len(files))

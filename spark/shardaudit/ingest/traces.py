@@ -17,9 +17,11 @@ from shardaudit.ingest.faults import (
     message_id_fault,
     sequence_number_fault,
     shard_id_fault,
+    shown_texts,
     time_fault,
 )
-from shardaudit.ingest.instants import bucket_start, in_sample, parsed_instant
+from shardaudit.ingest.instants import bucket_start, in_sample, instant_text, parsed_instant
+from shardaudit.model.trace_line import TIMES
 
 DEFAULT_LOCATION = "producer"
 
@@ -39,6 +41,15 @@ GIVEN = (
     "acked_at",
     "attributes",
 )
+# Type, and the texts that are numbers of it: on others the engines' casts do not agree.
+_WHOLE = r"^[ \t\r\n]*[+-]?[0-9]+[ \t\r\n]*\z"
+_DIGITS = r"([0-9]+([.][0-9]*)?|[.][0-9]+)(e[+-]?[0-9]+)?"
+_FRACTION = rf"(?i)^[ \t\r\n]*(nan|[+-]?(inf(inity)?|{_DIGITS}))[ \t\r\n]*\z"
+_NUMBERS = {
+    "attempt": ("int", _WHOLE),
+    "session_seq": ("bigint", _WHOLE),
+    "sample_rate": ("double", _FRACTION),
+}
 TRACE_KEY = ("bucket_start", "message_id", "shard_id", "sequence_number")
 
 
@@ -55,7 +66,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     """Every loose trace with its values, or with the reason why it cannot be used.
 
     Input:
-        loose: the shape of `lines.loose_traces`.
+        loose: as the readers give them (`adapters/loose_traces.LOOSE`).
     Output:
         `file, line` (NULL: the rest of the file is lost), `raw` (NULL when all is well, else cut),
         `reason` (NULL when all is well), and GIVEN.
@@ -63,7 +74,6 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     valued = (
         loose.withColumn("sent_at", _instant("sent_at"))
         .withColumn("acked_at", _instant("acked_at"))
-        .withColumn("attribute_map", _attributes())
         .withColumn("reason", _reason(rules))
     )
     is_good = F.col("reason").isNull()
@@ -78,13 +88,13 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "sent_at",
         F.when(is_good, bucket_start(F.col("sent_at"), rules.bucket)).alias("bucket_start"),
         F.coalesce("location", F.lit(DEFAULT_LOCATION)).alias("location"),
-        F.col("attempt").try_cast("int").alias("attempt"),
+        _number("attempt").alias("attempt"),
         "producer_id",
         "session",
-        F.col("session_seq").try_cast("bigint").alias("session_seq"),
-        F.col("sample_rate").try_cast("double").alias("sample_rate"),
+        _number("session_seq").alias("session_seq"),
+        _number("sample_rate").alias("sample_rate"),
         "acked_at",
-        F.col("attribute_map").alias("attributes"),
+        "attributes",
     )
 
 
@@ -92,8 +102,7 @@ def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
     """The traces whose id is in the sample, and all that cannot be used.
 
     Input:
-        judged: `judged_traces`, persisted: Spark moves a filter below the columns that it speaks of
-        and computes them there again, so that each line would be parsed 80 times.
+        judged: `judged_traces`.
     """
     if sample_rate == 1:
         return judged
@@ -126,13 +135,14 @@ def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
         "file",
         "line",
     )
-    place = F.struct("shard_id", "sequence_number")
+    place = ("shard_id", "sequence_number")
+    is_repeated = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in place]
     return (
         new.unionByName(old, allowMissingColumns=True)
-        .withColumn("is_repeated", place == F.lag(place).over(in_order))
+        .withColumn("is_repeated", is_repeated[0] & is_repeated[1])
         .withColumn("rank", F.row_number().over(in_order))
         .withColumn("is_known_id", F.max("is_old").over(of_id))
-        .where(~F.col("is_old") & ~F.coalesce("is_repeated", F.lit(False)))
+        .where(~F.col("is_old") & ~F.col("is_repeated"))
         .select(*GIVEN, ((F.col("rank") == 1) & ~F.col("is_known_id")).alias("counted"))
     )
 
@@ -141,18 +151,16 @@ def _instant(name: str) -> Column:
     return F.coalesce(parsed_instant(F.col(f"{name}_text")), F.timestamp_micros(f"{name}_us"))
 
 
-def _attributes() -> Column:
-    return F.coalesce("attributes", F.from_json("attributes_text", "map<string,string>"))
-
-
 def _shown() -> Column:
     """What a person sees of a bad row: its line, or the fields that a Parquet row has."""
-    fields = [
-        name
-        for name in (*GIVEN, "stream", "sent_at_text", "acked_at_text")
+    texts = {
+        name: F.coalesce(f"{name}_text", instant_text(F.col(name)))
+        if name in TIMES
+        else F.col(name)
+        for name in (*GIVEN, "stream")
         if name not in {"bucket_start", "attributes"}
-    ]
-    return F.coalesce("raw", F.when(F.col("line").isNotNull(), F.to_json(F.struct(*fields))))
+    }
+    return F.coalesce("raw", F.when(F.col("line").isNotNull(), shown_texts(texts)))
 
 
 def _reason(rules: TraceRules) -> Column:
@@ -165,20 +173,20 @@ def _reason(rules: TraceRules) -> Column:
         fault(~_is_given("sent_at"), "sent_at is missing"),
         _time_fault("sent_at", rules.now),
         _time_fault("acked_at", rules.now),
-        *(_number_fault(name, kind) for name, kind in _NUMBERS.items()),
-        fault(
-            F.col("attributes_text").isNotNull() & F.col("attribute_map").isNull(),
-            "attributes is not an object",
-        ),
+        *(_number_fault(name, kind) for name, (kind, _) in _NUMBERS.items()),
+        F.col("attributes_fault"),
     )
 
 
-_NUMBERS = {"attempt": "int", "session_seq": "bigint", "sample_rate": "double"}
+def _number(name: str) -> Column:
+    """The number that a text is; NULL when it is none, or has no place in the type."""
+    kind, pattern = _NUMBERS[name]
+    return F.when(F.col(name).rlike(pattern), F.col(name).try_cast(kind))
 
 
 def _number_fault(name: str, kind: str) -> Column:
-    is_number = F.col(name).try_cast(kind).isNotNull()
-    return fault(F.col(name).isNotNull() & ~is_number, f"{name} is not a number ({kind})")
+    is_wrong = F.col(name).isNotNull() & _number(name).isNull()
+    return fault(is_wrong, f"{name} is not a number ({kind})")
 
 
 def _time_fault(name: str, now: datetime) -> Column:
