@@ -43,6 +43,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", choices=list(EngineName), default=EngineName.SPARK)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what needs Apache Spark itself, where the tests run on the other engine."""
+    if config.getoption("engine") == EngineName.SPARK:
+        return
+    away = [item for item in items if item.get_closest_marker("apache_spark")]
+    config.hook.pytest_deselected(items=away)
+    items[:] = [item for item in items if item not in away]
+
+
 @pytest.fixture(scope="session")
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """The engine of this run of the tests."""

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
@@ -91,9 +92,9 @@ def sources(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Sou
     rows = read_sink_rows(warehouse.spark, state.sink_inputs)
     if sink_inputs(state.sink_inputs).is_placed:
         return Sources(traces, rows, bucket, ledger)
-    placed = _placed(rows, traces, request).persist()
+    placed = _placed(rows, traces, request).localCheckpoint()
     of_rows = placed_ledger(placed, now=request.as_of)
-    ledger = ledger.where(F.col("side") == "traces").unionByName(of_rows, allowMissingColumns=True)
+    ledger = ledger.where(F.col("side") == "traces").unionByName(of_rows)
     return Sources(traces, placed, bucket, ledger)
 
 
@@ -122,5 +123,4 @@ def _in_windows(instant: Column, windows: list[Window]) -> Column:
 
 def buckets_of(rows: DataFrame) -> list[datetime]:
     """The distinct buckets of some rows, collected."""
-    found = rows.select("bucket_start").distinct().collect()
-    return [row.bucket_start.astimezone(UTC) for row in found]
+    return [row.bucket_start for row in collected(rows.select("bucket_start").distinct())]
