@@ -32,7 +32,7 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m shardaudit.jobs.airflow
 
 test: setup lint types ## every test but the drills
-	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws
+	$(BIN)/pytest tests/unit tests/histories tests/engines tests/dags tests/aws
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest tests/browser
 
