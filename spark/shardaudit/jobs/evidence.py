@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
@@ -106,7 +107,7 @@ def sources(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Sou
         return Sources(traces, partial(_sent_within, sink), bucket, ledger)
     placed = Scan(_placed(sink, traces, request))
     of_rows = placed_ledger(placed.rows, now=request.as_of)
-    ledger = ledger.where(F.col("side") == "traces").unionByName(of_rows, allowMissingColumns=True)
+    ledger = ledger.where(F.col("side") == "traces").unionByName(of_rows)
     return Sources(traces, lambda _: placed, bucket, ledger)
 
 
@@ -141,5 +142,4 @@ def _in_windows(instant: Column, windows: list[Window]) -> Column:
 
 def buckets_of(rows: DataFrame) -> list[datetime]:
     """The distinct buckets of some rows, collected."""
-    found = rows.select("bucket_start").distinct().collect()
-    return [row.bucket_start.astimezone(UTC) for row in found]
+    return [row.bucket_start for row in collected(rows.select("bucket_start").distinct())]
