@@ -13,7 +13,7 @@ SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill drill-stuck-shard golden bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill drill-stuck-shard golden delta-tables bench lock all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ drill-stuck-shard: setup ## the incident replayed: when the watch says what (a f
 
 golden: setup ## writes the expected results of the golden cases anew: review the diff
 	$(BIN)/python -m tests.golden.rewrite
+
+delta-tables: setup ## writes the Delta tables of the tests anew, by Apache Spark
+	$(BIN)/python -m tests.delta_tables.make
 
 bench: setup ## speed against plain joins, as ratios
 	$(BIN)/python -m tests.bench

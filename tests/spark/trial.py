@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -114,10 +113,16 @@ class Trial:
 
     def remove(self, rows: Iterable[SinkRow]) -> None:
         """Deletes rows from the sink."""
-        sink = DeltaTable.forPath(self.warehouse.spark, str(self._sink))
-        for row in rows:
-            same = (F.col("message_id") == row.message_id) & (F.col("landed_at") == row.landed_at)
-            sink.delete(same)
+        spark = self.warehouse.spark
+        gone = [(row.message_id, row.landed_at) for row in rows]
+        if gone:
+            frame = spark.createDataFrame(gone, "message_id string, landed_at timestamp")
+            frame.distinct().createOrReplaceTempView("gone")
+            spark.sql(
+                f"MERGE INTO delta.`{self._sink}` AS t USING gone AS s "
+                "ON t.message_id = s.message_id AND t.landed_at = s.landed_at "
+                "WHEN MATCHED THEN DELETE"
+            ).collect()
 
     def observe(self, shards: Iterable[str], *, at: datetime) -> None:
         """Notes shards that Kinesis listed."""

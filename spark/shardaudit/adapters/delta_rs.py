@@ -128,7 +128,7 @@ class DeltaRs:
 
     def has_rows(self, table: Table, *, where: pc.Expression) -> bool:
         """Whether any row meets a condition."""
-        found = self.columns(table, names=[], where=where)
+        found = self.columns(table, names=table.names, where=where)
         return found is not None and found.num_rows > 0
 
     def create(self, table: Table) -> None:

@@ -22,6 +22,7 @@ _INTEGERS = ("byte", "short", "integer", "long")
 _TIMES = ("timestamp", "timestamp_ntz")
 
 FILE, LINE = "file", "line"
+_SECOND_MS = 1000
 
 Value = str | int | datetime | None
 Kinds = tuple[tuple[str, str], ...]
@@ -62,8 +63,11 @@ class SinkFile:
 
     def is_still(self, found: SourceFile) -> bool:
         """Whether a file that was found now is this one."""
-        is_same_time = not self.is_listed or found.modified_ms == self.known.modified_ms
-        return is_same_time and found.size_bytes == self.known.size_bytes
+        # Some S3 lists milliseconds, but each says of a single file the second alone.
+        cut = _SECOND_MS if self.path.startswith("s3a://") else 1
+        is_same_time = found.modified_ms // cut == self.known.modified_ms // cut
+        is_same_size = found.size_bytes == self.known.size_bytes
+        return is_same_size and (is_same_time or not self.is_listed)
 
     @property
     def opened(self) -> SourceFile:

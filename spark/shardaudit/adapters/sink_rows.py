@@ -5,10 +5,7 @@ where a file is gone. Ordinary files are read by the engine itself, those alike 
 embedded one refuses files that differ in the type of any column); the others by `sink_batches`.
 """
 
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,15 +13,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from shardaudit.adapters.files import FileStore, S3Access, StorageError, at_once
-from shardaudit.adapters.parquet_file import Column, Footer
-from shardaudit.adapters.sink_file import Kinds, SinkFile, Wanted
+from shardaudit.adapters.parquet_file import Footer
+from shardaudit.adapters.ready_file import ReadyFile, footer_fault, ready_file
+from shardaudit.adapters.sink_file import Kinds, SinkFile
 from shardaudit.adapters.sources import find_damaged, read_footers, read_sink_files
 from shardaudit.model.source import SourceFile
 from shardaudit.model.sql_name import quoted
 
 _FRAMES = 16  # that an engine reads for one; Apache Spark takes 0.2 s to plan each
-# Names that both engines, and what they read S3 with, take as they are.
-_PLAIN = re.compile(r"(s3a:/)?(/[A-Za-z0-9._=+@,~-]+)*/[A-Za-z0-9=+@,~-][A-Za-z0-9._=+@,~-]*")
 
 
 class UnsoundFilesError(StorageError):
@@ -35,22 +31,6 @@ class UnsoundFilesError(StorageError):
         others = f" (and {len(faults) - 1} more files)" if len(faults) > 1 else ""
         super().__init__(path, f"{reason}{others}")
         self.faults = faults
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A file whose footer was read: its columns have the names that they have in it."""
-
-    file: SinkFile
-    layout: str
-    is_plain: bool
-
-    @property
-    def group(self) -> str:
-        """What files must have in common for an engine to read them in one frame."""
-        constants = {name: repr(constant) for name, constant in self.file.constants.items()}
-        names = {standard: wanted.name for standard, wanted in self.file.columns.items()}
-        return json.dumps([self.layout, constants, names], sort_keys=True)
 
 
 class SinkReader:
@@ -77,7 +57,7 @@ class SinkReader:
             UnsoundFilesError: a file is not there, not as it was, or is no Parquet file.
             StorageError: the storage did not answer.
         """
-        by_kinds: dict[Kinds, list[_Ready]] = {}
+        by_kinds: dict[Kinds, list[ReadyFile]] = {}
         for ready in self._ready(files):
             by_kinds.setdefault(ready.file.kinds, []).append(ready)
         return [self._frame(alike) for _, alike in sorted(by_kinds.items())]
@@ -116,19 +96,19 @@ class SinkReader:
             return faults  # whatever else there is, is met when the rest is read
         return find_damaged(self._spark, [ready.file for ready in self._ready(files)], self._access)
 
-    def _ready(self, files: Sequence[SinkFile]) -> list[_Ready]:
+    def _ready(self, files: Sequence[SinkFile]) -> list[ReadyFile]:
         faults = self._faults(files)
         if faults:
             raise UnsoundFilesError(faults)
-        return [_ready(file, self._footers[file.path]) for file in files]
+        return [ready_file(file, self._footers[file.path]) for file in files]
 
     def _faults(self, files: Sequence[SinkFile]) -> dict[str, str]:
         self.footers(list({file.path: file.opened for file in files}.values()))
         found = ((file, self._footers[file.path]) for file in files)
-        faults = {file.path: _fault(file, footer) for file, footer in found}
+        faults = {file.path: footer_fault(file, footer) for file, footer in found}
         return {path: fault for path, fault in faults.items() if fault is not None}
 
-    def _frame(self, alike: Sequence[_Ready]) -> DataFrame:
+    def _frame(self, alike: Sequence[ReadyFile]) -> DataFrame:
         groups: dict[str, list[SinkFile]] = {}
         for ready in alike:
             if ready.is_plain:
@@ -143,42 +123,13 @@ class SinkReader:
         return reduce(DataFrame.unionByName, frames)
 
 
-def _fault(file: SinkFile, footer: Footer) -> str | None:
-    if footer.fault is None and footer.size_bytes != file.known.size_bytes:
-        return f"it has {footer.size_bytes} bytes and should have {file.known.size_bytes}"
-    by_number = any(wanted.field_id is not None for wanted in file.columns.values())
-    if by_number and all(column.field_id is None for column in footer.columns):
-        return footer.fault or "its columns have no numbers, by which the table finds them"
-    return footer.fault
-
-
-def _ready(file: SinkFile, footer: Footer) -> _Ready:
-    is_plain = file.vector is None and _PLAIN.fullmatch(file.path) is not None
-    columns: dict[str, Wanted] = {}
-    for standard, wanted in file.columns.items():
-        match _like(wanted, footer.columns):
-            case []:
-                columns[standard] = wanted  # NULL in every row
-            case [column]:
-                columns[standard] = replace(wanted, name=column.name)
-                is_plain = is_plain and column.kind == wanted.kind
-            case _:
-                columns[standard], is_plain = wanted, False
-    return _Ready(replace(file, columns=columns), footer.layout, is_plain)
-
-
-def _like(wanted: Wanted, columns: Sequence[Column]) -> list[Column]:
-    """The columns of a file that may be meant; letters' case matters to no engine."""
-    if wanted.field_id is not None:
-        return [column for column in columns if column.field_id == wanted.field_id]
-    return [column for column in columns if column.name.casefold() == wanted.name.casefold()]
-
-
 def _by_engine(spark: SparkSession, files: Sequence[SinkFile]) -> DataFrame:
     """The rows of plain files that are alike in all but their rows."""
     columns, constants = files[0].columns, files[0].constants
     in_files = {wanted.name: wanted.kind for wanted in columns.values()}
-    rows = spark.read.schema(_schema(in_files)).parquet(*(file.path for file in files))
+    # With its scheme, or Apache Spark would look for a folder's file in a cluster's HDFS.
+    paths = (path if "://" in path else f"file://{path}" for path in (file.path for file in files))
+    rows = spark.read.schema(_schema(in_files)).parquet(*paths)
     kinds = _schema({name: constant.kind for name, constant in constants.items()})
     return rows.select(
         *(F.col(quoted(wanted.name)).alias(name) for name, wanted in sorted(columns.items())),
