@@ -50,7 +50,9 @@ def without_pysail(folder: Path) -> dict[str, str]:
     broken.mkdir(parents=True, exist_ok=True)
     (broken / "__init__.py").write_text("raise ImportError('no wheel for this machine')\n")
     path = os.pathsep.join([str(broken.parent), os.environ.get("PYTHONPATH", "")])
-    return dict(os.environ) | {"PYTHONPATH": path}
+    # What the tests' own embedded session has set would reach Apache Spark in the child.
+    kept = {n: v for n, v in os.environ.items() if n != "SPARK_CONNECT_MODE_ENABLED"}
+    return kept | {"PYTHONPATH": path}
 
 
 def run(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -50,7 +51,8 @@ class Published:
     @property
     def watermark(self) -> datetime | None:
         """How far all is well."""
-        return _maybe(self.audit.watermark)
+        watermark: datetime | None = self.audit.watermark
+        return watermark
 
 
 @dataclass
@@ -156,11 +158,12 @@ class Trial:
     def published(self, audit_id: str) -> Published:
         """What the tables say of an audit; findings are those of the stream as they are now."""
         of_audit = F.col("audit_id") == audit_id
-        [row] = _in_micros(self.warehouse.read(AUDITS).where(of_audit)).collect()
+        # As every reader of it does: by delta-rs.
+        [row] = self.warehouse.rows(AUDITS, where=pc.field("audit_id") == audit_id)
         return Published(
             cells=_cells(self.warehouse.read(CELLS).where(of_audit)),
             findings=self.findings(),
-            audit=row,
+            audit=Row(**row),
         )
 
     def findings(self) -> dict[FindingKey, Finding]:
