@@ -44,6 +44,8 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         address = server.listening_address
         session = SparkSession.builder.remote(f"sc://127.0.0.1:{address[1]}").create()
+        # It is in this process: what fails would fail again, and a dead one is asked for minutes.
+        session.client.set_retry_policies([])
         session.conf.set("spark.sql.session.timeZone", "UTC")
         session.conf.set(READERS, str(os.cpu_count() or 1))
         try:

@@ -52,12 +52,21 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from error
         text = str(error)
         passing = _passing_names(text)
         said = _first_words(text)
         if passing:
             raise SparkInterruptedError(f"{passing[0]}: {said}") from error
         raise SparkFailedError(f"Spark: {said}") from error
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C came first: the embedded engine ends by it, and then cannot be asked to."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def is_passing(error: Exception) -> bool:
