@@ -69,11 +69,15 @@ def row_group(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a file, its type as Spark names it, and its number where writers number them."""
+    """A column of a file, its type as Spark names it, and its number where writers number them.
+
+    `is_plain`: Arrow, by what it left in the file, makes nothing else of it than Spark.
+    """
 
     name: str
     kind: str
     field_id: int | None
+    is_plain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ def read_footer(file: pa.NativeFile) -> Footer:
             field.name,
             "timestamp" if field.name in old else _spark_type(field.type),
             _field_id(field),
+            _is_plain(field.type),
         )
         for field in source.schema_arrow
     )
@@ -140,6 +145,12 @@ def lost(path: str, reason: str) -> pa.RecordBatch:
 
 def _footer_batch(path: str, footer: Footer) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"file": path, "footer": footer.as_json()}], schema=FOOTER)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.unit in {"ms", "us"} and kind.tz in {None, "UTC"}
+    return any(is_kind(kind) for is_kind, _ in _SPARK_TYPES)
 
 
 def _field_id(field: pa.Field) -> int | None:

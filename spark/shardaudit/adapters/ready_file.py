@@ -51,7 +51,7 @@ def ready_file(file: SinkFile, footer: Footer) -> ReadyFile:
                 columns[standard] = wanted  # NULL in every row
             case [column]:
                 columns[standard] = replace(wanted, name=column.name)
-                is_plain = is_plain and column.kind == wanted.kind
+                is_plain = is_plain and column.is_plain and column.kind == wanted.kind
             case _:
                 columns[standard], is_plain = wanted, False
     return ReadyFile(replace(file, columns=columns), footer.layout, is_plain)
