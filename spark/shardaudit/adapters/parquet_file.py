@@ -110,8 +110,8 @@ def read_footer(file: pa.NativeFile) -> Footer:
         source = opened(file)
     except DamageError as damage:
         return Footer(fault=str(damage))
-    leaves = [source.schema.column(i) for i in range(len(source.schema))]
     old = old_times(source)
+    fields = list(source.schema_arrow)
     columns = tuple(
         Column(
             field.name,
@@ -119,18 +119,22 @@ def read_footer(file: pa.NativeFile) -> Footer:
             _field_id(field),
             _is_plain(field.type),
         )
-        for field in source.schema_arrow
+        for field in fields
     )
-    kinds = [f"{field.name} {field.type}" for field in source.schema_arrow]
-    stored = [f"{leaf.path} {leaf.physical_type} {leaf.logical_type}" for leaf in leaves]
-    layout = hashlib.sha256("\n".join([*sorted(kinds), *sorted(stored)]).encode()).hexdigest()
+    kinds = sorted(f"{field.name} {field.type}" for field in fields)
+    stored = sorted(f"{leaf.path} {leaf.physical_type}" for leaf in _leaves(source))
+    layout = hashlib.sha256("\n".join([*kinds, *stored]).encode()).hexdigest()
     return Footer(file.size(), columns, layout, None)
 
 
 def old_times(source: pq.ParquetFile) -> set[str]:
     """The columns whose times have Parquet's old type: always in UTC, though it does not say so."""
-    leaves = [source.schema.column(i) for i in range(len(source.schema))]
-    return {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    return {leaf.path for leaf in _leaves(source) if leaf.physical_type == "INT96"}
+
+
+def _leaves(source: pq.ParquetFile) -> list[pq.ColumnSchema]:
+    schema = source.schema
+    return [schema.column(i) for i in range(len(schema))]
 
 
 def footer_row(file: pa.NativeFile, path: str) -> Iterator[pa.RecordBatch]:
