@@ -16,22 +16,25 @@ from shardaudit.model.source import DeltaFile
 ACCESS = S3Access()
 
 
-def rows_in(file: SinkFile) -> pa.Table:
+def rows_in(file: SinkFile, access: S3Access = ACCESS) -> pa.Table:
     """The rows of a file that count."""
-    with open_file(file.path, ACCESS) as opened:
+    with open_file(file.path, access) as opened:
         footer = read_footer(opened)
         assert footer_fault(file, footer) is None
-        batches = list(sink_batches(opened, ready_file(file, footer).file, ACCESS))
+        batches = list(sink_batches(opened, ready_file(file, footer).file, access))
     return pa.Table.from_batches(batches, placed_schema(file.kinds))
 
 
 def delta_rows(
-    version: DeltaVersion, files: Iterable[DeltaFile], columns: Mapping[str, str]
+    version: DeltaVersion,
+    files: Iterable[DeltaFile],
+    columns: Mapping[str, str],
+    access: S3Access = ACCESS,
 ) -> "Counter[tuple[object, ...]]":
     """The rows of files of a Delta table: the columns in their order, times in microseconds."""
     found: Counter[tuple[object, ...]] = Counter()
     for file in files:
-        rows = rows_in(version.sink_file(file, columns))
+        rows = rows_in(version.sink_file(file, columns), access)
         values = [_plain(rows.column(name)) for name in columns]
         found.update(zip(*values, strict=True))
     return found

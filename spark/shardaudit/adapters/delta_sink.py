@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyspark.sql.types import StructType
 
 from shardaudit.adapters.deletion_vectors import located
 from shardaudit.adapters.delta_features import check_features, opening_error
@@ -24,6 +23,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.sink_field import SinkField
 from shardaudit.model.source import DeltaFile, SourceFile
 
+_SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 _COMPUTED = ("delta.generationExpression", "delta.identity.")
 
 
@@ -91,7 +91,7 @@ class DeltaVersion:
         return [
             SinkField(
                 name=field["name"],
-                kind=_simple(field["type"]),
+                kind=_sql_type(field["type"]),
                 nullable=field["nullable"],
                 partitions=field["name"] in self.partitions,
                 computes=any(key.startswith(_COMPUTED) for key in field["metadata"]),
@@ -206,7 +206,14 @@ def _as_text(value: object) -> str | None:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _simple(kind: object) -> str:
-    """A type as the log writes it, in SQL."""
-    column = {"name": "c", "type": kind, "nullable": True, "metadata": {}}
-    return StructType.fromJson({"type": "struct", "fields": [column]})["c"].dataType.simpleString()
+def _sql_type(kind: Any) -> str:  # Any: JSON
+    """A type as the log writes it, in Spark SQL."""
+    if isinstance(kind, str):
+        return _SQL_NAMES.get(kind, kind)
+    match kind["type"]:
+        case "array":
+            return f"array<{_sql_type(kind['elementType'])}>"
+        case "map":
+            return f"map<{_sql_type(kind['keyType'])},{_sql_type(kind['valueType'])}>"
+    fields = (f"{field['name']}:{_sql_type(field['type'])}" for field in kind["fields"])
+    return f"struct<{','.join(fields)}>"

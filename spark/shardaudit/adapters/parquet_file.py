@@ -69,11 +69,15 @@ def row_group(
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a file, its type as Spark names it, and its number where writers number them."""
+    """A column of a file, its type as Spark names it, and its number where writers number them.
+
+    `is_plain`: Arrow, by what it left in the file, makes nothing else of it than Spark.
+    """
 
     name: str
     kind: str
     field_id: int | None
+    is_plain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +110,31 @@ def read_footer(file: pa.NativeFile) -> Footer:
         source = opened(file)
     except DamageError as damage:
         return Footer(fault=str(damage))
-    leaves = [source.schema.column(i) for i in range(len(source.schema))]
     old = old_times(source)
+    fields = list(source.schema_arrow)
     columns = tuple(
         Column(
             field.name,
             "timestamp" if field.name in old else _spark_type(field.type),
             _field_id(field),
+            _is_plain(field.type),
         )
-        for field in source.schema_arrow
+        for field in fields
     )
-    kinds = [f"{field.name} {field.type}" for field in source.schema_arrow]
-    stored = [f"{leaf.path} {leaf.physical_type} {leaf.logical_type}" for leaf in leaves]
-    layout = hashlib.sha256("\n".join([*sorted(kinds), *sorted(stored)]).encode()).hexdigest()
+    kinds = sorted(f"{field.name} {field.type}" for field in fields)
+    stored = sorted(f"{leaf.path} {leaf.physical_type}" for leaf in _leaves(source))
+    layout = hashlib.sha256("\n".join([*kinds, *stored]).encode()).hexdigest()
     return Footer(file.size(), columns, layout, None)
 
 
 def old_times(source: pq.ParquetFile) -> set[str]:
     """The columns whose times have Parquet's old type: always in UTC, though it does not say so."""
-    leaves = [source.schema.column(i) for i in range(len(source.schema))]
-    return {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    return {leaf.path for leaf in _leaves(source) if leaf.physical_type == "INT96"}
+
+
+def _leaves(source: pq.ParquetFile) -> list[pq.ColumnSchema]:
+    schema = source.schema
+    return [schema.column(i) for i in range(len(schema))]
 
 
 def footer_row(file: pa.NativeFile, path: str) -> Iterator[pa.RecordBatch]:
@@ -140,6 +149,12 @@ def lost(path: str, reason: str) -> pa.RecordBatch:
 
 def _footer_batch(path: str, footer: Footer) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"file": path, "footer": footer.as_json()}], schema=FOOTER)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.unit in {"ms", "us"} and kind.tz in {None, "UTC"}
+    return any(is_kind(kind) for is_kind, _ in _SPARK_TYPES)
 
 
 def _field_id(field: pa.Field) -> int | None:

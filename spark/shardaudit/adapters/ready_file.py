@@ -1,8 +1,7 @@
 """What a footer says of a file of a sink: whether it is sound, and what may read it."""
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from shardaudit.adapters.parquet_file import Column, Footer
@@ -24,11 +23,10 @@ class ReadyFile:
     is_plain: bool
 
     @property
-    def group(self) -> str:
+    def group(self) -> Hashable:
         """What files must have in common for an engine to read them in one frame."""
-        constants = {name: repr(constant) for name, constant in self.file.constants.items()}
-        names = {standard: wanted.name for standard, wanted in self.file.columns.items()}
-        return json.dumps([self.layout, constants, names], sort_keys=True)
+        names = tuple(wanted.name for _, wanted in sorted(self.file.columns.items()))
+        return self.layout, names, tuple(sorted(self.file.constants.items()))
 
 
 def footer_fault(file: SinkFile, footer: Footer) -> str | None:
@@ -51,7 +49,7 @@ def ready_file(file: SinkFile, footer: Footer) -> ReadyFile:
                 columns[standard] = wanted  # NULL in every row
             case [column]:
                 columns[standard] = replace(wanted, name=column.name)
-                is_plain = is_plain and column.kind == wanted.kind
+                is_plain = is_plain and column.is_plain and column.kind == wanted.kind
             case _:
                 columns[standard], is_plain = wanted, False
     return ReadyFile(replace(file, columns=columns), footer.layout, is_plain)

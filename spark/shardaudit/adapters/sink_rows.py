@@ -5,7 +5,7 @@ where a file is gone. Ordinary files are read by the engine itself, those alike 
 embedded one refuses files that differ in the type of any column); the others by `sink_batches`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -109,7 +109,7 @@ class SinkReader:
         return {path: fault for path, fault in faults.items() if fault is not None}
 
     def _frame(self, alike: Sequence[ReadyFile]) -> DataFrame:
-        groups: dict[str, list[SinkFile]] = {}
+        groups: dict[Hashable, list[SinkFile]] = {}
         for ready in alike:
             if ready.is_plain:
                 groups.setdefault(ready.group, []).append(ready.file)

@@ -132,4 +132,6 @@ def _meaning(version: DeltaVersion, columns: Mapping[str, str]) -> str:
     """What the meaning of the rows in a data file hangs on."""
     found = {standard: version.columns[column] for standard, column in columns.items()}
     used = {standard: (column.physical, column.kind) for standard, column in found.items()}
-    return json.dumps([version.table_id, version.partitions, used], sort_keys=True)
+    # So version 0.1 wrote it; another text, and every sink would be read anew.
+    partitions = version.partitions or [""]
+    return json.dumps([version.table_id, partitions, used], sort_keys=True)

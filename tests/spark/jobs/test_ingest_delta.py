@@ -11,10 +11,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.ingest.fingerprint import sink_fingerprints
+from shardaudit.ingest.inputs import sink_inputs
 from shardaudit.ingest.sink import judged_sink_rows
+from shardaudit.jobs.batches import Batches, Result
 from shardaudit.model.errors import ConfigError, SinkSchemaError
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, spoil
 from tests.spark.jobs.lake import CELL_TOTALS, Lake, Totals
+from tests.spark_tables import spark_table
 
 DAY_DDL = f"{SINK_DDL}, day string"
 
@@ -175,6 +178,18 @@ def test_ledger_is_made_anew_when_commits_were_cleaned_up(lake: Lake) -> None:
     assert read_again(lake) == 2
 
 
+@pytest.mark.usefixtures("unchecked_vacuum")
+def test_ledger_is_made_anew_when_files_came_and_went_for_good(lake: Lake) -> None:
+    lake.land([sink_row(0)])
+    lake.ingest()
+    lake.land([sink_row(1)])
+    lake.optimize()
+    lake.vacuum()
+    summary = lake.ingest()
+    assert (summary.sink_from_version, summary.sink_rows, summary.quarantined) == (None, 2, 0)
+    assert lake.ledger("sink") == now_there(lake)
+
+
 def test_ledger_is_made_anew_when_the_table_was_recreated(lake: Lake) -> None:
     lake.land([sink_row(0), sink_row(1)])
     lake.ingest()
@@ -242,6 +257,46 @@ def test_audit_goes_on_when_a_data_file_is_broken(lake: Lake) -> None:
     lake.ingest()
     assert lake.ledger("sink") == now_there(lake)
     assert {row.damaged_from for row in lake.batches()} == {None}
+
+
+# What version 0.1 stored of a batch, but for the table's id and place.
+OLD_INPUTS = (
+    '{"columns":{"landed_at":"landed_at","message_id":"message_id","sent_at":"sent_at",'
+    '"shard_id":"shard_id"},"damaged":[],"excluded":[],"format":"delta","from_version":null,'
+    '"meaning":"[\\"ID\\", [\\"BY\\"], {'
+    '\\"landed_at\\": [\\"landed_at\\", \\"\\\\\\"timestamp\\\\\\"\\"], '
+    '\\"message_id\\": [\\"message_id\\", \\"\\\\\\"string\\\\\\"\\"], '
+    '\\"sent_at\\": [\\"sent_at\\", \\"\\\\\\"timestamp\\\\\\"\\"], '
+    '\\"shard_id\\": [\\"shard_id\\", \\"\\\\\\"string\\\\\\"\\"]}]",'
+    '"path":"PATH","shape":{"bucket_s":60,"sample_rate":1.0},"to_version":VERSION}'
+)
+
+
+@pytest.mark.parametrize(("name", "partition"), [("vectors", "shard_id"), ("mixed_times", "")])
+def test_sink_is_not_read_anew_when_version_0_1_read_it_last(
+    spark_lake: Lake, name: str, partition: str
+) -> None:
+    lake = spark_lake
+    table = spark_table(name, lake.folder)
+    table.path.rename(lake.sink)
+    texts = {
+        "ID": DeltaTable(lake.sink).metadata().id,
+        "BY": partition,
+        "PATH": str(lake.sink),
+        "VERSION": "1",
+    }
+    inputs = OLD_INPUTS
+    for word, text in texts.items():
+        inputs = inputs.replace(word, str(text))
+    stored = Batches(lake.warehouse, lake.name, "sink", parse=sink_inputs)
+    old = sink_inputs(inputs)
+    assert old.as_json() == inputs
+    batch = stored.plan(old, at=NOW)
+    stored.finish(batch, old, result=Result(rows=40, quarantined=0), at=NOW)
+    assert read_again(lake) == table.versions[1].rows.total()
+    summary = lake.ingest(now=NOW)
+    assert (summary.sink_from_version, summary.sink_to_version) == (1, len(table.versions) - 1)
+    assert read_again(lake) == table.versions[-1].rows.total()
 
 
 def test_cure_is_told_when_the_sink_is_not_what_is_configured(lake: Lake, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.delta_features import TableFeatureError
 from shardaudit.adapters.delta_log import CommitGoneError
@@ -78,6 +79,22 @@ def test_fields_say_what_the_table_computes_when_nothing_runs(tmp_path: Path) ->
         ("sent_at", "timestamp", False),
         ("landed_at", "timestamp", False),
         ("message_id", "int", False),
+    ]
+
+
+def test_fields_have_types_of_sql_when_they_are_nested(tmp_path: Path) -> None:
+    inner = {"name": "a b", "type": "long", "nullable": True, "metadata": {}}
+    tags = {"type": "map", "keyType": "string", "valueType": "short", "valueContainsNull": True}
+    parts = [inner, inner | {"name": "c", "type": "decimal(10,2)"}]
+    list_of = {"type": "array", "elementType": {"type": "struct", "fields": parts}}
+    kinds = {"tags": tags, "list": list_of | {"containsNull": True}, "b": "byte", "i": "integer"}
+    fields = [inner | {"name": name, "type": kind} for name, kind in kinds.items()]
+    DeltaTable.create(tmp_path, Schema.from_json(json.dumps({"type": "struct", "fields": fields})))
+    assert [field.kind for field in sink(tmp_path).at().fields] == [
+        "map<string,smallint>",
+        "array<struct<a b:bigint,c:decimal(10,2)>>",
+        "tinyint",
+        "int",
     ]
 
 
