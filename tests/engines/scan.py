@@ -40,7 +40,6 @@ PROPERTIES = {name for kind, name in _NAMES if not callable(getattr(kind, name))
 METHODS_OF_PYSPARK = {name for _, name in _NAMES} - PROPERTIES
 # Also names of PySpark's, but in the pipeline those of our own or of Python's.
 OTHERS = {
-    "conf": "of a session, asked for the door's own key",
     "filter": "of Arrow's tables",
     "index": "of lists",
     "items": "of mappings",

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import shardaudit
 from shardaudit.adapters import parquet_file
-from shardaudit.adapters.engine.embedded import READERS
+from shardaudit.adapters.engine.embedded import most_readers
 from shardaudit.adapters.files import FileStore, S3Access, StorageError, at_once, open_file
 from shardaudit.adapters.json_traces import json_batches
 from shardaudit.adapters.loose_traces import LOOSE, damaged
@@ -159,7 +159,7 @@ def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -
     # By value: a cluster's workers then need pyarrow, orjson and zstandard, but not this package.
     cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
     # The embedded engine works on all of them at the same time, and holds them in memory.
-    most = int(spark.conf.get(READERS, None) or len(files))
+    most = most_readers(spark) or len(files)
     bins = _bins(files, most=most)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Batches:

@@ -18,7 +18,7 @@ from shardaudit.adapters.engine.requirements import embedded_server, require_own
 from shardaudit.model.config import Settings
 
 # The setting of a session that says how many of our readers may work at the same time.
-READERS = "spark.shardaudit.readers"
+_READERS = "spark.shardaudit.readers"
 
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
@@ -47,13 +47,19 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
         # It is in this process: what fails would fail again, and a dead one is asked for minutes.
         session.client.set_retry_policies([])
         session.conf.set("spark.sql.session.timeZone", "UTC")
-        session.conf.set(READERS, str(os.cpu_count() or 1))
+        session.conf.set(_READERS, str(os.cpu_count() or 1))
         try:
             yield session, version
         finally:
             session.stop()
             server.stop()
             os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or pyspark would ask for it again
+
+
+def most_readers(spark: SparkSession) -> int | None:
+    """How many files may be read at a time; None on Apache Spark, whose tasks wait for a core."""
+    found = spark.conf.get(_READERS, None)
+    return int(found) if found else None
 
 
 def _environment(settings: Settings, folder: str) -> dict[str, str]:
