@@ -116,6 +116,7 @@ DIFFERENCES = (
         ("single_arrays", "pairs_of_arrays"),
         ("F.array_contains('a', 1)", "F.arrays_overlap('a', 'b')", "F.is_valid_utf8('a')"),
     ),
+    Difference("control characters in JSON", ("json_of_texts", "rows_that_are_refused")),
     Difference(
         "times and doubles as texts",
         ("rows_that_are_refused", "days_and_texts_of_instants", "planted_faults"),

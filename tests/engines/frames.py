@@ -133,11 +133,12 @@ def first_rows_in_an_order(spark: SparkSession) -> DataFrame:
     return together.withColumn("case", F.concat_ws("/", "which", "case"))
 
 
-@table(".where .drop .withColumns .withColumn .select .columns")
+@table(".where .filter .drop .withColumns .withColumn .select .columns")
 def chosen_rows_and_columns(spark: SparkSession) -> DataFrame:
     left, _ = both(spark)
     doubled = {"l": F.col("l") * 2, "same": F.col("a").eqNullSafe(F.col("b"))}
     chosen = left.where(F.col("a").isNotNull() & (F.col("b") != "")).withColumns(doubled)
+    chosen = chosen.filter(F.col("l") > 0)
     return chosen.select("*", F.col("l").alias("case")).drop("b", "not_there")
 
 
@@ -205,7 +206,7 @@ def rows_of_python(spark: SparkSession) -> DataFrame:
 @table(".read .load .format .write .mode .save .option .sql .createOrReplaceTempView cast:map")
 def rows_of_a_warehouse(spark: SparkSession) -> DataFrame:
     """Appended, put in the place of others, merged: a table with all types that we have."""
-    rows = cases(spark, zip(TEXTS, INSTANTS_US * 3, strict=False), "message_id string, us bigint")
+    rows = cases(spark, zip(TEXTS, INSTANTS_US * 9, strict=False), "message_id string, us bigint")
     key = F.struct(F.length("message_id").alias("digits"), F.col("message_id").alias("text"))
     whole = rows.where(F.col("message_id").isNotNull()).select(
         F.concat(F.lit("s'"), F.col("case") % 3).alias("stream"),
@@ -255,9 +256,10 @@ def filled(cells: DataFrame) -> DataFrame:
 @table(".read .schema .parquet")
 def rows_of_a_parquet_file(spark: SparkSession) -> DataFrame:
     """With the schema given, never guessed; a column that the file does not have is NULL."""
-    numbers = pa.array(range(len(TEXTS)), pa.int32())
-    instants = pa.array((INSTANTS_US * 3)[: len(TEXTS)], pa.timestamp("us", tz="UTC"))
-    rows = pa.table({"case": numbers, "t": pa.array(TEXTS), "at": instants})
+    some = list(zip(range(len(TEXTS)), TEXTS, INSTANTS_US * 9, strict=False))
+    names = {"case": pa.int32(), "t": pa.string(), "at": pa.timestamp("us", tz="UTC")}
+    columns = zip(names.items(), zip(*some, strict=True), strict=True)
+    rows = pa.table({name: pa.array(values, kind) for (name, kind), values in columns})
     kinds = StructType().add("case", "integer").add("t", "string").add("at", "timestamp")
     with TemporaryDirectory() as folder:
         pq.write_table(rows, f"{folder}/x.parquet")

@@ -46,6 +46,7 @@ OTHERS = {
     "replace": "of texts, and Warehouse.replace",
     "sort": "of lists",
     "stop": "of servers",
+    "streams": "of the rules that traces are judged by",
     "version": "of sinks",
 }
 JVM = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "rdd", "sparkContext"}
@@ -115,9 +116,9 @@ def _methods(tree: ast.AST, module: str) -> Iterator[Place]:
         name, is_called = node.attr, id(node) in called
         is_pyspark = name in METHODS_OF_PYSPARK if is_called else name in PROPERTIES
         # `warehouse.read(table)` is ours, of `spark.read.load(path)` the `load` tells.
-        if is_pyspark and name not in {*METHODS, *FILES, *OTHERS}:
+        if is_pyspark and name not in {*METHODS, *FILES, *OTHERS, *PLACES}:
             yield node.lineno, f".{name}"
-        elif is_called and name in PLACES and not module.startswith(PLACES[name]):
+        elif is_pyspark and name in PLACES and not module.startswith(PLACES[name]):
             yield node.lineno, f".{name} outside of {', '.join(PLACES[name])}"
         elif name == "astimezone":
             yield node.lineno, ".astimezone of a row's time: take it from `collected`"
