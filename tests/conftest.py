@@ -44,12 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what needs Apache Spark itself, where the tests run on the other engine."""
+    """What needs Apache Spark itself is no test of the other engine."""
     if config.getoption("engine") == EngineName.SPARK:
         return
-    away = [item for item in items if item.get_closest_marker("apache_spark")]
-    config.hook.pytest_deselected(items=away)
-    items[:] = [item for item in items if item not in away]
+    left_out = [item for item in items if item.get_closest_marker("apache_spark")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("apache_spark")]
 
 
 @pytest.fixture(scope="session")

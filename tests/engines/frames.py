@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.model.tables import CELLS, EVIDENCE
-from tests.engines.odd import INSTANTS_US, TEXTS
+from shardaudit.model.tables import AUDITS, CELLS, EVIDENCE, FINGERPRINTS
+from tests.engines.odd import INSTANTS_US, LONGS, TEXTS
 from tests.engines.table import cases, table
 
 LEFT = [
@@ -24,6 +26,7 @@ RIGHT = [
     ("zz", "zz", 99), (None, "x", 20),
 ]  # fmt: skip
 KEY = ["a", "b"]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def both(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
@@ -185,8 +188,7 @@ def actions(spark: SparkSession) -> DataFrame:
 
 @table(".createDataFrame type:timestamp type:date")
 def rows_from_the_driver(spark: SparkSession) -> DataFrame:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    instants = [None if us is None else epoch + timedelta(microseconds=us) for us in INSTANTS_US]
+    instants = [None if us is None else EPOCH + timedelta(microseconds=us) for us in INSTANTS_US]
     days = [None if instant is None else instant.date() for instant in instants]
     return cases(spark, zip(instants, days, strict=True), "at timestamp, day date")
 
@@ -238,6 +240,52 @@ def rows_of_a_warehouse(spark: SparkSession) -> DataFrame:
         read = warehouse.read(CELLS).select("shard_id", "sent", "landed", "audit_id")
         kept = warehouse.read(EVIDENCE).join(read, ["shard_id"], how="full_outer")
         return kept.withColumn("case", F.col("shard_id")).localCheckpoint()
+
+
+@table(".read .load type:timestamp")
+def values_alone_in_their_files(spark: SparkSession) -> DataFrame:
+    """Of such a file the embedded engine reads the table's statistics, and not the file."""
+    instants = [us for us in INSTANTS_US if us is None or us > -(2**61)]
+    some = zip((t for t in TEXTS if not t or len(t) < 1000), LONGS * 9, instants * 9, strict=False)
+    rows = cases(spark, some, "t string, n bigint, us bigint").select(
+        *(F.lit("x").alias(name) for name in ("batch_id", "side")),
+        F.col("case").cast("string").alias("stream"),
+        *(F.col("t").alias(name) for name in ("location", "shard_id", "max_sequence_number")),
+        *(F.timestamp_micros("us").alias(name) for name in ("bucket_start", "last_at")),
+        *(F.col("n").alias(name) for name in ("n", "sum_lo", "sum_hi")),
+        F.array("n").alias("latency_counts"),
+        F.to_date(F.timestamp_micros("us")).alias("sent_day"),
+    )
+    with TemporaryDirectory() as folder:
+        warehouse = Warehouse(spark, folder)
+        warehouse.append(rows.where(F.col("sent_day").isNotNull()), FINGERPRINTS)
+        read = warehouse.read(FINGERPRINTS)
+        found = [
+            read,
+            read.where(F.col("n").isin(2**53 + 1, 2**63 - 1, -(2**63), 0)),
+            read.where(F.col("max_sequence_number").isin("9" * 129, "e\u0301", "", "\x00")),
+            read.where(F.col("last_at") == F.lit(datetime(1970, 1, 1, tzinfo=UTC))),
+            read.where(F.col("last_at") > F.lit(datetime(2026, 11, 20, 12, tzinfo=UTC))),
+        ]
+        marked = [
+            rows.withColumn("case", F.concat(F.lit(f"{number}/"), F.col("stream")))
+            for number, rows in enumerate(found)
+        ]
+        return reduce(DataFrame.unionByName, marked).localCheckpoint()
+
+
+@table(".createDataFrame type:timestamp")
+def rows_with_doubles(spark: SparkSession) -> DataFrame:
+    """By delta-rs: what has doubles is not read by the engine."""
+    doubles = (0.9333333333333333, 0.9184210526315789, 0.1, 1e300, 5e-324, -0.0, None)
+    with TemporaryDirectory() as folder:
+        warehouse = Warehouse(spark, folder)
+        for number, double in enumerate(doubles):
+            row = {"audit_id": str(number), "trace_coverage": double, "as_of": EPOCH}
+            warehouse.upsert([row], AUDITS)
+        read = warehouse.rows(AUDITS, where=pc.field("audit_id") != "")
+    told = [(row["audit_id"], row["trace_coverage"], row["as_of"]) for row in read]
+    return spark.createDataFrame(told, "case string, share double, as_of timestamp")
 
 
 def filled(cells: DataFrame) -> DataFrame:

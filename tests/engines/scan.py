@@ -25,8 +25,10 @@ from tests.engines.subset import (
     CASTS,
     CHOOSERS,
     CLASSES,
+    DOUBLES,
     FILES,
     FUNCTIONS,
+    INPUTS,
     JOINS,
     METHODS,
     OPTIONS,
@@ -61,7 +63,7 @@ def refused(source: str, *, module: str) -> list[str]:
     tree = ast.parse(source)
     places = [*_engine_matters(tree, module)]
     if "pyspark" in source:
-        for rule in (_imports, _functions, _methods, _arguments, _patterns, _powers):
+        for rule in (_imports, _functions, _methods, _arguments, _patterns, _powers, _doubles):
             places += rule(tree, module)
     return [f"{line}: {said}" for line, said in sorted(set(places))]
 
@@ -250,6 +252,14 @@ def _means_different_things(pattern: str) -> bool:
     bare = _ESCAPES_AND_CLASSES.sub("", pattern)
     has_dot = "." in bare and "(?s)" not in bare
     return has_dot or "$" in bare or _OTHER_MEANINGS.search(pattern) is not None
+
+
+def _doubles(tree: ast.AST, module: str) -> Iterator[Place]:
+    """Columns of our tables that the engine must not read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and not module.startswith(INPUTS):
+            named = {_text(arg) for arg in node.args} & set(DOUBLES)
+            yield from ((node.lineno, f"{name}: doubles are read by delta-rs") for name in named)
 
 
 def _powers(tree: ast.AST, _: str) -> Iterator[Place]:

@@ -92,6 +92,13 @@ CASTERS = (
     "ingest/batch_summary.py",
     "ingest/traces.py",
 )
+# Columns of our tables that hold doubles: delta-rs reads them, see `differences.py`. INPUTS have
+# columns of the same names.
+DOUBLES = [
+    "estimated_seconds", "hours_to_read", "latency_p50", "latency_p99", "sample_rate",
+    "trace_coverage",
+]  # fmt: skip
+INPUTS = ("adapters/", "ingest/traces.py", "ingest/lines.py")
 # May ask which engine runs: they start one, or tell people what it needs.
 CHOOSERS = ("adapters/engine/", "jobs/doctor.py", "jobs/demo_engines.py")
 
