@@ -116,6 +116,12 @@ DIFFERENCES = (
         ("single_arrays", "pairs_of_arrays"),
         ("F.array_contains('a', 1)", "F.arrays_overlap('a', 'b')", "F.is_valid_utf8('a')"),
     ),
+    Difference("control characters in JSON", ("json_of_texts", "rows_that_are_refused")),
+    Difference(
+        "a double that is alone in a file of a table: its last digit, and filters on it",
+        ("rows_with_doubles", "values_alone_in_their_files"),
+        ("rows.where(F.col('trace_coverage') > 0.5)", "rows.select('hours_to_read')"),
+    ),
     Difference(
         "times and doubles as texts",
         ("rows_that_are_refused", "days_and_texts_of_instants", "planted_faults"),

@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.model.tables import CELLS, EVIDENCE
-from tests.engines.odd import INSTANTS_US, TEXTS
+from shardaudit.model.tables import AUDITS, CELLS, EVIDENCE, FINGERPRINTS
+from tests.engines.odd import INSTANTS_US, LONGS, TEXTS
 from tests.engines.table import cases, table
 
 LEFT = [
@@ -24,6 +26,7 @@ RIGHT = [
     ("zz", "zz", 99), (None, "x", 20),
 ]  # fmt: skip
 KEY = ["a", "b"]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def both(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
@@ -133,11 +136,12 @@ def first_rows_in_an_order(spark: SparkSession) -> DataFrame:
     return together.withColumn("case", F.concat_ws("/", "which", "case"))
 
 
-@table(".where .drop .withColumns .withColumn .select .columns")
+@table(".where .filter .drop .withColumns .withColumn .select .columns")
 def chosen_rows_and_columns(spark: SparkSession) -> DataFrame:
     left, _ = both(spark)
     doubled = {"l": F.col("l") * 2, "same": F.col("a").eqNullSafe(F.col("b"))}
     chosen = left.where(F.col("a").isNotNull() & (F.col("b") != "")).withColumns(doubled)
+    chosen = chosen.filter(F.col("l") > 0)
     return chosen.select("*", F.col("l").alias("case")).drop("b", "not_there")
 
 
@@ -184,8 +188,7 @@ def actions(spark: SparkSession) -> DataFrame:
 
 @table(".createDataFrame type:timestamp type:date")
 def rows_from_the_driver(spark: SparkSession) -> DataFrame:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    instants = [None if us is None else epoch + timedelta(microseconds=us) for us in INSTANTS_US]
+    instants = [None if us is None else EPOCH + timedelta(microseconds=us) for us in INSTANTS_US]
     days = [None if instant is None else instant.date() for instant in instants]
     return cases(spark, zip(instants, days, strict=True), "at timestamp, day date")
 
@@ -205,7 +208,7 @@ def rows_of_python(spark: SparkSession) -> DataFrame:
 @table(".read .load .format .write .mode .save .option .sql .createOrReplaceTempView cast:map")
 def rows_of_a_warehouse(spark: SparkSession) -> DataFrame:
     """Appended, put in the place of others, merged: a table with all types that we have."""
-    rows = cases(spark, zip(TEXTS, INSTANTS_US * 3, strict=False), "message_id string, us bigint")
+    rows = cases(spark, zip(TEXTS, INSTANTS_US * 9, strict=False), "message_id string, us bigint")
     key = F.struct(F.length("message_id").alias("digits"), F.col("message_id").alias("text"))
     whole = rows.where(F.col("message_id").isNotNull()).select(
         F.concat(F.lit("s'"), F.col("case") % 3).alias("stream"),
@@ -239,6 +242,52 @@ def rows_of_a_warehouse(spark: SparkSession) -> DataFrame:
         return kept.withColumn("case", F.col("shard_id")).localCheckpoint()
 
 
+@table(".read .load type:timestamp")
+def values_alone_in_their_files(spark: SparkSession) -> DataFrame:
+    """Of such a file the embedded engine reads the table's statistics, and not the file."""
+    instants = [us for us in INSTANTS_US if us is None or us > -(2**61)]
+    some = zip((t for t in TEXTS if not t or len(t) < 1000), LONGS * 9, instants * 9, strict=False)
+    rows = cases(spark, some, "t string, n bigint, us bigint").select(
+        *(F.lit("x").alias(name) for name in ("batch_id", "side")),
+        F.col("case").cast("string").alias("stream"),
+        *(F.col("t").alias(name) for name in ("location", "shard_id", "max_sequence_number")),
+        *(F.timestamp_micros("us").alias(name) for name in ("bucket_start", "last_at")),
+        *(F.col("n").alias(name) for name in ("n", "sum_lo", "sum_hi")),
+        F.array("n").alias("latency_counts"),
+        F.to_date(F.timestamp_micros("us")).alias("sent_day"),
+    )
+    with TemporaryDirectory() as folder:
+        warehouse = Warehouse(spark, folder)
+        warehouse.append(rows.where(F.col("sent_day").isNotNull()), FINGERPRINTS)
+        read = warehouse.read(FINGERPRINTS)
+        found = [
+            read,
+            read.where(F.col("n").isin(2**53 + 1, 2**63 - 1, -(2**63), 0)),
+            read.where(F.col("max_sequence_number").isin("9" * 129, "e\u0301", "", "\x00")),
+            read.where(F.col("last_at") == F.lit(datetime(1970, 1, 1, tzinfo=UTC))),
+            read.where(F.col("last_at") > F.lit(datetime(2026, 11, 20, 12, tzinfo=UTC))),
+        ]
+        marked = [
+            rows.withColumn("case", F.concat(F.lit(f"{number}/"), F.col("stream")))
+            for number, rows in enumerate(found)
+        ]
+        return reduce(DataFrame.unionByName, marked).localCheckpoint()
+
+
+@table(".createDataFrame type:timestamp")
+def rows_with_doubles(spark: SparkSession) -> DataFrame:
+    """By delta-rs: what has doubles is not read by the engine."""
+    doubles = (0.9333333333333333, 0.9184210526315789, 0.1, 1e300, 5e-324, -0.0, None)
+    with TemporaryDirectory() as folder:
+        warehouse = Warehouse(spark, folder)
+        for number, double in enumerate(doubles):
+            row = {"audit_id": str(number), "trace_coverage": double, "as_of": EPOCH}
+            warehouse.upsert([row], AUDITS)
+        read = warehouse.rows(AUDITS, where=pc.field("audit_id") != "")
+    told = [(row["audit_id"], row["trace_coverage"], row["as_of"]) for row in read]
+    return spark.createDataFrame(told, "case string, share double, as_of timestamp")
+
+
 def filled(cells: DataFrame) -> DataFrame:
     """The rows as CELLS has them; what they do not have is NULL."""
     given = {"landed": F.col("landed_count"), "sent": F.col("bucket_digest")}
@@ -255,9 +304,10 @@ def filled(cells: DataFrame) -> DataFrame:
 @table(".read .schema .parquet")
 def rows_of_a_parquet_file(spark: SparkSession) -> DataFrame:
     """With the schema given, never guessed; a column that the file does not have is NULL."""
-    numbers = pa.array(range(len(TEXTS)), pa.int32())
-    instants = pa.array((INSTANTS_US * 3)[: len(TEXTS)], pa.timestamp("us", tz="UTC"))
-    rows = pa.table({"case": numbers, "t": pa.array(TEXTS), "at": instants})
+    some = list(zip(range(len(TEXTS)), TEXTS, INSTANTS_US * 9, strict=False))
+    names = {"case": pa.int32(), "t": pa.string(), "at": pa.timestamp("us", tz="UTC")}
+    columns = zip(names.items(), zip(*some, strict=True), strict=True)
+    rows = pa.table({name: pa.array(values, kind) for (name, kind), values in columns})
     kinds = StructType().add("case", "integer").add("t", "string").add("at", "timestamp")
     with TemporaryDirectory() as folder:
         pq.write_table(rows, f"{folder}/x.parquet")

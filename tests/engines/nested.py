@@ -105,7 +105,7 @@ def arrays_of_keys(spark: SparkSession) -> DataFrame:
 def maps(spark: SparkSession) -> DataFrame:
     values: tuple[dict[str, str | None] | None, ...] = (
         None, {}, {"a": "1"}, {"a": None, "b": "2"}, {"": "", "\x00": "x"},
-              {"é": "1", "e\u0301": "2"}, dict.fromkeys(TEXTS[1:60], "v"))  # fmt: skip
+              {"é": "1", "e\u0301": "2"}, dict.fromkeys(map(str, TEXTS[1:60]), "v"))  # fmt: skip
     attributes = F.col("m")
     return shown(
         cases(spark, values, "m map<string,string>"),

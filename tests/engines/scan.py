@@ -25,8 +25,10 @@ from tests.engines.subset import (
     CASTS,
     CHOOSERS,
     CLASSES,
+    DOUBLES,
     FILES,
     FUNCTIONS,
+    INPUTS,
     JOINS,
     METHODS,
     OPTIONS,
@@ -62,7 +64,7 @@ def refused(source: str, *, module: str) -> list[str]:
     tree = ast.parse(source)
     places = [*_engine_matters(tree, module)]
     if "pyspark" in source:
-        for rule in (_imports, _functions, _methods, _arguments, _patterns, _powers):
+        for rule in (_imports, _functions, _methods, _arguments, _patterns, _powers, _doubles):
             places += rule(tree, module)
     return [f"{line}: {said}" for line, said in sorted(set(places))]
 
@@ -117,9 +119,9 @@ def _methods(tree: ast.AST, module: str) -> Iterator[Place]:
         name, is_called = node.attr, id(node) in called
         is_pyspark = name in METHODS_OF_PYSPARK if is_called else name in PROPERTIES
         # `warehouse.read(table)` is ours, of `spark.read.load(path)` the `load` tells.
-        if is_pyspark and name not in {*METHODS, *FILES, *OTHERS}:
+        if is_pyspark and name not in {*METHODS, *FILES, *OTHERS, *PLACES}:
             yield node.lineno, f".{name}"
-        elif is_called and name in PLACES and not module.startswith(PLACES[name]):
+        elif is_pyspark and name in PLACES and not module.startswith(PLACES[name]):
             yield node.lineno, f".{name} outside of {', '.join(PLACES[name])}"
         elif name == "astimezone":
             yield node.lineno, ".astimezone of a row's time: take it from `collected`"
@@ -251,6 +253,14 @@ def _means_different_things(pattern: str) -> bool:
     bare = _ESCAPES_AND_CLASSES.sub("", pattern)
     has_dot = "." in bare and "(?s)" not in bare
     return has_dot or "$" in bare or _OTHER_MEANINGS.search(pattern) is not None
+
+
+def _doubles(tree: ast.AST, module: str) -> Iterator[Place]:
+    """Columns of our tables that the engine must not read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and not module.startswith(INPUTS):
+            named = {_text(arg) for arg in node.args} & set(DOUBLES)
+            yield from ((node.lineno, f"{name}: doubles are read by delta-rs") for name in named)
 
 
 def _powers(tree: ast.AST, _: str) -> Iterator[Place]:

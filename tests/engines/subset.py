@@ -20,10 +20,11 @@ FUNCTIONS = [
 METHODS = [
     "agg", "alias", "asDict", "asc_nulls_last", "between", "bitwiseAND", "cast", "collect",
     "columns", "contains", "count", "createDataFrame", "desc", "distinct", "drop", "dtypes",
-    "endswith", "eqNullSafe", "fillna", "first", "groupBy", "isEmpty", "isNotNull", "isNull",
-    "isin", "join", "limit", "localCheckpoint", "mapInArrow", "orderBy", "otherwise", "over",
-    "partitionBy", "range", "rlike", "schema", "select", "sortWithinPartitions", "startswith",
-    "try_cast", "union", "unionByName", "when", "where", "withColumn", "withColumns",
+    "endswith", "eqNullSafe", "fillna", "filter", "first", "groupBy", "isEmpty", "isNotNull",
+    "isNull", "isin", "join", "limit", "localCheckpoint", "mapInArrow", "orderBy", "otherwise",
+    "over", "partitionBy", "range", "rlike", "schema", "select", "sortWithinPartitions",
+    "startswith", "try_cast", "union", "unionByName", "when", "where", "withColumn",
+    "withColumns",
 ]  # fmt: skip
 
 # Of a reader and a writer; `PLACES` says where.
@@ -76,6 +77,7 @@ CLASSES = {
 
 # What reads or writes stands where files and schemas are looked at before and after.
 PLACES = {
+    "conf": ("adapters/sources.py",),  # how many files are read at once
     "load": ("adapters/",),
     "mapInArrow": ("adapters/",),
     "parquet": ("adapters/",),
@@ -90,6 +92,13 @@ CASTERS = (
     "ingest/batch_summary.py",
     "ingest/traces.py",
 )
+# Columns of our tables that hold doubles: delta-rs reads them, see `differences.py`. INPUTS have
+# columns of the same names.
+DOUBLES = [
+    "estimated_seconds", "hours_to_read", "latency_p50", "latency_p99", "sample_rate",
+    "trace_coverage",
+]  # fmt: skip
+INPUTS = ("adapters/", "ingest/traces.py", "ingest/lines.py")
 # May ask which engine runs: they start one, or tell people what it needs.
 CHOOSERS = ("adapters/engine/", "jobs/doctor.py", "jobs/demo_engines.py")
 

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tests.engines.odd import NUMBERS, TEXTS
@@ -12,6 +12,12 @@ SHORT = tuple(text for text in TEXTS if text is None or len(text) < 100)
 # Every code point that may stand in a text, a thousand at a time.
 ALL = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
 EVERYTHING = tuple(ALL[start : start + 1000] for start in range(0, len(ALL), 1000))
+
+
+def spelled(text: Column) -> Column:
+    """Without those that JSON has in hexadecimal digits, whose case differs."""
+    controls = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
+    return F.translate(text, controls, "·" * len(controls))
 
 
 @table("F.xxhash64 F.length F.octet_length F.hex cast:binary")
@@ -25,6 +31,12 @@ def hashes_of_every_code_point(spark: SparkSession) -> DataFrame:
         bytes=F.octet_length(text),
         hex=F.hex(text.cast("binary")),
         translated=F.translate(text, "tz,", "TZ."),
+        joined=F.concat_ws("/", text, text),
+        trimmed=F.rtrim(text, F.lit("\ufffd\x00 ")),
+        valid=F.make_valid_utf8(text.cast("binary")),
+        json=F.to_json(F.struct(spelled(text).alias("t"))),
+        is_small=text < F.lit("\U00010000"),
+        begins=F.substring(text, 1, 2).isin("\x00\x01", "ab"),
     )
 
 
@@ -125,9 +137,10 @@ def numbers_in_texts(spark: SparkSession) -> DataFrame:
 @table("F.to_json F.struct")
 def json_of_texts(spark: SparkSession) -> DataFrame:
     """Of texts alone: times and doubles come out differently, so they are made texts before."""
+    left, right = spelled(F.col("a")).alias("a"), spelled(F.col("b")).alias("b c")
     pairs = zip(TEXTS, reversed(TEXTS), strict=True)
     return shown(
         cases(spark, pairs, "a string, b string"),
-        both=F.to_json(F.struct("a", F.col("b").alias("b c"))),
+        both=F.to_json(F.struct(left, right)),
         none=F.to_json(F.struct(F.lit(None).cast("string").alias("a"))),
     )

@@ -10,7 +10,7 @@ from shardaudit.model import backfill_tables, tables, watch_tables
 from shardaudit.model.table import Table
 from tests.engines.differences import DIFFERENCES, Difference
 from tests.engines.scan import refused
-from tests.engines.subset import CASTS, DOOR, LISTED
+from tests.engines.subset import CASTS, DOOR, DOUBLES, LISTED
 from tests.engines.worker import every_table
 
 PACKAGE = Path(__file__).parents[2] / "spark" / "shardaudit"
@@ -52,8 +52,10 @@ def test_tables_use_what_they_cover() -> None:
 def test_tables_of_the_warehouse_have_types_of_the_subset() -> None:
     modules = (tables, backfill_tables, watch_tables)
     ours = [value for m in modules for value in vars(m).values() if isinstance(value, Table)]
-    words = {w for t in ours for _, kind, _ in t.columns for w in re.findall(r"\w+(?!\w*:)", kind)}
+    columns = [(name, kind) for table in ours for name, kind, _ in table.columns]
+    words = {word for _, kind in columns for word in re.findall(r"\w+(?!\w*:)", kind)}
     assert words - {*CASTS, "struct"} == set()
+    assert {name for name, kind in columns if "double" in kind} == set(DOUBLES)
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.idiom)

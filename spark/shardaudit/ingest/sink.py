@@ -49,7 +49,10 @@ DELIVERY_DDL = (
 )
 REFUSED_DDL = "file string, line bigint, raw string, reason string"
 JUDGED_DDL = f"{DELIVERY_DDL}, reason string, file string, line bigint"
-# The engines write the times between these alike.
+# The engines' JSON spells these in another case each; people see pictures of them instead.
+_CONTROLS = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
+_PICTURES = "".join(chr(0x2400 + ord(control)) for control in _CONTROLS)
+# They write the times between these alike.
 _FIRST_WRITTEN, _LAST_WRITTEN = datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 TIMES = ("sent_at", "landed_at", "arrived_at")
 # Types that the columns may have in a Parquet file, as Spark names them.
@@ -104,8 +107,9 @@ def refused_rows(judged: DataFrame) -> DataFrame:
     Input:
         judged: `judged_sink_rows` of rows with `file` and `line`.
     """
-    times = (_as_text(F.col(name)).alias(name) for name in TIMES)
-    raw = F.to_json(F.struct(*DELIVERY[:3], *times))
+    texts = {name: F.translate(name, _CONTROLS, _PICTURES) for name in DELIVERY[:3]}
+    texts |= {name: _as_text(F.col(name)) for name in TIMES}
+    raw = F.to_json(F.struct(*(text.alias(name) for name, text in texts.items())))
     return judged.where(F.col("reason").isNotNull()).select(
         "file", "line", cut(raw).alias("raw"), "reason"
     )
