@@ -71,5 +71,5 @@ def test_tables_are_the_same_whatever_engine_filled_them(
         for table in TABLES:
             wanted = contents(tmp_path / "apache", table)
             assert contents(tmp_path / "embedded", table) == wanted, table.name
-            assert contents(tmp_path / "in turn", table) == wanted, table.name
+            assert contents(tmp_path / "turns", table) == wanted, table.name
     assert contents(tmp_path / "apache", CELLS)
