@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from delta.tables import DeltaTable
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -51,7 +51,8 @@ class Published:
     @property
     def watermark(self) -> datetime | None:
         """How far all is well."""
-        return _maybe(self.audit.watermark)
+        watermark: datetime | None = self.audit.watermark
+        return watermark
 
 
 @dataclass
@@ -114,10 +115,16 @@ class Trial:
 
     def remove(self, rows: Iterable[SinkRow]) -> None:
         """Deletes rows from the sink."""
-        sink = DeltaTable.forPath(self.warehouse.spark, str(self._sink))
-        for row in rows:
-            same = (F.col("message_id") == row.message_id) & (F.col("landed_at") == row.landed_at)
-            sink.delete(same)
+        spark = self.warehouse.spark
+        gone = [(row.message_id, row.landed_at) for row in rows]
+        if gone:
+            frame = spark.createDataFrame(gone, "message_id string, landed_at timestamp")
+            frame.distinct().createOrReplaceTempView("gone")
+            spark.sql(
+                f"MERGE INTO delta.`{self._sink}` AS t USING gone AS s "
+                "ON t.message_id = s.message_id AND t.landed_at = s.landed_at "
+                "WHEN MATCHED THEN DELETE"
+            ).collect()
 
     def observe(self, shards: Iterable[str], *, at: datetime) -> None:
         """Notes shards that Kinesis listed."""
@@ -151,11 +158,12 @@ class Trial:
     def published(self, audit_id: str) -> Published:
         """What the tables say of an audit; findings are those of the stream as they are now."""
         of_audit = F.col("audit_id") == audit_id
-        [row] = _in_micros(self.warehouse.read(AUDITS).where(of_audit)).collect()
+        # As every reader of it does: by delta-rs.
+        [row] = self.warehouse.rows(AUDITS, where=pc.field("audit_id") == audit_id)
         return Published(
             cells=_cells(self.warehouse.read(CELLS).where(of_audit)),
             findings=self.findings(),
-            audit=row,
+            audit=Row(**row),
         )
 
     def findings(self) -> dict[FindingKey, Finding]:

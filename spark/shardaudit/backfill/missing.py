@@ -22,8 +22,14 @@ def missing_ids(findings: DataFrame, traces: DataFrame) -> DataFrame:
         (F.col("kind") == Kind.MISSING.value) & F.col("state").isin(*LIVE)
     ).select("message_id", "cause", "sent_at", "recoverable_until")
     # The last attempt: it stays in the stream for longest. Any of them is the message.
+    # Nothing in it is NULL, and no two are alike: engines do not agree on which would be greater.
     newest = F.struct(
-        F.coalesce("attempt", F.lit(0)), "acked_at", F.length("sequence_number"), "sequence_number"
+        F.coalesce("attempt", F.lit(0)).alias("attempt"),
+        F.coalesce(F.unix_micros("acked_at"), F.lit(-(2**63))).alias("acked_us"),
+        F.coalesce(F.length("sequence_number"), F.lit(0)).alias("digits"),
+        F.coalesce("sequence_number", F.lit("")).alias("number"),
+        "shard_id",
+        "bucket_start",
     )
     places = (
         traces.join(missing.select("message_id"), ["message_id"], how="left_semi")

@@ -113,18 +113,21 @@ def cell_counts(classified: DataFrame) -> DataFrame:
         F.greatest(F.col("landed_count") - 1, F.lit(0)).alias("extra_rows"),
         _one(F.col("untraced").isNotNull()).alias("untraced"),
         _one(F.col("moved").isNotNull()).alias("moved"),
-        F.lit(0).alias("over_counted"),
+        F.lit(0).cast("bigint").alias("over_counted"),
         _one(not_landed == "lost").alias("lost"),
         _one(not_landed == "stuck").alias("stuck"),
     )
     # An id whose traces disagree on sent_at was counted in several cells: the first one keeps it.
     others = classified.where(F.size("counted_cells") > 1).select(
-        F.explode(F.expr("slice(counted_cells, 2, size(counted_cells))")).alias("cell")
+        F.explode(F.slice("counted_cells", 2, F.size("counted_cells"))).alias("cell")
     )
     over_counted = others.select(
         "cell.shard_id",
         "cell.bucket_start",
-        *(F.lit(int(name == "over_counted")).alias(name) for name in COUNTS + _INTERNAL_COUNTS),
+        *(
+            F.lit(int(name == "over_counted")).cast("bigint").alias(name)
+            for name in COUNTS + _INTERNAL_COUNTS
+        ),
     )
     return (
         per_id.unionByName(over_counted)
@@ -134,7 +137,7 @@ def cell_counts(classified: DataFrame) -> DataFrame:
 
 
 def _one(is_so: Column) -> Column:
-    return F.when(is_so, 1).otherwise(0)
+    return F.when(is_so, 1).otherwise(0).cast("bigint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +171,9 @@ def judged_cells(
         .fillna("fingerprint", subset=["compared"])
         .fillna(judgement.settle_grace.total_seconds(), subset=["allowance"])
     )
-    width = F.make_dt_interval(secs=F.lit(judgement.bucket.total_seconds()))
     sent = F.col("sent_n") - F.col("over_counted")
     return (
-        joined.withColumn("bucket_end", F.col("bucket_start") + width)
+        joined.withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
         .withColumn("sent", sent)
         .withColumn("landed", F.col("landed_n"))
         .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))

@@ -106,7 +106,10 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         (arrays, sorted), `sent_at, first_landed_at, last_landed_at, location, attributes`.
     """
     counted_key = F.when(F.col("counted") == 1, sequence_key(F.col("sent_sequence")))
-    first_trace = F.struct(F.col("sent_count") == 0, "sent_sequence")
+    # No field of it is NULL: engines do not agree on where that would stand.
+    first_trace = F.struct(
+        F.col("sent_count") == 0, F.coalesce("sent_sequence", F.lit("")).alias("number")
+    )
     return (
         traces.unionByName(rows)
         .groupBy("message_id", *CELL)
@@ -141,7 +144,7 @@ def ids(cell_ids: DataFrame) -> DataFrame:
     is_moved = (
         (F.col("sent_count") > 0)
         & (F.col("landed_count") > 0)
-        & ~F.arrays_overlap("sent_shards", "landed_shards")
+        & (F.size(F.array_intersect("sent_shards", "landed_shards")) == 0)
     )
     return folded.select(
         "message_id",
@@ -168,6 +171,7 @@ def ids(cell_ids: DataFrame) -> DataFrame:
 
 def _folded(cell_ids: DataFrame) -> DataFrame:
     cell = F.struct(*CELL)
+    # No field of it is NULL: counts and keys of the grouping.
     home = F.struct(F.col("counted") == 0, F.col("sent_count") == 0, *CELL)
     landed_pairs = F.transform(
         "landed_sequences", lambda s: F.struct(F.col("shard_id"), s.alias("sequence_number"))

@@ -98,7 +98,7 @@ def _newest(name: str) -> Column:
 
 
 def _current(kinds: DataFrame, facts: AuditFacts) -> DataFrame:
-    deadline = F.col("sent_at") + F.make_dt_interval(secs=F.lit(facts.retention.total_seconds()))
+    deadline = F.col("sent_at") + F.lit(facts.retention)
     is_missing = F.col("kind") == Kind.MISSING.value
     return kinds.withColumn("recoverable_until", F.when(is_missing, deadline)).select(
         *KEY, *_CARRIED
@@ -107,9 +107,9 @@ def _current(kinds: DataFrame, facts: AuditFacts) -> DataFrame:
 
 def _was_in_reach(facts: AuditFacts) -> Column:
     """Whether the audit looked at the finding's cell and could judge it."""
-    width = int(facts.bucket.total_seconds())
-    epoch = F.unix_seconds("before.sent_at")
-    bucket_start = F.timestamp_seconds(epoch - F.pmod(epoch, F.lit(width)))
+    width_us = facts.bucket // timedelta(microseconds=1)
+    micros = F.unix_micros("before.sent_at")
+    bucket_start = F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us)))
     return (
         (bucket_start >= F.lit(facts.window.start))
         & (bucket_start < F.lit(facts.window.end))

@@ -17,6 +17,5 @@ def grid(shards: DataFrame, *, window: Window, bucket: timedelta) -> DataFrame:
     Output:
         `shard_id`, `bucket_start` (timestamp).
     """
-    width = F.make_dt_interval(secs=F.lit(bucket.total_seconds()))
-    buckets = F.sequence(F.lit(window.start), F.lit(window.end - bucket), width)
+    buckets = F.sequence(F.lit(window.start), F.lit(window.end - bucket), F.lit(bucket))
     return shards.select("shard_id", F.explode(buckets).alias("bucket_start"))

@@ -57,12 +57,21 @@ def hour_sums(sums: DataFrame, before: DataFrame, *, window: Window, width: time
         (F.col("bucket_start") >= F.lit(window.start - LOOK_BACK))
         & (F.col("bucket_start") < F.lit(window.end))
     )
+    unknown = F.lit(None).cast("bigint")
     ledger = near.select(
-        _hour(width), F.col("sent_n").alias("sent"), F.col("landed_n").alias("landed")
+        _hour(width),
+        F.col("sent_n").alias("sent"),
+        F.col("landed_n").alias("landed"),
+        unknown.alias("sent_before"),
     )
-    earlier = before.select(_hour(width), F.col("sent").alias("sent_before"))
+    earlier = before.select(
+        _hour(width),
+        unknown.alias("sent"),
+        unknown.alias("landed"),
+        F.col("sent").alias("sent_before"),
+    )
     return (
-        ledger.unionByName(earlier, allowMissingColumns=True)
+        ledger.unionByName(earlier)
         .groupBy("start")
         .agg(
             F.coalesce(F.sum("sent"), F.lit(0)).alias("sent"),
@@ -107,6 +116,6 @@ def _hole(stretch: Sequence[Hour], width: timedelta, *, is_open: bool) -> dict[d
 
 
 def _hour(width: timedelta) -> Column:
-    width_s = int(width.total_seconds())
-    seconds = F.floor(F.unix_seconds("bucket_start") / width_s) * width_s
-    return F.timestamp_seconds(seconds).alias("start")
+    micros = F.unix_micros("bucket_start")
+    width_us = width // timedelta(microseconds=1)
+    return F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us))).alias("start")

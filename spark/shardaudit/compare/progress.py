@@ -4,6 +4,8 @@ In two looks, because a week of 1,800 shards has 36 million rows: numbers and ti
 first, then the sequence numbers of the last hours of each shard and of what is ahead of it alone.
 """
 
+from datetime import timedelta
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -34,7 +36,7 @@ def landing_bins(fingerprints: DataFrame) -> DataFrame:
     """How long rows took to land: one row per shard, `bins` as `latency_counts` (bigint)."""
     landed = fingerprints.where((F.col("side") == "sink") & F.col("latency_counts").isNotNull())
     sums = [
-        F.sum(F.col("latency_counts")[i]).cast("bigint").alias(f"bin_{i}")
+        F.sum(F.get("latency_counts", i)).cast("bigint").alias(f"bin_{i}")
         for i in range(LATENCY_BINS)
     ]
     return (
@@ -46,7 +48,7 @@ def landing_bins(fingerprints: DataFrame) -> DataFrame:
     )
 
 
-def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket_s: float) -> DataFrame:
+def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket: timedelta) -> DataFrame:
     """Where each shard stands: one row per shard of `horizons` that has cells since its horizon.
 
     Input:
@@ -61,7 +63,7 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket_s: fl
         `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`.
     """
     cells = _recent_cells(fingerprints, horizons)
-    stands = cells.withColumns(_frontiers()).withColumns(_standing(bucket_s))
+    stands = cells.withColumns(_frontiers()).withColumns(_standing(bucket))
     is_at_frontier = F.col("landed_key") == F.col("frontier")
     is_landed = F.col("last_landed_at").isNotNull()
     return (
@@ -111,12 +113,12 @@ def _frontiers() -> dict[str, Column]:
     }
 
 
-def _standing(bucket_s: float) -> dict[str, Column]:
+def _standing(bucket: timedelta) -> dict[str, Column]:
     """Whether a cell is ahead of the frontier and behind the position, and how long it waited."""
     beyond = F.col("sent_key") > F.col("frontier")
     # Without sequence numbers on either side the cells' times have to do.
     later = F.col("landed_until").isNull() | (F.col("bucket_start") > F.col("landed_until"))
-    end = F.col("bucket_start") + F.make_dt_interval(secs=F.lit(bucket_s))
+    end = F.col("bucket_start") + F.lit(bucket)
     waits_from = F.greatest("landed_before", end)
     length_us = F.unix_micros("last_landed_at") - F.unix_micros(waits_from)
     is_new = F.col("seen_at").isNull() | (F.col("last_landed_at") > F.col("seen_at"))

@@ -29,8 +29,7 @@ def sampled_cells(cells: DataFrame, *, seed: str, size: int) -> DataFrame:
 
 def with_neighbours(cells: DataFrame, *, bucket: timedelta) -> DataFrame:
     """The cells and those before and after them in time on the same shard; each once."""
-    width = F.make_dt_interval(secs=F.lit(bucket.total_seconds()))
-    start = F.col("bucket_start")
+    start, width = F.col("bucket_start"), F.lit(bucket)
     starts = F.array(start - width, start, start + width)
     return cells.select("shard_id", F.explode(starts).alias("bucket_start")).distinct()
 
@@ -68,10 +67,11 @@ def planted(seen: DataFrame, sample: DataFrame) -> DataFrame:
         F.lit(1).alias("landed"),
         "planted",
     )
+    start_us = F.unix_micros("bucket_start").cast("string")
     again = rows.where(F.col("planted") == "duplicated")
     extra = (
         traces.where(F.col("planted") == "lost")
-        .withColumn("message_id", F.concat_ws("/", F.lit(EXTRA_ID), *CELL))
+        .withColumn("message_id", F.concat_ws("/", F.lit(EXTRA_ID), "shard_id", start_us))
         .withColumn("counted", F.lit(0))
         .withColumn("landed", F.lit(1))
         .withColumn("planted", F.lit("extra"))

@@ -74,11 +74,12 @@ def landing_allowances(
     )
     per_bin = landed.groupBy("shard_id").agg(
         F.array(
-            *(F.sum(F.col("latency_counts")[i]).cast("bigint") for i in range(LATENCY_BINS))
+            *(F.sum(F.get("latency_counts", i)).cast("bigint") for i in range(LATENCY_BINS))
         ).alias("counts")
     )
     cap = retention.total_seconds() / ALLOWANCE_SHARE_OF_RETENTION
-    p99_s = F.pow(F.lit(2.0), _percentile_bin(F.col("counts"), 0.99).cast("double"))
+    edges_s = F.array(*(F.lit(float(1 << i)) for i in range(LATENCY_BINS)))
+    p99_s = F.get(edges_s, _percentile_bin(F.col("counts"), percent=99))
     return per_bin.where(_total(F.col("counts")) > 0).select(
         "shard_id",
         F.greatest(F.lit(settle_grace.total_seconds()), F.least(p99_s, F.lit(cap))).alias(
@@ -91,13 +92,13 @@ def _total(counts: Column) -> Column:
     return F.aggregate(counts, F.lit(0).cast("bigint"), lambda total, n: total + n)
 
 
-def _percentile_bin(counts: Column, share: float) -> Column:
-    """The first bin at which the running count reaches the rank ceil(share · N)."""
-    rank = F.ceil(_total(counts) * F.lit(share))
+def _percentile_bin(counts: Column, *, percent: int) -> Column:
+    """The first bin at which the running count reaches that share of all."""
     upto = F.transform(
         F.sequence(F.lit(1), F.lit(LATENCY_BINS)),
         lambda length: F.struct(
             (length - 1).alias("bin"), _total(F.slice(counts, 1, length)).alias("running")
         ),
     )
-    return F.element_at(F.filter(upto, lambda x: x["running"] >= rank), 1)["bin"]
+    reached = F.filter(upto, lambda x: x["running"] * 100 >= _total(counts) * percent)
+    return F.get(reached, 0)["bin"]

@@ -10,6 +10,7 @@ from shardaudit.ingest.faults import is_clock_fault, is_foreign_fault
 KINESIS_BEGAN = datetime(2013, 12, 1, tzinfo=UTC)  # AWS made it available in December 2013
 
 _COUNTS = ("too_old", "shards", "refused", "foreign", "clock_refused")
+_OTHERS = {"sent_from": "timestamp", "sent_to": "timestamp", "main_reason": "string"}
 
 
 def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFrame:
@@ -23,10 +24,21 @@ def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFram
         `sent_to` (starts of the oldest and the newest bucket, or NULL), `main_reason` (or NULL).
     """
     # Both are unique on batch_id by their grouping.
-    both = _placed(fingerprints).unionByName(_refused(quarantined), allowMissingColumns=True)
+    both = _whole(_placed(fingerprints)).unionByName(_whole(_refused(quarantined)))
     return both.groupBy("batch_id").agg(
         *(F.coalesce(F.max(name), F.lit(0)).cast("bigint").alias(name) for name in _COUNTS),
-        *(F.max(name).alias(name) for name in ("sent_from", "sent_to", "main_reason")),
+        *(F.max(name).alias(name) for name in _OTHERS),
+    )
+
+
+def _whole(rows: DataFrame) -> DataFrame:
+    """The rows with all columns; what they do not have is NULL."""
+    kinds = {"batch_id": "string", **dict.fromkeys(_COUNTS, "bigint"), **_OTHERS}
+    return rows.select(
+        *(
+            F.col(name) if name in rows.columns else F.lit(None).cast(kind).alias(name)
+            for name, kind in kinds.items()
+        )
     )
 
 
@@ -37,7 +49,7 @@ def _placed(fingerprints: DataFrame) -> DataFrame:
         .groupBy("batch_id")
         .agg(
             F.sum(F.when(is_old, F.col("n")).otherwise(0)).alias("too_old"),
-            F.count_distinct("shard_id").alias("shards"),
+            F.size(F.collect_set("shard_id")).cast("bigint").alias("shards"),
             F.min("bucket_start").alias("sent_from"),
             F.max("bucket_start").alias("sent_to"),
         )
@@ -50,7 +62,8 @@ def _refused(quarantined: DataFrame) -> DataFrame:
         F.sum("n").alias("refused"),
         _sum_where(is_foreign_fault(F.col("reason"))).alias("foreign"),
         _sum_where(is_clock_fault(F.col("reason"))).alias("clock_refused"),
-        F.max_by("reason", "n").alias("main_reason"),
+        # Of two that are as frequent, always the same one.
+        F.max(F.struct("n", "reason"))["reason"].alias("main_reason"),
     )
 
 

@@ -97,11 +97,14 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
     """
     taken_back = ledger.groupBy(*CELL).agg(
         *((-F.sum(name)).alias(name) for name in SUMS),
+        F.lit(None).cast("string").alias("max_sequence_number"),
+        F.lit(None).cast("timestamp").alias("last_at"),
         F.array(*(-F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
+        F.lit(None).cast("bigint").alias("added"),
     )
     return (
-        fresh.select(*CELL, *SUMS, "max_sequence_number", "last_at", "latency_counts", "added")
-        .unionByName(taken_back, allowMissingColumns=True)
+        fresh.select(taken_back.columns)
+        .unionByName(taken_back)
         .groupBy(*CELL)
         .agg(
             *(F.sum(name).alias(name) for name in SUMS),
@@ -120,7 +123,7 @@ def latency_bin(sent_at: Column, landed_at: Column) -> Column:
     latency_us = F.unix_micros(landed_at) - F.unix_micros(sent_at)
     found = F.when(latency_us <= _SECOND_US, 0)
     for i in range(1, LATENCY_BINS - 1):
-        found = found.when(latency_us <= 2**i * _SECOND_US, i)
+        found = found.when(latency_us <= _SECOND_US << i, i)
     return found.when(latency_us.isNotNull(), LATENCY_BINS - 1)
 
 

@@ -16,7 +16,8 @@ _TO_THE_MINUTE = r"^([0-9T: -]{16})([Z+-][0-9:]*)\z"
 
 def parsed_instant(text: Column) -> Column:
     """The instant that an ISO 8601 text with a zone names, else NULL; cut to the microsecond."""
-    spelled_out = F.regexp_replace(F.translate(F.upper(text), ",", "."), _TO_THE_MINUTE, "$1:00$2")
+    plain = F.translate(text, "tz,", "TZ.")
+    spelled_out = F.regexp_replace(plain, _TO_THE_MINUTE, "$1:00$2")
     return F.when(
         text.rlike(_ISO_WITH_ZONE),
         F.coalesce(text.try_cast("timestamp"), spelled_out.try_cast("timestamp")),
@@ -34,7 +35,7 @@ def instant_text(instant: Column) -> Column:
 def epoch_ms_instant(epoch_ms: Column) -> Column:
     """The instant of a whole number of milliseconds; NULL when no calendar reaches there."""
     is_possible = epoch_ms.between(-_MAX_MS, _MAX_MS)
-    return F.when(is_possible, F.timestamp_millis(epoch_ms))
+    return F.when(is_possible, F.timestamp_micros(epoch_ms * 1000))
 
 
 def bucket_start(instant: Column, bucket: timedelta) -> Column:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from shardaudit.ingest.fingerprint import sink_fingerprints
 from shardaudit.ingest.instants import bucket_start
 from shardaudit.ingest.sink import DELIVERY
+from shardaudit.model.tables import FINGERPRINTS
 
 UNKNOWN_SHARD = "(unknown)"
 
@@ -24,8 +25,9 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
     Output:
         DELIVERY, as many rows.
     """
-    home = F.min(F.struct("sent_at", "shard_id")).alias("home")
-    traced = traces.where("counted").groupBy("message_id").agg(home)  # unique on the id
+    is_whole = F.col("sent_at").isNotNull() & F.col("shard_id").isNotNull()  # of traces it is
+    home = F.min(F.when(is_whole, F.struct("sent_at", "shard_id"))).alias("home")
+    traced = traces.where(F.col("counted")).groupBy("message_id").agg(home)  # unique on the id
     shard_id = F.coalesce("shard_id", "home.shard_id", F.lit(UNKNOWN_SHARD))
     first_landed = F.min("landed_at").over(Window.partitionBy("message_id"))
     return (
@@ -38,7 +40,8 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
 
 
 def placed_ledger(placed: DataFrame, *, now: datetime) -> DataFrame:
-    """What the ledger would hold of the rows: FINGERPRINTS without batch, stream and day."""
-    judged = placed.withColumn("reason", F.lit(None).cast("string"))
-    cells = sink_fingerprints(judged, None, now=now).drop("sent_day", "added")
-    return cells.withColumn("side", F.lit("sink"))
+    """What the ledger would hold of the rows: FINGERPRINTS, of no batch and no stream."""
+    nothing = F.lit(None).cast("string")
+    cells = sink_fingerprints(placed.withColumn("reason", nothing), None, now=now)
+    whose = {"batch_id": nothing, "stream": nothing, "side": F.lit("sink")}
+    return cells.withColumns(whose).select(FINGERPRINTS.names)

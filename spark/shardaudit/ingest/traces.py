@@ -57,7 +57,7 @@ TRACE_KEY = ("bucket_start", "message_id", "shard_id", "sequence_number")
 class TraceRules:
     """What a trace is judged by."""
 
-    streams: Sequence[str]
+    stream_names: Sequence[str]
     bucket: timedelta
     now: datetime
 
@@ -110,7 +110,28 @@ def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
     return judged.where(is_bad | in_sample(F.col("message_id"), sample_rate))
 
 
-def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
+def repeated_ids(judged: DataFrame, known: DataFrame) -> DataFrame:
+    """The ids of which a bucket has more than one trace, one of them new: mostly few, or none.
+
+    Narrow, as it is the one thing that compares all traces: by the hash of an id.
+
+    Input:
+        judged, known: as for `new_traces`.
+    Output:
+        `bucket_start`, `id_hash` (bigint), unique. Two ids with one hash are both among them.
+    """
+    fresh = _hashed(judged.where(F.col("reason").isNull())).withColumn("fresh", F.lit(1))
+    old = _hashed(known).withColumn("fresh", F.lit(0))
+    return (
+        fresh.unionByName(old)
+        .groupBy(*_HASHED)
+        .agg(F.count("*").alias("traces"), F.sum("fresh").alias("fresh"))
+        .where((F.col("traces") > 1) & (F.col("fresh") > 0))
+        .select(*_HASHED)
+    )
+
+
+def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> DataFrame:
     """The good traces that no batch brought before: unique on TRACE_KEY, `counted` told.
 
     Of the traces of an id in one bucket, over all shards, one counts: the one that was known first;
@@ -119,11 +140,27 @@ def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
     Input:
         judged: `judged_traces`.
         known: TRACES of the stream in the buckets that `judged` touches, without this batch's own.
+        repeated: of `repeated_ids`; only these are compared with one another.
     Output:
         GIVEN, `counted`.
     """
-    old = known.select(*TRACE_KEY, F.lit(True).alias("is_old"))
-    new = judged.where(F.col("reason").isNull()).withColumn("is_old", F.lit(False))
+    # Presence only: `repeated` is unique on its columns.
+    several = F.broadcast(repeated)
+    good = judged.where(F.col("reason").isNull()).withColumns(_id_hash())
+    known = known.withColumns(_id_hash())
+    single = good.join(several, _HASHED, how="left_anti").withColumn("counted", F.lit(True))
+    told = _told(
+        good.join(several, _HASHED, how="left_semi"), known.join(several, _HASHED, how="left_semi")
+    )
+    return single.select(*GIVEN, "counted").unionByName(told)
+
+
+def _told(fresh: DataFrame, known: DataFrame) -> DataFrame:
+    """GIVEN and `counted` of the fresh traces that are no repetitions."""
+    columns = (*GIVEN, "file", "line")
+    new = fresh.select(*columns, F.lit(False).alias("is_old"))
+    nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
+    old = known.withColumns(nowhere).select(*columns, F.lit(True).alias("is_old"))
     # One shuffle serves both windows: whatever shares an id and a bucket lies together.
     of_id = Window.partitionBy("bucket_start", "message_id")
     in_order = of_id.orderBy(
@@ -138,13 +175,24 @@ def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
     place = ("shard_id", "sequence_number")
     is_repeated = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in place]
     return (
-        new.unionByName(old, allowMissingColumns=True)
+        new.unionByName(old)
         .withColumn("is_repeated", is_repeated[0] & is_repeated[1])
         .withColumn("rank", F.row_number().over(in_order))
         .withColumn("is_known_id", F.max("is_old").over(of_id))
         .where(~F.col("is_old") & ~F.col("is_repeated"))
         .select(*GIVEN, ((F.col("rank") == 1) & ~F.col("is_known_id")).alias("counted"))
     )
+
+
+_HASHED = ["bucket_start", "id_hash"]
+
+
+def _id_hash() -> dict[str, Column]:
+    return {"id_hash": F.xxhash64("message_id")}
+
+
+def _hashed(traces: DataFrame) -> DataFrame:
+    return traces.withColumns(_id_hash()).select(*_HASHED)
 
 
 def _instant(name: str) -> Column:
@@ -167,7 +215,7 @@ def _reason(rules: TraceRules) -> Column:
     return first_fault(
         F.col("fault"),
         message_id_fault(F.col("message_id")),
-        foreign_fault(F.col("stream"), rules.streams),
+        foreign_fault(F.col("stream"), rules.stream_names),
         shard_id_fault(F.col("shard_id")),
         sequence_number_fault(F.col("sequence_number")),
         fault(~_is_given("sent_at"), "sent_at is missing"),

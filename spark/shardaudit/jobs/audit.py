@@ -6,10 +6,11 @@ Read this first: it is the table of contents. Rooms describe, this job acts.
 starts from its rows. Plans over cached frames repeat what is below them and grow without bounds.
 """
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Judgement, cell_counts, judged_cells, kinds
 from shardaudit.compare.findings import AuditFacts
@@ -60,8 +61,7 @@ def audit(
         with progress.stage("classify"):
             judged = _judged(comparison, request, state).localCheckpoint()
             found = kinds(comparison.classified).localCheckpoint()
-            retention_s = request.retention.total_seconds()
-            deadlines = nearest_deadlines(found, retention_s=retention_s, as_of=request.as_of)
+            deadlines = nearest_deadlines(found, retention=request.retention, as_of=request.as_of)
             outcome = outcome_of(judged, found, deadlines)
         with progress.stage("gates"):
             broken = _broken(comparison, outcome, request)
@@ -103,10 +103,10 @@ def _broken(comparison: Comparison, outcome: Outcome, request: AuditRequest) -> 
     sums = outcome.sums | {"grid_cells": buckets * len(outcome.shards)}
     torn = disagreeing_cells(comparison.seen, comparison.cells, comparison.read)
     return broken_invariants(sums, outcome.kinds) + [
-        f"cell {row.shard_id} {row.bucket_start.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}: the ledger "
+        f"cell {row.shard_id} {row.bucket_start:%Y-%m-%dT%H:%M:%SZ}: the ledger "
         f"counts {row.sent_n} ids sent and {row.landed_n} rows, traces and sink hold "
         f"{row.counted} and {row.rows}"
-        for row in torn.limit(5).collect()
+        for row in collected(torn.limit(5))
     ]
 
 

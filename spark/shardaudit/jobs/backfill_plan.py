@@ -5,11 +5,12 @@ Nothing of the stream's shards is read, and nothing is written but the plan.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.backfill.missing import LIVE, missing_ids, stretches, window_ids
 from shardaudit.backfill.plan import Terms, planned, wanted_stretches
@@ -47,7 +48,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     hands_over = request.stream.backfill_mode.hands_over and request.window is None
     states = (State.OPEN.value,) if hands_over else LIVE
     missing = _missing(warehouse, request.name, states).localCheckpoint()
-    found = [_stretch(row) for row in stretches(missing).collect()]
+    found = [_stretch(row) for row in collected(stretches(missing))]
     terms = Terms(
         request.name,
         request.as_of,
@@ -133,12 +134,12 @@ def _stretch(row: Row) -> Stretch:
     is_placed = row.places == row.ids
     return Stretch(
         shard_id=row.shard_id,
-        bucket_start=row.bucket_start.astimezone(UTC),
+        bucket_start=row.bucket_start,
         because=row.cause,
         ids=row.ids,
-        first_sent_at=row.first_sent_at.astimezone(UTC),
-        last_sent_at=row.last_sent_at.astimezone(UTC),
-        deadline=row.deadline.astimezone(UTC),
+        first_sent_at=row.first_sent_at,
+        last_sent_at=row.last_sent_at,
+        deadline=row.deadline,
         first_sequence=row.first_place.text if is_placed else None,
         last_sequence=row.last_place.text if is_placed else None,
     )

@@ -1,7 +1,7 @@
 """Audits again what a backfill wrote, and settles its findings and windows."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import functions as F
 
@@ -108,9 +108,7 @@ def _sent_window(rows: list[Row]) -> Window:
     """When the plan's messages were sent: its windows without their margins."""
     start = min(row["window_start"] for row in rows) + BEFORE
     end = max(row["window_end"] for row in rows) - AFTER
-    return Window(
-        start.astimezone(UTC), max(end, start).astimezone(UTC).replace(microsecond=0) + _S
-    )
+    return Window(start, max(end, start).replace(microsecond=0) + _S)
 
 
 def _states_by_window(replay: Replay) -> dict[tuple[str, State], int]:
@@ -120,7 +118,8 @@ def _states_by_window(replay: Replay) -> dict[tuple[str, State], int]:
     )
     # Unique on message_id on both sides: the key of findings within a stream and kind, and that
     # of the ids within a plan.
-    states = replay.planned_ids().join(findings.select("message_id", "state"), ["message_id"])
+    of_ids = findings.select("message_id", "state")
+    states = replay.planned_ids().join(of_ids, ["message_id"], how="inner")
     counted = states.groupBy("window_id", "state").count().collect()
     return {(row["window_id"], State(row["state"])): row["count"] for row in counted}
 

@@ -1,11 +1,12 @@
 """`dedupe plan`: the live findings of messages that landed more than once. Writes only the plan."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.backfill.missing import LIVE
@@ -32,14 +33,17 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, now: datetime) -> DedupePlan
         & (F.col("kind") == Kind.DUPLICATED.value)
         & F.col("state").isin(*LIVE)
     )
-    digest = F.sum(F.xxhash64("message_id", "landed_count").cast("decimal(38,0)"))
-    row = findings.agg(
+    mine = F.xxhash64("message_id", "landed_count")
+    # In halves of 32 bits: their sums never overflow.
+    halves = F.sum(mine.bitwiseAND(F.lit(0xFFFFFFFF))), F.sum(F.shiftright(mine, 32))
+    sums = findings.agg(
         F.count("*").alias("ids"),
         F.coalesce(F.sum("landed_count") - F.count("*"), F.lit(0)).alias("extra_rows"),
         F.min("sent_at").alias("sent_from"),
         F.max("sent_at").alias("sent_to"),
-        F.hex(F.xxhash64(digest)).alias("digest"),
-    ).collect()[0]
+        F.hex(F.xxhash64(*halves)).alias("digest"),
+    )
+    [row] = collected(sums)
     if not row.ids:
         return DedupePlan(None, name, 0, 0)
     plan_id = f"{name}-dedupe-{row.digest.lower()}"
@@ -53,8 +57,8 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, now: datetime) -> DedupePlan
             "stream": name,
             "ids": row.ids,
             "extra_rows": row.extra_rows,
-            "sent_from": row.sent_from.astimezone(UTC),
-            "sent_to": row.sent_to.astimezone(UTC),
+            "sent_from": row.sent_from,
+            "sent_to": row.sent_to,
             "state": WindowState.PLANNED.value,
             "created_at": now,
             "updated_at": now,

@@ -45,7 +45,7 @@ def accept_findings(
     """
     asked = sorted(set(message_ids))
     of_asked = (F.col("stream") == stream) & F.col("message_id").isin(asked)
-    findings = warehouse.read(FINDINGS).where(of_asked).persist()
+    findings = warehouse.read(FINDINGS).where(of_asked).localCheckpoint()
     found = findings.select("message_id", "state").collect()
     unknown = sorted(set(asked) - {row.message_id for row in found})
     if unknown:
@@ -55,5 +55,4 @@ def accept_findings(
     accepted = sum(row.state in states for row in found)
     if accepted:
         move_findings(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
-    findings.unpersist()
     return Accepted(stream, accepted, len(found) - accepted)

@@ -14,7 +14,7 @@ from shardaudit.adapters.sources import read_traces, storage_errors
 from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.inputs import DamagedFile, TraceInputs
-from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces, sampled
+from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces, repeated_ids, sampled
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
 from shardaudit.model.config import Stream
 from shardaudit.model.inputs import TRACE_COLUMNS
@@ -113,7 +113,7 @@ class TraceSide:
 
     def _rules(self, batch: Batch, inputs: TraceInputs) -> TraceRules:
         return TraceRules(
-            streams=sorted({self._stream.stream_name, self._name}),
+            stream_names=sorted({self._stream.stream_name, self._name}),
             bucket=inputs.shape.bucket,
             now=batch.planned_at,
         )
@@ -131,7 +131,7 @@ class TraceSide:
         stored = self._warehouse.read(TRACES).where(of_days)
         known = stored.where(~is_own & F.col("bucket_start").between(*map(F.lit, buckets)))
         traces = (
-            new_traces(judged, known)
+            new_traces(judged, known, repeated_ids(judged, known).localCheckpoint())
             .withColumn("batch_id", F.lit(batch.batch_id))
             .withColumn("stream", F.lit(self._name))
             .withColumn("sent_day", F.to_date("bucket_start"))

@@ -23,7 +23,7 @@ def move_findings(
         "kind",
         F.col("state").alias("from_state"),
         F.lit(to.value).alias("to_state"),
-        F.lit(None).alias("audit_id"),
+        F.lit(None).cast("string").alias("audit_id"),
         F.lit(reason).alias("reason"),
         F.lit(now).alias("changed_at"),
     )

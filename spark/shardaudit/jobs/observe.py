@@ -82,7 +82,7 @@ def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> timedelta:
     newest = (
         warehouse.read(SHARDS)
         .where((F.col("stream") == name) & F.col("retention_hours").isNotNull())
-        .orderBy(F.col("observed_at").desc())
+        .orderBy(F.col("observed_at").desc(), F.col("retention_hours").desc())
         .select("retention_hours")
         .first()
     )

@@ -1,11 +1,12 @@
 """The numbers of a finished comparison: collected once, then plain values."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.compare.totals import SUMS, ShardTotals, coverage, shard_totals
 from shardaudit.model.verdict import Cause, Kind, Verdict
 from shardaudit.report.summary import DeadlineLine, ShardLine
@@ -69,7 +70,7 @@ class Outcome:
 
 def outcome_of(judged: DataFrame, found: DataFrame, deadlines: DataFrame) -> Outcome:
     """The numbers of the judged cells, the found (id, kind) pairs and the deadlines by shard."""
-    rows = shard_totals(judged).collect()
+    rows = collected(shard_totals(judged))
     shards = tuple(
         ShardTotals(
             shard_id=row.shard_id,
@@ -77,12 +78,12 @@ def outcome_of(judged: DataFrame, found: DataFrame, deadlines: DataFrame) -> Out
             lost=row.lost,
             verdicts=frozenset(Verdict(v) for v in row.verdicts),
             is_damaged=row.is_damaged,
-            first_not_ok=row.first_not_ok and row.first_not_ok.astimezone(UTC),
+            first_not_ok=row.first_not_ok,
         )
         for row in rows
     )
     counted = (*SUMS, "cells", "by_id", "without_verdict", "impossible")
-    kinds = {row.kind: row["count"] for row in found.groupBy("kind").count().collect()}
+    kinds = {row.kind: row["count"] for row in collected(found.groupBy("kind").count())}
     return Outcome(
         shards=shards,
         sums={name: sum(row[name] for row in rows) for name in counted},
@@ -93,20 +94,20 @@ def outcome_of(judged: DataFrame, found: DataFrame, deadlines: DataFrame) -> Out
                 kind=Kind.MISSING,
                 cause=Cause(row.cause),
                 ids=row.ids,
-                recoverable_until=row.recoverable_until.astimezone(UTC),
+                recoverable_until=row.recoverable_until,
             )
-            for row in deadlines.limit(NEAREST_DEADLINES).collect()
+            for row in collected(deadlines.limit(NEAREST_DEADLINES))
         ),
     )
 
 
-def nearest_deadlines(found: DataFrame, *, retention_s: float, as_of: datetime) -> DataFrame:
+def nearest_deadlines(found: DataFrame, *, retention: timedelta, as_of: datetime) -> DataFrame:
     """Per shard and cause, the messages that can still be saved: soonest first.
 
     Output:
         `shard_id`, `cause`, `ids`, `recoverable_until` (of the oldest of them).
     """
-    deadline = F.col("sent_at") + F.make_dt_interval(secs=F.lit(retention_s))
+    deadline = F.col("sent_at") + F.lit(retention)
     return (
         found.where(F.col("kind") == Kind.MISSING.value)
         .withColumn("deadline", deadline)

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.compare.hours import Hole, Hour, holes, hour_sums, silences, slot
@@ -62,8 +63,8 @@ def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) 
     mine = (F.col("stream") == request.name) & F.col("batch_id").isin(list(fresh))
     found = batch_summaries(
         warehouse.read(FINGERPRINTS).where(mine), warehouse.read(QUARANTINE).where(mine)
-    ).collect()
-    told = {row.batch_id: row.asDict() for row in found}
+    )
+    told = {row.batch_id: row.asDict() for row in collected(found)}
     rate = request.stream.sample_rate
     return [_batch(row, told.get(name, {}), rate) for name, row in sorted(fresh.items())]
 
@@ -81,7 +82,7 @@ def _batch(batch: Row, told: Mapping[str, object], sample_rate: float) -> Row:
         "refused": refused,
         "refused_share": refused / lines if lines else 0.0,
         "impossible_times": impossible,
-        **{name: _in_utc(told.get(name)) for name in _SHOWN},
+        **{name: told.get(name) for name in _SHOWN},
     }
 
 
@@ -100,8 +101,8 @@ def _hours(
     ]
     before = cells.where(F.col("audit_id") == seen[-1]) if seen else cells.limit(0)
     width = slot(request.stream.bucket)
-    rows = hour_sums(comparison.sums, before, window=window, width=width).collect()
-    known = [Hour(row.start.astimezone(UTC), row.sent, row.landed, row.sent_before) for row in rows]
+    rows = collected(hour_sums(comparison.sums, before, window=window, width=width))
+    known = [Hour(row.start, row.sent, row.landed, row.sent_before) for row in rows]
     return _ledger_rows(known, width, since=window.start - width)
 
 
@@ -130,7 +131,3 @@ def _ledger_rows(known: list[Hour], width: timedelta, *, since: datetime) -> lis
             }
         )
     return rows
-
-
-def _in_utc(value: object) -> object:
-    return value.astimezone(UTC) if isinstance(value, datetime) else value

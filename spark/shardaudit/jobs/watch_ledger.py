@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.progress import landing_bins, shard_progress, shard_times
 from shardaudit.model.position import Position
@@ -53,20 +54,20 @@ def ledger_facts(
 ) -> LedgerFacts:
     """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
-    times = {row.shard_id: row for row in shard_times(ledger).collect()}
+    times = {row.shard_id: row for row in collected(shard_times(ledger))}
     recent = ledger.where(F.col("bucket_start") >= F.lit(as_of - _TYPICAL))
     recent = recent.where(F.col("sent_day") >= F.lit((as_of - _TYPICAL).date()))
-    bins = {row.shard_id: list(row.bins) for row in landing_bins(recent).collect()}
+    bins = {row.shard_id: list(row.bins) for row in collected(landing_bins(recent))}
     if not times:
         return LedgerFacts({}, bins)
     horizons = [_horizon(row, as_of, known) for row in times.values()]
     first_day = min(horizon[1] for horizon in horizons).date()
-    rows = shard_progress(
+    progress = shard_progress(
         ledger.where(F.col("sent_day") >= F.lit(first_day)),
         warehouse.spark.createDataFrame(horizons, _HORIZONS),
-        bucket_s=bucket.total_seconds(),
-    ).collect()
-    standing = {row.shard_id: row for row in rows}
+        bucket=bucket,
+    )
+    standing = {row.shard_id: row for row in collected(progress)}
     return LedgerFacts(
         {
             shard: _progress(row, standing.get(shard), known.before.get(shard), bucket)
@@ -78,8 +79,8 @@ def ledger_facts(
 
 def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
     last, position = known.before.get(times.shard_id), known.positions.get(times.shard_id)
-    landed = _utc(times.landed_until)
-    first = _utc(times.first_sent_at) or as_of
+    landed = times.landed_until
+    first = times.first_sent_at or as_of
     since = first if landed is None else min(landed, as_of) - _SLACK
     return (
         times.shard_id,
@@ -96,13 +97,13 @@ def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
 def _progress(times: Row, standing: Row | None, last: Before | None, bucket: timedelta) -> Progress:
     found = Progress(
         times.shard_id,
-        produced_until=_utc(times.produced_until),
-        last_landed_at=_utc(times.last_landed_at),
-        landed_until=_utc(times.landed_until),
+        produced_until=times.produced_until,
+        last_landed_at=times.last_landed_at,
+        landed_until=times.landed_until,
     )
     if standing is None:
         return found
-    frontier_at = _utc(standing.frontier_at)
+    frontier_at = standing.frontier_at
     if frontier_at is None:  # its cell is older than the horizon, or the sink has no numbers
         is_same = last is not None and last.frontier == standing.frontier
         frontier_at = (last.frontier_at if last and is_same else None) or found.last_landed_at
@@ -110,7 +111,7 @@ def _progress(times: Row, standing: Row | None, last: Before | None, bucket: tim
         found,
         frontier=standing.frontier,
         frontier_at=frontier_at,
-        relanded_until=_utc(standing.relanded_until),
+        relanded_until=standing.relanded_until,
         ahead=_span(standing, "ahead", bucket),
         passed=_span(standing, "passed", bucket),
         pause=_pause(standing),
@@ -118,16 +119,12 @@ def _progress(times: Row, standing: Row | None, last: Before | None, bucket: tim
 
 
 def _span(row: Row, name: str, bucket: timedelta) -> Span | None:
-    since, last = _utc(row[f"{name}_since"]), _utc(row[f"{name}_last"])
+    since, last = row[f"{name}_since"], row[f"{name}_last"]
     if since is None or last is None:
         return None
     return Span(messages=row[f"{name}_n"], since=since, until=last + bucket)
 
 
 def _pause(row: Row) -> Pause | None:
-    since, until = _utc(row.paused_from), _utc(row.paused_until)
+    since, until = row.paused_from, row.paused_until
     return None if since is None or until is None or until <= since else Pause(since, until)
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return None if at is None else at.astimezone(UTC)

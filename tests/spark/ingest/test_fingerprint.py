@@ -189,6 +189,7 @@ def test_uncounted_traces_move_the_frontier_alone_when_an_id_was_retried(
     assert (row.max_sequence_number, row.latency_counts) == ("10", None)
 
 
+@pytest.mark.apache_spark
 def test_rows_are_hashed_not_sorted_when_grouped(spark: SparkSession) -> None:
     sink = of_sink(spark, [sink_row(0)], [sink_row(1)])
     traces = trace_fingerprints(spark.createDataFrame([], TRACES.ddl))

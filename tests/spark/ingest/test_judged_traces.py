@@ -18,7 +18,7 @@ from shardaudit.model.inputs import TRACE_COLUMNS
 from tests.builders import NOW, SHARD, T0, Line, jsonl, trace_line, write_parquet
 
 RULES = TraceRules(
-    streams=["events", "kinesis-events"],
+    stream_names=["events", "kinesis-events"],
     bucket=timedelta(seconds=60),
     now=NOW,
 )

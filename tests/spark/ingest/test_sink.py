@@ -124,6 +124,7 @@ def test_refused_row_shows_what_was_there_when_set_aside(spark: SparkSession) ->
     assert f'"message_id":"m3","shard_id":"{SHARD}"' in row.raw
 
 
+@pytest.mark.apache_spark
 def test_ids_that_differ_in_case_stay_two_when_the_sink_has_a_collation(
     spark: SparkSession,
 ) -> None:
@@ -134,6 +135,7 @@ def test_ids_that_differ_in_case_stay_two_when_the_sink_has_a_collation(
     assert dict(judged.dtypes)["message_id"] == "string"
 
 
+@pytest.mark.apache_spark
 def test_filter_on_sent_at_reaches_the_files_when_it_is_a_timestamp(
     spark: SparkSession, tmp_path: Path
 ) -> None:

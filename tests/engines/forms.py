@@ -1,0 +1,439 @@
+"""Tables of our own rules, each on a small lake with everything wrong in it that there is."""
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import chain
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.collected import collected
+from shardaudit.backfill.missing import missing_ids, stretches
+from shardaudit.compare.carried import with_bucket_digest
+from shardaudit.compare.cells import cell_sums, compared_cells, differs
+from shardaudit.compare.classify import (
+    Damage,
+    Judgement,
+    cell_counts,
+    classified_ids,
+    judged_cells,
+    kinds,
+)
+from shardaudit.compare.drill_down import cell_ids, ids, rows_of, seen, suspects, traces_of, unclean
+from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids
+from shardaudit.compare.grid import grid
+from shardaudit.compare.hours import hour_sums
+from shardaudit.compare.progress import landing_bins, shard_progress, shard_times
+from shardaudit.compare.self_check import planted, planted_cells, sampled_cells, with_neighbours
+from shardaudit.compare.shard_facts import landing_allowances, shard_facts
+from shardaudit.compare.totals import disagreeing_cells, shard_totals
+from shardaudit.ingest.batch_summary import batch_summaries
+from shardaudit.ingest.fingerprint import (
+    fingerprint_sums,
+    less_the_ledger,
+    sink_fingerprints,
+    trace_fingerprints,
+)
+from shardaudit.ingest.placing import placed_ledger, placed_rows
+from shardaudit.ingest.sink import DELIVERY_DDL, JUDGED_DDL, judged_sink_rows, refused_rows
+from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.window import Window
+from tests.engines.odd import INSTANTS_US, LONGS, NUMBERS, TEXTS
+from tests.engines.table import cases, table
+
+T0 = datetime(2026, 11, 1, 5, 29, tzinfo=UTC)  # New York's clocks are about to go back
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+WINDOW = Window(T0, T0 + 4 * MINUTE)
+AS_OF = T0 + timedelta(minutes=30)
+SHARDS = ("s0", "é", "e\u0301")
+IDS = [text for text in TEXTS if text is not None and len(text) < 1000]
+Line = dict[str, object]
+
+
+def lines_of_traces() -> list[Line]:
+    """Most ids once; some twice, of which one counts; some without number, place, attributes."""
+    found: list[Line] = []
+    for i, name in enumerate(IDS * 3):
+        sent_at = T0 + (i % 4) * MINUTE + timedelta(seconds=i % 59, microseconds=i)
+        first: Line = {
+            "message_id": f"{name}{i // len(IDS)}",
+            "shard_id": SHARDS[i % 3],
+            "sequence_number": None if i % 9 == 0 else str(10 ** (i % 40) + i),
+            "sent_at": sent_at,
+            "bucket_start": sent_at.replace(second=0, microsecond=0),
+            "location": "producer" if i % 4 else None,
+            "attempt": None if i % 3 else 1,
+            "acked_at": None if i % 5 else sent_at + MINUTE,
+            "attributes": None if i % 2 else {"row": str(i), "none": None},
+            "counted": True,
+            "sent_day": sent_at.date(),
+            "stream": "events",
+            "batch_id": "b",
+        }
+        found.append(first)
+        if i % 6 == 0:
+            number = None if first["sequence_number"] else "1"
+            again = {"counted": False, "sequence_number": number, "attributes": {"row": "again"}}
+            found.append(first | again | {"shard_id": SHARDS[(i + i % 4) % 3]})
+    return found
+
+
+def lines_of_rows() -> list[Line]:
+    """What landed of them: not all, some twice, some on another shard, some nobody sent."""
+    found: list[Line] = []
+    for i, trace in enumerate(line for line in lines_of_traces() if line["counted"]):
+        sent_at = trace["sent_at"]
+        assert isinstance(sent_at, datetime)
+        landed_at = None if i % 17 == 0 else sent_at + timedelta(seconds=(i % 13) ** 2)
+        line = {**trace, "landed_at": landed_at, "arrived_at": None}
+        if i % 8 == 7:
+            line["message_id"] = f"nobody sent {i}"
+        if i % 10 == 9:
+            line |= {"shard_id": SHARDS[(i + 1) % 3], "sequence_number": str(i)}
+        copies = 0 if i % 7 == 0 else 2 if i % 11 == 0 else 1
+        found += [line | {"sequence_number": None} if i % 12 == 5 else line] * copies
+    return found
+
+
+def filled(spark: SparkSession, lines: list[Line], ddl: str) -> DataFrame:
+    """Rows with these columns; what a line does not have is NULL."""
+    names = [part.split()[0].strip("`") for part in ddl.split(", ")]
+    return spark.createDataFrame([tuple(line.get(n) for n in names) for line in lines], ddl)
+
+
+@cache
+def traces(spark: SparkSession) -> DataFrame:
+    return filled(spark, lines_of_traces(), TRACES.ddl)
+
+
+@cache
+def sink_rows(spark: SparkSession) -> DataFrame:
+    return filled(spark, lines_of_rows(), DELIVERY_DDL)
+
+
+def judged_rows(spark: SparkSession) -> DataFrame:
+    """With reasons, so that some of them cannot be used."""
+    lines = [
+        line | ({"reason": "bad", "bucket_start": None} if i % 19 == 0 else {"reason": None})
+        for i, line in enumerate(lines_of_rows())
+    ]
+    return filled(spark, lines, JUDGED_DDL)
+
+
+@cache
+def ledger(spark: SparkSession) -> DataFrame:
+    """The fingerprints of both sides, as the ingest appends them."""
+    sent = trace_fingerprints(traces(spark))
+    rows = sink_rows(spark).withColumn("reason", F.lit(None).cast("string"))
+    landed = sink_fingerprints(rows, None, now=AS_OF).drop("added")
+    whose = {"batch_id": F.lit("b"), "stream": F.lit("events")}
+    return (
+        sent.withColumn("side", F.lit("traces"))
+        .unionByName(landed.withColumn("side", F.lit("sink")))
+        .withColumns(whose)
+        .select(FINGERPRINTS.names)
+        .localCheckpoint()
+    )
+
+
+@cache
+def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
+    """(sums of the ledger, cells of the grid)."""
+    sums = cell_sums(ledger(spark)).localCheckpoint()
+    shards = sums.select("shard_id").union(spark.createDataFrame([("idle",)], "shard_id string"))
+    cells = compared_cells(grid(shards.distinct(), window=WINDOW, bucket=MINUTE), sums)
+    return sums, with_bucket_digest(cells, sums).localCheckpoint()
+
+
+@cache
+def evidence(spark: SparkSession) -> DataFrame:
+    _, cells = compared(spark)
+    both = seen(traces(spark), sink_rows(spark), cells.where(F.col("differs")))
+    wanted = suspects(both)
+    found = cell_ids(traces_of(traces(spark), wanted), rows_of(sink_rows(spark), wanted))
+    return found.localCheckpoint()
+
+
+@cache
+def facts_of_shards(spark: SparkSession) -> DataFrame:
+    grace = timedelta(seconds=30)
+    allowances = landing_allowances(
+        ledger(spark), window=WINDOW, settle_grace=grace, retention=7 * DAY
+    )
+    sums, _ = compared(spark)
+    facts = shard_facts(sums, allowances, as_of=AS_OF, settle_grace=grace)
+    return facts.localCheckpoint()
+
+
+@cache
+def classified(spark: SparkSession) -> DataFrame:
+    damage = Damage(sink=((T0 + MINUTE, T0 + 2 * MINUTE),))
+    return classified_ids(
+        ids(evidence(spark)),
+        facts_of_shards(spark),
+        as_of=AS_OF,
+        sink_has_sequences=True,
+        damage=damage,
+    ).localCheckpoint()
+
+
+def by(rows: DataFrame, *key: str) -> DataFrame:
+    """The rows, told apart by some of their columns."""
+    times = {name for name, kind in rows.dtypes if kind == "timestamp"}
+    texts = [F.unix_micros(k) if k in times else F.col(k) for k in key]
+    parts = [F.coalesce(text.cast("string"), F.lit("NULL")) for text in texts]
+    return rows.withColumn("case", F.concat_ws("|", *parts))
+
+
+@table()
+def fingerprints_of_traces(spark: SparkSession) -> DataFrame:
+    return by(trace_fingerprints(traces(spark)), "location", "shard_id", "bucket_start")
+
+
+@table()
+def fingerprints_of_a_sink(spark: SparkSession) -> DataFrame:
+    rows = judged_rows(spark)
+    cells = sink_fingerprints(rows, rows.where(F.length("message_id") % 3 == 0), now=AS_OF)
+    return by(cells, "shard_id", "bucket_start")
+
+
+@table()
+def ledgers_that_are_read_anew(spark: SparkSession) -> DataFrame:
+    fresh = sink_fingerprints(judged_rows(spark), None, now=AS_OF)
+    known = ledger(spark).where(F.col("side") == "sink")
+    return by(less_the_ledger(fresh, known), "shard_id", "bucket_start")
+
+
+@table()
+def fingerprints_of_odd_ids(spark: SparkSession) -> DataFrame:
+    rows = cases(spark, TEXTS * 2, "message_id string")
+    sums = rows.groupBy((F.col("case") % 5).alias("case"))
+    return sums.agg(*fingerprint_sums(F.xxhash64("message_id")))
+
+
+@table()
+def cells_with_digests(spark: SparkSession) -> DataFrame:
+    return by(compared(spark)[1], "shard_id", "bucket_start")
+
+
+@table()
+def unclean_ids(spark: SparkSession) -> DataFrame:
+    cells = compared(spark)[1].select("shard_id", "bucket_start")
+    return by(unclean(seen(traces(spark), sink_rows(spark), cells)), "message_id")
+
+
+@table()
+def evidence_of_ids(spark: SparkSession) -> DataFrame:
+    return by(evidence(spark), "message_id", "shard_id", "bucket_start")
+
+
+@table()
+def ids_with_their_evidence(spark: SparkSession) -> DataFrame:
+    return by(ids(evidence(spark)), "message_id")
+
+
+@table()
+def facts_of_each_shard(spark: SparkSession) -> DataFrame:
+    return by(facts_of_shards(spark), "shard_id")
+
+
+@table()
+def ids_with_their_causes(spark: SparkSession) -> DataFrame:
+    return by(classified(spark), "message_id")
+
+
+@table()
+def verdicts(spark: SparkSession) -> DataFrame:
+    return by(judged(spark), "shard_id", "bucket_start")
+
+
+def judged(spark: SparkSession) -> DataFrame:
+    _, cells = compared(spark)
+    judgement = Judgement(
+        as_of=AS_OF,
+        bucket=MINUTE,
+        settle_grace=timedelta(seconds=30),
+        trace_coverage_floor=0.9,
+        damage=Damage(traces=((T0 + MINUTE, T0 + 2 * MINUTE),)),
+    )
+    drilled = cells.where(F.col("differs")).select("shard_id", "bucket_start")
+    counts = cell_counts(classified(spark))
+    return judged_cells(cells, counts, drilled, facts_of_shards(spark), judgement)
+
+
+@table()
+def totals_of_shards(spark: SparkSession) -> DataFrame:
+    return by(shard_totals(judged(spark)), "shard_id")
+
+
+@table()
+def cells_that_disagree(spark: SparkSession) -> DataFrame:
+    _, cells = compared(spark)
+    drilled = cells.select("shard_id", "bucket_start")
+    some = seen(traces(spark), sink_rows(spark), drilled).where(F.col("message_id") < "a")
+    return by(disagreeing_cells(some, cells, drilled), "shard_id", "bucket_start")
+
+
+@table()
+def folded(spark: SparkSession) -> DataFrame:
+    """Findings that are new, that came back, that are over; before 1970 and without a time, too."""
+    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, timedelta(minutes=29), Damage())
+    some = classified(spark)
+    found = kinds(some)
+    states = ("open", "planned", "replayed", "expired", "accepted", "recovered", "false_alarm")
+    lines: list[Line] = [
+        {
+            "stream": "events",
+            "shard_id": "s0",
+            "message_id": name,
+            "kind": "missing" if i % 3 else "duplicated",
+            "cause": "lost",
+            "state": states[i % 7],
+            "sent_at": T0 - (i % 4 - 1) * MINUTE if i % 5 else datetime(1969, 12, 31, tzinfo=UTC),
+            "sent_count": i % 3,
+            "landed_count": 0,
+            "sequence_numbers": [str(i)] if i % 4 else [],
+            "recoverable_until": AS_OF + (i % 3 - 1) * MINUTE if i % 6 else None,
+            "first_audit_id": "a1",
+            "opened_at": T0,
+        }
+        for i, name in enumerate(f"{name}{n}" for n in range(3) for name in IDS)
+        if i % 4 != 1
+    ]
+    previous = filled(spark, lines, FINDINGS.ddl)
+    return by(folded_findings(found, previous, pending_ids(some), facts), "message_id", "kind")
+
+
+@table()
+def hours_of_a_ledger(spark: SparkSession) -> DataFrame:
+    sums = cases(spark, INSTANTS_US, "us bigint").select(
+        F.lit("s").alias("shard_id"),
+        F.timestamp_micros("us").alias("bucket_start"),
+        F.lit(2).cast("bigint").alias("sent_n"),
+        F.lit(1).cast("bigint").alias("landed_n"),
+    )
+    before = sums.select("shard_id", "bucket_start", F.col("sent_n").alias("sent"))
+    windows = [Window(AS_OF - DAY, AS_OF), Window(datetime(1969, 12, 1, tzinfo=UTC), AS_OF)]
+    hours = [
+        hour_sums(sums, before, window=window, width=timedelta(hours=n)).withColumn(
+            "case", F.concat_ws("|", F.lit(n), F.unix_micros("start"))
+        )
+        for n, window in ((1, windows[0]), (3, windows[1]))
+    ]
+    return hours[0].unionByName(hours[1])
+
+
+@table()
+def samples_and_neighbours(spark: SparkSession) -> DataFrame:
+    _, cells = compared(spark)
+    sample = sampled_cells(cells.withColumn("differs", ~F.col("differs")), seed="2026", size=4)
+    return by(with_neighbours(sample, bucket=MINUTE), "shard_id", "bucket_start")
+
+
+@table()
+def planted_faults(spark: SparkSession) -> DataFrame:
+    _, cells = compared(spark)
+    cells = cells.select("shard_id", "bucket_start")
+    copy = planted(seen(traces(spark), sink_rows(spark), cells), cells)
+    sums = planted_cells(copy, lambda name: fingerprint_sums(F.xxhash64(name)))
+    found = by(sums.withColumn("differs", differs()), "shard_id", "bucket_start")
+    marks = copy.groupBy("message_id", "planted", "counted", "landed").count()
+    named = by(marks, "message_id", "planted", "counted", "landed")
+    return found.select(
+        "case", F.xxhash64("sent_sum_lo", "landed_sum_lo", "differs").alias("x")
+    ).unionByName(named.select("case", F.col("count").alias("x")))
+
+
+@table()
+def progress_of_shards(spark: SparkSession) -> DataFrame:
+    horizons = [
+        ("s0", T0, T0 + MINUTE, None, None, False, None, None),
+        ("é", T0 + MINUTE, None, "99", "1" + "0" * 20, False, T0, T0),
+        ("e\u0301", T0, T0, "9" * 50, "5", True, T0 + DAY, None),
+    ]
+    ddl = (
+        "shard_id string, since timestamp, landed_until timestamp, known_frontier string, "
+        "position string, is_at_end boolean, seen_at timestamp, rested_at timestamp"
+    )
+    known = spark.createDataFrame(horizons, ddl)
+    return by(shard_progress(ledger(spark), known, bucket=MINUTE), "shard_id")
+
+
+@table()
+def times_and_bins_of_shards(spark: SparkSession) -> DataFrame:
+    both = shard_times(ledger(spark)).join(landing_bins(ledger(spark)), ["shard_id"], how="left")
+    return by(both, "shard_id")
+
+
+@table()
+def rows_of_a_sink_without_shards(spark: SparkSession) -> DataFrame:
+    none = {"shard_id": F.lit(None).cast("string"), "sent_at": F.lit(None).cast("timestamp")}
+    placed = placed_rows(sink_rows(spark).withColumns(none), traces(spark), bucket=MINUTE)
+    return by(placed_ledger(placed, now=AS_OF), "shard_id", "bucket_start")
+
+
+@table()
+def summaries_of_batches(spark: SparkSession) -> DataFrame:
+    """Of reasons that are as frequent, always the same one."""
+    reasons = ("sent_at is before 2000", "a", "b", "the trace is of another stream than events")
+    lines = [(f"b{i % 6}", reasons[i * i % (1 + i % 4)]) for i in range(60)]
+    refused = spark.createDataFrame(lines, "batch_id string, reason string")
+    ours = ledger(spark).withColumn("batch_id", F.concat(F.lit("b"), F.size("latency_counts")))
+    return by(batch_summaries(ours, refused), "batch_id")
+
+
+@table()
+def rows_that_are_refused(spark: SparkSession) -> DataFrame:
+    """Their texts in the quarantine: odd ids, and times that no calendar has."""
+    times = chain(INSTANTS_US, LONGS)
+    some = zip(IDS * 2, reversed(IDS * 2), times, strict=False)
+    rows = cases(spark, some, "message_id string, shard_id string, us bigint")
+    sink = rows.select(
+        "message_id",
+        "shard_id",
+        F.lit("not a number").alias("sequence_number"),
+        *(F.timestamp_micros("us").alias(name) for name in ("sent_at", "landed_at", "arrived_at")),
+        F.col("case").cast("string").alias("file"),
+        F.col("case").cast("bigint").alias("line"),
+    )
+    judged = judged_sink_rows(sink, bucket=MINUTE, sample_rate=1.0)
+    return refused_rows(judged.drop("bucket_start")).withColumnRenamed("file", "case")
+
+
+@table()
+def missing_messages(spark: SparkSession) -> DataFrame:
+    finding: Line = {"stream": "events", "kind": "missing", "state": "open", "cause": "lost"}
+    lines = [
+        finding
+        | {"message_id": name, "sent_at": T0}
+        | {"recoverable_until": T0 + i * MINUTE if i % 3 else None}
+        for i, name in enumerate(f"{name}{n}" for n in range(3) for name in IDS)
+    ]
+    doubled = traces(spark).unionByName(traces(spark).withColumn("shard_id", F.lit("other")))
+    return by(missing_ids(filled(spark, lines, FINDINGS.ddl), doubled), "message_id")
+
+
+@table()
+def stretches_of_missing_messages(spark: SparkSession) -> DataFrame:
+    rows = [
+        (str(i), "lost" if i % 2 else "stuck", SHARDS[i % 3], us, number)
+        for i, (us, number) in enumerate(
+            (us, number) for us in INSTANTS_US for number in NUMBERS[2:6] if us is not None
+        )
+    ]
+    missing = spark.createDataFrame(
+        rows, "message_id string, cause string, shard_id string, us bigint, number string"
+    )
+    at = F.timestamp_micros("us")
+    place = F.struct(F.length("number").alias("digits"), F.col("number").alias("text"))
+    named = {"bucket_start": at, "sent_at": at, "recoverable_until": F.when(at > F.lit(T0), at)}
+    placed = missing.withColumns({**named, "place": F.when(F.col("number") != "9", place)})
+    return by(stretches(placed), "shard_id", "bucket_start", "cause")
+
+
+@table(".collect")
+def instants_on_the_driver(spark: SparkSession) -> DataFrame:
+    """PySpark's own would confuse the two hours that the machine's clock repeats."""
+    rows = cases(spark, INSTANTS_US, "us bigint").withColumn("t", F.timestamp_micros("us"))
+    told = [(row.case, repr(row["t"]), row["us"]) for row in collected(rows.orderBy("case"))]
+    return spark.createDataFrame(told, "case int, text string, us bigint")

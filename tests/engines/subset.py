@@ -1,0 +1,122 @@
+"""The list: what of PySpark the pipeline may use. All of it has a table, equal on both engines.
+
+Names are as in the tables' `covers`: `F.sum`, `.join` (of frames, columns, sessions …), `op:+`,
+`join:left`, `cast:bigint` (also of `try_cast`), `type:map` (of columns). Whoever needs another one
+adds its table of nasty values; where the engines differ, `differences.py` tells the form to use.
+"""
+
+FUNCTIONS = [
+    "aggregate", "array", "array_distinct", "array_intersect", "array_sort", "bit_xor",
+    "broadcast", "coalesce", "col", "collect_list", "collect_set", "concat", "concat_ws",
+    "count", "count_if", "date_format", "desc", "exists", "explode", "filter", "flatten", "get",
+    "greatest", "hex", "lag", "least", "length", "lit", "make_valid_utf8", "map_from_entries",
+    "max", "max_by", "min", "min_by", "nullif", "octet_length", "pmod", "regexp_replace",
+    "row_number", "rtrim", "sequence", "shiftright", "size", "slice", "sort_array", "struct",
+    "substring", "sum", "timestamp_micros", "to_date", "to_json", "transform", "translate",
+    "unhex", "unix_micros", "when", "xxhash64",
+]  # fmt: skip
+
+# Of columns, frames, groups, windows and sessions. Python's own names among them are proven, too.
+METHODS = [
+    "agg", "alias", "asDict", "asc_nulls_last", "between", "bitwiseAND", "cast", "collect",
+    "columns", "contains", "count", "createDataFrame", "desc", "distinct", "drop", "dtypes",
+    "endswith", "eqNullSafe", "fillna", "filter", "first", "groupBy", "isEmpty", "isNotNull",
+    "isNull", "isin", "join", "limit", "localCheckpoint", "mapInArrow", "orderBy", "otherwise",
+    "over", "partitionBy", "range", "rlike", "schema", "select", "sortWithinPartitions",
+    "startswith", "try_cast", "union", "unionByName", "when", "where", "withColumn",
+    "withColumns",
+]  # fmt: skip
+
+# Of a reader and a writer; `PLACES` says where.
+FILES = [
+    "createOrReplaceTempView", "format", "load", "mode", "option", "parquet", "read", "save",
+    "sql", "write",
+]  # fmt: skip
+
+OPERATORS = [
+    "+", "-", "*", "/", "%", "neg", "~", "&", "|", "==", "!=", "<", "<=", ">", ">=", "[]",
+]  # fmt: skip
+JOINS = [
+    "inner", "left", "full_outer", "left_semi", "left_anti",
+]  # fmt: skip
+CASTS = [
+    "string", "bigint", "int", "double", "boolean", "binary", "date", "timestamp", "array",
+    "map",
+]  # fmt: skip
+TYPES = [
+    "timestamp", "date", "interval", "array", "map", "struct",
+]  # fmt: skip
+OPTIONS = {"format": ["delta"], "mode": ["append", "overwrite"], "option": ["replaceWhere"]}
+
+LISTED = frozenset(
+    [
+        *(f"F.{name}" for name in FUNCTIONS),
+        *(f".{name}" for name in METHODS + FILES),
+        *(f"op:{name}" for name in OPERATORS),
+        *(f"join:{name}" for name in JOINS),
+        *(f"cast:{name}" for name in CASTS),
+        *(f"type:{name}" for name in TYPES),
+    ]
+)
+
+# Classes that the pipeline may import; the types tell what a user's sink has.
+CLASSES = {
+    "pyspark.sql": ["Column", "DataFrame", "Row", "SparkSession", "Window", "functions"],
+    "pyspark.sql.types": [
+        "DataType",
+        "IntegralType",
+        "StringType",
+        "StructType",
+        "TimestampNTZType",
+        "TimestampType",
+    ],
+    "pyspark.errors": ["PySparkException"],
+    "pyspark": ["cloudpickle"],
+    "pyspark.sql.pandas.types": ["from_arrow_schema"],
+}
+
+# What reads or writes stands where files and schemas are looked at before and after.
+PLACES = {
+    "conf": ("adapters/sources.py",),  # how many files are read at once
+    "load": ("adapters/",),
+    "mapInArrow": ("adapters/",),
+    "parquet": ("adapters/",),
+    "save": ("adapters/delta.py",),
+    "sql": ("adapters/delta.py",),
+    "createOrReplaceTempView": ("adapters/delta.py",),
+}
+# May cast to a type that a variable holds: those of our tables, of a sink's columns, of numbers.
+CASTERS = (
+    "adapters/delta.py",
+    "adapters/sink_rows.py",
+    "ingest/batch_summary.py",
+    "ingest/traces.py",
+)
+# Columns of our tables that hold doubles: delta-rs reads them, see `differences.py`. INPUTS have
+# columns of the same names.
+DOUBLES = [
+    "estimated_seconds", "hours_to_read", "latency_p50", "latency_p99", "sample_rate",
+    "trace_coverage",
+]  # fmt: skip
+INPUTS = ("adapters/", "ingest/traces.py", "ingest/lines.py")
+# May ask which engine runs: they start one, or tell people what it needs.
+CHOOSERS = ("adapters/engine/", "jobs/doctor.py", "jobs/demo_engines.py")
+
+# Not read by the check: what starts an engine, and what Apache Spark alone runs, on either setting.
+DOOR = {
+    "adapters/engine/apache_spark.py": "starts Apache Spark",
+    "adapters/engine/embedded.py": "starts the embedded engine",
+    "adapters/engine/door.py": "chooses between them",
+    "adapters/engine/errors.py": "knows py4j's errors",
+    "adapters/jars.py": "has Apache Spark resolve its own jars",
+    "adapters/delta_merge.py": "writes into a user's sink with Delta's own writer",
+    "adapters/parquet_append.py": "writes into a user's sink with Spark's own writer",
+    "backfill/copies.py": "finds what is deleted from a user's sink, by Spark's own JSON",
+    "backfill/decode.py": "reads replayed records with Spark's variants",
+    "jobs/backfill_landing.py": "lands replayed records",
+    "jobs/backfill_replay.py": "replays",
+    "jobs/backfill_run.py": "replays",
+    "jobs/backfill_sink.py": "looks into the sink that is written",
+    "jobs/backfill_source.py": "reads Kinesis by a Python data source",
+    "jobs/dedupe_run.py": "deletes from a user's sink",
+}
