@@ -5,11 +5,15 @@ PYTHON_READY := .venv/.ready
 JARS_READY := .cache/jars/.ready
 SOURCES := spark dags tests
 # Two sessions side by side: one alone leaves half of two cores idle.
-SPARK_TESTS := tests/spark -n 2 --dist worksteal
+SIDE_BY_SIDE := -n 2 --dist worksteal
+# What concerns verdicts runs on the embedded engine; Apache Spark runs what is its own, and some of
+# the same again.
+EMBEDDED_TESTS := tests/spark tests/engines/test_no_jvm.py tests/engines/test_interrupted.py --engine embedded $(SIDE_BY_SIDE)
+SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and not drill" $(SIDE_BY_SIDE)
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-spark test-dags test-aws test-browser drill drill-stuck-shard golden bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill drill-stuck-shard golden delta-tables bench lock all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,15 +29,17 @@ $(JARS_READY): jars.lock $(PYTHON_READY)
 	@$(BIN)/python -m shardaudit.jobs.jars
 	@touch $@
 
-demo: setup ## a stream with planted faults, audited and repaired by Airflow (minutes)
-	@$(BIN)/python -m shardaudit.jobs.demo
+demo: setup ## a stream with planted faults, audited and repaired by Airflow (minutes; ENGINE=spark: on Apache Spark alone)
+	@$(if $(ENGINE),SHARDAUDIT_ENGINE='$(ENGINE)') $(BIN)/python -m shardaudit.jobs.demo
 
 airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m shardaudit.jobs.airflow
 
 test: setup lint types ## every test but the drills
-	$(BIN)/pytest tests/unit tests/histories tests/engines tests/dags tests/aws
+	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws
+	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
+	$(BIN)/pytest tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py
 	$(BIN)/pytest tests/browser
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
@@ -51,10 +57,16 @@ types: setup
 	$(BIN)/mypy
 
 fast: setup
-	$(BIN)/pytest tests/unit -n 2
+	$(BIN)/pytest tests/unit tests/spark/test_golden.py --engine embedded -n 2
 
-test-spark: setup ## the tests that need Spark
+test-embedded: setup ## the audit, ingest and watch on the embedded engine
+	$(BIN)/pytest $(EMBEDDED_TESTS)
+
+test-spark: setup ## what needs Apache Spark, and the golden cases on it
 	$(BIN)/pytest $(SPARK_TESTS)
+
+test-engines: setup ## both engines give the same answers
+	$(BIN)/pytest tests/engines
 
 test-dags: setup ## the tests that need Airflow
 	$(BIN)/pytest tests/dags
@@ -67,6 +79,7 @@ test-aws: setup ## the tests against stand-ins of AWS
 
 drill: setup ## kills ingest and audit at 20 random moments: the tables must not notice (many minutes)
 	$(BIN)/pytest -m drill tests/spark
+	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags
 
 drill-stuck-shard: setup ## the incident replayed: when the watch says what (a few minutes)
@@ -74,6 +87,9 @@ drill-stuck-shard: setup ## the incident replayed: when the watch says what (a f
 
 golden: setup ## writes the expected results of the golden cases anew: review the diff
 	$(BIN)/python -m tests.golden.rewrite
+
+delta-tables: setup ## writes the Delta tables of the tests anew, by Apache Spark
+	$(BIN)/python -m tests.delta_tables.make
 
 bench: setup ## speed against plain joins, as ratios
 	$(BIN)/python -m tests.bench

@@ -10,7 +10,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from audit_form import FORM
 from shardaudit.model.audit_id import audit_id
+from shardaudit.model.backfill import SINK_WRITING
+from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.config_engine import ENGINE
 from shardaudit.model.errors import ConfigError, FinalError
 from shardaudit.model.window import Window, parse_instant
 
@@ -18,11 +21,12 @@ CONFIG = "SHARDAUDIT_CONFIG"  # names the shardaudit.toml, for Airflow as for th
 
 
 class PlannedJob(TypedDict):
-    """What a Spark task needs to know; small enough for XCom, without credentials."""
+    """What the task of a job needs to know; small enough for XCom, without credentials."""
 
     stream: str
     driver: dict[str, str]
     arguments: dict[str, list[str]]  # by command
+    engines: dict[str, str]  # the same
 
 
 class PlannedAudit(PlannedJob):
@@ -56,14 +60,10 @@ def planned_upkeep() -> PlannedJob:
     """
     config = config_file()
     try:
-        settings = load_settings(config)
+        settings = settings_of(config)
     except ConfigError as error:
         raise PlanRefusedError(str(error)) from error
-    return {
-        "stream": "(all)",
-        "driver": driver_settings(settings),
-        "arguments": {"maintain": ["--config", str(config), "maintain"]},
-    }
+    return planned_job(settings, "(all)", {"maintain": ["--config", str(config), "maintain"]})
 
 
 def config_file() -> Path:
@@ -83,14 +83,33 @@ def configured() -> Settings:
 
     Raises:
         PlanRefusedError: it names none.
-        ConfigError: it is a wrong one.
+        ConfigError: it is a wrong one, or the environment names no engine that there is.
     """
-    return load_settings(config_file())
+    return settings_of(config_file())
 
 
-def driver_settings(settings: Settings) -> dict[str, str]:
-    """What must be known before the driver's JVM starts; the job sets the rest of [spark]."""
-    return {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")}
+def settings_of(config: Path) -> Settings:
+    """The configuration with the engine that the environment names, as the commands have it.
+
+    Raises:
+        ConfigError: as `configured`.
+    """
+    return load_settings(config).with_engine(os.environ.get(ENGINE) or None)
+
+
+def planned_job(settings: Settings, stream: str, arguments: dict[str, list[str]]) -> PlannedJob:
+    """A job of these command lines. What writes into a sink is for Apache Spark, as by hand."""
+    own = settings.engine.value
+    return {
+        "stream": stream,
+        # What must be known before the driver's JVM starts; the job sets the rest of [spark].
+        "driver": {k: v for k, v in settings.spark.items() if k.startswith("spark.driver.")},
+        "arguments": arguments,
+        "engines": {
+            command: EngineName.SPARK.value if command in SINK_WRITING else own
+            for command in arguments
+        },
+    }
 
 
 def plan_audits(
@@ -106,7 +125,7 @@ def plan_audits(
     unknown = sorted(set(form) - set(FORM))
     if unknown:
         raise ConfigError("run configuration", ", ".join(unknown), f"only {', '.join(FORM)}")
-    settings = load_settings(config)
+    settings = settings_of(config)
     if not settings.streams:
         raise ConfigError(str(config), "no streams", "at least one table [streams.NAME]")
     as_of = _instant(form, "as_of") or run_after
@@ -131,20 +150,19 @@ def _planned(
 ) -> PlannedAudit:
     stream = settings.stream(name)
     common = ["--config", str(config)]
+    arguments = {
+        "ingest": [*common, "ingest", f"--stream={name}"],
+        "audit": [
+            *common,
+            "audit",
+            f"--stream={name}",
+            f"--from={window.start.isoformat()}",
+            f"--to={window.end.isoformat()}",
+            f"--as-of={as_of.isoformat()}",
+            "--no-ingest",
+        ],
+    }
     return {
-        "stream": name,
+        **planned_job(settings, name, arguments),
         "audit_id": audit_id(name, window.aligned(stream.bucket), as_of, stream.digest()),
-        "driver": driver_settings(settings),
-        "arguments": {
-            "ingest": [*common, "ingest", f"--stream={name}"],
-            "audit": [
-                *common,
-                "audit",
-                f"--stream={name}",
-                f"--from={window.start.isoformat()}",
-                f"--to={window.end.isoformat()}",
-                f"--as-of={as_of.isoformat()}",
-                "--no-ingest",
-            ],
-        },
     }

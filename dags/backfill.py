@@ -4,8 +4,9 @@ plan → propose (what it costs, until when) → approve (a person, unless polic
 windows → replay (read and merge: a portion of the windows each, the most urgent first) → verify →
 gates. What is not ours to read, and duplicates, go by one task `run` instead of these three.
 It is started by hand, with the form behind "Trigger". A rejection, or no answer within a day,
-cancels the plan: nothing is done. Questions of many runs wait side by side; of the tasks that start
-Spark one of a kind runs at a time, over all of them.
+cancels the plan: nothing is done. Questions of many runs wait side by side; of the tasks that run a
+command one of a kind runs at a time, over all of them. What writes into the sink (`replay`, `run`)
+always goes to Apache Spark; `plan` and `verify` run on the configuration's engine.
 """
 
 from datetime import timedelta

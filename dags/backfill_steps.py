@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from audit_plan import CONFIG, PlannedJob, PlanRefusedError, configured, driver_settings
+from audit_plan import CONFIG, PlannedJob, PlanRefusedError, configured, planned_job
 from backfill_form import FORM
 from shardaudit.model.backfill import Repair
 from shardaudit.model.choices import Approval
@@ -197,8 +197,5 @@ def _job(
 ) -> PlannedJob:
     """A job with the words of each of its actions."""
     common = ["--config", os.environ[CONFIG], COMMANDS[_what(form)]]
-    return {
-        "stream": str(form["stream"]),
-        "driver": driver_settings(settings),
-        "arguments": {action: [*common, action, *words] for action, words in actions.items()},
-    }
+    arguments = {action: [*common, action, *words] for action, words in actions.items()}
+    return planned_job(settings, str(form["stream"]), arguments)

@@ -1,6 +1,10 @@
-"""Runs a shardaudit command by spark-submit; its exit code decides whether Airflow tries again."""
+"""Runs a shardaudit command; its exit code decides whether Airflow tries again.
+
+Apache Spark gets it by spark-submit, the embedded engine runs it in a child process of the task.
+"""
 
 import os
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +15,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from audit_plan import PlannedJob
 from lineage import lineage, operator_lineage
+from shardaudit.adapters.child import Child
 from shardaudit.jobs import __file__ as jobs
+from shardaudit.model.choices import EngineName
 from shardaudit.model.errors import ExitCode, FinalError, RetryableError, ShardauditError
 
 # What type an error has decides whether another try may help; exit code 75 gives such an error.
@@ -22,7 +28,7 @@ JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where th
 
 # A driver of spark-submit has 1 GB unless told; [spark] of the configuration overrides all of it.
 _DRIVER = {
-    # As on one machine (adapters.spark): `make bench` shows that it suffices.
+    # As on one machine (adapters/engine/apache_spark.py): `make bench` shows that it suffices.
     "spark.driver.memory": "2500m",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Djdk.nio.maxCachedBufferSize=262144",
     "spark.log.level": "WARN",
@@ -43,8 +49,9 @@ class JobFailedError(FinalError, AirflowFailException):
 
 
 class ShardauditJob(SparkSubmitOperator):
-    """Runs one command of a planned job: one Spark driver, where the connection says.
+    """Runs one command of a planned job on the engine that was planned for it.
 
+    One Spark driver, where the connection says; or one process here, which needs no connection.
     The command line carries no credentials: the job finds them in the usual AWS chain.
     """
 
@@ -56,15 +63,42 @@ class ShardauditJob(SparkSubmitOperator):
         super().__init__(application=main, durable=False, **kwargs)
         self.command = command
         self.planned = planned
+        self._child: Child | None = None
 
     def execute(self, context: Context) -> None:
-        """Submits the job and waits for it.
+        """Runs the job and waits for it.
 
         Raises:
             JobBusyError: exit code 75; Airflow tries again.
             JobFailedError: any other failure; Airflow does not try again.
         """
         name = f"shardaudit {self.command} {self.planned['stream']}"
+        if self.planned["engines"][self.command] == EngineName.EMBEDDED:
+            code = self._run_here(name)
+            if code != ExitCode.DONE:
+                raise _ended(name, code)
+            return
+        self._submit(name, context)
+
+    def on_kill(self) -> None:
+        """Ends what runs: the child with its group, or the Spark driver."""
+        if self._child is not None:
+            self._child.end()
+        elif self._hook is not None:
+            super().on_kill()
+
+    def _run_here(self, name: str) -> int:
+        """The exit code of the command in a child process, whose lines are the task's log."""
+        words = self.planned["arguments"][self.command]
+        self.log.info("%s runs in this task, on the embedded engine", name)
+        engine = f"--engine={EngineName.EMBEDDED}"
+        self._child = Child([sys.executable, "-m", "shardaudit.jobs.main", engine, *words])
+        try:
+            return self._child.followed(lambda line: self.log.info("%s", line))
+        finally:
+            self._child = None
+
+    def _submit(self, name: str, context: Context) -> None:
         self.name = name
         self.conf = _DRIVER | self.planned["driver"]
         self.jars = _jars()
@@ -74,7 +108,10 @@ class ShardauditJob(SparkSubmitOperator):
         except FileNotFoundError as error:
             raise JobFailedError(f"{name}: no spark-submit on Airflow's PATH") from error
         except AirflowException as error:
-            raise _explained(error, name, self._exit_code()) from None
+            code = self._exit_code()
+            if code is None:
+                raise JobFailedError(f"{name} was not started: {error}") from None
+            raise _ended(name, code) from None  # the hook's text repeats the whole command and log
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # Any: Airflow's
         """What the job read and wrote; Airflow's OpenLineage provider asks for it."""
@@ -89,10 +126,8 @@ class ShardauditJob(SparkSubmitOperator):
         return None if process is None else in_pod or process.returncode
 
 
-def _explained(error: AirflowException, name: str, code: int | None) -> ShardauditError:
-    """What the exit code means. The hook's own text repeats the whole command and log."""
-    if code is None:
-        return JobFailedError(f"{name} was not started: {error}")
+def _ended(name: str, code: int) -> ShardauditError:
+    """What the exit code means."""
     if code == ExitCode.RETRY:
         return JobBusyError(f"{name} ended with 75: a later try may work")
     reason = _REASONS.get(code, "it did not end by itself")

@@ -2,7 +2,8 @@
 
 ingest → audit (per stream) → gates (per stream; red when one is shut), publish (an asset event),
 tell (per stream: what changed, to Slack, mail, webhook) → verdict (per stream; red when it is bad).
-One task at a time, one run at a time: a warehouse has one writing Spark driver.
+One task at a time, one run at a time: one run writes a warehouse. What runs ingest and audit is the
+configuration's `engine`: a Spark driver by the Spark connection, or a process of the task itself.
 """
 
 from datetime import timedelta

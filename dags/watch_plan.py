@@ -1,7 +1,6 @@
 """The watches of a run: one per stream, as of the moment in which it starts."""
 
-from audit_plan import PlannedJob, PlanRefusedError, config_file, driver_settings
-from shardaudit.model.config import load_settings
+from audit_plan import PlannedJob, PlanRefusedError, config_file, planned_job, settings_of
 from shardaudit.model.errors import ConfigError
 
 
@@ -13,17 +12,15 @@ def planned_watches() -> list[PlannedJob]:
     """
     config = config_file()
     try:
-        settings = load_settings(config)
+        settings = settings_of(config)
     except ConfigError as error:
         raise PlanRefusedError(str(error)) from error
     if not settings.streams:
         raise PlanRefusedError(f"{config} has no streams: at least one table [streams.NAME]")
     return [
-        {
-            "stream": name,
-            "driver": driver_settings(settings),
-            # No --as-of: a watch that had to wait looks at what is there when it comes to it.
-            "arguments": {"watch": ["--config", str(config), "watch", f"--stream={name}"]},
-        }
+        # No --as-of: a watch that had to wait looks at what is there when it comes to it.
+        planned_job(
+            settings, name, {"watch": ["--config", str(config), "watch", f"--stream={name}"]}
+        )
         for name in settings.streams
     ]

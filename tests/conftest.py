@@ -14,6 +14,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.door import Engine, started
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings
+from shardaudit.model.config_engine import ENGINE
 
 # How long an example takes is the machine's affair: no test here is about its own speed. In CI the
 # examples are the same each time; whoever runs the tests by hand tries others.
@@ -43,27 +44,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", choices=list(EngineName), default=EngineName.SPARK)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The commands that tests start run on the same engine, whatever their configuration says."""
+    os.environ[ENGINE] = config.getoption("engine")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What needs Apache Spark itself is no test of the other engine."""
+    """Leaves out what needs Apache Spark itself where another engine runs."""
     if config.getoption("engine") == EngineName.SPARK:
         return
-    left_out = [item for item in items if item.get_closest_marker("apache_spark")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("apache_spark")]
+    apart = [item for item in items if item.get_closest_marker("apache_spark")]
+    items[:] = [item for item in items if item not in set(apart)]
+    config.hook.pytest_deselected(items=apart)
 
 
-@pytest.fixture(scope="session")
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """The engine of this run of the tests."""
-    settings = Settings.model_validate(
+def engine_settings(name: str) -> Settings:
+    """Settings of that engine, as small as tests want it."""
+    return Settings.model_validate(
         {
             "warehouse": "unused",
-            "engine": request.config.getoption("engine"),
+            "engine": name,
             "embedded": {"shared_machine": True},
             "spark": _TUNING,
             "streams": {},
         }
     )
+
+
+@pytest.fixture(scope="session")
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The engine of this run of the tests."""
+    settings = engine_settings(request.config.getoption("engine"))
     with started(settings, app="tests") as engine:
         yield engine
 
@@ -81,6 +92,6 @@ def _no_credentials_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
+def warehouse(engine: Engine, tmp_path: Path) -> Warehouse:
     """An empty warehouse."""
-    return Warehouse(spark, str(tmp_path / "warehouse"))
+    return Warehouse(engine.session, str(tmp_path / "warehouse"), engine=engine.version)

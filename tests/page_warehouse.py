@@ -247,6 +247,7 @@ def _audit(audit_id: str, start: datetime, end: datetime, cells: pa.Table) -> di
         "latency_p99": 256.0,
         "self_check": "passed",
         "watermark": start + 20 * HOUR,
+        "engine": "Apache Spark 4.1.4",
         "config_digest": "0",
         "inputs": "{}",
     }

@@ -101,7 +101,7 @@ def _append(rows: DataFrame, sink: str, access: S3Access) -> None:
 def _add(rows: DataFrame, sink: str, access: S3Access) -> None:
     """As a backfill does in the mode `append`."""
     spark = rows.sparkSession
-    table = dataset_rows(spark, sink, parquet_fields(spark, sink, access))
+    table = dataset_rows(spark, sink, parquet_fields(sink, access))
     wanted = rows.withColumn(ID, F.col("message_id"))
     absent = absent_rows(wanted, table, ids=(ID, "message_id"), pruning=Pruning({}, {}))
     absent = absent.drop(ID).localCheckpoint()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dags.fake_spark import install_fake_spark
+from tests.dags.fake_spark import install_fake_command, install_fake_spark
 
 HOME = tempfile.mkdtemp(prefix="shardaudit-airflow-")
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -80,7 +80,15 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.write_text(CONFIG)
     monkeypatch.setenv("SHARDAUDIT_CONFIG", str(file))
     monkeypatch.delenv("SHARDAUDIT_JARS", raising=False)
+    monkeypatch.delenv("SHARDAUDIT_ENGINE", raising=False)
     return file
+
+
+@pytest.fixture
+def embedded(config: Path) -> Path:
+    """The same for the embedded engine."""
+    config.write_text(f'engine = "embedded"\n{config.read_text()}')
+    return config
 
 
 @pytest.fixture
@@ -91,6 +99,16 @@ def spark_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     monkeypatch.setenv("PATH", os.pathsep.join((str(folder), os.environ["PATH"])))
     yield calls
     gc.collect()  # here, where LEAKY holds: the provider leaves its end of a pipe open
+
+
+@pytest.fixture
+def command_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of the calls of a fake command; there is no connection, and nothing on the PATH."""
+    calls = install_fake_command(tmp_path / "fake")
+    monkeypatch.setenv("PYTHONPATH", str(calls.parent))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    return calls
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,12 +1,15 @@
-"""A spark-submit that starts no Spark: it notes how it was called and does what a test planned."""
+"""A spark-submit that starts no Spark: it notes how it was called and does what a test planned.
+
+The same as the program that the embedded engine's tasks start.
+"""
 
 import json
 from pathlib import Path
 
 # FAKE_EXIT in its environment: {"<command> <stream>": exit code} as JSON, or by the last word of
-# the call; 0 for the others.
+# the call; 0 for the others, below zero a signal that ends it.
 _PROGRAM = """#!{python}
-import json, os, sys
+import json, os, sys, time
 with open({calls!r}, "a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 command = next(
@@ -14,9 +17,15 @@ command = next(
 )
 named = (a for a in sys.argv if a.startswith(("--stream=", "--plan=")))
 stream = next(named, "").partition("=")[2]
-print("the words of", command, stream)
+with open({pid!r}, "w") as noted:
+    noted.write(str(os.getpid()))
+print("the words of", command, stream, flush=True)
 codes = json.loads(os.environ.get("FAKE_EXIT", "{{}}"))
-sys.exit(codes.get(f"{{command}} {{stream}}", codes.get(sys.argv[-1], 0)))
+code = codes.get(f"{{command}} {{stream}}", codes.get(sys.argv[-1], 0))
+if code < 0:
+    os.kill(os.getpid(), -code)
+time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))
+sys.exit(code)
 """
 
 
@@ -25,8 +34,21 @@ def install_fake_spark(folder: Path, *, python: str, name: str = "spark-submit")
     folder.mkdir()
     calls = folder / "calls.jsonl"
     program = folder / name
-    program.write_text(_PROGRAM.format(python=python, calls=str(calls)))
+    program.write_text(_PROGRAM.format(python=python, calls=str(calls), pid=str(folder / "pid")))
     program.chmod(0o755)
+    return calls
+
+
+def install_fake_command(folder: Path) -> Path:
+    """Writes a `shardaudit.jobs.main` for PYTHONPATH; returns the file of its calls."""
+    package = folder / "shardaudit" / "jobs"
+    package.mkdir(parents=True)
+    for initial in (package.parent, package):
+        (initial / "__init__.py").touch()
+    calls = folder / "calls.jsonl"
+    (package / "main.py").write_text(
+        _PROGRAM.format(python="none", calls=str(calls), pid=str(folder / "pid"))
+    )
     return calls
 
 

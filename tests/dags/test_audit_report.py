@@ -16,7 +16,7 @@ def warehouse(config: Path) -> Path:
 
 
 def planned(audit_id: str) -> PlannedAudit:
-    return {"stream": "events", "audit_id": audit_id, "driver": {}, "arguments": {}}
+    return {"stream": "events", "audit_id": audit_id, "driver": {}, "arguments": {}, "engines": {}}
 
 
 def test_the_report_is_kept_under_the_audits_name_and_said(

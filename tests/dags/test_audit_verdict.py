@@ -17,7 +17,7 @@ def warehouse(config: Path) -> Path:
 
 
 def planned(audit_id: str, stream: str = "events") -> PlannedAudit:
-    return {"stream": stream, "audit_id": audit_id, "driver": {}, "arguments": {}}
+    return {"stream": stream, "audit_id": audit_id, "driver": {}, "arguments": {}, "engines": {}}
 
 
 def write_loss(warehouse: Path) -> None:

@@ -74,7 +74,13 @@ def test_an_audit_that_did_not_come_to_its_gates_is_not_green(warehouse: Path) -
 def test_the_verdict_says_why_an_audit_was_rejected(warehouse: Path) -> None:
     shut = gate("a", state="failed", sentence="sink: rows have ids – not so")
     write_result(warehouse, audits=[audit("a", status="rejected")], gates=[shut])
-    planned: PlannedAudit = {"stream": "events", "audit_id": "a", "driver": {}, "arguments": {}}
+    planned: PlannedAudit = {
+        "stream": "events",
+        "audit_id": "a",
+        "driver": {},
+        "arguments": {},
+        "engines": {},
+    }
     with pytest.raises(AirflowFailException, match=r"'rejected' \(sink: rows have ids – not so\)"):
         judge(planned)
 

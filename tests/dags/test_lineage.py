@@ -32,7 +32,7 @@ class OperatorLineage:
 def job(config: Path, *command: str) -> PlannedJob:
     """As the DAGs plan it: `dedupe run` is the action `run`."""
     words = ["--config", str(config), *command, "--stream=events"]
-    return {"stream": "events", "driver": {}, "arguments": {command[-1]: words}}
+    return {"stream": "events", "driver": {}, "arguments": {command[-1]: words}, "engines": {}}
 
 
 def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:

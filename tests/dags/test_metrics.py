@@ -63,7 +63,7 @@ def statsd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
 
 
 def planned(audit_id: str) -> PlannedAudit:
-    return {"stream": "events", "audit_id": audit_id, "driver": {}, "arguments": {}}
+    return {"stream": "events", "audit_id": audit_id, "driver": {}, "arguments": {}, "engines": {}}
 
 
 def test_an_audit_sends_its_figures_also_when_it_is_red(config: Path, statsd: Listener) -> None:
@@ -98,7 +98,7 @@ def test_a_watch_sends_its_figures(config: Path, statsd: Listener) -> None:
     ]
     place = config.with_name("warehouse") / SHARDS.name
     write_deltalake(str(place), arrow(SHARDS, shards))
-    tell({"stream": "events", "driver": {}, "arguments": {}})
+    tell({"stream": "events", "driver": {}, "arguments": {}, "engines": {}})
     heard = statsd.heard()
     assert heard["airflow.shardaudit.watch.shards.events"] == 2
     assert heard["airflow.shardaudit.watch.shards_warn.events"] == 1

@@ -42,13 +42,14 @@ PROPERTIES = {name for kind, name in _NAMES if not callable(getattr(kind, name))
 METHODS_OF_PYSPARK = {name for _, name in _NAMES} - PROPERTIES
 # Also names of PySpark's, but in the pipeline those of our own or of Python's.
 OTHERS = {
+    "filter": "of Arrow's tables",
     "index": "of lists",
     "items": "of mappings",
     "name": "of enums and tables",
     "replace": "of texts, and Warehouse.replace",
     "sort": "of lists",
     "stop": "of servers",
-    "streams": "of the rules that traces are judged by",
+    "streams": "of settings",
     "version": "of sinks",
 }
 JVM = {"_jvm", "_jdf", "_jsc", "_jsparkSession", "_sc", "rdd", "sparkContext"}

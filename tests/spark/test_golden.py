@@ -15,7 +15,7 @@ from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.spark.trial import Published, Trial
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.both_engines
 
 
 def groups() -> list[list[GoldenCase]]:

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow.compute as pc
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -52,8 +51,8 @@ class Published:
     @property
     def watermark(self) -> datetime | None:
         """How far all is well."""
-        at: datetime | None = self.audit.watermark
-        return at
+        watermark: datetime | None = self.audit.watermark
+        return watermark
 
 
 @dataclass
@@ -116,10 +115,16 @@ class Trial:
 
     def remove(self, rows: Iterable[SinkRow]) -> None:
         """Deletes rows from the sink."""
-        sink = DeltaTable.forPath(self.warehouse.spark, str(self._sink))
-        for row in rows:
-            same = (F.col("message_id") == row.message_id) & (F.col("landed_at") == row.landed_at)
-            sink.delete(same)
+        spark = self.warehouse.spark
+        gone = [(row.message_id, row.landed_at) for row in rows]
+        if gone:
+            frame = spark.createDataFrame(gone, "message_id string, landed_at timestamp")
+            frame.distinct().createOrReplaceTempView("gone")
+            spark.sql(
+                f"MERGE INTO delta.`{self._sink}` AS t USING gone AS s "
+                "ON t.message_id = s.message_id AND t.landed_at = s.landed_at "
+                "WHEN MATCHED THEN DELETE"
+            ).collect()
 
     def observe(self, shards: Iterable[str], *, at: datetime) -> None:
         """Notes shards that Kinesis listed."""
@@ -153,7 +158,7 @@ class Trial:
     def published(self, audit_id: str) -> Published:
         """What the tables say of an audit; findings are those of the stream as they are now."""
         of_audit = F.col("audit_id") == audit_id
-        # By delta-rs, as all who ask for an audit's row do: it has doubles.
+        # As every reader of it does: by delta-rs.
         [row] = self.warehouse.rows(AUDITS, where=pc.field("audit_id") == audit_id)
         return Published(
             cells=_cells(self.warehouse.read(CELLS).where(of_audit)),

@@ -1,6 +1,5 @@
 """The door through which a backfill writes a user's Delta table: rows that are not there yet."""
 
-import json
 import logging
 import random
 import time
@@ -12,7 +11,6 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from shardaudit.adapters.engine.errors import is_passing
 from shardaudit.model.sink_field import SinkField
@@ -23,7 +21,6 @@ log = logging.getLogger(__name__)
 MAX_TRIES = 8
 _PAUSE_S = 1.0
 _GONE = "_sa_gone"
-_COMPUTED = ("delta.generationExpression", "delta.identity.")
 _TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -42,26 +39,6 @@ class Pruning:
         for name, values in self.values.items():
             holds &= F.col(f"t.{quoted(name)}").isin(values)
         return holds
-
-
-def sink_fields(schema_json: str, partitions: Sequence[str]) -> list[SinkField]:
-    """The columns of a table's schema, as its log has them."""
-    return [
-        SinkField(
-            name=field["name"],
-            kind=_simple(field["type"]),
-            nullable=field["nullable"],
-            partitions=field["name"] in partitions,
-            computes=any(key.startswith(_COMPUTED) for key in field["metadata"]),
-        )
-        for field in json.loads(schema_json)["fields"]
-    ]
-
-
-def _simple(kind: object) -> str:
-    """A type as the log writes it, in SQL."""
-    column = {"name": "c", "type": kind, "nullable": True, "metadata": {}}
-    return StructType.fromJson({"type": "struct", "fields": [column]})["c"].dataType.simpleString()
 
 
 def depends_on_message_alone(

@@ -16,16 +16,15 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from shardaudit.adapters.delta_schema import delta_schema
+from shardaudit.adapters.delta_schema import CONFIGURATION, delta_schema, upgrade, with_all_columns
 from shardaudit.adapters.s3 import delta_rs_options
 from shardaudit.model.config import Aws
-from shardaudit.model.errors import RetryableError, WarehouseVersionError
+from shardaudit.model.errors import RetryableError
 from shardaudit.model.sql_name import quoted
-from shardaudit.model.table import WAREHOUSE_VERSION, Table
+from shardaudit.model.table import Table
 
 Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
 
-_VERSION_PROPERTY = "shardaudit.warehouseVersion"
 # In flight while a big table is read in batches: more would be faster, and fill the memory.
 _BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 65_536, 2, 1
 
@@ -47,7 +46,7 @@ class DeltaRs:
     def dataset(self, table: Table) -> ds.Dataset | None:
         """What a table holds, to be filtered; None when it was never written."""
         found = self._found(table)
-        return None if found is None else found.to_pyarrow_dataset()
+        return None if found is None else with_all_columns(found.to_pyarrow_dataset(), table)
 
     def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
         """The rows that meet a condition, in no order; none when the table was never written.
@@ -89,7 +88,8 @@ class DeltaRs:
         options = ds.ParquetReadOptions(dictionary_columns=set(dictionaries))
         try:
             with self._answering(table):
-                yield from found.to_pyarrow_dataset(parquet_read_options=options).to_batches(
+                rows = found.to_pyarrow_dataset(parquet_read_options=options)
+                yield from with_all_columns(rows, table).to_batches(
                     columns=list(columns),
                     filter=where,
                     batch_size=_BATCH_ROWS,
@@ -128,29 +128,26 @@ class DeltaRs:
 
     def has_rows(self, table: Table, *, where: pc.Expression) -> bool:
         """Whether any row meets a condition."""
-        found = self.columns(table, names=[], where=where)
+        found = self.columns(table, names=table.names, where=where)
         return found is not None and found.num_rows > 0
 
     def create(self, table: Table) -> None:
-        """Makes the table, empty, when there is none.
+        """Makes the table, empty, when there is none; of an older version it becomes this one.
 
         Raises:
-            WarehouseVersionError: it is there, written by another version of shardaudit.
+            WarehouseVersionError: it is there, written by a version that cannot become this one.
         """
         found = self._found(table)
-        if found is not None:
-            version = found.metadata().configuration.get(_VERSION_PROPERTY, "none")
-            if version != str(WAREHOUSE_VERSION):
-                wanted = str(WAREHOUSE_VERSION)
-                raise WarehouseVersionError(table=self._place(table), found=version, wanted=wanted)
-            return
         with self._answering(table):
+            if found is not None:
+                upgrade(found, table, place=self._place(table))
+                return
             DeltaTable.create(
                 self._address(table),
                 delta_schema(table),
                 mode="ignore",
                 partition_by=list(table.partitions),
-                configuration={_VERSION_PROPERTY: str(WAREHOUSE_VERSION)},
+                configuration=CONFIGURATION,
                 storage_options=delta_rs_options(self.aws),
                 raise_if_key_not_exists=False,
             )

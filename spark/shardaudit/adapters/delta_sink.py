@@ -1,146 +1,219 @@
-"""The door to a user's Delta table: its versions, its log, and the rows of chosen data files.
-
-Spark's reader knows versions, not files, so this reaches into Delta's own classes (4.4), the way
-its streaming source does: deletion vectors, column mapping and partitions are honoured by them.
-"""
+"""The door to a user's Delta table, read only: what its log says, without a JVM."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from typing import Any
-from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from shardaudit.adapters.delta_merge import sink_fields
-from shardaudit.adapters.files import S3Access, read_text
+from shardaudit.adapters.deletion_vectors import located
+from shardaudit.adapters.delta_features import check_features, opening_error
+from shardaudit.adapters.delta_log import commit_texts, log_folder, log_start, vectors_at
+from shardaudit.adapters.delta_statistics import Span, may_hold
+from shardaudit.adapters.files import FileStore, S3Access, StorageError
+from shardaudit.adapters.s3 import delta_rs_options
+from shardaudit.adapters.sink_file import Constant, SinkFile, Value, Wanted, partition_value
+from shardaudit.model.config import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.sink_field import SinkField
-from shardaudit.model.source import SourceFile
+from shardaudit.model.source import DeltaFile, SourceFile
+
+_SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_COMPUTED = ("delta.generationExpression", "delta.identity.")
 
 
-@dataclass(frozen=True)
-class TableState:
-    """A version of a table: its identity and the (physical name, type) of each column."""
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table: its name in the files, its type (JSON), and its number in id mode."""
 
-    table_id: str
-    version: int
-    columns: Mapping[str, tuple[str, str]]
-    partitions: Sequence[str]
-
-
-class CommitGoneError(LookupError):
-    """A commit file was cleaned up. Never leaves the ingest: it then reads all anew."""
+    physical: str
+    kind: str
+    field_id: int | None = None
 
 
 class DeltaSink:
-    """One Delta table, read only."""
+    """One Delta table."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self._spark, self._path = spark, path
-        session = spark._jsparkSession  # noqa: SLF001 - Delta's classes want Scala's session
-        # Any: Scala objects behind py4j
-        self._log: Any = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, path)
+    def __init__(self, path: str, access: S3Access) -> None:
+        self.path, self._access = path, access
 
-    def state(self) -> TableState:
-        """The table as it is now.
+    def at(self, version: int | None = None) -> "DeltaVersion":
+        """A version of the table; None: the newest one.
 
         Raises:
             ConfigError: there is no Delta table.
+            TableFeatureError: it cannot be read.
+            StorageError: it could not be reached, or its log is broken.
         """
-        snapshot = self._log.update(False, self._none, self._none)
-        if snapshot.version() < 0:
-            raise ConfigError("sink.path", self._path, 'a Delta table, or format = "parquet"')
-        metadata = snapshot.metadata()
-        fields = json.loads(metadata.schemaString())["fields"]
-        return TableState(
-            table_id=metadata.id(),
-            version=snapshot.version(),
-            columns={
-                field["name"]: (_physical(field), json.dumps(field["type"])) for field in fields
-            },
-            partitions=json.loads(metadata.partitionColumns().mkString('["', '","', '"]')),
-        )
+        place = self.path.replace("s3a://", "s3://", 1)
+        aws = Aws(region=self._access.region, endpoint_url=self._access.endpoint)
+        try:
+            table = DeltaTable(place, version=version, storage_options=delta_rs_options(aws))
+        except TableNotFoundError as error:
+            wanted = 'a Delta table, or format = "parquet"'
+            raise ConfigError("sink.path", self.path, wanted) from error
+        except (OSError, DeltaError) as error:
+            raise opening_error(self.path, error) from error
+        check_features(self.path, table.protocol().reader_features or ())
+        found = DeltaVersion(self.path, self._access, table)
+        commit = f"{log_folder(self.path)}/{found.number:020d}.json"
+        stored = FileStore(self._access).found(commit)
+        if stored is not None and stored.size_bytes == 0:
+            raise StorageError(commit, "it is empty: still being written, or torn")
+        return found
 
+
+class DeltaVersion:
+    """A version of a table: its identity, its columns and its files."""
+
+    def __init__(self, path: str, access: S3Access, table: DeltaTable) -> None:
+        self.path = path
+        self._access, self._table = access, table
+        metadata = table.metadata()
+        self.number = table.version()
+        self.table_id: str = str(metadata.id)
+        self.partitions: list[str] = list(metadata.partition_columns)
+        self._mapping = metadata.configuration.get("delta.columnMapping.mode", "none")
+
+    @cached_property
+    def columns(self) -> dict[str, TableColumn]:
+        """Its columns by name."""
+        return {field["name"]: self._column(field) for field in self._fields}
+
+    @property
     def fields(self) -> list[SinkField]:
-        """The columns as the table declares them now."""
-        metadata = self._log.update(False, self._none, self._none).metadata()
-        return sink_fields(metadata.schemaString(), self.state().partitions)
+        """The columns as the table declares them."""
+        return [
+            SinkField(
+                name=field["name"],
+                kind=_sql_type(field["type"]),
+                nullable=field["nullable"],
+                partitions=field["name"] in self.partitions,
+                computes=any(key.startswith(_COMPUTED) for key in field["metadata"]),
+            )
+            for field in self._fields
+        ]
 
-    def commits(self, after: int, upto: int, *, access: S3Access) -> list[str]:
-        """The texts of the commits after a version up to another, in order.
+    def files(self, *, within: tuple[str, Sequence[Span]] | None = None) -> list[DeltaFile]:
+        """The data files, with paths as in the log.
+
+        Input:
+            within: a column and spans of time: files of which the log says that no value of the
+                column lies in any span are left out.
+
+        Raises:
+            StorageError: the log could not be read, or is not whole.
+        """
+        has_vectors = "deletionVectors" in (self._table.protocol().reader_features or ())
+        vectors = vectors_at(self.path, self.number, self._access) if has_vectors else {}
+        if not has_vectors:
+            log_start(self.path, self.number, self._access)
+        actions = pa.table(self._table.get_add_actions(flatten=False))
+        if within is not None:
+            column, spans = within
+            actions = actions.filter(may_hold(actions, self.columns[column].physical, spans))
+        return [
+            DeltaFile(
+                path=row["path"],
+                size_bytes=row["size_bytes"],
+                modified_ms=row["modification_time"],
+                partition_values={
+                    self.columns[name].physical: _as_text(value)
+                    for name, value in (row.get("partition") or {}).items()
+                },
+                vector=vectors.get(row["path"]),
+            )
+            for row in actions.drop_columns(
+                [name for name in actions.column_names if name not in _FILE_COLUMNS]
+            ).to_pylist()
+        ]
+
+    def commits_since(self, before: int) -> list[str]:
+        """The texts of the commits after another version up to this one, in order.
 
         Raises:
             CommitGoneError: not all of them are there any more.
+            StorageError: they could not be reached.
         """
-        names = [f"{self._path}/_delta_log/{v:020d}.json" for v in range(after + 1, upto + 1)]
-        try:
-            return [read_text(name, access) for name in names]
-        except FileNotFoundError as error:
-            raise CommitGoneError(str(error)) from error
+        return commit_texts(self.path, before, self.number, self._access)
 
-    def rows(self, version: int, *, without: Collection[str] = ()) -> DataFrame:
-        """All rows of a version, but for those in the files named (paths as in the log)."""
-        if not without:
-            reader = self._spark.read.format("delta").option("versionAsOf", version)
-            return reader.load(self._path)
-        kept = [file for file in self._files(version) if file.path() not in without]
-        return self._frame(self._snapshot(version), kept)
-
-    def rows_of(self, layers: Sequence[Sequence[str]], *, version: int) -> list[DataFrame]:
-        """The rows of the files that `add` lines describe, read as the version's schema says.
+    def sink_file(self, file: DeltaFile, columns: Mapping[str, str]) -> SinkFile:
+        """The file with what it takes to read it.
 
         Input:
-            layers: no path twice in one of them; each becomes a DataFrame.
+            columns: standard name -> column.
+
+        Raises:
+            ConfigError: it lies where shardaudit does not read.
+            StorageError: the log gives a partition a value that it cannot have.
         """
-        snapshot = self._snapshot(version)
-        from_json: Callable[[str], Any] = (  # Any: Scala's AddFile
-            self._jvm.org.apache.spark.sql.delta.actions.Action.fromJson
+        wanted: dict[str, Wanted] = {}
+        constants: dict[str, Constant] = {}
+        for standard, name in columns.items():
+            column = self.columns[name]
+            kind = json.loads(column.kind)
+            if name in self.partitions:
+                constants[standard] = Constant(self._partition_value(file, column, kind), kind)
+            else:
+                wanted[standard] = Wanted(column.physical, kind, column.field_id)
+        path = located(self.path, file.path)
+        if "://" in path and not path.startswith("s3a://"):
+            place = f"sink.path {self.path}"
+            raise ConfigError(place, path, "a table whose files lie in S3 or in folders")
+        return SinkFile(
+            known=SourceFile(file.path, file.size_bytes, file.modified_ms),
+            path=path,
+            folder=self.path,
+            columns=wanted,
+            constants=constants,
+            vector=file.vector,
         )
-        return [self._frame(snapshot, [from_json(line) for line in layer]) for layer in layers]
 
-    def file_count(self, version: int) -> int:
-        """How many data files a version has."""
-        return int(self._snapshot(version).numOfFiles())
+    def _partition_value(self, file: DeltaFile, column: TableColumn, kind: str) -> Value:
+        text = file.partition_values.get(column.physical)
+        try:
+            return partition_value(text, kind)
+        except ValueError as error:
+            raise StorageError(log_folder(self.path), error) from error
 
-    def listed(self, version: int) -> list[SourceFile]:
-        """The data files of a version, with paths as in the log."""
-        return [
-            SourceFile(file.path(), file.size(), file.modificationTime())
-            for file in self._files(version)
-        ]
+    @cached_property
+    def _fields(self) -> list[dict[str, Any]]:  # Any: JSON
+        fields: list[dict[str, Any]] = json.loads(self._table.schema().to_json())["fields"]
+        return fields
 
-    def located(self, file: SourceFile) -> SourceFile:
-        """The file with the path that opens it."""
-        path = unquote(file.path)
-        is_absolute = "://" in path or path.startswith(("/", "file:/"))
-        place = path if is_absolute else f"{self._path}/{path}"
-        return SourceFile(place.replace("file:/", "/", 1), file.size_bytes, file.modified_ms)
-
-    @property
-    def _jvm(self) -> Any:  # Any: py4j has no types
-        return self._spark._jvm  # noqa: SLF001 - the way to Delta's classes
-
-    @property
-    def _none(self) -> Any:  # Any: Scala's None
-        return self._jvm.scala.Option.empty()
-
-    def _snapshot(self, version: int) -> Any:  # Any: Scala's Snapshot
-        return self._log.getSnapshotAt(version, self._none, self._none, False)
-
-    def _files(self, version: int) -> list[Any]:  # Any: Scala's AddFile
-        return list(self._snapshot(version).allFiles().collectAsList())
-
-    def _frame(self, snapshot: Any, files: Sequence[Any]) -> DataFrame:  # Any: Scala's objects
-        gathered = self._jvm.java.util.ArrayList()
-        for file in files:
-            gathered.add(file)
-        converters = self._jvm.scala.jdk.javaapi.CollectionConverters
-        sequence = converters.asScala(gathered).toSeq()
-        rows = self._log.createDataFrame(snapshot, sequence, False, self._none)
-        return DataFrame(rows, self._spark)
+    def _column(self, field: Mapping[str, Any]) -> TableColumn:  # Any: JSON
+        name, metadata = field["name"], field["metadata"]
+        kind = json.dumps(field["type"])
+        if self._mapping == "none":
+            return TableColumn(name, kind)
+        physical = metadata.get("delta.columnMapping.physicalName", name)
+        number = metadata.get("delta.columnMapping.id") if self._mapping == "id" else None
+        return TableColumn(physical, kind, number)
 
 
-def _physical(field: Mapping[str, Any]) -> str:  # Any: JSON
-    """The name inside the files: it stays when a column is renamed."""
-    return str(field["metadata"].get("delta.columnMapping.physicalName", field["name"]))
+_FILE_COLUMNS = ("path", "size_bytes", "modification_time", "partition")
+
+
+def _as_text(value: object) -> str | None:
+    """A partition's value as the log itself writes it."""
+    if value is None or isinstance(value, str):
+        return value
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _sql_type(kind: Any) -> str:  # Any: JSON
+    """A type as the log writes it, in Spark SQL."""
+    if isinstance(kind, str):
+        return _SQL_NAMES.get(kind, kind)
+    match kind["type"]:
+        case "array":
+            return f"array<{_sql_type(kind['elementType'])}>"
+        case "map":
+            return f"map<{_sql_type(kind['keyType'])},{_sql_type(kind['valueType'])}>"
+    fields = (f"{field['name']}:{_sql_type(field['type'])}" for field in kind["fields"])
+    return f"struct<{','.join(fields)}>"

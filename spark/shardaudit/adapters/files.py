@@ -3,7 +3,10 @@
 `S3Access` and the paths are plain values, so that a Python worker can open what the driver listed.
 """
 
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -15,6 +18,10 @@ from shardaudit.model.source import SourceFile
 _S3A = "s3a://"
 _TIMEOUT_S = 20
 _ATTEMPTS = 4
+_AT_ONCE = 32  # requests that wait for S3, not work
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class StorageError(RetryableError, OSError):
@@ -69,38 +76,89 @@ def has_folder(path: str, access: S3Access) -> bool:
         raise StorageError(path, error) from error
 
 
-def read_text(path: str, access: S3Access) -> str:
-    """The whole text of a small UTF-8 file.
+def read_texts(paths: Sequence[str], access: S3Access) -> list[str]:
+    """The whole texts of small UTF-8 files, in the order of their paths.
 
     Raises:
-        FileNotFoundError: it is not there.
-        StorageError: it could not be reached.
+        FileNotFoundError: one is not there.
+        StorageError: one could not be reached.
     """
-    with open_file(path, access) as file:
-        return str(file.read().decode())
+    store = FileStore(access)
+
+    def text(path: str) -> str:
+        with store.open(path) as file:
+            return str(file.read().decode())
+
+    return at_once(text, paths)
 
 
 def open_file(path: str, access: S3Access) -> pa.NativeFile:
-    """A file open for reading at any place.
+    """A file open for reading at any place, see `FileStore.open`."""
+    return FileStore(access).open(path)
 
-    Raises:
-        FileNotFoundError: it is not there (any more).
-        StorageError: it could not be reached.
-    """
-    store, key = _opened(path, access)
-    try:
-        return store.open_input_file(key)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise StorageError(path, error) from error
+
+def at_once(do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """What comes of each item, in their order; many wait for the storage at the same time."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(do, items))
+
+
+class FileStore:
+    """The way to many files: one connection to each bucket, kept."""
+
+    def __init__(self, access: S3Access) -> None:
+        self._access = access
+        self._stores: dict[str, fs.FileSystem] = {}
+
+    def open(self, path: str) -> pa.NativeFile:
+        """A file open for reading at any place.
+
+        Raises:
+            FileNotFoundError: it is not there (any more).
+            StorageError: it could not be reached.
+        """
+        store, key = self._place(path)
+        try:
+            return store.open_input_file(key)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StorageError(path, error) from error
+
+    def found(self, path: str) -> SourceFile | None:
+        """The file as it is now; None when there is none.
+
+        Raises:
+            StorageError: it could not be reached.
+        """
+        store, key = self._place(path)
+        try:
+            info = store.get_file_info(key)
+        except OSError as error:
+            raise StorageError(path, error) from error
+        if info.type != fs.FileType.File:
+            return None
+        return SourceFile(path, info.size, info.mtime_ns // 1_000_000)
+
+    def _place(self, path: str) -> tuple[fs.FileSystem, str]:
+        bucket = path.removeprefix(_S3A).partition("/")[0] if path.startswith(_S3A) else ""
+        if bucket not in self._stores:
+            self._stores[bucket] = _opened(path, self._access)[0]
+        return self._stores[bucket], _key(path)
 
 
 def _opened(path: str, access: S3Access) -> tuple[fs.FileSystem, str]:
+    key = _key(path)
     if path.startswith(_S3A):
-        key = path.removeprefix(_S3A).rstrip("/")
         return _s3(access, bucket=key.partition("/")[0]), key
-    return fs.LocalFileSystem(), path.removeprefix("file://")
+    return fs.LocalFileSystem(), key
+
+
+def _key(path: str) -> str:
+    """The path as its file system wants it."""
+    if path.startswith(_S3A):
+        return path.removeprefix(_S3A).rstrip("/")
+    return path.removeprefix("file://")
 
 
 def _s3(access: S3Access, *, bucket: str) -> fs.S3FileSystem:

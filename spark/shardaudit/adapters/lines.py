@@ -1,31 +1,34 @@
-"""Lines of a text file, plain, gzip or zstd, as Arrow batches; runs in a Python worker, no Spark.
+"""Lines of a text file, plain, gzip or zstd; runs in a Python worker, no Spark.
 
-What can be read before a damage is given, then the damage itself as a row without a line number.
+What can be read before a damage is given, then the damage itself, without a line number.
 """
 
-from collections.abc import Iterator
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from shardaudit.adapters.unpack import CHUNK_BYTES, DamageError, Readable, text
 
 MAX_LINE_BYTES = 8 * 2**20
 RAW_BYTES = 4096
 
-SCHEMA = pa.schema(
-    [("file", pa.string()), ("line", pa.int64()), ("raw", pa.string()), ("fault", pa.string())]
-)
-
 _BOM = b"\xef\xbb\xbf"
 
 
-def line_batches(file: Readable, path: str) -> Iterator[pa.RecordBatch]:
-    """The lines of an open file that are not blank, numbered from 1, in batches of SCHEMA.
+class Lines(NamedTuple):
+    """Lines that are not blank, and their numbers from 1.
 
-    `fault` says why a line, or with `line` NULL the rest of the file, cannot be used.
+    `fault` says why the one line, or with the number None the rest of the file, cannot be used;
+    of it there is but the beginning.
     """
-    lines = _Lines(path)
+
+    numbers: Sequence[int | None]
+    texts: Sequence[bytes]
+    fault: str | None = None
+
+
+def line_groups(file: Readable, path: str) -> Iterator[Lines]:
+    """The lines of an open file in their order, some thousands at a time."""
+    lines = _Cutter()
     try:
         for chunk in text(file, path):
             yield from lines.take(chunk)
@@ -34,98 +37,68 @@ def line_batches(file: Readable, path: str) -> Iterator[pa.RecordBatch]:
         yield from lines.damage(str(damage))
 
 
-def lost_file(path: str, reason: str) -> pa.RecordBatch:
-    """The row that says that nothing of a file can be had."""
-    values = {"file": path, "line": None, "raw": None, "fault": reason}
-    return pa.RecordBatch.from_pylist([values], schema=SCHEMA)
+class _Cutter:
+    """Cuts chunks into lines: carries the line that has not ended and the line count along."""
 
+    def __init__(self) -> None:
+        self._count = 0
+        self._ended: list[bytes] = []
+        self._ended_bytes = 0
+        self._open: list[bytes] = []  # of a line that is too long, but the beginning
+        self._open_bytes = 0
 
-class _Lines:
-    """Cuts chunks into lines: carries the unfinished last line and the line count along."""
+    def take(self, chunk: bytes) -> Iterator[Lines]:
+        first, *others = chunk.split(b"\n")
+        self._go_on(first)
+        if others:
+            yield from self._end()
+            *whole, last = others
+            if max(map(len, whole), default=0) <= MAX_LINE_BYTES:
+                self._ended += whole
+            else:
+                for line in whole:
+                    self._go_on(line)
+                    yield from self._end()
+            self._go_on(last)
+        self._ended_bytes += len(chunk)
+        if self._ended_bytes >= CHUNK_BYTES:
+            yield from self._group()
 
-    def __init__(self, path: str) -> None:
-        self._path, self._count = path, 0
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
-        self._too_long = b""  # how a line begins that is too long to be kept until its end
+    def finish(self) -> Iterator[Lines]:
+        if self._open_bytes:
+            yield from self._end()
+        yield from self._group()
 
-    def take(self, chunk: bytes) -> Iterator[pa.RecordBatch]:
-        self._pending.append(chunk)
-        self._pending_bytes += len(chunk)
-        if self._pending_bytes >= CHUNK_BYTES:
-            yield from self._ended()
+    def damage(self, reason: str) -> Iterator[Lines]:
+        yield from self._group()
+        yield Lines([None], [b"".join(self._open)[:RAW_BYTES]], reason)
 
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        yield from self._ended()
-        if self._too_long:
-            yield self._long_line()
-        elif self._pending_bytes:
-            yield from self._batches(b"".join(self._pending))
+    def _go_on(self, part: bytes) -> None:
+        self._open.append(part)
+        self._open_bytes += len(part)
+        if self._open_bytes > MAX_LINE_BYTES:
+            self._open = [b"".join(self._open)[:RAW_BYTES]]
 
-    def damage(self, reason: str) -> Iterator[pa.RecordBatch]:
-        yield from self._ended()
-        yield self._row(None, self._too_long or b"".join(self._pending), reason)
-
-    def _ended(self) -> Iterator[pa.RecordBatch]:
-        """The lines that have ended by now."""
-        body, newline, rest = b"".join(self._pending).rpartition(b"\n")
-        if newline and self._too_long:
-            yield self._long_line()
-            _, newline, body = body.partition(b"\n")
-        if newline:
-            yield from self._batches(body)
-        if not self._too_long and len(rest) > MAX_LINE_BYTES:
-            self._too_long = rest[:RAW_BYTES]
-        self._pending = [] if self._too_long else [rest]
-        self._pending_bytes = sum(map(len, self._pending))
-
-    def _long_line(self) -> pa.RecordBatch:
-        self._count += 1
-        begin, self._too_long = self._too_long, b""
-        return self._row(self._count, begin, f"the line is longer than {MAX_LINE_BYTES} bytes")
-
-    def _batches(self, body: bytes) -> Iterator[pa.RecordBatch]:
-        if self._count == 0:
-            body = body.removeprefix(_BOM)
-        packed = pc.split_pattern(pa.array([body], pa.binary()), b"\n").flatten()
-        first = self._count + 1
-        self._count += len(packed)
-        numbers = pa.array(range(first, self._count + 1), pa.int64())
-        try:
-            lines = packed.cast(pa.string())
-        except pa.ArrowInvalid:  # somewhere in it are bytes that are not UTF-8: look line by line
-            yield from self._batch_with_bad_bytes(numbers, packed)
+    def _end(self) -> Iterator[Lines]:
+        line, size_bytes = b"".join(self._open), self._open_bytes
+        self._open, self._open_bytes = [], 0
+        if size_bytes <= MAX_LINE_BYTES:
+            self._ended.append(line)
             return
-        faults = pa.nulls(len(lines), pa.string())
-        yield self._without_blanks(numbers, lines, faults)
+        yield from self._group()
+        self._count += 1
+        yield Lines([self._count], [line], f"the line is longer than {MAX_LINE_BYTES} bytes")
 
-    def _batch_with_bad_bytes(
-        self, numbers: pa.Array, packed: pa.Array
-    ) -> Iterator[pa.RecordBatch]:
-        texts: list[str] = []
-        faults: list[str | None] = []
-        for line in packed.to_pylist():
-            try:
-                texts.append(line.decode())
-                faults.append(None)
-            except UnicodeDecodeError:
-                texts.append(_shown(line))
-                faults.append("the line is not UTF-8")
-        yield self._without_blanks(
-            numbers, pa.array(texts, pa.string()), pa.array(faults, pa.string())
-        )
-
-    def _without_blanks(
-        self, numbers: pa.Array, lines: pa.Array, faults: pa.Array
-    ) -> pa.RecordBatch:
-        files = pa.repeat(pa.scalar(self._path, pa.string()), len(lines))
-        batch = pa.RecordBatch.from_arrays([files, numbers, lines, faults], schema=SCHEMA)
-        return batch.filter(pc.not_equal(pc.ascii_trim_whitespace(lines), ""))
-
-    def _row(self, line: int | None, raw: bytes, fault: str) -> pa.RecordBatch:
-        values = {"file": self._path, "line": line, "raw": _shown(raw) or None, "fault": fault}
-        return pa.RecordBatch.from_pylist([values], schema=SCHEMA)
-
-
-def _shown(raw: bytes) -> str:
-    return raw[:RAW_BYTES].decode(errors="replace")
+    def _group(self) -> Iterator[Lines]:
+        lines, self._ended, self._ended_bytes = self._ended, [], 0
+        if not lines:
+            return
+        if self._count == 0:
+            lines[0] = lines[0].removeprefix(_BOM)
+        numbers = range(self._count + 1, self._count + 1 + len(lines))
+        self._count += len(lines)
+        if all(map(bytes.strip, lines)):
+            yield Lines(numbers, lines)
+            return
+        kept = [(number, line) for number, line in zip(numbers, lines, strict=True) if line.strip()]
+        yield Lines([number for number, _ in kept], [line for _, line in kept])

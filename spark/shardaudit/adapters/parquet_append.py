@@ -2,15 +2,26 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
-from shardaudit.adapters.files import S3Access, list_files
+from shardaudit.adapters.files import S3Access, list_files, open_file
+from shardaudit.adapters.parquet_file import old_times, opened
 from shardaudit.adapters.parquet_sink import partition_columns
+from shardaudit.adapters.unpack import DamageError
 from shardaudit.model.errors import ConfigError, RetryableError
 from shardaudit.model.sink_field import SinkField
 
-_INFERRED = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_OLD = pa.timestamp("us", "UTC")
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20),
+}
 _STAGED = "_shardaudit"  # readers leave out what begins with an underscore
 
 
@@ -21,25 +32,40 @@ class FileNotMovedError(RetryableError, OSError):
         super().__init__(f"{path} could not be moved to {target}; run the plan again")
 
 
-def parquet_fields(spark: SparkSession, path: str, access: S3Access) -> list[SinkField]:
-    """The columns of a dataset, as the files that are there have them; partitions are texts.
+def parquet_fields(path: str, access: S3Access) -> list[SinkField]:
+    """The columns of a dataset, as its first file has them; partitions are texts.
 
     Raises:
-        ConfigError: there are no files: nothing says what a row looks like.
+        ConfigError: there are no files: nothing says what a row looks like; or it cannot be had.
+        StorageError: the storage did not answer.
     """
     files = list_files(path, access)
     if not files:
         raise ConfigError("sink.path", path, "a folder with Parquet files: its columns are theirs")
-    partitions = partition_columns(path, files[0].path)
-    spark.conf.set(_INFERRED, "false")  # or a number would be made of `000000000001`
+    first = files[0].path
+    partitions = partition_columns(path, first)
     try:
-        schema = spark.read.parquet(path).schema
-    finally:
-        spark.conf.unset(_INFERRED)
-    return [
-        SinkField(field.name, field.dataType.simpleString(), partitions=field.name in partitions)
-        for field in schema
-    ]
+        with open_file(first, access) as file:
+            source = opened(file)
+            old = old_times(source)
+            kinds = {f.name: _OLD if f.name in old else f.type for f in source.schema_arrow}
+        fields = [SinkField(name, _simple(kind)) for name, kind in kinds.items()]
+    except (DamageError, PySparkTypeError) as error:
+        raise ConfigError("sink.path", f"{first}: {error}", "files that Spark reads") from error
+    in_files = [field for field in fields if field.name not in partitions]
+    return [*in_files, *(SinkField(name, "string", partitions=True) for name in partitions)]
+
+
+def _simple(kind: pa.DataType) -> str:
+    """An Arrow type in SQL, as Spark reads it from Parquet.
+
+    Raises:
+        PySparkTypeError: Spark does not have it.
+    """
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    read_as = _UNSIGNED.get(kind, kind)
+    return from_arrow_type(read_as, prefer_timestamp_ntz=True).simpleString()
 
 
 def dataset_rows(spark: SparkSession, path: str, fields: Sequence[SinkField]) -> DataFrame:

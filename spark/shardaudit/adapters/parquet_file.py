@@ -1,14 +1,17 @@
 """Parquet files read by Arrow, where the whole of a file must not fail for a part of it."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shardaudit.adapters.unpack import DamageError
 
-FOOTER = pa.schema([("file", pa.string()), ("columns", pa.string()), ("fault", pa.string())])
+FOOTER = pa.schema([("file", pa.string()), ("footer", pa.string())])
 
 _BATCH_ROWS = 50_000
 _SPARK_TYPES = (
@@ -28,7 +31,10 @@ def opened(file: pa.NativeFile) -> pq.ParquetFile:
         DamageError: it has no readable footer.
     """
     try:
-        return pq.ParquetFile(file, page_checksum_verification=True)
+        # To the microsecond: in nanoseconds the old type of time reaches from 1677 to 2262 alone.
+        return pq.ParquetFile(
+            file, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
+        )
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, error) from error
 
@@ -61,47 +67,99 @@ def row_group(
         raise unreadable(file, error) from error
 
 
-def footer(file: pa.NativeFile, path: str) -> Iterator[pa.RecordBatch]:
-    """One row of FOOTER: the file's columns as Spark types, or why it cannot be read."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a file, its type as Spark names it, and its number where writers number them.
+
+    `is_plain`: Arrow, by what it left in the file, makes nothing else of it than Spark.
+    """
+
+    name: str
+    kind: str
+    field_id: int | None
+    is_plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What a file's footer says. `layout`: equal where the types of all columns are equal.
+
+    `fault`: why it cannot be read; then nothing else is known.
+    """
+
+    size_bytes: int = 0
+    columns: tuple[Column, ...] = ()
+    layout: str = ""
+    fault: str | None = None
+
+    def as_json(self) -> str:
+        """It as a text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What a text of `as_json` holds."""
+        values = json.loads(text)
+        columns = tuple(Column(**column) for column in values["columns"])
+        return cls(**values | {"columns": columns})
+
+
+def read_footer(file: pa.NativeFile) -> Footer:
+    """What the footer of an open file says."""
     try:
         source = opened(file)
     except DamageError as damage:
-        yield lost(path, str(damage))
-        return
-    int96 = {
-        source.schema.column(i).path
-        for i in range(len(source.schema))
-        if source.schema.column(i).physical_type == "INT96"
-    }
-    columns = {
-        field.name: "timestamp" if field.name in int96 else _spark_type(field.type)
-        for field in source.schema_arrow
-    }
-    yield _footer_row(path, columns=json.dumps(columns), fault=None)
+        return Footer(fault=str(damage))
+    old = old_times(source)
+    fields = list(source.schema_arrow)
+    columns = tuple(
+        Column(
+            field.name,
+            "timestamp" if field.name in old else _spark_type(field.type),
+            _field_id(field),
+            _is_plain(field.type),
+        )
+        for field in fields
+    )
+    kinds = sorted(f"{field.name} {field.type}" for field in fields)
+    stored = sorted(f"{leaf.path} {leaf.physical_type}" for leaf in _leaves(source))
+    layout = hashlib.sha256("\n".join([*kinds, *stored]).encode()).hexdigest()
+    return Footer(file.size(), columns, layout, None)
 
 
-def soundness(
-    file: pa.NativeFile, path: str, columns: Sequence[str] | None
-) -> Iterator[pa.RecordBatch]:
-    """One row of FOOTER if anything in the columns (all of them: None) cannot be decoded."""
-    try:
-        source = opened(file)
-        wanted = [n for n in source.schema_arrow.names if columns is None or n in columns]
-        for group in range(source.num_row_groups):
-            for _ in row_group(source, group, columns=wanted, file=file):
-                pass
-    except DamageError as damage:
-        yield lost(path, str(damage))
+def old_times(source: pq.ParquetFile) -> set[str]:
+    """The columns whose times have Parquet's old type: always in UTC, though it does not say so."""
+    return {leaf.path for leaf in _leaves(source) if leaf.physical_type == "INT96"}
+
+
+def _leaves(source: pq.ParquetFile) -> list[pq.ColumnSchema]:
+    schema = source.schema
+    return [schema.column(i) for i in range(len(schema))]
+
+
+def footer_row(file: pa.NativeFile, path: str) -> Iterator[pa.RecordBatch]:
+    """One row of FOOTER."""
+    yield _footer_batch(path, read_footer(file))
 
 
 def lost(path: str, reason: str) -> pa.RecordBatch:
     """The row of FOOTER that says why a file cannot be read."""
-    return _footer_row(path, columns=None, fault=reason)
+    return _footer_batch(path, Footer(fault=reason))
 
 
-def _footer_row(path: str, *, columns: str | None, fault: str | None) -> pa.RecordBatch:
-    values = {"file": path, "columns": columns, "fault": fault}
-    return pa.RecordBatch.from_pylist([values], schema=FOOTER)
+def _footer_batch(path: str, footer: Footer) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"file": path, "footer": footer.as_json()}], schema=FOOTER)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.unit in {"ms", "us"} and kind.tz in {None, "UTC"}
+    return any(is_kind(kind) for is_kind, _ in _SPARK_TYPES)
+
+
+def _field_id(field: pa.Field) -> int | None:
+    number = (field.metadata or {}).get(b"PARQUET:field_id")
+    return None if number is None else int(number)
 
 
 def _spark_type(kind: pa.DataType) -> str:

@@ -1,53 +1,55 @@
 """The door to a sink that is a folder of Parquet files, with hive partition folders or without."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
-
+from shardaudit.adapters.sink_file import Constant, SinkFile, Wanted
 from shardaudit.model.source import SourceFile
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def partition_columns(folder: str, path: str) -> list[str]:
     """The columns that the folders between the sink and a file name, as in `day=2026-11-20`."""
-    folders = path.removeprefix(folder).strip("/").split("/")[:-1]
-    return [unquote(name.partition("=")[0]) for name in folders if "=" in name]
+    return list(_partition_values(folder, path))
 
 
-def file_schema(columns: Mapping[str, str]) -> str:
-    """The Spark schema (JSON) by which files are read: column -> Spark type."""
-    fields = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in sorted(columns.items())
-    ]
-    return json.dumps({"type": "struct", "fields": fields})
+def parquet_file(folder: str, file: SourceFile, columns: Mapping[str, tuple[str, str]]) -> SinkFile:
+    """A file of the sink. What its folders' names say is text: `000000000001` is no number.
 
-
-def parquet_rows(
-    spark: SparkSession, folder: str, *, schema: str, files: Iterable[SourceFile]
-) -> list[DataFrame]:
-    """The rows of files that share a schema (JSON), in as many frames as Spark needs for them.
-
-    Partition folders are columns of text: Spark's guess would make a number of `000000000001`.
+    Input:
+        columns: standard name -> (column, Spark type).
     """
-    together: dict[tuple[str, ...], list[str]] = {}
-    for file in files:
-        together.setdefault(_readable_with(folder, file.path), []).append(file.path)
-    reader = (
-        spark.read.schema(StructType.fromJson(json.loads(schema)))
-        .option("basePath", folder)
-        .option("__globPaths__", "false")  # a path is a path, whatever characters it has
+    values = _partition_values(folder, file.path)
+    return SinkFile(
+        known=file,
+        path=file.path,
+        folder=folder,
+        columns={
+            standard: Wanted(column, kind)
+            for standard, (column, kind) in columns.items()
+            if column not in values
+        },
+        constants={
+            standard: Constant(values[column], kind)
+            for standard, (column, kind) in columns.items()
+            if column in values
+        },
+        is_listed=True,
     )
-    return [reader.parquet(*paths) for _, paths in sorted(together.items())]
 
 
-def _readable_with(folder: str, path: str) -> tuple[str, ...]:
-    """What files must have in common to be read in one frame.
+def _partition_values(folder: str, path: str) -> dict[str, str | None]:
+    folders = path.removeprefix(folder).strip("/").split("/")[:-1]
+    named = [name.partition("=") for name in folders if "=" in name]
+    return {
+        unquote(column): None if value == _NULL else _unescaped(value) for column, _, value in named
+    }
 
-    Spark wants the same partition folders, and reads other files twice beside one whose name looks
-    like a pattern.
-    """
-    is_pattern = any(character in path for character in "*?[]{}\\")
-    return (*partition_columns(folder, path), f"/{path}" if is_pattern else "")
+
+def _unescaped(text: str) -> str:
+    """UTF-8, as Python writers escape it, or else a character for each `%`, as Spark does."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return unquote(text, encoding="latin-1")

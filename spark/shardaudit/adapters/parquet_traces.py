@@ -9,37 +9,14 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shardaudit.adapters.loose_traces import ATTRIBUTES, LOOSE, attribute_maps, damaged
 from shardaudit.adapters.parquet_file import opened, row_group
 from shardaudit.adapters.unpack import DamageError
 from shardaudit.model.table import INTERNAL_PREFIX
-
-_MAX_MS = 10**14  # year 5138; beyond it is no time, and must not overflow as microseconds
-
-TEXTS = (
-    "message_id",
-    "stream",
-    "shard_id",
-    "sequence_number",
-    "location",
-    "producer_id",
-    "session",
-)
-NUMBERS = ("attempt", "session_seq", "sample_rate")
-TIMES = ("sent_at", "acked_at")
-ATTRIBUTES = pa.map_(pa.string(), pa.string())
-
-# Every input format ends in this shape: texts that `ingest/traces.py` judges; a time is a text or
-# microseconds since the epoch.
-LOOSE = pa.schema(
-    [("file", pa.string()), ("line", pa.int64()), ("raw", pa.string()), ("fault", pa.string())]
-    + [(name, pa.string()) for name in TEXTS + NUMBERS]
-    + [(f"{name}_text", pa.string()) for name in TIMES]
-    + [(f"{name}_us", pa.int64()) for name in TIMES]
-    + [("attributes", ATTRIBUTES), ("attributes_text", pa.string())]
-)
+from shardaudit.model.trace_line import MAX_MS, TIMES, attributes_in
 
 
-def trace_batches(
+def parquet_batches(
     file: pa.NativeFile, path: str, columns: Mapping[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """The rows of an open Parquet file, numbered from 1, in batches of LOOSE.
@@ -54,12 +31,6 @@ def trace_batches(
             row += batch.num_rows
     except DamageError as damage:
         yield damaged(path, str(damage))
-
-
-def damaged(path: str, reason: str) -> pa.RecordBatch:
-    """The one row that says that the rest of a file cannot be had."""
-    values = dict.fromkeys(LOOSE.names) | {"file": path, "fault": reason}
-    return pa.RecordBatch.from_pylist([values], schema=LOOSE)
 
 
 def _batches(file: pa.NativeFile, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
@@ -104,7 +75,7 @@ def _standard(standard: str, column: pa.Array) -> dict[str, pa.Array]:
             {f"{standard}_text": column.cast(pa.string())} if is_text else _time(standard, column)
         )
     if standard == "attributes":
-        return {"attributes_text": column.cast(pa.string())} if is_text else _attributes(column)
+        return _attributes_of(column.cast(pa.string())) if is_text else _attributes(column)
     is_number = pa.types.is_integer(kind) or (
         pa.types.is_floating(kind) and standard == "sample_rate"
     )
@@ -120,9 +91,16 @@ def _time(standard: str, column: pa.Array) -> dict[str, pa.Array]:
         return {f"{standard}_us": precise.cast(pa.int64())}
     if pa.types.is_integer(column.type):
         ms = column.cast(pa.int64(), safe=False)
-        possible = pc.and_(pc.less_equal(ms, _MAX_MS), pc.greater_equal(ms, 0))
+        possible = pc.and_(pc.less_equal(ms, MAX_MS), pc.greater_equal(ms, 0))
         return {f"{standard}_us": pc.multiply(pc.if_else(possible, ms, 0), 1000)}
     raise _wrong_type(standard, column.type, "a timestamp, ISO 8601 text or epoch milliseconds")
+
+
+def _attributes_of(texts: pa.Array) -> dict[str, pa.Array]:
+    """The attributes where each row holds them as a text."""
+    read = [(None, None) if text is None else attributes_in(text) for text in texts.to_pylist()]
+    faults = pa.array([fault for _, fault in read], pa.string())
+    return {"attributes": attribute_maps([each for each, _ in read]), "attributes_fault": faults}
 
 
 def _attributes(column: pa.Array) -> dict[str, pa.Array]:

@@ -1,16 +1,16 @@
 """Positions that a consumer writes as JSON Lines: `{shard_id, sequence_number, observed_at}`."""
 
-import json
 import logging
 from collections.abc import Iterator
 from datetime import datetime
 
 from shardaudit.adapters.files import S3Access, list_files, open_file
-from shardaudit.adapters.lines import line_batches
+from shardaudit.adapters.lines import line_groups
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.position import Position
 from shardaudit.model.sequence import is_sequence_number
+from shardaudit.model.trace_line import read_object
 from shardaudit.model.window import parse_instant
 
 log = logging.getLogger(__name__)
@@ -45,23 +45,18 @@ def read_position_files(folder: str, access: S3Access, *, as_of: datetime) -> li
     return [position for _, (_, position) in sorted(newest.items())]
 
 
-def _lines(path: str, access: S3Access) -> Iterator[tuple[str, str | None, str | None]]:
-    """Place, text and fault of each line that is not blank."""
+def _lines(path: str, access: S3Access) -> Iterator[tuple[str, bytes, str | None]]:
+    """Place, content and fault of each line that is not blank."""
     with open_file(path, access) as file:
-        for batch in line_batches(file, path):
-            for row in batch.to_pylist():
-                yield f"{path}:{row['line'] or '?'}", row["raw"], row["fault"]
+        for numbers, lines, fault in line_groups(file, path):
+            for number, line in zip(numbers, lines, strict=True):
+                yield f"{path}:{number or '?'}", line, fault
 
 
-def _position(raw: str | None, fault: str | None, folder: str) -> tuple[datetime, Position]:
-    if fault is not None or raw is None:
-        raise ConfigError("line", fault, "a line that can be read")
-    try:
-        line = json.loads(raw)
-    except ValueError as error:
-        raise ConfigError("line", raw[:80], "one JSON object") from error
-    if not isinstance(line, dict):
-        raise ConfigError("line", raw[:80], "one JSON object")
+def _position(raw: bytes, fault: str | None, folder: str) -> tuple[datetime, Position]:
+    line, why_not = read_object(raw)
+    if fault or why_not:
+        raise ConfigError("line", fault or why_not, "one JSON object")
     shard_id, sequence = line.get("shard_id"), line.get("sequence_number")
     if not isinstance(shard_id, str) or not shard_id:
         raise ConfigError("shard_id", shard_id, "a text")

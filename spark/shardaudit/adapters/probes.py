@@ -1,7 +1,6 @@
 """Small looks at the outside for the doctor: they read little, and leave nothing behind."""
 
 import os
-import re
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -10,16 +9,16 @@ from itertools import islice
 from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from shardaudit.adapters.claim_store import FOLDER
-from shardaudit.adapters.s3 import bucket_and_prefix, delta_rs_options, s3_client, s3_error
+from shardaudit.adapters.delta_features import TableFeatureError
+from shardaudit.adapters.delta_sink import DeltaSink
+from shardaudit.adapters.files import s3_access
+from shardaudit.adapters.s3 import bucket_and_prefix, s3_client, s3_error
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.config import Aws, Settings, Sink
-from shardaudit.model.errors import FinalError
+from shardaudit.model.errors import ConfigError, FinalError
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # delta-rs paints its errors
 SAMPLE = 1000  # listing more would only make a large prefix slow
 
 
@@ -70,19 +69,18 @@ def sink_columns(aws: Aws, sink: Sink) -> list[str] | None:
     """The columns of a Delta sink as its newest version has them; None for Parquet files.
 
     Raises:
-        ProbeError: there is no table, or it cannot be read.
+        ProbeError: there is no table.
+        TableFeatureError: it asks something of its readers that shardaudit cannot do.
+        StorageError: it did not answer, or its log is broken.
     """
     if sink.format is not SinkFormat.DELTA:
         return None
-    address = sink.path.replace("s3a://", "s3://", 1)
     try:
-        schema = DeltaTable(address, storage_options=delta_rs_options(aws)).schema()
-    except TableNotFoundError as error:
+        return list(DeltaSink(sink.path, s3_access(aws)).at().columns)
+    except TableFeatureError:
+        raise
+    except ConfigError as error:
         raise ProbeError(f"there is no Delta table {sink.path}") from error
-    except (OSError, DeltaError) as error:
-        said = " ".join(_COLOURS.sub("", str(error)).split())
-        raise ProbeError(f"{sink.path}: {said[:300]}") from error
-    return [field.name for field in schema.fields]
 
 
 def _probe_folder(folder: Path) -> None:

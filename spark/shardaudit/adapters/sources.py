@@ -13,16 +13,27 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import shardaudit
-from shardaudit.adapters import lines, parquet_file, parquet_traces
-from shardaudit.adapters.files import S3Access, StorageError, open_file
+from shardaudit.adapters import parquet_file
+from shardaudit.adapters.engine.embedded import most_readers
+from shardaudit.adapters.files import FileStore, S3Access, StorageError, at_once, open_file
+from shardaudit.adapters.json_traces import json_batches
+from shardaudit.adapters.loose_traces import LOOSE, damaged
+from shardaudit.adapters.parquet_file import Footer
+from shardaudit.adapters.parquet_traces import parquet_batches
+from shardaudit.adapters.sink_batches import sink_batches
+from shardaudit.adapters.sink_file import SinkFile, placed_schema
+from shardaudit.adapters.unpack import DamageError
 from shardaudit.model.source import SourceFile
 
 _BIN_BYTES = 64 * 2**20
 _LEAST_BINS = 16
+_FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each, or 2 ms where in S3
+_GONE = "the file is gone"
+_FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -49,60 +60,107 @@ class _Reading:
     access: S3Access
 
 
-def read_lines(spark: SparkSession, files: Sequence[SourceFile], access: S3Access) -> DataFrame:
-    """The lines of text files that are not blank: one row per line, and one per damage.
-
-    Output:
-        file, line (bigint from 1; NULL: the rest of the file is lost), raw, fault (NULL: a line).
-    """
-    reading = _Reading(lines.SCHEMA, lines.line_batches, lines.lost_file, access)
-    return _read(spark, files, reading)
-
-
-def read_trace_rows(
+def read_traces(
     spark: SparkSession,
     files: Sequence[SourceFile],
     access: S3Access,
     *,
     columns: Mapping[str, str],
+    is_parquet: bool,
 ) -> DataFrame:
-    """The rows of Parquet trace files, and one per damage, as `parquet_traces.LOOSE` says."""
+    """The traces of files: one row per line or row, and one per damage, as `LOOSE` says.
+
+    Input:
+        columns: standard name -> key or column in the files, for every standard name.
+    """
+    batches = parquet_batches if is_parquet else json_batches
 
     def read(file: pa.NativeFile, path: str) -> Batches:
-        return parquet_traces.trace_batches(file, path, columns)
+        return batches(file, path, columns)
 
-    reading = _Reading(parquet_traces.LOOSE, read, parquet_traces.damaged, access)
-    return _read(spark, files, reading)
+    return _read(spark, files, _Reading(LOOSE, read, damaged, access))
 
 
-def read_footers(spark: SparkSession, files: Sequence[SourceFile], access: S3Access) -> list[Row]:
-    """One row per Parquet file: `file`, `columns` (JSON, name -> Spark type), `fault`."""
-    reading = _Reading(parquet_file.FOOTER, parquet_file.footer, parquet_file.lost, access)
+def read_footers(
+    spark: SparkSession, files: Sequence[SourceFile], access: S3Access
+) -> dict[str, Footer]:
+    """The footers of Parquet files, by path."""
+    if len(files) <= _FEW:
+        store = FileStore(access)
+        footers = at_once(lambda file: _footer(file.path, store), files)
+        return {file.path: footer for file, footer in zip(files, footers, strict=True)}
+    reading = _Reading(parquet_file.FOOTER, parquet_file.footer_row, parquet_file.lost, access)
     with storage_errors():
-        return _read(spark, files, reading).collect()
+        rows = _read(spark, files, reading).collect()
+    return {row.file: Footer.from_json(row.footer) for row in rows}
+
+
+def read_sink_files(spark: SparkSession, files: Sequence[SinkFile], access: S3Access) -> DataFrame:
+    """The rows that count of files whose rows look alike: the standard columns, `file` and `line`.
+
+    An action on it raises the engine's own error where a file is gone or damaged, see
+    `find_damaged`.
+    """
+
+    def read(file: pa.NativeFile, path: str) -> Batches:
+        for sink_file in by_path[path]:
+            yield from sink_batches(file, sink_file, access)
+
+    by_path = _by_path(files)
+    reading = _Reading(placed_schema(files[0].kinds), read, _refuse, access)
+    return _read(spark, [found[0].opened for found in by_path.values()], reading)
 
 
 def find_damaged(
-    spark: SparkSession,
-    files: Sequence[SourceFile],
-    access: S3Access,
-    *,
-    columns: Sequence[str] | None = None,
+    spark: SparkSession, files: Sequence[SinkFile], access: S3Access
 ) -> dict[str, str]:
-    """Path -> reason, for the Parquet files of which some column cannot be read to the end."""
+    """Path -> reason, for the files of which some row cannot be read."""
 
     def read(file: pa.NativeFile, path: str) -> Batches:
-        return parquet_file.soundness(file, path, columns)
+        try:
+            for sink_file in by_path[path]:
+                for _ in sink_batches(file, sink_file, access):
+                    pass
+        except DamageError as damage:
+            yield _fault(path, str(damage))
 
-    reading = _Reading(parquet_file.FOOTER, read, parquet_file.lost, access)
+    by_path = _by_path(files)
+    reading = _Reading(_FAULT, read, _fault, access)
     with storage_errors():
-        return {row.file: row.fault for row in _read(spark, files, reading).collect()}
+        rows = _read(spark, [found[0].opened for found in by_path.values()], reading).collect()
+    return {row.file: row.fault for row in rows}
+
+
+def _by_path(files: Iterable[SinkFile]) -> dict[str, list[SinkFile]]:
+    """A file may come several times, with several deletion vectors."""
+    found: dict[str, list[SinkFile]] = {}
+    for file in files:
+        found.setdefault(file.path, []).append(file)
+    return found
+
+
+def _footer(path: str, store: FileStore) -> Footer:
+    try:
+        with store.open(path) as file:
+            return parquet_file.read_footer(file)
+    except FileNotFoundError:
+        return Footer(fault=_GONE)
+
+
+def _fault(path: str, reason: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"file": path, "fault": reason}], schema=_FAULT)
+
+
+def _refuse(path: str, reason: str) -> pa.RecordBatch:
+    raise DamageError(f"{path}: {reason}")
 
 
 def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -> DataFrame:
-    # By value: a cluster's workers then need pyarrow and zstandard, but not this package.
+    # By value: a cluster's workers then need pyarrow, orjson and zstandard, but not this package.
     cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
-    bins = _bins(files)
+    # The embedded engine works on all of them at the same time, and holds them in memory.
+    most = most_readers(spark) or len(files)
+    bins = _bins(files, most=most)
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in batches:
@@ -111,7 +169,9 @@ def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -
                     yield from _content(path, reading)
 
     numbers = spark.range(0, len(bins), 1, max(1, len(bins)))
-    return numbers.mapInArrow(on_worker, from_arrow_schema(reading.schema))
+    return numbers.mapInArrow(
+        on_worker, from_arrow_schema(reading.schema, prefer_timestamp_ntz=True)
+    )
 
 
 def _content(path: str, reading: _Reading) -> Batches:
@@ -119,14 +179,14 @@ def _content(path: str, reading: _Reading) -> Batches:
         with open_file(path, reading.access) as file:
             yield from reading.read(file, path)
     except FileNotFoundError:
-        yield reading.lost(path, "the file is gone")
+        yield reading.lost(path, _GONE)
     except OSError as error:
         raise StorageError(path, error) from error
 
 
-def _bins(files: Sequence[SourceFile]) -> list[list[str]]:
+def _bins(files: Sequence[SourceFile], *, most: int) -> list[list[str]]:
     """Files dealt out to tasks: the largest first, each time to the next bin."""
     total = sum(file.size_bytes for file in files)
-    count = min(len(files), max(_LEAST_BINS, total // _BIN_BYTES))
+    count = min(len(files), most, max(_LEAST_BINS, total // _BIN_BYTES))
     by_size = sorted(files, key=lambda file: (-file.size_bytes, file.path))
     return [[file.path for file in by_size[i::count]] for i in range(count)]

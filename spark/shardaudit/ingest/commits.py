@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shardaudit.model.source import DeletionVector, DeltaFile
+
 Action = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
-FileKey = tuple[str, str]
+FileKey = tuple[str, DeletionVector | None]
 
 
 class UnknownFileError(LookupError):
@@ -21,28 +23,10 @@ class UnknownFileError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The files to read and add, and those to read and subtract, as `add` lines of Delta's log.
+    """The files to read and add, and those to read and subtract; each as often as it counts."""
 
-    In layers: none holds a path twice, so each can be read as one DataFrame.
-    """
-
-    added: Sequence[Sequence[str]]
-    removed: Sequence[Sequence[str]]
-
-    @property
-    def added_count(self) -> int:
-        """How many files came."""
-        return sum(map(len, self.added))
-
-    @property
-    def added_paths(self) -> set[str]:
-        """The paths of the files that came, as the log has them."""
-        return {json.loads(line)["add"]["path"] for layer in self.added for line in layer}
-
-    @property
-    def removed_count(self) -> int:
-        """How many files went."""
-        return sum(map(len, self.removed))
+    added: Sequence[DeltaFile]
+    removed: Sequence[DeltaFile]
 
 
 def net_change(commits: Iterable[str], *, excluded: Iterable[str] = ()) -> Change:
@@ -62,14 +46,14 @@ def net_change(commits: Iterable[str], *, excluded: Iterable[str] = ()) -> Chang
         sign, file = (1, action["add"]) if "add" in action else (-1, action["remove"])
         if file["path"] in left_out:
             continue
-        key = (file["path"], _vector_id(file.get("deletionVector")))
+        key = (file["path"], DeletionVector.from_log(file.get("deletionVector")))
         if sign > 0 or key not in described:
             described[key] = file
         if file["dataChange"]:
             balance[key] += sign
     return Change(
-        added=_layers(balance, described),
-        removed=_layers(Counter({key: -count for key, count in balance.items()}), described),
+        added=_counted(balance, described),
+        removed=_counted(Counter({key: -count for key, count in balance.items()}), described),
     )
 
 
@@ -85,43 +69,31 @@ def still_there(paths: Iterable[str], commits: Iterable[str]) -> set[str]:
 
 
 def _file_actions(commits: Iterable[str]) -> Iterable[Action]:
+    """Within a commit what goes comes first: a file that gets a vector does both, in any order."""
     for commit in commits:
-        for line in filter(None, commit.split("\n")):
-            action = json.loads(line)
-            if "add" in action or "remove" in action:
-                yield action
+        actions = [json.loads(line) for line in commit.split("\n") if line]
+        yield from (action for action in actions if "remove" in action)
+        yield from (action for action in actions if "add" in action)
 
 
-def _vector_id(vector: Mapping[str, Any] | None) -> str:
-    """What tells two deletion vectors of one file apart."""
-    if vector is None:
-        return ""
-    return f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
+def _counted(balance: Counter[FileKey], described: Mapping[FileKey, Action]) -> list[DeltaFile]:
+    counted = [(key, count) for key, count in balance.items() if count > 0]
+    files = [(_file(described[key], key[1]), count) for key, count in counted]
+    return [file for file, count in sorted(files, key=_by_path) for _ in range(count)]
 
 
-def _layers(balance: Counter[FileKey], described: Mapping[FileKey, Action]) -> list[list[str]]:
-    layers: list[dict[str, str]] = []
-    for key, count in sorted(balance.items()):
-        for _ in range(count):
-            layer = next((layer for layer in layers if key[0] not in layer), None)
-            if layer is None:
-                layer = {}
-                layers.append(layer)
-            layer[key[0]] = _as_add(described[key])
-    return [list(layer.values()) for layer in layers]
+def _by_path(counted: tuple[DeltaFile, int]) -> tuple[str, str]:
+    return counted[0].path, str(counted[0].vector)
 
 
-def _as_add(file: Action) -> str:
-    """The line that adds the file, also where only its removal is at hand."""
-    if file.get("partitionValues") is None or file.get("size") is None:
-        raise UnknownFileError(file["path"])
-    add = {
-        "path": file["path"],
-        "partitionValues": file["partitionValues"],
-        "size": file["size"],
-        "modificationTime": file.get("modificationTime", 0),
-        "dataChange": True,
-    }
-    if file.get("deletionVector"):
-        add["deletionVector"] = file["deletionVector"]
-    return json.dumps({"add": add})
+def _file(action: Action, vector: DeletionVector | None) -> DeltaFile:
+    """The file, also where only its removal is at hand."""
+    if action.get("partitionValues") is None or action.get("size") is None:
+        raise UnknownFileError(action["path"])
+    return DeltaFile(
+        path=action["path"],
+        size_bytes=action["size"],
+        modified_ms=action.get("modificationTime", 0),
+        partition_values=action["partitionValues"],
+        vector=vector,
+    )

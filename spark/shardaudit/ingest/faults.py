@@ -1,6 +1,6 @@
 """Why a value cannot be used: each function gives the reason as a text, NULL when all is well."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column
@@ -17,6 +17,9 @@ RAW_BYTES = 4096
 _TOO_OLD = "is before 2000"
 AHEAD = "is over a day ahead"
 _FOREIGN = "the trace is of another stream"
+
+_CONTROLS = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
+_PICTURES = "".join(chr(0x2400 + ord(control)) for control in _CONTROLS)
 
 # To Java `$` would let a line break pass at the end.
 _WHOLE_SEQUENCE_NUMBER = PATTERN.removesuffix("$") + r"\z"
@@ -96,6 +99,20 @@ def is_foreign_fault(reason: Column) -> Column:
 
 def cut(raw: Column) -> Column:
     """The text cut to 4 KiB, never through a character."""
-    begin = F.substring(raw.cast("binary"), 1, RAW_BYTES)
-    whole_characters = F.rtrim(F.make_valid_utf8(begin.cast("string")), F.lit("\ufffd"))
-    return F.when(F.octet_length(raw) <= RAW_BYTES, raw).otherwise(whole_characters)
+    # By its hex digits: no two engines agree on a part of bytes. 4096 characters hold 4096 bytes.
+    digits = F.hex(F.substring(raw, 1, RAW_BYTES))
+
+    def is_begun(size_bytes: int) -> Column:
+        """Whether a character goes on behind so many bytes: its further bytes begin with 10."""
+        return F.substring(digits, 2 * size_bytes + 1, 1).isin("8", "9", "A", "B")
+
+    # A character has at most four bytes.
+    kept = [F.when(~is_begun(RAW_BYTES - less), RAW_BYTES - less) for less in range(4)]
+    return F.unhex(F.substring(digits, F.lit(1), 2 * F.coalesce(*kept))).cast("string")
+
+
+def shown_texts(texts: Mapping[str, Column]) -> Column:
+    """An object of those texts that are not NULL, for people to read."""
+    # The engines' writers spell these characters with hex digits of different case.
+    shown = {name: F.translate(text, _CONTROLS, _PICTURES) for name, text in texts.items()}
+    return F.to_json(F.struct(*(text.alias(name) for name, text in shown.items())))

@@ -17,9 +17,11 @@ from shardaudit.ingest.faults import (
     message_id_fault,
     sequence_number_fault,
     shard_id_fault,
+    shown_texts,
     time_fault,
 )
-from shardaudit.ingest.instants import bucket_start, in_sample, parsed_instant
+from shardaudit.ingest.instants import bucket_start, in_sample, instant_text, parsed_instant
+from shardaudit.model.trace_line import TIMES
 
 DEFAULT_LOCATION = "producer"
 
@@ -39,6 +41,15 @@ GIVEN = (
     "acked_at",
     "attributes",
 )
+# Type, and the texts that are numbers of it: on others the engines' casts do not agree.
+_WHOLE = r"^[ \t\r\n]*[+-]?[0-9]+[ \t\r\n]*\z"
+_DIGITS = r"([0-9]+([.][0-9]*)?|[.][0-9]+)(e[+-]?[0-9]+)?"
+_FRACTION = rf"(?i)^[ \t\r\n]*(nan|[+-]?(inf(inity)?|{_DIGITS}))[ \t\r\n]*\z"
+_NUMBERS = {
+    "attempt": ("int", _WHOLE),
+    "session_seq": ("bigint", _WHOLE),
+    "sample_rate": ("double", _FRACTION),
+}
 TRACE_KEY = ("bucket_start", "message_id", "shard_id", "sequence_number")
 
 
@@ -46,7 +57,7 @@ TRACE_KEY = ("bucket_start", "message_id", "shard_id", "sequence_number")
 class TraceRules:
     """What a trace is judged by."""
 
-    streams: Sequence[str]
+    stream_names: Sequence[str]
     bucket: timedelta
     now: datetime
 
@@ -55,7 +66,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     """Every loose trace with its values, or with the reason why it cannot be used.
 
     Input:
-        loose: the shape of `lines.loose_traces`.
+        loose: as the readers give them (`adapters/loose_traces.LOOSE`).
     Output:
         `file, line` (NULL: the rest of the file is lost), `raw` (NULL when all is well, else cut),
         `reason` (NULL when all is well), and GIVEN.
@@ -63,7 +74,6 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     valued = (
         loose.withColumn("sent_at", _instant("sent_at"))
         .withColumn("acked_at", _instant("acked_at"))
-        .withColumn("attribute_map", _attributes())
         .withColumn("reason", _reason(rules))
     )
     is_good = F.col("reason").isNull()
@@ -78,13 +88,13 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "sent_at",
         F.when(is_good, bucket_start(F.col("sent_at"), rules.bucket)).alias("bucket_start"),
         F.coalesce("location", F.lit(DEFAULT_LOCATION)).alias("location"),
-        F.col("attempt").try_cast("int").alias("attempt"),
+        _number("attempt").alias("attempt"),
         "producer_id",
         "session",
-        F.col("session_seq").try_cast("bigint").alias("session_seq"),
-        F.col("sample_rate").try_cast("double").alias("sample_rate"),
+        _number("session_seq").alias("session_seq"),
+        _number("sample_rate").alias("sample_rate"),
         "acked_at",
-        F.col("attribute_map").alias("attributes"),
+        "attributes",
     )
 
 
@@ -92,8 +102,7 @@ def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
     """The traces whose id is in the sample, and all that cannot be used.
 
     Input:
-        judged: `judged_traces`, persisted: Spark moves a filter below the columns that it speaks of
-        and computes them there again, so that each line would be parsed 80 times.
+        judged: `judged_traces`.
     """
     if sample_rate == 1:
         return judged
@@ -101,7 +110,28 @@ def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
     return judged.where(is_bad | in_sample(F.col("message_id"), sample_rate))
 
 
-def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
+def repeated_ids(judged: DataFrame, known: DataFrame) -> DataFrame:
+    """The ids of which a bucket has more than one trace, one of them new: mostly few, or none.
+
+    Narrow, as it is the one thing that compares all traces: by the hash of an id.
+
+    Input:
+        judged, known: as for `new_traces`.
+    Output:
+        `bucket_start`, `id_hash` (bigint), unique. Two ids with one hash are both among them.
+    """
+    fresh = _hashed(judged.where(F.col("reason").isNull())).withColumn("fresh", F.lit(1))
+    old = _hashed(known).withColumn("fresh", F.lit(0))
+    return (
+        fresh.unionByName(old)
+        .groupBy(*_HASHED)
+        .agg(F.count("*").alias("traces"), F.sum("fresh").alias("fresh"))
+        .where((F.col("traces") > 1) & (F.col("fresh") > 0))
+        .select(*_HASHED)
+    )
+
+
+def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> DataFrame:
     """The good traces that no batch brought before: unique on TRACE_KEY, `counted` told.
 
     Of the traces of an id in one bucket, over all shards, one counts: the one that was known first;
@@ -110,11 +140,27 @@ def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
     Input:
         judged: `judged_traces`.
         known: TRACES of the stream in the buckets that `judged` touches, without this batch's own.
+        repeated: of `repeated_ids`; only these are compared with one another.
     Output:
         GIVEN, `counted`.
     """
-    old = known.select(*TRACE_KEY, F.lit(True).alias("is_old"))
-    new = judged.where(F.col("reason").isNull()).withColumn("is_old", F.lit(False))
+    # Presence only: `repeated` is unique on its columns.
+    several = F.broadcast(repeated)
+    good = judged.where(F.col("reason").isNull()).withColumns(_id_hash())
+    known = known.withColumns(_id_hash())
+    single = good.join(several, _HASHED, how="left_anti").withColumn("counted", F.lit(True))
+    told = _told(
+        good.join(several, _HASHED, how="left_semi"), known.join(several, _HASHED, how="left_semi")
+    )
+    return single.select(*GIVEN, "counted").unionByName(told)
+
+
+def _told(fresh: DataFrame, known: DataFrame) -> DataFrame:
+    """GIVEN and `counted` of the fresh traces that are no repetitions."""
+    columns = (*GIVEN, "file", "line")
+    new = fresh.select(*columns, F.lit(False).alias("is_old"))
+    nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
+    old = known.withColumns(nowhere).select(*columns, F.lit(True).alias("is_old"))
     # One shuffle serves both windows: whatever shares an id and a bucket lies together.
     of_id = Window.partitionBy("bucket_start", "message_id")
     in_order = of_id.orderBy(
@@ -126,59 +172,69 @@ def new_traces(judged: DataFrame, known: DataFrame) -> DataFrame:
         "file",
         "line",
     )
-    place = F.struct("shard_id", "sequence_number")
+    place = ("shard_id", "sequence_number")
+    is_repeated = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in place]
     return (
-        new.unionByName(old, allowMissingColumns=True)
-        .withColumn("is_repeated", place == F.lag(place).over(in_order))
+        new.unionByName(old)
+        .withColumn("is_repeated", is_repeated[0] & is_repeated[1])
         .withColumn("rank", F.row_number().over(in_order))
         .withColumn("is_known_id", F.max("is_old").over(of_id))
-        .where(~F.col("is_old") & ~F.coalesce("is_repeated", F.lit(False)))
+        .where(~F.col("is_old") & ~F.col("is_repeated"))
         .select(*GIVEN, ((F.col("rank") == 1) & ~F.col("is_known_id")).alias("counted"))
     )
+
+
+_HASHED = ["bucket_start", "id_hash"]
+
+
+def _id_hash() -> dict[str, Column]:
+    return {"id_hash": F.xxhash64("message_id")}
+
+
+def _hashed(traces: DataFrame) -> DataFrame:
+    return traces.withColumns(_id_hash()).select(*_HASHED)
 
 
 def _instant(name: str) -> Column:
     return F.coalesce(parsed_instant(F.col(f"{name}_text")), F.timestamp_micros(f"{name}_us"))
 
 
-def _attributes() -> Column:
-    return F.coalesce("attributes", F.from_json("attributes_text", "map<string,string>"))
-
-
 def _shown() -> Column:
     """What a person sees of a bad row: its line, or the fields that a Parquet row has."""
-    fields = [
-        name
-        for name in (*GIVEN, "stream", "sent_at_text", "acked_at_text")
+    texts = {
+        name: F.coalesce(f"{name}_text", instant_text(F.col(name)))
+        if name in TIMES
+        else F.col(name)
+        for name in (*GIVEN, "stream")
         if name not in {"bucket_start", "attributes"}
-    ]
-    return F.coalesce("raw", F.when(F.col("line").isNotNull(), F.to_json(F.struct(*fields))))
+    }
+    return F.coalesce("raw", F.when(F.col("line").isNotNull(), shown_texts(texts)))
 
 
 def _reason(rules: TraceRules) -> Column:
     return first_fault(
         F.col("fault"),
         message_id_fault(F.col("message_id")),
-        foreign_fault(F.col("stream"), rules.streams),
+        foreign_fault(F.col("stream"), rules.stream_names),
         shard_id_fault(F.col("shard_id")),
         sequence_number_fault(F.col("sequence_number")),
         fault(~_is_given("sent_at"), "sent_at is missing"),
         _time_fault("sent_at", rules.now),
         _time_fault("acked_at", rules.now),
-        *(_number_fault(name, kind) for name, kind in _NUMBERS.items()),
-        fault(
-            F.col("attributes_text").isNotNull() & F.col("attribute_map").isNull(),
-            "attributes is not an object",
-        ),
+        *(_number_fault(name, kind) for name, (kind, _) in _NUMBERS.items()),
+        F.col("attributes_fault"),
     )
 
 
-_NUMBERS = {"attempt": "int", "session_seq": "bigint", "sample_rate": "double"}
+def _number(name: str) -> Column:
+    """The number that a text is; NULL when it is none, or has no place in the type."""
+    kind, pattern = _NUMBERS[name]
+    return F.when(F.col(name).rlike(pattern), F.col(name).try_cast(kind))
 
 
 def _number_fault(name: str, kind: str) -> Column:
-    is_number = F.col(name).try_cast(kind).isNotNull()
-    return fault(F.col(name).isNotNull() & ~is_number, f"{name} is not a number ({kind})")
+    is_wrong = F.col(name).isNotNull() & _number(name).isNull()
+    return fault(is_wrong, f"{name} is not a number ({kind})")
 
 
 def _time_fault(name: str, now: datetime) -> Column:

@@ -78,6 +78,7 @@ class AuditRow:
             "as_of": request.as_of,
             "started_at": self.started_at,
             "status": status,
+            "engine": self.warehouse.engine,
             "config_digest": request.stream.digest(),
             "inputs": self.state.as_json(),
         }
@@ -111,6 +112,7 @@ class AuditRow:
             window_end=request.aligned.end,
             as_of=request.as_of,
             status=status,
+            engine=self.warehouse.engine,
             verdict=verdict if is_trusted else Verdict.INCONCLUSIVE,
             counts={name: outcome.sums[name] for name in SUMS},
             trace_coverage=outcome.trace_coverage,

@@ -17,7 +17,7 @@ from shardaudit.backfill.safety import check_backfill
 from shardaudit.jobs.backfill_landing import Landing
 from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
 from shardaudit.jobs.backfill_replay import Replay
-from shardaudit.jobs.backfill_sink import backfill_sink
+from shardaudit.jobs.backfill_sink import backfill_sink, sink_sources
 from shardaudit.jobs.backfill_source import JSON, Reading
 from shardaudit.jobs.observe import retention_of
 from shardaudit.model.backfill_tables import BACKFILLS
@@ -80,6 +80,24 @@ def replay_of(
     )
 
 
+def check_landing(settings: Settings, name: str) -> None:
+    """Returns when a backfill of the stream could land; no engine is asked.
+
+    Raises:
+        ConfigError: its rows cannot be made, its decoder is not there.
+        StreamRefusedError: there is no stream to put records into.
+    """
+    stream = settings.stream(name)
+    if stream.backfill_mode is BackfillMode.REQUEST:
+        return
+    if stream.backfill.decoder != JSON:
+        decoder(stream.backfill.decoder)
+    sink_sources(settings, name, only_ids=stream.backfill_mode.hands_over)
+    target = _republish_to(settings, name)
+    if target is not None:
+        ShardPages(target).check_stream()
+
+
 def landing_of(warehouse: Warehouse, settings: Settings, name: str) -> Landing | None:
     """How a stream's backfill lands; None when somebody else is asked for it.
 
@@ -87,17 +105,16 @@ def landing_of(warehouse: Warehouse, settings: Settings, name: str) -> Landing |
         ConfigError: its rows cannot be made, its decoder is not there.
         StreamRefusedError: there is no stream to put records into.
     """
-    stream = settings.stream(name)
-    mode, backfill = stream.backfill_mode, stream.backfill
+    check_landing(settings, name)
+    mode = settings.stream(name).backfill_mode
     if mode is BackfillMode.REQUEST:
         return None
-    if backfill.decoder != JSON:
-        decoder(backfill.decoder)
     sink = backfill_sink(warehouse.spark, settings, name, only_ids=mode.hands_over)
-    if backfill.republish_to is None:
-        return Landing(mode, sink)
-    target = StreamAddress(
-        backfill.republish_to, settings.aws.region, settings.aws.endpoint("kinesis")
-    )
-    ShardPages(target).check_stream()
-    return Landing(mode, sink, target)
+    return Landing(mode, sink, _republish_to(settings, name))
+
+
+def _republish_to(settings: Settings, name: str) -> StreamAddress | None:
+    target = settings.stream(name).backfill.republish_to
+    if target is None:
+        return None
+    return StreamAddress(target, settings.aws.region, settings.aws.endpoint("kinesis"))

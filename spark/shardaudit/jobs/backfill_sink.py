@@ -122,10 +122,8 @@ class BackfillSink:
         return Pruning({self.sent_column: edges}, values)
 
 
-def backfill_sink(
-    spark: SparkSession, settings: Settings, name: str, *, only_ids: bool = False
-) -> BackfillSink:
-    """The stream's sink, once it is sure that its rows can be made.
+def sink_sources(settings: Settings, name: str, *, only_ids: bool = False) -> list[Source]:
+    """Where each column of the stream's sink comes from; no engine is asked.
 
     Input:
         only_ids: of a row the id and the time are enough: somebody else writes it.
@@ -136,14 +134,24 @@ def backfill_sink(
     stream = settings.stream(name)
     path, names, access = stream.sink.path, dict(stream.sink.columns), s3_access(settings.aws)
     is_delta = stream.sink.format is SinkFormat.DELTA
-    fields = DeltaSink(spark, path).fields() if is_delta else parquet_fields(spark, path, access)
+    fields = DeltaSink(path, access).at().fields if is_delta else parquet_fields(path, access)
     derived, paths = stream.sink.derived, stream.backfill.fields
     if only_ids:
         needed = {names.get(standard, standard) for standard in FROM_MESSAGE}
         fields = [field for field in fields if field.name in needed]
         derived = {name: text for name, text in derived.items() if name in needed}
         paths = {name: text for name, text in paths.items() if name in needed}
-    sources = column_sources(fields, columns=names, derived=derived, paths=paths)
+    return column_sources(fields, columns=names, derived=derived, paths=paths)
+
+
+def backfill_sink(
+    spark: SparkSession, settings: Settings, name: str, *, only_ids: bool = False
+) -> BackfillSink:
+    """The stream's sink, once it is sure that its rows can be made; see `sink_sources`."""
+    stream = settings.stream(name)
+    names = stream.sink.columns
+    sources = sink_sources(settings, name, only_ids=only_ids)
+    fields = [source.field for source in sources]
     changing = [names.get(standard, standard) for standard in FROM_RECORD]
     pruned_by = [
         source.field.name
@@ -159,8 +167,8 @@ def backfill_sink(
     ]
     return BackfillSink(
         spark,
-        path,
-        access,
+        stream.sink.path,
+        s3_access(settings.aws),
         stream.sink.format,
         tuple(sources),
         names.get("message_id", "message_id"),

@@ -10,8 +10,7 @@ from rich.console import RenderableType
 
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings, load_settings
-from shardaudit.model.config_error import one_of
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import Progress
 
 
@@ -41,12 +40,15 @@ class Desk:
         Raises:
             ConfigError: it cannot be used, or there is no such engine.
         """
-        settings = load_settings(self.config)
-        if self.engine is None:
-            return settings
-        if self.engine not in set(EngineName):
-            raise ConfigError("--engine", self.engine, one_of(self.engine, list(EngineName)))
-        return settings.model_copy(update={"engine": EngineName(self.engine)})
+        return load_settings(self.config).with_engine(self.engine)
+
+    def repair_settings(self) -> Settings:
+        """The same for what writes into a user's sink: always by Apache Spark, Delta's own writer.
+
+        Raises:
+            ConfigError: as `settings`.
+        """
+        return self.settings().with_engine(EngineName.SPARK)
 
 
 class Command(Protocol):

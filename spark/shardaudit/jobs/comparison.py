@@ -47,7 +47,7 @@ def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Co
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     known = carried(judged_evidence(stored, cells).localCheckpoint())
     read = _to_read(cells, known, sample, request).localCheckpoint()
-    seen = both.within(buckets_of(read)).seen(read).localCheckpoint()
+    seen = both.within(buckets_of(read)).seen(read)
     suspected = suspects(seen).union(known.stale).distinct().localCheckpoint()
     buckets = buckets_of(suspected)
     evidence = known.evidence

@@ -1,74 +1,53 @@
 """What a batch reads of a Delta sink: the files that commits brought and took, or all of them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.delta_sink import CommitGoneError, DeltaSink, TableState
+from shardaudit.adapters.delta_log import CommitGoneError
+from shardaudit.adapters.delta_sink import DeltaSink, DeltaVersion
 from shardaudit.adapters.files import S3Access
-from shardaudit.adapters.sink_rows import standard_rows
-from shardaudit.adapters.sources import find_damaged
+from shardaudit.adapters.sink_file import SinkFile
+from shardaudit.adapters.sink_rows import SinkReader
 from shardaudit.ingest.columns import resolved_columns
-from shardaudit.ingest.commits import Change, UnknownFileError, net_change, still_there
+from shardaudit.ingest.commits import UnknownFileError, net_change, still_there
 from shardaudit.ingest.inputs import CellShape, DamagedFile, DeltaInputs, SinkInputs
-from shardaudit.jobs.sink_reading import Reading, judged
+from shardaudit.ingest.sink import READABLE_TYPES, SinkTypeError
+from shardaudit.jobs.sink_reading import Reading
 from shardaudit.model.config import Sink
 
 
 @dataclass(frozen=True)
 class DeltaPlan:
-    """A batch of a Delta sink. `change` NULL: all is read anew."""
+    """A batch of a Delta sink up to a version of it."""
 
-    spark: SparkSession
-    access: S3Access
+    reader: SinkReader
+    version: DeltaVersion
     inputs: DeltaInputs
-    change: Change | None
+    came: Sequence[SinkFile]
+    went: Sequence[SinkFile]
 
     def reading(self) -> Reading:
-        """The rows that came and went, not read yet."""
-        sink, inputs, change = DeltaSink(self.spark, self.inputs.path), self.inputs, self.change
-        if change is None:
-            came = [sink.rows(inputs.to_version, without=inputs.unread)]
-            went = []
-        else:
-            came = sink.rows_of(change.added, version=inputs.to_version)
-            went = sink.rows_of(change.removed, version=inputs.to_version)
-        added, removed = (
-            judged(
-                [standard_rows(f, inputs.columns, with_place=True) for f in frames], inputs.shape
-            )
-            for frames in (came, went)
-        )
-        return Reading(
-            added,
-            removed,
-            change.added_count if change else sink.file_count(inputs.to_version),
-            change.removed_count if change else 0,
-        )
+        """The files that came and went."""
+        return Reading(self.reader, self.inputs.shape, self.came, self.went)
 
     def recovered(self) -> "DeltaPlan | None":
-        """Without the files that are broken; if none is, but VACUUM took some: all anew."""
-        damaged = self._damaged()
+        """Without the files that are broken; all anew, if they are not in the table any more."""
+        found = self.reader.damaged(self.came)
+        there = {file.path for file in self.version.files()} if found else set()
+        damaged = {
+            file.known: DamagedFile(file.known, found[file.path])
+            for file in self.came
+            if file.path in found and file.known.path in there
+        }
         if damaged:
-            return resumed_delta(self.spark, self.access, self.inputs.with_damage(damaged))
-        if self.change is not None:
-            return DeltaPlan(self.spark, self.access, replace(self.inputs, from_version=None), None)
-        return None
-
-    def _damaged(self) -> list[DamagedFile]:
-        """The broken ones among the files that are still in the table and were to be read."""
-        sink, inputs = DeltaSink(self.spark, self.inputs.path), self.inputs
-        files = [f for f in sink.listed(inputs.to_version) if f.path not in inputs.unread]
-        if self.change is not None:
-            files = [file for file in files if file.path in self.change.added_paths]
-        opened = {sink.located(file).path: file for file in files}
-        columns = [sink.state().columns[column][0] for column in inputs.columns.values()]
-        found = find_damaged(
-            self.spark, [sink.located(file) for file in files], self.access, columns=columns
-        )
-        return [DamagedFile(opened[path], reason) for path, reason in sorted(found.items())]
+            inputs = self.inputs.with_damage(sorted(damaged.values(), key=lambda d: d.file))
+            return _planned(self.reader, self.version, inputs)
+        if self.inputs.is_full or not (found or self.reader.damaged(self.went)):
+            return None
+        return _all_anew(self.reader, self.version, self.inputs)
 
 
 def plan_delta(
@@ -82,47 +61,77 @@ def plan_delta(
     """What is new in a Delta sink since the previous batch; None when nothing is.
 
     Raises:
-        ConfigError: there is no Delta table.
+        ConfigError: there is no Delta table, or none that can be read.
         SinkSchemaError: a column that is needed is gone.
+        SinkTypeError: a column cannot be what it should be.
+        StorageError: the log could not be read.
     """
-    state = DeltaSink(spark, sink.path).state()
+    version = DeltaSink(sink.path, access).at()
     before = previous if isinstance(previous, DeltaInputs) and previous.path == sink.path else None
     columns = resolved_columns(
-        state.columns,
+        version.columns,
         sink.columns,
         previous=before.columns if before else (),
-        version=f"version {state.version} of {sink.path}",
+        version=f"version {version.number} of {sink.path}",
     )
+    _check_types(version, columns)
     inputs = DeltaInputs(
         columns=columns,
         shape=shape,
         path=sink.path,
-        meaning=_meaning(state, columns),
-        to_version=state.version,
+        meaning=_meaning(version, columns),
+        to_version=version.number,
     )
-    if before is None or before.meaning != inputs.meaning or before.to_version > state.version:
-        return DeltaPlan(spark, access, inputs, None)
-    if before.to_version == state.version:
+    reader = SinkReader(spark, access)
+    if before is None or before.meaning != inputs.meaning or before.to_version > version.number:
+        return _all_anew(reader, version, inputs)
+    if before.to_version == version.number:
         return None
     since = replace(inputs, from_version=before.to_version, excluded=tuple(sorted(before.unread)))
-    return resumed_delta(spark, access, since)
+    return _planned(reader, version, since)
 
 
 def resumed_delta(spark: SparkSession, access: S3Access, inputs: DeltaInputs) -> DeltaPlan:
     """The plan of which only the inputs are known. All is read anew if commits were cleaned up."""
+    version = DeltaSink(inputs.path, access).at(inputs.to_version)
+    return _planned(SinkReader(spark, access), version, inputs)
+
+
+def _planned(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) -> DeltaPlan:
     if inputs.from_version is None:
-        return DeltaPlan(spark, access, inputs, None)
-    sink = DeltaSink(spark, inputs.path)
+        return _all_anew(reader, version, inputs)
     try:
-        commits = sink.commits(inputs.from_version, inputs.to_version, access=access)
+        commits = version.commits_since(inputs.from_version)
         change = net_change(commits, excluded=inputs.unread)
     except (CommitGoneError, UnknownFileError):
-        return DeltaPlan(spark, access, replace(inputs, from_version=None, excluded=()), None)
+        return _all_anew(reader, version, replace(inputs, excluded=()))
+    came, went = (
+        [version.sink_file(file, inputs.columns) for file in files]
+        for files in (change.added, change.removed)
+    )
     excluded = tuple(sorted(still_there(inputs.excluded, commits)))
-    return DeltaPlan(spark, access, replace(inputs, excluded=excluded), change)
+    return DeltaPlan(reader, version, replace(inputs, excluded=excluded), came, went)
 
 
-def _meaning(state: TableState, columns: Mapping[str, str]) -> str:
+def _all_anew(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) -> DeltaPlan:
+    unread = inputs.unread
+    files = [file for file in version.files() if file.path not in unread]
+    came = [version.sink_file(file, inputs.columns) for file in files]
+    return DeltaPlan(reader, version, replace(inputs, from_version=None), came, [])
+
+
+def _check_types(version: DeltaVersion, columns: Mapping[str, str]) -> None:
+    kinds = {field.name: field.kind for field in version.fields}
+    for standard, column in columns.items():
+        if json.loads(version.columns[column].kind) not in READABLE_TYPES:
+            wanted = f"one of {', '.join(READABLE_TYPES)}"
+            raise SinkTypeError(column=standard, found=kinds[column], wanted=wanted)
+
+
+def _meaning(version: DeltaVersion, columns: Mapping[str, str]) -> str:
     """What the meaning of the rows in a data file hangs on."""
-    used = {standard: state.columns[column] for standard, column in columns.items()}
-    return json.dumps([state.table_id, list(state.partitions), used], sort_keys=True)
+    found = {standard: version.columns[column] for standard, column in columns.items()}
+    used = {standard: (column.physical, column.kind) for standard, column in found.items()}
+    # So version 0.1 wrote it; another text, and every sink would be read anew.
+    partitions = version.partitions or [""]
+    return json.dumps([version.table_id, partitions, used], sort_keys=True)

@@ -1,7 +1,7 @@
 """`make demo`: a stream with planted faults, audited and repaired by our DAGs in Airflow.
 
-Says what was planted against what was found, and against what the repair left of it; leaves 1 when
-either differs.
+Says what was planted against what was found, and against what the repair left of it, and whether
+both engines find the same then; leaves 1 when anything differs.
 """
 
 import os
@@ -16,25 +16,34 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.text import Text
 
 from shardaudit.adapters.airflow import LocalAirflow
 from shardaudit.adapters.airflow_api import AirflowApi
 from shardaudit.adapters.airflow_home import ROOT
+from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.adapters.published import read_rows
 from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
 from shardaudit.jobs.command import Reply
 from shardaudit.jobs.demo_airflow import DemoFailedError, Run, followed
+from shardaudit.jobs.demo_engines import (
+    Agreement,
+    agreement,
+    engines_view,
+    night_engine,
+    proving_engines,
+)
 from shardaudit.jobs.demo_repair import Repair, repair_view, repaired
 from shardaudit.jobs.demo_result import Comparison, compared, comparison_view
 from shardaudit.jobs.published import published_audit
 from shardaudit.jobs.simulate import STREAM_STAGES, Endpoints, simulate_stream
 from shardaudit.jobs.terminal import Terminal
 from shardaudit.model.audit_id import audit_id
+from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ExitCode, ShardauditError
-from shardaudit.model.tables import CELLS, FINDINGS
+from shardaudit.model.tables import AUDITS, CELLS, EVIDENCE, FINDINGS
 from shardaudit.report.progress import Progress
 from shardaudit.report.render import audit_view
 from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_faults
@@ -44,7 +53,7 @@ HOME = ROOT / ".airflow"
 AUDIT = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
 BACKFILL = ("plan", "approve", "replay", "verify")
 DEDUPE = ("plan", "approve", "run")
-STAGES = STREAM_STAGES + 1 + len(AUDIT) + len(BACKFILL) + len(DEDUPE) + 1
+STAGES = STREAM_STAGES + 1 + len(AUDIT) + len(BACKFILL) + len(DEDUPE)
 APPROVE = "Approve"
 # What has just landed counts as settled by then (settle_grace).
 SETTLED = timedelta(minutes=15)
@@ -63,14 +72,20 @@ _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """Both comparisons with what was planted."""
+    """Both comparisons with what was planted, and that of the engines."""
 
     found: Comparison
     repair: Repair
+    engines: Agreement
 
 
-def demo(scenario: Scenario, folder: Path, *, home: Path, progress: Progress) -> Reply:
+def demo(
+    scenario: Scenario, folder: Path, *, home: Path, night: EngineName, progress: Progress
+) -> Reply:
     """Simulates, audits and repairs in Airflow, compares.
+
+    Input:
+        night: what runs all that writes into no sink.
 
     Raises:
         AirflowRunningError: an Airflow already runs on `home`.
@@ -91,18 +106,26 @@ def demo(scenario: Scenario, folder: Path, *, home: Path, progress: Progress) ->
         try:
             api, settings = airflow.api(), load_settings(config)
             run_id = _audited(api, scenario, progress=progress)
-            report = _report_view(settings, scenario)
+            first = published_audit(
+                settings, scenario.stream, _audit_id(settings, scenario, scenario.as_of)
+            )
             found = compared(_planted(folder), _findings(settings, scenario))
             _repair(api, scenario, progress=progress)
         finally:
             airflow.stop()
-        with progress.stage("audit once more"):
-            _audit_again(scenario, config, env)
-    repair = _repaired(scenario, settings, folder)
-    is_good = found.is_equal and repair.is_done
+        proofs, tables = [], DeltaRs(settings.warehouse, settings.aws)
+        for engine in proving_engines(night):
+            # What an audit before it looked up is forgotten: each engine reads the ids itself.
+            tables.delete(EVIDENCE, column="stream", value=scenario.stream)
+            with progress.stage(f"audit once more ({engine})"):
+                _audit_again(scenario, config, env, engine=engine)
+            proofs.append(_audit_row(settings, scenario))
+    repair, engines = _repaired(scenario, settings, folder), agreement(proofs)
+    is_good = found.is_equal and repair.is_done and engines.is_equal
+    parts = (comparison_view(found), repair_view(repair), engines_view(str(first.engine), engines))
     return Reply(
-        document=DemoResult(found, repair),
-        view=Group(report, comparison_view(found), repair_view(repair), _next(run_id)),
+        document=DemoResult(found, repair, engines),
+        view=Group(audit_view(first), *parts, _next(run_id)),
         exit_code=ExitCode.DONE if is_good else ExitCode.FAILED,
     )
 
@@ -129,10 +152,13 @@ def _repair(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> None:
         followed(api, run, approve=APPROVE, progress=progress)
 
 
-def _audit_again(scenario: Scenario, config: Path, env: Mapping[str, str]) -> None:
+def _audit_again(
+    scenario: Scenario, config: Path, env: Mapping[str, str], *, engine: EngineName
+) -> None:
     """The same window audited by the command, when what was repaired has settled."""
     command = [sys.executable, "-m", "shardaudit.jobs.main", "--config", str(config), "audit"]
     words = [
+        f"--engine={engine}",
         f"--stream={scenario.stream}",
         f"--from={scenario.window.start.isoformat()}",
         f"--to={scenario.window.end.isoformat()}",
@@ -143,7 +169,14 @@ def _audit_again(scenario: Scenario, config: Path, env: Mapping[str, str]) -> No
     )
     if done.returncode:
         state = f"ended with {done.returncode}"
-        raise DemoFailedError("audit", state, done.stderr.splitlines())
+        raise DemoFailedError(f"audit on {engine}", state, done.stderr.splitlines())
+
+
+def _audit_row(settings: Settings, scenario: Scenario) -> Row:
+    """The row of the newest audit: one on another engine takes the place of the one before it."""
+    audit = _audit_id(settings, scenario, scenario.as_of + SETTLED)
+    [row] = read_rows(settings, AUDITS, where=pc.field("audit_id") == audit)
+    return row
 
 
 def _repaired(scenario: Scenario, settings: Settings, folder: Path) -> Repair:
@@ -163,11 +196,6 @@ def _planted(folder: Path) -> list[dict[str, Any]]:
 
 def _findings(settings: Settings, scenario: Scenario) -> list[dict[str, Any]]:
     return read_rows(settings, FINDINGS, where=pc.field("stream") == scenario.stream)
-
-
-def _report_view(settings: Settings, scenario: Scenario) -> RenderableType:
-    audit = _audit_id(settings, scenario, scenario.as_of)
-    return audit_view(published_audit(settings, scenario.stream, audit))
 
 
 def _audit_id(settings: Settings, scenario: Scenario, as_of: datetime) -> str:
@@ -195,7 +223,9 @@ def main() -> int:
     """Runs the demo at a terminal or in a pipe."""
     terminal = Terminal(as_json=False, debug=False)
     try:
-        reply = demo(SCENARIO, FOLDER, home=HOME, progress=terminal.progress(STAGES))
+        night = night_engine(os.environ)
+        progress = terminal.progress(STAGES + len(proving_engines(night)))
+        reply = demo(SCENARIO, FOLDER, home=HOME, night=night, progress=progress)
         return terminal.tell(reply)
     except ShardauditError as error:
         return terminal.fail(error, error.exit_code)

@@ -1,20 +1,24 @@
 """Looks whether everything that an audit needs is there; each line says the cure."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 
 from rich.console import Group
 from rich.text import Text
 
+from shardaudit.adapters.engine.requirements import embedded_server, other_people
 from shardaudit.adapters.jars import jar_problems
 from shardaudit.adapters.java import INSTALL, SUPPORTED, java_version
 from shardaudit.adapters.kinesis import kinesis_client, kinesis_errors, stream_facts
 from shardaudit.adapters.probes import SAMPLE, count_files, probe_warehouse, sink_columns
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.suites import understood_suites
+from shardaudit.model.choices import EngineName
 from shardaudit.model.config import Settings, Stream
+from shardaudit.model.config_engine import Embedded
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.inputs import SINK_COLUMNS
 from shardaudit.report.plain import harmless
@@ -24,6 +28,7 @@ EXAMPLES = """\
   shardaudit --config /etc/shardaudit.toml doctor --json
 """
 OK, WARN, FAIL = "ok", "warn", "fail"
+SHOWN = 3  # accounts of other people
 _STYLES = {OK: "green", WARN: "yellow", FAIL: "bold red"}
 
 
@@ -43,25 +48,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    """Checks the machine, then the configuration, then what the configuration names."""
+    """Checks the configuration, then the machine, then what the configuration names."""
     del arguments
-    lines, exit_code = [_java(), _jars()], ExitCode.FAILED
+    exit_code = ExitCode.FAILED
     try:
         settings = desk.settings()
     except ConfigError as error:
-        lines.append(Line("configuration", FAIL, str(error), "edit the file"))
-        exit_code = error.exit_code
+        wrong = Line("configuration", FAIL, str(error), "edit the file")
+        lines, exit_code = [wrong, _java(), _jars()], error.exit_code
     else:
         streams = ", ".join(settings.streams) or "no streams"
-        lines.append(Line("configuration", OK, f"{desk.config}: {streams}"))
-        lines.append(_expectations(settings))
-        lines += _outside(settings)
+        lines = [Line("configuration", OK, f"{desk.config}: {streams}"), *_engine(settings)]
+        lines += [_expectations(settings), *_outside(settings)]
     healthy = all(line.level != FAIL for line in lines)
     return Reply(
         document={"checks": lines, "healthy": healthy},
         view=Group(*(_view(line) for line in lines)),
         exit_code=ExitCode.DONE if healthy else exit_code,
     )
+
+
+def _engine(settings: Settings) -> Iterator[Line]:
+    """What runs the commands, and what it needs; Apache Spark runs at least the repairs."""
+    if settings.engine is EngineName.SPARK:
+        yield Line("engine", OK, f"Apache Spark {version('pyspark')}")
+        yield from (_java(), _jars())
+        return
+    limit = f"{settings.embedded.memory / 2**30:g} GiB of memory"
+    yield _looked(
+        "engine",
+        lambda: (OK, f"{embedded_server()[1]}, within {limit}"),
+        cure='set engine = "spark", or install pysail (`make setup`)',
+    )
+    yield port_line(settings.embedded, other_people())
+    for line in (_java(), _jars()):
+        cure = line.cure and f"only repairs need it (backfill run, dedupe run): {line.cure}"
+        yield Line(line.check, WARN if line.level == FAIL else line.level, line.found, cure)
+
+
+def port_line(embedded: Embedded, others: Sequence[str]) -> Line:
+    """Whether other people could reach the embedded engine, which asks for no password."""
+    if not others:
+        return Line("engine's port", OK, "nobody else has an account here that can log in")
+    named = ", ".join(others[:SHOWN]) + (", …" if len(others) > SHOWN else "")
+    found = f"other people can log in here: {named}"
+    if embedded.shared_machine:
+        return Line("engine's port", OK, f"{found}; embedded.shared_machine accepts that")
+    cure = 'set engine = "spark", or embedded.shared_machine = true if they may act as you'
+    return Line("engine's port", FAIL, f"it has no password, and {found}", cure)
 
 
 def _java() -> Line:

@@ -1,9 +1,10 @@
 """Reads what the comparison has to see: the ledger, and the ids of the cells that need a look."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -13,12 +14,14 @@ from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
-from shardaudit.ingest.inputs import sink_inputs
 from shardaudit.ingest.placing import placed_ledger, placed_rows
+from shardaudit.ingest.sink import DELIVERY_DDL
 from shardaudit.jobs.audit_request import AuditRequest
-from shardaudit.jobs.sink_reading import read_sink_rows
+from shardaudit.jobs.sink_reading import Scan, SinkRows
 from shardaudit.model.tables import BATCHES, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced
+
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
@@ -53,31 +56,41 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """Both sides, reduced to what some buckets' files may hold."""
+
+    traces: DataFrame
+    landed: Scan
+
+    def seen(self, cells: DataFrame) -> DataFrame:
+        """What stands in the cells on both sides, in the columns that tell ids apart; read."""
+        return self.landed.materialized(seen(self.traces, self.landed.rows, cells))
+
+    def cell_ids(self, wanted: DataFrame) -> DataFrame:
+        """Everything of the wanted ids in their buckets, one row per (id, cell); read."""
+        rows = rows_of(self.landed.rows, wanted)
+        return self.landed.materialized(cell_ids(traces_of(self.traces, wanted), rows))
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
     """Both sides as they were ingested. `ledger`: their fingerprints."""
 
     traces: DataFrame
-    sink_rows: DataFrame
+    landed: Callable[[list[Window]], Scan]
     bucket: timedelta
     ledger: DataFrame
 
-    def within(self, starts: Iterable[datetime]) -> "Sources":
-        """The same, reduced to what the buckets' files may hold."""
+    def within(self, starts: Iterable[datetime]) -> Near:
+        """What the buckets' files may hold."""
         windows = coalesced(list(starts), width=self.bucket, limit=SCAN_WINDOWS)
         days = {day for window in windows for day in _days(window)}
         traces = self.traces.where(F.col("sent_day").isin(sorted(days))).where(
             _in_windows(F.col("bucket_start"), windows)
         )
-        rows = self.sink_rows.where(_in_windows(F.col("sent_at"), windows))
-        return replace(self, traces=traces, sink_rows=rows)
-
-    def seen(self, cells: DataFrame) -> DataFrame:
-        """What stands in the cells on both sides, in the columns that tell ids apart."""
-        return seen(self.traces, self.sink_rows, cells)
-
-    def cell_ids(self, wanted: DataFrame) -> DataFrame:
-        """Everything of the wanted ids in their buckets, one row per (id, cell)."""
-        return cell_ids(traces_of(self.traces, wanted), rows_of(self.sink_rows, wanted))
+        landed = self.landed(windows)
+        rows = landed.rows.where(_in_windows(F.col("sent_at"), windows))
+        return Near(traces, replace(landed, rows=rows))
 
 
 def sources(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Sources:
@@ -86,25 +99,31 @@ def sources(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Sou
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
     bucket = request.stream.bucket
     if state.sink_inputs is None:
-        # A sink that was never read has no rows: the traces' columns, and none of their rows.
-        none = traces.withColumn("landed_at", F.lit(None).cast("timestamp")).limit(0)
-        return Sources(traces, none, bucket, ledger)
-    rows = read_sink_rows(warehouse.spark, state.sink_inputs)
-    if sink_inputs(state.sink_inputs).is_placed:
-        return Sources(traces, rows, bucket, ledger)
-    placed = _placed(rows, traces, request).localCheckpoint()
-    of_rows = placed_ledger(placed, now=request.as_of)
+        # A sink that was never read has no rows.
+        none = Scan(warehouse.spark.createDataFrame([], DELIVERY_DDL))
+        return Sources(traces, lambda _: none, bucket, ledger)
+    sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
+    if sink.is_placed:
+        return Sources(traces, partial(_sent_within, sink), bucket, ledger)
+    placed = Scan(_placed(sink, traces, request))
+    of_rows = placed_ledger(placed.rows, now=request.as_of)
     ledger = ledger.where(F.col("side") == "traces").unionByName(of_rows)
-    return Sources(traces, placed, bucket, ledger)
+    return Sources(traces, lambda _: placed, bucket, ledger)
 
 
-def _placed(rows: DataFrame, traces: DataFrame, request: AuditRequest) -> DataFrame:
-    """The rows that landed since the window began, and whatever the stream still held then."""
+def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
+    return sink.scan(within=("sent_at", [(window.start, window.end) for window in windows]))
+
+
+def _placed(sink: SinkRows, traces: DataFrame, request: AuditRequest) -> DataFrame:
+    """The rows that landed since the window began, read; and what the stream still held then."""
     start = request.aligned.start
+    since = start - request.stream.settle_grace
     oldest = (start - request.retention).date()
-    landed = rows.where(F.col("landed_at") >= F.lit(start - request.stream.settle_grace))
+    scan = sink.scan(within=("landed_at", [(since, _LAST)]))
+    landed = scan.rows.where(F.col("landed_at") >= F.lit(since))
     recent = traces.where(F.col("sent_day") >= F.lit(oldest))
-    return placed_rows(landed, recent, bucket=request.stream.bucket)
+    return scan.materialized(placed_rows(landed, recent, bucket=request.stream.bucket))
 
 
 def _days(window: Window) -> Iterable[object]:

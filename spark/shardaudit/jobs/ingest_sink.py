@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.sink_rows import SinkReader, UnsoundFilesError
+from shardaudit.adapters.sources import storage_errors
 from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import less_the_ledger, sink_fingerprints
 from shardaudit.ingest.inputs import DeltaInputs, SinkInputs, sink_inputs
-from shardaudit.ingest.sink import JUDGED_DDL, REFUSED_DDL, refused_rows
+from shardaudit.ingest.sink import REFUSED_DDL
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
 from shardaudit.jobs.delta_plan import plan_delta, resumed_delta
 from shardaudit.jobs.parquet_plan import ParquetPlan, plan_parquet
@@ -24,8 +26,6 @@ from shardaudit.model.tables import FINGERPRINTS
 log = logging.getLogger(__name__)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_UNREADABLE = "FAILED_READ_FILE"  # Spark's name for whatever it meets in a data file
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class SinkSide:
         spark, access = self._warehouse.spark, self._warehouse.access
         if isinstance(inputs, DeltaInputs):
             return resumed_delta(spark, access, inputs)
-        return ParquetPlan(spark, access, inputs)
+        return ParquetPlan(SinkReader(spark, access), inputs)
 
     def _write(self, batch: Batch, plan: SinkPlan, *, now: datetime) -> SinkBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
@@ -107,7 +107,6 @@ class SinkSide:
         )
         if inputs.is_placed:
             self._warehouse.append(fingerprints, FINGERPRINTS, unless=batch.landed)
-        measured.cells.unpersist()
         span = damaged_span(
             [damage.file for damage in inputs.damaged],
             kept_from={},
@@ -122,12 +121,13 @@ class SinkSide:
     def _measured(self, batch: Batch, plan: SinkPlan) -> _Measured:
         """The cells of the batch, read; where files are broken, of what else there is to read."""
         reading = plan.reading()
-        cells = self._cells(batch, plan.inputs, reading).persist()
         try:
+            with storage_errors():
+                cells = self._cells(batch, plan.inputs, reading).localCheckpoint()
+            reading.check_unchanged()
             return _Measured(plan, reading, cells, _tally(cells))
-        except (Py4JError, PySparkException) as error:
-            cells.unpersist()
-            another = plan.recovered() if _UNREADABLE in str(error) else None
+        except (Py4JError, PySparkException, UnsoundFilesError):
+            another = plan.recovered()
             if another is None:
                 raise
             log.warning("%s: a file could not be read; reading otherwise", batch.batch_id)
@@ -135,13 +135,11 @@ class SinkSide:
         return self._measured(batch, another)
 
     def _cells(self, batch: Batch, inputs: SinkInputs, reading: Reading) -> DataFrame:
-        added = reading.added
-        if added is None:
-            added = self._warehouse.spark.createDataFrame([], JUDGED_DDL)
+        added = reading.added(self._warehouse.spark)
         if not inputs.is_placed:  # one cell, for the count: the audit puts the rows into theirs
             is_good = F.col("reason").isNull()
             added = added.withColumn("bucket_start", F.when(is_good, F.lit(EPOCH)))
-        cells = sink_fingerprints(added, reading.removed, now=batch.planned_at)
+        cells = sink_fingerprints(added, reading.removed(), now=batch.planned_at)
         if not inputs.is_full or batch.number == 1:
             return cells
         ledger = self._warehouse.read(FINGERPRINTS).where(
@@ -155,10 +153,12 @@ class SinkSide:
         spark, damaged = self._warehouse.spark, measured.plan.inputs.damaged
         lost = [(damage.file.path, None, None, damage.reason) for damage in damaged]
         refused = spark.createDataFrame(lost, REFUSED_DDL)
-        if measured.tally.bad and measured.reading.added is not None:
-            refused = refused.unionByName(refused_rows(measured.reading.added))
+        rows = measured.reading.refused() if measured.tally.bad else None
+        if rows is not None:
+            refused = refused.unionByName(rows)
         if damaged or measured.tally.bad:
-            quarantine(self._warehouse, refused, batch)
+            with storage_errors():
+                quarantine(self._warehouse, refused, batch)
 
 
 def _tally(cells: DataFrame) -> _Tally:
@@ -178,8 +178,8 @@ def _summary(batch: Batch, measured: _Measured, result: Result) -> SinkBatch:
         batch_id=batch.batch_id,
         from_version=inputs.from_version if isinstance(inputs, DeltaInputs) else None,
         to_version=inputs.to_version if isinstance(inputs, DeltaInputs) else None,
-        files_added=reading.files_added,
-        files_removed=reading.files_removed,
+        files_added=len(reading.came),
+        files_removed=len(reading.went),
         rows=result.rows,
         quarantined=result.quarantined,
     )

@@ -5,18 +5,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.files import list_files
-from shardaudit.adapters.sources import read_lines, read_trace_rows, storage_errors
+from shardaudit.adapters.sources import read_traces, storage_errors
 from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.inputs import DamagedFile, TraceInputs
-from shardaudit.ingest.lines import loose_traces
-from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces, sampled
+from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces, repeated_ids, sampled
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
 from shardaudit.model.config import Stream
 from shardaudit.model.inputs import TRACE_COLUMNS
@@ -84,19 +82,22 @@ class TraceSide:
 
     def _write(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
-        parsed = judged_traces(self._loose(inputs), self._rules(batch, inputs))
-        # Read and parsed once, for what is counted, refused and kept.
-        parsed.persist(StorageLevel.MEMORY_AND_DISK)
-        judged = sampled(parsed, inputs.shape.sample_rate)
-        try:
-            with storage_errors():
-                tally = _tally(judged)
-            if tally.bad:
-                quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
-            if tally.buckets is not None:
-                self._append(judged, batch, days=tally.days, buckets=tally.buckets)
-        finally:
-            parsed.unpersist()
+        loose = read_traces(
+            self._warehouse.spark,
+            inputs.files,
+            self._access,
+            columns=inputs.columns,
+            is_parquet=inputs.format == "parquet",
+        )
+        judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
+        with storage_errors():
+            # Read once, for what is counted, refused and kept: a file may change in between.
+            judged = judged.localCheckpoint()
+        tally = _tally(judged)
+        if tally.bad:
+            quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
+        if tally.buckets is not None:
+            self._append(judged, batch, days=tally.days, buckets=tally.buckets)
         result = self._result(tally, inputs)
         damaged = [
             DamagedFile(file, tally.damaged[file.path])
@@ -110,15 +111,9 @@ class TraceSide:
         )
         return TraceBatch(batch.batch_id, len(inputs.files), result.rows, result.quarantined)
 
-    def _loose(self, inputs: TraceInputs) -> DataFrame:
-        spark = self._warehouse.spark
-        if inputs.format == "parquet":
-            return read_trace_rows(spark, inputs.files, self._access, columns=inputs.columns)
-        return loose_traces(read_lines(spark, inputs.files, self._access), inputs.columns)
-
     def _rules(self, batch: Batch, inputs: TraceInputs) -> TraceRules:
         return TraceRules(
-            streams=sorted({self._stream.stream_name, self._name}),
+            stream_names=sorted({self._stream.stream_name, self._name}),
             bucket=inputs.shape.bucket,
             now=batch.planned_at,
         )
@@ -136,7 +131,7 @@ class TraceSide:
         stored = self._warehouse.read(TRACES).where(of_days)
         known = stored.where(~is_own & F.col("bucket_start").between(*map(F.lit, buckets)))
         traces = (
-            new_traces(judged, known)
+            new_traces(judged, known, repeated_ids(judged, known).localCheckpoint())
             .withColumn("batch_id", F.lit(batch.batch_id))
             .withColumn("stream", F.lit(self._name))
             .withColumn("sent_day", F.to_date("bucket_start"))

@@ -15,6 +15,7 @@ from typing import cast
 
 from shardaudit.jobs.command import Command, Desk
 from shardaudit.jobs.terminal import Terminal
+from shardaudit.model.config_engine import ENGINE
 from shardaudit.model.errors import ExitCode, ShardauditError
 
 
@@ -33,7 +34,7 @@ _COMMANDS = {
     "dedupe": _Entry("commands.dedupe", "plans and runs the removal of what landed twice"),
     "maintain": _Entry("commands.maintain", "merges the warehouse's small files, deletes old ones"),
     "report": _Entry("commands.report", "writes what the page shows into one HTML file"),
-    "doctor": _Entry("doctor", "checks Java, jars, configuration, warehouse, stream and sink"),
+    "doctor": _Entry("doctor", "checks engine, Java, jars, configuration, warehouse, stream, sink"),
     "simulate": _Entry(
         "commands.simulate", "makes a stream, traces and a sink with planted faults"
     ),
@@ -107,8 +108,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     config = os.environ.get("SHARDAUDIT_CONFIG", "shardaudit.toml")
     text = "default: $SHARDAUDIT_CONFIG, then ./shardaudit.toml"
     parser.add_argument("--config", metavar="FILE", default=config, help=text)
-    engine = os.environ.get("SHARDAUDIT_ENGINE") or None
-    text = "default: $SHARDAUDIT_ENGINE, then the configuration's"
+    engine = os.environ.get(ENGINE) or None
+    text = f"default: ${ENGINE}, then the configuration's; repairs always by spark"
     parser.add_argument("--engine", metavar="embedded|spark", default=engine, help=text)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     parser.add_argument("--debug", action="store_true", help="more log lines, and tracebacks")

@@ -1,14 +1,16 @@
 """What a batch reads of a folder of Parquet files: the new ones, or all of them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.files import S3Access, has_folder, list_files
+from shardaudit.adapters.parquet_file import Footer
 from shardaudit.adapters.parquet_sink import partition_columns
-from shardaudit.adapters.sources import find_damaged, read_footers
+from shardaudit.adapters.sink_file import SinkFile
+from shardaudit.adapters.sink_rows import SinkReader
 from shardaudit.ingest.columns import PLACES, REQUIRED, resolved_columns
 from shardaudit.ingest.inputs import (
     CellShape,
@@ -18,7 +20,7 @@ from shardaudit.ingest.inputs import (
     SinkInputs,
 )
 from shardaudit.ingest.sink import READABLE_TYPES, SinkTypeError
-from shardaudit.jobs.sink_reading import Reading, group_rows, judged
+from shardaudit.jobs.sink_reading import Reading, parquet_files
 from shardaudit.model.config import Sink
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.source import SourceFile
@@ -28,32 +30,27 @@ from shardaudit.model.source import SourceFile
 class ParquetPlan:
     """A batch of a Parquet sink."""
 
-    spark: SparkSession
-    access: S3Access
+    reader: SinkReader
     inputs: ParquetInputs
 
     def reading(self) -> Reading:
-        """The rows of the new files, not read yet. To take any away, all is read anew."""
-        groups = _only(self.inputs.groups, self._fresh())
-        frames = group_rows(self.spark, self.inputs.path, groups, with_place=True)
-        added = judged(frames, self.inputs.shape)
-        return Reading(added, None, sum(len(group.files) for group in groups), 0)
+        """The new files. To take any away, all is read anew."""
+        return Reading(self.reader, self.inputs.shape, self._fresh(), [])
 
     def recovered(self) -> "ParquetPlan | None":
         """Without the files that are broken; None when none is."""
-        files = self._fresh()
-        used = {c for group in self.inputs.groups for c, _ in group.columns.values()}
-        found = find_damaged(self.spark, files, self.access, columns=sorted(used))
+        fresh = self._fresh()
+        found = self.reader.damaged(fresh)
         if not found:
             return None
-        damaged = [DamagedFile(f, found[f.path]) for f in files if f.path in found]
+        damaged = [DamagedFile(f.known, found[f.path]) for f in fresh if f.path in found]
         kept = {f for group in self.inputs.groups for f in group.files if f.path not in found}
         groups = tuple(_only(self.inputs.groups, kept))
         inputs = replace(self.inputs.with_damage(damaged), groups=groups)
-        return ParquetPlan(self.spark, self.access, inputs)
+        return ParquetPlan(self.reader, inputs)
 
-    def _fresh(self) -> list[SourceFile]:
-        files = [file for group in self.inputs.groups for file in group.files]
+    def _fresh(self) -> list[SinkFile]:
+        files = parquet_files(self.inputs.path, self.inputs.groups)
         if self.inputs.added is None:
             return files
         added = set(self.inputs.added)
@@ -95,25 +92,23 @@ def plan_parquet(
         added=tuple(file.path for file in fresh) if before else None,
         excluded=tuple(sorted(before.unread)) if before else (),
     )
-    return ParquetPlan(spark, access, _with_files(spark, access, inputs, sink, fresh))
+    reader = SinkReader(spark, access)
+    return ParquetPlan(reader, _with_files(inputs, sink, reader.footers(fresh)))
 
 
 def _with_files(
-    spark: SparkSession,
-    access: S3Access,
-    inputs: ParquetInputs,
-    sink: Sink,
-    files: Sequence[SourceFile],
+    inputs: ParquetInputs, sink: Sink, footers: Mapping[SourceFile, Footer]
 ) -> ParquetInputs:
     """The inputs with these files too, grouped by what their footers say."""
-    footers = {row.file: row for row in read_footers(spark, files, access)}
     damaged = [
-        DamagedFile(file, footers[file.path].fault) for file in files if footers[file.path].fault
+        DamagedFile(file, footer.fault)
+        for file, footer in footers.items()
+        if footer.fault is not None
     ]
     types = {
-        file: _types(sink.path, file, json.loads(footers[file.path].columns))
-        for file in files
-        if not footers[file.path].fault
+        file: _types(sink.path, file, footer)
+        for file, footer in footers.items()
+        if footer.fault is None
     }
     if not types:
         return inputs.with_damage(damaged)
@@ -128,9 +123,10 @@ def _with_files(
     return replace(inputs.with_damage(damaged), columns=columns, groups=groups)
 
 
-def _types(folder: str, file: SourceFile, in_file: Mapping[str, str]) -> dict[str, str]:
+def _types(folder: str, file: SourceFile, footer: Footer) -> dict[str, str]:
     """Column -> Spark type, the partition folders' columns among them."""
-    return dict(in_file) | dict.fromkeys(partition_columns(folder, file.path), "string")
+    in_file = {column.name: column.kind for column in footer.columns}
+    return in_file | dict.fromkeys(partition_columns(folder, file.path), "string")
 
 
 def _used(

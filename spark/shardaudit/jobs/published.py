@@ -66,6 +66,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         window_end=window.end,
         as_of=row["as_of"],
         status=row["status"],
+        engine=row["engine"],
         verdict=Verdict(row["verdict"]),
         counts={name: row[name] for name in COUNTS},
         trace_coverage=row["trace_coverage"],

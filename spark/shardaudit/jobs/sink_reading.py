@@ -7,27 +7,66 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from shardaudit.adapters.delta_sink import DeltaSink
-from shardaudit.adapters.parquet_sink import file_schema, parquet_rows
-from shardaudit.adapters.sink_rows import standard_rows
+from shardaudit.adapters.delta_sink import DeltaSink, DeltaVersion
+from shardaudit.adapters.delta_statistics import Span
+from shardaudit.adapters.files import S3Access
+from shardaudit.adapters.parquet_sink import parquet_file
+from shardaudit.adapters.sink_file import SinkFile
+from shardaudit.adapters.sink_rows import SinkReader
+from shardaudit.adapters.sources import storage_errors
 from shardaudit.ingest.inputs import (
     CellShape,
     DeltaInputs,
     FileGroup,
+    ParquetInputs,
     SinkInputs,
     sink_inputs,
 )
-from shardaudit.ingest.sink import DELIVERY_DDL, good_deliveries, judged_sink_rows
+from shardaudit.ingest.sink import (
+    DELIVERY_DDL,
+    JUDGED_DDL,
+    good_deliveries,
+    judged_sink_rows,
+    refused_rows,
+)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The rows that came and that went since the last batch, judged; None when there are none."""
+    """The files that came and that went since the last batch."""
 
-    added: DataFrame | None
-    removed: DataFrame | None
-    files_added: int
-    files_removed: int
+    reader: SinkReader
+    shape: CellShape
+    came: Sequence[SinkFile]
+    went: Sequence[SinkFile]
+
+    def added(self, spark: SparkSession) -> DataFrame:
+        """The rows that came, judged, not read yet.
+
+        Raises:
+            UnsoundFilesError: a file is not there or cannot be opened.
+        """
+        rows = judged(self.reader.frames(self.came), self.shape)
+        if rows is None:
+            return spark.createDataFrame([], JUDGED_DDL).drop("file", "line")
+        return rows
+
+    def removed(self) -> DataFrame | None:
+        """The rows that went; None when there are none."""
+        return judged(self.reader.frames(self.went), self.shape)
+
+    def refused(self) -> DataFrame | None:
+        """The rows that came and cannot be used, with their places, for the quarantine."""
+        rows = judged(self.reader.placed(self.came), self.shape)
+        return None if rows is None else refused_rows(rows)
+
+    def check_unchanged(self) -> None:
+        """Returns when the files are what they were before they were read.
+
+        Raises:
+            UnsoundFilesError: one is gone, or another one by now.
+        """
+        self.reader.check_unchanged([*self.came, *self.went])
 
 
 class SinkPlan(Protocol):
@@ -38,22 +77,81 @@ class SinkPlan(Protocol):
         """What is stored of it."""
 
     def reading(self) -> Reading:
-        """The rows, not read yet."""
+        """The files, none of them opened yet."""
 
     def recovered(self) -> "SinkPlan | None":
         """What to read instead after a file could not be read; None when nothing else is left."""
 
 
-def read_sink_rows(spark: SparkSession, inputs_json: str) -> DataFrame:
-    """The good rows of the sink as the batch with these inputs left it: DELIVERY, read lazily.
+@dataclass(frozen=True)
+class Scan:
+    """Rows of a sink: DELIVERY. Those of `files` are not read yet."""
 
-    A filter on `sent_at` reaches the files' statistics where the sink has it as a timestamp.
-    """
-    inputs = sink_inputs(inputs_json)
-    rows = judged(_all_rows(spark, inputs), inputs.shape)
-    if rows is None:
-        return spark.createDataFrame([], DELIVERY_DDL)
-    return good_deliveries(rows, bucket=inputs.shape.bucket)
+    rows: DataFrame
+    files: Sequence[SinkFile] = ()
+    reader: SinkReader | None = None
+
+    def materialized(self, made_of_rows: DataFrame) -> DataFrame:
+        """What was made of the rows, read, and sure to be made of all of them.
+
+        Raises:
+            StorageError: a file could not be read, or changed meanwhile.
+        """
+        with storage_errors():
+            read = made_of_rows.localCheckpoint()
+        if self.reader is not None:
+            self.reader.check_unchanged(self.files)
+        return read
+
+
+class SinkRows:
+    """The good rows of a sink as the batch with these inputs left it."""
+
+    def __init__(self, spark: SparkSession, access: S3Access, inputs_json: str) -> None:
+        self._spark, self._access = spark, access
+        self._inputs = sink_inputs(inputs_json)
+        self._reader = SinkReader(spark, access)
+        self._version: DeltaVersion | None = None
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether each row says its shard and its time."""
+        return self._inputs.is_placed
+
+    def scan(self, *, within: tuple[str, Sequence[Span]] | None = None) -> Scan:
+        """The rows; where the log says enough, files that have none of the wanted are left out.
+
+        Input:
+            within: a standard column and spans of time: the caller keeps no row outside of them.
+
+        Raises:
+            StorageError: a file is not there, or not as it was ingested.
+        """
+        files = self._files(within)
+        shape = self._inputs.shape
+        rows = judged(self._reader.frames(files), shape)
+        if rows is None:
+            return Scan(self._spark.createDataFrame([], DELIVERY_DDL))
+        return Scan(good_deliveries(rows, bucket=shape.bucket), files, self._reader)
+
+    def _files(self, within: tuple[str, Sequence[Span]] | None) -> list[SinkFile]:
+        if within is not None and not within[1]:
+            return []
+        if isinstance(self._inputs, ParquetInputs):
+            return parquet_files(self._inputs.path, self._inputs.groups)
+        return self._delta_files(self._inputs, within)
+
+    def _delta_files(
+        self, inputs: DeltaInputs, within: tuple[str, Sequence[Span]] | None
+    ) -> list[SinkFile]:
+        if self._version is None:
+            self._version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
+        columns, unread = inputs.columns, inputs.unread
+        of_column = None
+        if within is not None and within[0] in columns:
+            of_column = (columns[within[0]], within[1])
+        found = self._version.files(within=of_column)
+        return [self._version.sink_file(f, columns) for f in found if f.path not in unread]
 
 
 def judged(frames: Sequence[DataFrame], shape: CellShape) -> DataFrame | None:
@@ -64,21 +162,6 @@ def judged(frames: Sequence[DataFrame], shape: CellShape) -> DataFrame | None:
     return reduce(DataFrame.unionByName, each)
 
 
-def group_rows(
-    spark: SparkSession, path: str, groups: Sequence[FileGroup], *, with_place: bool
-) -> list[DataFrame]:
-    """The rows of each group of Parquet files, under the standard names."""
-    found: list[DataFrame] = []
-    for group in groups:
-        schema = file_schema(dict(group.columns.values()))
-        columns = {standard: column for standard, (column, _) in group.columns.items()}
-        frames = parquet_rows(spark, path, schema=schema, files=group.files)
-        found += [standard_rows(rows, columns, with_place=with_place) for rows in frames]
-    return found
-
-
-def _all_rows(spark: SparkSession, inputs: SinkInputs) -> list[DataFrame]:
-    if isinstance(inputs, DeltaInputs):
-        rows = DeltaSink(spark, inputs.path).rows(inputs.to_version, without=inputs.unread)
-        return [standard_rows(rows, inputs.columns, with_place=False)]
-    return group_rows(spark, inputs.path, inputs.groups, with_place=False)
+def parquet_files(folder: str, groups: Sequence[FileGroup]) -> list[SinkFile]:
+    """The files of all groups, each as it is read."""
+    return [parquet_file(folder, file, group.columns) for group in groups for file in group.files]

@@ -32,6 +32,10 @@ class Repair(StrEnum):
     DUPLICATES = "duplicates"
 
 
+# The actions of both repairs that write into a user's sink.
+SINK_WRITING = frozenset({"run", "replay"})
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """The missing messages of one cell and cause: how many, since when, and where they stand.

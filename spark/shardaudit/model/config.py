@@ -29,6 +29,7 @@ from shardaudit.model.choices import (
     TraceFormat,
 )
 from shardaudit.model.config_backfill import Backfill
+from shardaudit.model.config_engine import Embedded, asked_engine
 from shardaudit.model.config_error import explain_invalid, one_of
 from shardaudit.model.config_fields import (
     Duration,
@@ -36,7 +37,6 @@ from shardaudit.model.config_fields import (
     Place,
     PositiveShare,
     Share,
-    SizeBytes,
     SparkText,
     Text,
     Url,
@@ -67,13 +67,6 @@ class Aws(_Frozen):
     def endpoint(self, service: Service) -> str | None:
         """The address of a stand-in for the service; None means AWS itself."""
         return self.endpoints.get(service, self.endpoint_url)
-
-
-class Embedded(_Frozen):
-    """The engine in the process. `memory`: of all of it; `shared_machine`: others may log in."""
-
-    memory: Annotated[SizeBytes, Field(ge=2**30)] = 3 * 2**30
-    shared_machine: bool = False
 
 
 def _known_columns(columns: dict[str, str], known: tuple[str, ...]) -> dict[str, str]:
@@ -228,6 +221,14 @@ class Settings(_Frozen):
         if name not in self.streams:
             raise ConfigError("--stream", name, one_of(name, list(self.streams)))
         return self.streams[name]
+
+    def with_engine(self, asked: str | None) -> Self:
+        """The same for the engine that was asked for instead of the file's; None: none was.
+
+        Raises:
+            ConfigError: there is no such engine.
+        """
+        return self if asked is None else self.model_copy(update={"engine": asked_engine(asked)})
 
 
 def load_settings(path: Path) -> Settings:

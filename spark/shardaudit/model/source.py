@@ -1,6 +1,8 @@
-"""A file of an input, as a listing shows it."""
+"""A file of an input, as a listing or a Delta log shows it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 
 @dataclass(frozen=True, order=True)
@@ -10,3 +12,44 @@ class SourceFile:
     path: str
     size_bytes: int
     modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """Where the numbers of a file's deleted rows are, as a Delta log says it.
+
+    `storage`: `i`: they are in `place`; `u`, `p`: in a file that it names.
+    """
+
+    storage: str
+    place: str
+    offset: int | None
+    size_bytes: int
+    cardinality: int
+
+    @classmethod
+    def from_log(cls, described: Mapping[str, Any] | None) -> Self | None:  # Any: JSON
+        """The vector that an action of the log describes, if it has one."""
+        if described is None:
+            return None
+        return cls(
+            storage=described["storageType"],
+            place=described["pathOrInlineDv"],
+            offset=described.get("offset"),
+            size_bytes=described["sizeInBytes"],
+            cardinality=described["cardinality"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFile:
+    """A data file with its path as a Delta log has it, and the rows that do not count any more.
+
+    `partition_values`: by the columns' physical names, as texts.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    partition_values: Mapping[str, str | None]
+    vector: DeletionVector | None = None

@@ -230,6 +230,7 @@ AUDITS = Table(
         ("latency_p99", "double", "99 % of them; both at most, a power of two"),
         ("self_check", "string", "passed | failed | skipped"),
         ("watermark", "timestamp", "end of the clean prefix of the least shard"),
+        ("engine", "string", "name and version of what ran it; NULL before warehouse version 3"),
         ("config_digest", "string", ""),
         ("inputs", "string", "JSON"),
     ),

@@ -52,7 +52,10 @@ class PlanReport:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A plan after a run. Messages: brought back, expired, and still missing."""
+    """A plan after a run. Messages: brought back, expired, and still missing.
+
+    `engine`: the name and version of what ran it.
+    """
 
     plan_id: str
     stream: str
@@ -62,6 +65,7 @@ class RunReport:
     recovered: int
     expired: int
     left: int
+    engine: str
 
     @property
     def is_over(self) -> bool:

@@ -52,7 +52,7 @@ def plan_view(report: PlanReport) -> RenderableType:
 
 def run_view(report: RunReport) -> RenderableType:
     """What came of each window."""
-    facts = [f"approved by {report.approved_by}"]
+    facts = [f"approved by {report.approved_by}", f"done by {report.engine}"]
     if report.audit_id is None and report.is_over:
         facts.append("it was over before: nothing was done")
     elif report.audit_id is None:

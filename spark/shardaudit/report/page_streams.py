@@ -48,6 +48,7 @@ class StreamLine:
 
     `refused`: the audit after it, when that one was rejected or failed and published nothing.
     `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
+    `engine`: what ran the audit; None for one from before it was kept.
     """
 
     name: str
@@ -58,6 +59,7 @@ class StreamLine:
     window: Window | None
     coverage: float | None
     watermark: datetime | None
+    engine: str | None
     findings: dict[str, int]
     deadline: datetime | None
     level: str
@@ -127,6 +129,7 @@ def stream_line(
         window=Window(newest["window_start"], newest["window_end"]) if newest else None,
         coverage=newest["trace_coverage"] if newest else None,
         watermark=newest["watermark"] if newest else None,
+        engine=newest["engine"] if newest else None,
         findings={found.kind: found.ids for found in mine},
         deadline=min((f.deadline for f in mine if f.deadline), default=None),
         level=max(levels, key=lambda level: level.rank).value if levels else UNKNOWN,

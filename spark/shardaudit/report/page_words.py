@@ -119,4 +119,5 @@ STREAM_NUMBERS = {
     "deadline": "the first open missing message leaves the stream then",
     "level": "the most urgent shard of the newest watch",
     "audited": "when the newest published audit looked",
+    "engine": "what ran that audit: it decides how long one takes, not what it finds",
 }

@@ -112,6 +112,7 @@ def _facts(report: AuditReport) -> Table:
         "traced": _share(report.trace_coverage),
         "compared": f"{report.cells_total:,} cells, {report.cells_compared_by_id:,} of them "
         f"id by id; self-check {report.self_check}",
+        "engine": report.engine or "not kept",
     }
     table = Table(box=None, show_header=False, padding=(0, 1))
     for name, text in facts.items():

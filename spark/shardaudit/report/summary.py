@@ -34,7 +34,10 @@ class DeadlineLine:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """One audit. `counts` has the sums of the cells, by the names of the audits table."""
+    """One audit. `counts` has the sums of the cells, by the names of the audits table.
+
+    `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
+    """
 
     audit_id: str
     stream: str
@@ -42,6 +45,7 @@ class AuditReport:
     window_end: datetime
     as_of: datetime
     status: str
+    engine: str | None
     verdict: Verdict
     counts: dict[str, int]
     trace_coverage: float | None

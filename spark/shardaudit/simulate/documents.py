@@ -54,6 +54,7 @@ def configuration(scenario: Scenario, places: Places) -> str:
     return "\n".join(
         [
             f"warehouse = {_toml(places.warehouse)}",
+            'engine = "embedded"  # one machine, no JVM; "spark": Apache Spark, the same answers',
             "",
             *_aws(places),
             f"[streams.{_toml(scenario.stream)}]",

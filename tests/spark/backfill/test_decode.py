@@ -12,6 +12,8 @@ from shardaudit.jobs.backfill_source import SCHEMA_DDL
 from shardaudit.model.sink_field import SinkField, Source
 from tests.builders import SHARD, T0, sequence
 
+pytestmark = pytest.mark.apache_spark  # repairs
+
 LANDED = T0 + timedelta(hours=1)
 ARRIVED = T0 + timedelta(seconds=2)
 FIELDS = [

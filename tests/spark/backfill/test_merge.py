@@ -16,9 +16,12 @@ from shardaudit.adapters.delta_merge import (
     depends_on_message_alone,
 )
 from shardaudit.adapters.delta_sink import DeltaSink
+from shardaudit.adapters.files import S3Access
 from shardaudit.backfill.copies import COPY, ID, INTERNAL, numbered_copies
 from shardaudit.model.sink_field import SinkField
 from tests.builders import T0
+
+pytestmark = pytest.mark.apache_spark  # repairs
 
 DDL = "id string NOT NULL, sent_at timestamp, day string, n int"
 ALL = Pruning({}, {})
@@ -145,7 +148,7 @@ def test_columns_are_known_with_what_the_table_computes(
         .partitionedBy("day")
         .execute()
     )
-    assert DeltaSink(spark, place).fields() == [
+    assert DeltaSink(place, S3Access()).at().fields == [
         SinkField("id", "string", nullable=False),
         SinkField("sent_at", "timestamp"),
         SinkField("day", "date", partitions=True, computes=True),

@@ -27,8 +27,6 @@ from tests.oracle import reconcile
 from tests.spark.trial import Published, Trial
 from tests.strategies import FAULTS, PALETTES, cases, sample, terms
 
-pytestmark = pytest.mark.spark
-
 T = TypeVar("T")
 
 SEED = int(os.environ.get("SHARDAUDIT_PROPERTY_SEED", "20261121"))
@@ -192,6 +190,7 @@ def test_audit_agrees_with_the_oracle_when_it_once_did_not(
     assert_agreement(of, [case], outcome, published)
 
 
+@pytest.mark.both_engines
 def test_nothing_changes_when_rows_are_shuffled_and_files_are_split(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -236,7 +235,7 @@ def test_nothing_but_updated_at_changes_when_audited_twice(
 
 
 def lines(warehouse: Warehouse, table: Table) -> list[str]:
-    return sorted(map(repr, warehouse.read(table).drop("updated_at").collect()))
+    return sorted(map(str, warehouse.read(table).drop("updated_at").collect()))
 
 
 def test_two_adjacent_windows_find_what_the_wide_one_finds(

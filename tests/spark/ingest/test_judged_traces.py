@@ -1,34 +1,34 @@
 """Lines of JSON → judged traces: each line of the bad-input table, and what must not be refused."""
 
+import io
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.testing import assertSchemaEqual
 
-from shardaudit.adapters.parquet_traces import LOOSE
-from shardaudit.ingest.lines import loose_traces
+from shardaudit.adapters.json_traces import json_batches
+from shardaudit.adapters.loose_traces import LOOSE, damaged
+from shardaudit.adapters.parquet_traces import parquet_batches
 from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.model.inputs import TRACE_COLUMNS
-from tests.builders import NOW, SHARD, T0, Line, trace_line
+from tests.builders import NOW, SHARD, T0, Line, jsonl, trace_line, write_parquet
 
 RULES = TraceRules(
-    streams=["events", "kinesis-events"],
+    stream_names=["events", "kinesis-events"],
     bucket=timedelta(seconds=60),
     now=NOW,
 )
-LINES_DDL = "file string, line bigint, raw string, fault string"
 
 
 def loose(spark: SparkSession, lines: Iterable[Line | str], **mapped: str) -> DataFrame:
-    """The lines as they come from the reader, parsed."""
-    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    rows = [("a.jsonl", number, text, None) for number, text in enumerate(texts)]
+    """The lines as they come from the reader."""
     columns = {name: name for name in TRACE_COLUMNS} | mapped
-    return loose_traces(spark.createDataFrame(rows, LINES_DDL), columns)
+    batches = json_batches(io.BytesIO(jsonl(lines)), "a.jsonl", columns)
+    return spark.createDataFrame(pa.Table.from_batches(batches, LOOSE))
 
 
 def judge(spark: SparkSession, lines: Iterable[Line | str], **mapped: str) -> list[Row]:
@@ -40,10 +40,6 @@ def judge(spark: SparkSession, lines: Iterable[Line | str], **mapped: str) -> li
 
 def micros(instant: datetime) -> int:
     return round(instant.timestamp() * 1_000_000)
-
-
-def test_shape_is_that_of_parquet_when_lines_are_parsed(spark: SparkSession) -> None:
-    assertSchemaEqual(loose(spark, []).schema, from_arrow_schema(LOOSE), ignoreNullable=True)
 
 
 def test_all_fields_arrive_when_a_line_is_complete(spark: SparkSession) -> None:
@@ -62,7 +58,7 @@ def test_all_fields_arrive_when_a_line_is_complete(spark: SparkSession) -> None:
     [row] = judge(spark, [line])
     assert row.asDict() == {
         "file": "a.jsonl",
-        "line": 0,
+        "line": 1,
         "raw": None,
         "reason": None,
         "message_id": "m90",
@@ -245,20 +241,73 @@ def test_whole_number_is_an_id_when_written_as_number(spark: SparkSession) -> No
     assert [row.message_id for row in rows] == ["12345678901234567", "7", "-1"]
 
 
+def test_number_is_understood_when_written_as_text_or_number(spark: SparkSession) -> None:
+    numbers: list[tuple[object, object, object, float]] = [
+        (1, 2**63 - 1, 0.25, 0.25),
+        (-0, -(2**63), 1, 1.0),
+        ("2147483647", "9223372036854775807", "1e-3", 0.001),
+        ("-2147483648", "-9223372036854775808", "-.5", -0.5),
+        (" +007\t", "\r\n5 ", " 5. ", 5.0),
+        (None, "000000000000000000000000005", "1E+2", 100.0),
+        (None, None, "-Infinity", float("-inf")),
+        (None, None, 10**22, 1e22),
+    ]
+    rows = judge(
+        spark,
+        [trace_line(attempt=n, session_seq=seq, sample_rate=rate) for n, seq, rate, _ in numbers],
+    )
+    assert [(row.reason, row.attempt, row.session_seq, row.sample_rate) for row in rows] == [
+        (None, None if n is None else int(str(n)), None if seq is None else int(str(seq)), rate)
+        for n, seq, _, rate in numbers
+    ]
+    [unknown] = judge(spark, [trace_line(sample_rate="NaN")])
+    assert (unknown.reason, str(unknown.sample_rate)) == (None, "nan")
+
+
+def test_number_is_refused_when_no_engine_should_guess(spark: SparkSession) -> None:
+    wrong: list[tuple[str, object]] = [
+        *(("attempt", text) for text in ("", "-", "1_000", "١٢", "0x10", "5\0", "\u00a05", "5.0")),
+        *(("attempt", number) for number in (1.0, 2**31, 10**30, True, [1])),
+        *(("session_seq", number) for number in (2**63, -(2**63) - 1, 1e3, "1e3")),
+        *(("sample_rate", text) for text in ("1.5d", "1f", "0x1p3", ".", "1e", "nan1", "+NaN")),
+    ]
+    rows = judge(spark, [trace_line() | {name: value} for name, value in wrong])
+    for row, (name, value) in zip(rows, wrong, strict=True):
+        assert (row.reason or "all is well").startswith(f"{name} is not a number"), (name, value)
+
+
+def test_fields_are_shown_when_a_row_of_parquet_is_bad(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        {"message_id": 'a"\\\n\x1f', "shard_id": "é", "sent_at": T0, "attempt": 1, "stream": "x"},
+        {"message_id": "b" * 5000, "shard_id": "é", "sent_at": T0, "attempt": 1, "stream": "x"},
+    ]
+    path = write_parquet(tmp_path / "x.parquet", rows)
+    columns = {name: name for name in TRACE_COLUMNS}
+    with pa.OSFile(str(path)) as file:
+        given = pa.Table.from_batches(parquet_batches(file, "x", columns), LOOSE)
+    first, second = judged_traces(spark.createDataFrame(given), RULES).orderBy("line").collect()
+    assert first.raw == (
+        '{"message_id":"a\\"\\\\\\n\u241f","shard_id":"é","sent_at":"2026-11-20T12:00:00.000000Z",'
+        '"attempt":"1","stream":"x"}'
+    )
+    assert len(second.raw) == 4096
+
+
 def test_raw_is_cut_between_characters_when_line_is_long(spark: SparkSession) -> None:
     rows = judge(spark, ["é" * 5000, "x" + "é" * 5000, "y" * 4096])
     assert [row.raw for row in rows] == ["é" * 2048, "x" + "é" * 2047, "y" * 4096]
 
 
 def test_faults_of_the_reader_are_reasons_when_given(spark: SparkSession) -> None:
-    rows = [
-        ("a", None, '{"message_id": "cut', "the gzip file breaks off"),
-        ("a", 3, json.dumps(trace_line()), "the line is not UTF-8"),
+    given = [
+        damaged("a", "the gzip file breaks off", raw='{"message_id": "cut'),
+        damaged("a", "the line is not UTF-8", line=3, raw=json.dumps(trace_line())),
     ]
-    lines = spark.createDataFrame(rows, LINES_DDL)
-    columns = {name: name for name in TRACE_COLUMNS}
-    judged = judged_traces(loose_traces(lines, columns), RULES).orderBy("line").collect()
-    assert [(row.line, row.reason) for row in judged] == [(r[1], r[3]) for r in rows]
+    rows = judged_traces(spark.createDataFrame(pa.Table.from_batches(given)), RULES)
+    assert [(row.line, row.reason) for row in rows.orderBy("line").collect()] == [
+        (None, "the gzip file breaks off"),
+        (3, "the line is not UTF-8"),
+    ]
 
 
 def test_only_the_sample_is_kept_when_rate_is_below_one(spark: SparkSession) -> None:

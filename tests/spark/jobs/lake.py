@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from delta.tables import DeltaTable
+from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.ingest import ingest
+from shardaudit.jobs.sink_reading import SinkRows
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.table import Table
 from shardaudit.model.tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
@@ -88,14 +89,46 @@ class Lake:
         writer = self.frame(rows, ddl).coalesce(1).write.format("delta").mode("append")
         writer.options(**options).save(str(self.sink))
 
-    @property
-    def delta(self) -> DeltaTable:
-        """The Delta sink."""
-        return DeltaTable.forPath(self.spark, str(self.sink))
-
     def sql(self, text: str) -> None:
         """Runs a statement in which SINK stands for the Delta sink."""
-        self.spark.sql(text.replace("SINK", f"delta.`{self.sink}`"))
+        self.spark.sql(text.replace("SINK", f"delta.`{self.sink}`")).collect()
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the embedded engine runs this: it deletes, updates and merges, no more."""
+        return "connect" in type(self.spark).__module__
+
+    @property
+    def version(self) -> int:
+        """The newest version of the Delta sink."""
+        return DeltaTable(self.sink).version()
+
+    def optimize(self) -> None:
+        """Puts the rows of small files together."""
+        if self.is_embedded:
+            DeltaTable(self.sink).optimize.compact()
+        else:
+            self.sql("OPTIMIZE SINK")
+
+    def restore(self, version: int) -> None:
+        """Makes the rows what they were."""
+        if self.is_embedded:
+            DeltaTable(self.sink).restore(version)
+        else:
+            self.sql(f"RESTORE TABLE SINK TO VERSION AS OF {version}")
+
+    def vacuum(self) -> None:
+        """Deletes every file that the newest version does not have."""
+        if self.is_embedded:
+            table = DeltaTable(self.sink)
+            table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+        else:
+            self.sql("VACUUM SINK RETAIN 0 HOURS")
+
+    def landed_now(self) -> SinkRows:
+        """The rows of the sink as its newest batch left it."""
+        newest = [row for row in self.batches() if row.side == "sink"][-1]
+        return SinkRows(self.spark, self.warehouse.access, newest.inputs)
 
     def rows(self, table: Table) -> list[Row]:
         """All rows of one of our tables."""

@@ -16,6 +16,8 @@ from shardaudit.model.tables import FINDINGS
 from shardaudit.model.window import Window
 from tests.spark.jobs.losses import NAME, Loss
 
+pytestmark = pytest.mark.apache_spark  # repairs
+
 
 def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None:
     before = loss.landed()

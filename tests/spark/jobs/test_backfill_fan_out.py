@@ -3,9 +3,13 @@
 import signal
 import time
 
+import pytest
+
 from shardaudit.adapters.kinesis_stream import endpoint_client
 from tests.spark.jobs.commands import started
 from tests.spark.jobs.losses import NAME, Loss
+
+pytestmark = pytest.mark.apache_spark  # repairs
 
 
 def consumers(loss: Loss) -> list[str]:

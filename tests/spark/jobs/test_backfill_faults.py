@@ -4,12 +4,16 @@ import json
 from collections import Counter
 from datetime import datetime, timedelta
 
+import pytest
+
 from shardaudit.adapters.kinesis_stream import endpoint_client
 from shardaudit.model.window import Window
 from tests.faulty_kinesis import EXPIRED, THROTTLED, Faults, faulty_kinesis
 from tests.spark.jobs.losses import NAME, Loss
 from tests.unit.backfill.test_kpl import aggregate
 from tests.unit.simulate.kinesis import Kinesis
+
+pytestmark = pytest.mark.apache_spark  # repairs
 
 LENGTH = timedelta(minutes=40)
 

@@ -14,6 +14,8 @@ from shardaudit.adapters.kinesis_stream import endpoint_client
 from shardaudit.model.errors import GateError
 from tests.spark.jobs.losses import Loss, planted_loss
 
+pytestmark = pytest.mark.apache_spark  # repairs
+
 
 def configure(loss: Loss, backfill: str) -> None:
     """Adds lines to the backfill's table, the last of the file."""

@@ -9,6 +9,8 @@ import pytest
 from tests.spark.jobs.commands import killed, run
 from tests.spark.jobs.repeated import PLAN, audited_losses, backfill_words, landed, missing
 
+pytestmark = pytest.mark.apache_spark  # repairs
+
 KILLS = 30
 
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from delta.tables import DeltaTable
-from pyspark.sql import functions as F
+from deltalake import DeltaTable
 
+from shardaudit.adapters.engine.door import Engine
 from shardaudit.adapters.suite_files import load_suites
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
@@ -88,7 +88,7 @@ class Nights:
 
     def tamper(self, table: Table) -> DeltaTable:
         """A table of ours, for what nobody should do."""
-        return DeltaTable.forPath(self.lake.spark, f"{self.lake.folder}/warehouse/{table.name}")
+        return DeltaTable(f"{self.lake.folder}/warehouse/{table.name}")
 
     def _published(self, table: Table) -> int:
         return len(self.lake.rows(table))
@@ -112,6 +112,11 @@ def folder(tmp_path: Path) -> Path:
     return copy
 
 
+def in_sql(at: datetime) -> str:
+    """The time as delta-rs compares it with a column."""
+    return f"arrow_cast('{at.isoformat()}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+
+
 def storm(lines: int, **fields: object) -> list[Line]:
     return [trace_line(n, **{"sent_at": NIGHT.isoformat()} | fields) for n in range(lines)]
 
@@ -130,9 +135,12 @@ def test_all_gates_are_open_when_all_is_well(nights: Nights) -> None:
     }
 
 
-def test_an_audit_keeps_how_long_its_rows_took_to_land(nights: Nights) -> None:
-    nights.audit()
+def test_an_audit_keeps_what_ran_it_and_how_long_its_rows_took_to_land(
+    nights: Nights, engine: Engine
+) -> None:
+    assert nights.audit().engine == engine.version
     [row] = nights.lake.rows(AUDITS)
+    assert row.engine == engine.version
     assert (row.latency_p50, row.latency_p99) == (32.0, 32.0)  # all of them took 30 s
 
 
@@ -204,9 +212,8 @@ def test_half_a_day_without_trace_logs_stops(lake: Lake) -> None:
 
 def test_half_a_day_that_was_in_the_ledger_and_is_gone_stops(nights: Nights) -> None:
     nights.audit()
-    noon = F.lit(NIGHT - 12 * HOUR)
     for table in (FINGERPRINTS, TRACES):
-        nights.tamper(table).delete(F.col("bucket_start") < noon)
+        nights.tamper(table).delete(f"bucket_start < {in_sql(NIGHT - 12 * HOUR)}")
     nights.lake.land()
     as_of = NIGHT
     request = AuditRequest(
@@ -231,8 +238,8 @@ def test_half_a_day_that_was_in_the_ledger_and_is_gone_stops(nights: Nights) -> 
 def test_a_result_that_does_not_add_up_stops(nights: Nights) -> None:
     first = NIGHT - 24 * HOUR
     nights.lake.ingest(now=NIGHT)
-    is_cell = (F.col("bucket_start") == F.lit(first)) & (F.col("side") == "traces")
-    nights.tamper(FINGERPRINTS).update(is_cell, {"n": F.col("n") + 1})
+    is_cell = f"bucket_start = {in_sql(first)} AND side = 'traces'"
+    nights.tamper(FINGERPRINTS).update({"n": "n + 1"}, predicate=is_cell)
     said = nights.refused()
     assert "its numbers do not add up: " in said
     torn = "cell shardId-000000000000 2026-11-19T02:00:00Z: the ledger counts 2 ids sent and 1 rows"

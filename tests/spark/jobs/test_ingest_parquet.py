@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from shardaudit.ingest.sink import SinkTypeError
-from shardaudit.jobs.sink_reading import read_sink_rows
 from shardaudit.model.errors import SinkSchemaError
 from tests.builders import T0, Line, cut_off, shard, sink_row, spoil, write_parquet
 from tests.spark.jobs.lake import Lake
@@ -26,8 +25,7 @@ def landed(lake: Lake) -> dict[str, int]:
     found: dict[str, int] = {}
     for (shard_id, _), totals in lake.ledger("sink").items():
         found[shard_id] = found.get(shard_id, 0) + totals[0]
-    newest = [row for row in lake.batches() if row.side == "sink"][-1]
-    assert read_sink_rows(lake.spark, newest.inputs).count() == sum(found.values())
+    assert lake.landed_now().scan().rows.count() == sum(found.values())
     return found
 
 

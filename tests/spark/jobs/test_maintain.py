@@ -19,8 +19,6 @@ from tests.history import SinkRow, Trace
 from tests.spark.compare.test_properties import lines, some_terms
 from tests.spark.trial import Trial
 
-pytestmark = pytest.mark.spark
-
 BATCHES = 4
 
 

@@ -37,8 +37,11 @@ PER_RUN = {
 }
 
 
-@pytest.mark.drill
-def test_tables_are_the_same_when_the_process_was_killed_at_random_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("spark", marks=pytest.mark.drill)])
+def test_tables_are_the_same_when_the_process_was_killed_at_random_moments(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHARDAUDIT_ENGINE", engine)
     moment = random.Random(20261121)  # noqa: S311 - moments, not secrets
     killed, undisturbed = (_project(tmp_path / name) for name in ("killed", "undisturbed"))
     duration = _timed_run(_project(tmp_path / "warm_up", rounds=ROUNDS[:1]))
@@ -60,6 +63,7 @@ def _project(folder: Path, *, rounds: list[datetime] | None = None) -> Path:
     (folder / "shardaudit.toml").write_text(
         """
         warehouse = "warehouse"
+        embedded = { shared_machine = true }
         [spark]
         "spark.master" = "local[2]"
         "spark.sql.shuffle.partitions" = 1

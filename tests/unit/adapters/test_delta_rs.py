@@ -129,3 +129,11 @@ def test_rows_are_found_by_a_text_in_a_file_that_also_holds_others(tables: Delta
     tables.upsert([row("b", parents=["a"])], NOTED)
     assert tables.rows(NOTED, where=pc.field("shard_id") == "b") == [row("b", parents=["a"])]
     assert tables.rows(NOTED, where=pc.field("shard_id") == "0") == []
+
+
+def test_rows_are_found_by_any_column_when_only_asked_whether_there_are_some(
+    tables: DeltaRs,
+) -> None:
+    tables.upsert([row("a")], NOTED)
+    for shard_id, is_there in (("a", True), ("b", False)):
+        assert tables.has_rows(NOTED, where=pc.field("shard_id") == shard_id) is is_there

@@ -15,12 +15,11 @@ Found = list[tuple[int | None, str | None, str | None]]
 
 def read(content: bytes, name: str = "x.jsonl") -> Found:
     """(line, raw, fault) of everything that the reader gives."""
-    rows = []
-    for batch in lines.line_batches(io.BytesIO(content), name):
-        assert batch.schema == lines.SCHEMA
-        rows += batch.to_pylist()
-    assert {row["file"] for row in rows} <= {name}
-    return [(row["line"], row["raw"], row["fault"]) for row in rows]
+    return [
+        (number, line.decode() or None, fault)
+        for numbers, given, fault in lines.line_groups(io.BytesIO(content), name)
+        for number, line in zip(numbers, given, strict=True)
+    ]
 
 
 @pytest.fixture(autouse=True, params=[4 * 2**20, 7], ids=["one chunk", "tiny chunks"])
@@ -146,15 +145,6 @@ def test_file_is_damaged_when_it_is_not_what_it_should_be(
     assert reason in (fault or "")
 
 
-def test_good_lines_are_kept_when_others_are_not_utf8() -> None:
-    found = read(b"good\n\xff\xfe bad\nalso good \xc3\xa9\n")
-    assert found == [
-        (1, "good", None),
-        (2, "\ufffd\ufffd bad", "the line is not UTF-8"),
-        (3, "also good é", None),
-    ]
-
-
 def test_only_line_feeds_end_lines_when_text_has_other_separators() -> None:
     line = json.dumps({"message_id": "a\u2028b\x85c\x0cd"}, ensure_ascii=False)
     assert read(line.encode() + b"\n")[0][1] == line
@@ -175,6 +165,12 @@ def test_long_line_is_set_aside_when_it_exceeds_the_limit(monkeypatch: pytest.Mo
     ]
     assert found[2][1] == "b"
     assert set(found[1][1] or "") == {"x"}
+
+
+def test_line_is_kept_when_just_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 100)
+    found = read(b"x" * 100 + b"\n" + b"y" * 101 + b"\n" + b"z" * 100)
+    assert [(line, fault is None) for line, _, fault in found] == [(1, True), (2, False), (3, True)]
 
 
 def test_any_cut_gives_a_prefix_or_damage_when_file_is_packed() -> None:

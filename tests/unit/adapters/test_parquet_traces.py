@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shardaudit.adapters.parquet_traces import LOOSE, trace_batches
+from shardaudit.adapters.loose_traces import LOOSE
+from shardaudit.adapters.parquet_traces import parquet_batches
 from shardaudit.model.inputs import TRACE_COLUMNS
 from tests.builders import SHARD, cut_off, spoil
 
@@ -31,7 +32,7 @@ def table(**columns: pa.Array) -> pa.Table:
 def read(path: Path, **mapped: str) -> Rows:
     rows: Rows = []
     with pa.OSFile(str(path)) as file:
-        for batch in trace_batches(file, str(path), COLUMNS | mapped):
+        for batch in parquet_batches(file, str(path), COLUMNS | mapped):
             assert batch.schema == LOOSE
             rows += batch.to_pylist()
     return rows
@@ -121,6 +122,14 @@ def test_attributes_are_a_map_of_texts_when_given_as_struct(tmp_path: Path) -> N
     first, second = read(written(tmp_path, table(attributes=column)))
     assert first["attributes"] == [("row", "1"), ("name", "x")]
     assert second["attributes"] == [("row", "2"), ("name", None)]
+
+
+def test_attributes_are_a_map_of_texts_when_given_as_json_text(tmp_path: Path) -> None:
+    column = pa.array(['{"k": 1, "n": null, "big": 12345678901234567890123}', "[]"])
+    first, second = read(written(tmp_path, table(attributes=column)))
+    assert first["attributes"] == [("k", "1"), ("n", None), ("big", "12345678901234567890123")]
+    assert (first["attributes_fault"], second["attributes"]) == (None, None)
+    assert second["attributes_fault"] == "attributes is not an object"
 
 
 def test_column_is_found_when_its_mapped_name_is_odd(tmp_path: Path) -> None:

@@ -6,12 +6,19 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from shardaudit.ingest.commits import UnknownFileError, net_change, still_there
+from shardaudit.model.source import DeltaFile
 
 Action = dict[str, object]
 
 
 def vector(name: str) -> dict[str, object]:
-    return {"storageType": "u", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 4}
+    return {
+        "storageType": "u",
+        "pathOrInlineDv": name,
+        "offset": 1,
+        "sizeInBytes": 4,
+        "cardinality": 2,
+    }
 
 
 def add(path: str, *, dv: str | None = None, data: bool = True) -> Action:
@@ -30,23 +37,15 @@ def commit(*actions: Mapping[str, object]) -> str:
     return "\n".join(json.dumps(action) for action in (other, *actions)) + "\n"
 
 
-def files(layers: Sequence[Sequence[str]]) -> list[tuple[str, str | None]]:
-    found = []
-    for layer in layers:
-        paths = []
-        for line in layer:
-            file = json.loads(line)["add"]
-            paths.append(file["path"])
-            found.append((file["path"], (file.get("deletionVector") or {}).get("pathOrInlineDv")))
-        assert len(paths) == len(set(paths)), "a path twice in one layer"
-    return sorted(found, key=str)
+def files(found: Sequence[DeltaFile]) -> list[tuple[str, str | None]]:
+    named = [(file.path, file.vector.place if file.vector else None) for file in found]
+    return sorted(named, key=str)
 
 
 def test_added_files_are_read_when_appended() -> None:
     change = net_change([commit(add("a")), commit(add("b"))])
     assert (files(change.added), files(change.removed)) == ([("a", None), ("b", None)], [])
-    assert (change.added_count, change.removed_count) == (2, 0)
-    assert change.added_paths == {"a", "b"}
+    assert change.added[0] == DeltaFile("a", 5, 0, {"day": "d"})
 
 
 def test_nothing_is_read_when_files_are_only_rewritten() -> None:
@@ -98,7 +97,6 @@ def test_file_counts_twice_when_restored_after_compaction() -> None:
         ]
     )
     assert files(change.added) == [("a", None), ("a", None)]
-    assert [len(layer) for layer in change.added] == [1, 1]
     assert files(change.removed) == [("c", None)]
 
 
@@ -122,3 +120,8 @@ def test_thin_removal_is_enough_when_the_file_was_added_here() -> None:
 def test_path_is_gone_when_its_last_action_removes_it() -> None:
     commits = [commit(remove("a"), remove("b"), remove("b2")), commit(add("b"))]
     assert still_there(["a", "b", "c"], commits) == {"b", "c"}
+
+
+def test_file_stays_when_a_commit_gives_it_a_vector_in_whatever_order() -> None:
+    for actions in ((remove("a"), add("a", dv="1")), (add("a", dv="1"), remove("a"))):
+        assert still_there(["a"], [commit(*actions)]) == {"a"}

@@ -72,3 +72,18 @@ def test_trace_damage_is_healed_when_a_later_version_was_read_to_its_end() -> No
     sound = TraceInputs({}, SHAPE, files=(again,))
     broken = TraceInputs({}, SHAPE, (DamagedFile(again, "why"),), files=(again,))
     assert (sound.heals(A), broken.heals(A), sound.heals(B)) == (True, False, False)
+
+
+def test_text_of_version_0_1_is_read_when_it_is_of_a_parquet_sink() -> None:
+    text = (
+        '{"added":null,"columns":{"message_id":"message_id","shard_id":"shard_id"},"damaged":'
+        '[[["/lake/bad.parquet",1,1795346532790],"unreadable Parquet file"]],"excluded":[],'
+        '"format":"parquet","groups":[[{"message_id":["message_id","string"],"shard_id":'
+        '["shard_id","string"]},[["/lake/shard_id=a/x.parquet",1076,1795346532788]]]],"meaning":'
+        '"[\\"/lake\\", {}]","path":"/lake","shape":{"bucket_s":60,"sample_rate":1.0}}'
+    )
+    found = sink_inputs(text)
+    assert found.as_json() == text
+    assert isinstance(found, ParquetInputs)
+    assert found.groups[0].files == (SourceFile("/lake/shard_id=a/x.parquet", 1076, 1795346532788),)
+    assert found.is_full

@@ -1,17 +1,20 @@
 import argparse
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from shardaudit.jobs.command import Desk
-from shardaudit.jobs.doctor import Line, run
+from shardaudit.jobs.doctor import Line, port_line, run
+from shardaudit.model.config_engine import Embedded
 from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import SILENT
 from tests.unit.model.test_config import LEAST
 
 
-def checked(config: Path) -> tuple[dict[str, Line], ExitCode]:
-    reply = run(argparse.Namespace(), Desk(config=config, progress=lambda _: SILENT))
+def checked(config: Path, *, engine: str | None = None) -> tuple[dict[str, Line], ExitCode]:
+    desk = Desk(config=config, progress=lambda _: SILENT, engine=engine)
+    reply = run(argparse.Namespace(), desk)
     assert isinstance(reply.document, dict)
     return {line.check: line for line in reply.document["checks"]}, reply.exit_code
 
@@ -45,3 +48,49 @@ def test_java_is_missing_when_java_home_has_none(
     lines, _ = checked(tmp_path / "none.toml")
     assert lines["Java"].level == "fail"
     assert "openjdk-17" in lines["Java"].cure
+
+
+@pytest.mark.parametrize(
+    ("engine", "level", "healthy"), [("spark", "fail", 1), ("embedded", "warn", 0)]
+)
+def test_java_is_wanted_by_apache_spark_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, level: str, healthy: int
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "shardaudit.toml").write_text('warehouse = "lake"\n[streams]\n')
+    lines, exit_code = checked(tmp_path / "shardaudit.toml", engine=engine)
+    assert lines["Java"].level == level
+    assert ("only repairs need it" in lines["Java"].cure) == (engine == "embedded")
+    assert "openjdk-17" in lines["Java"].cure
+    assert exit_code == healthy
+
+
+def test_engine_is_told_with_its_version_and_what_it_may_take(tmp_path: Path) -> None:
+    config = tmp_path / "shardaudit.toml"
+    config.write_text('warehouse = "lake"\n[embedded]\nmemory = "1536MiB"\n[streams]\n')
+    spark, _ = checked(config)
+    assert (spark["engine"].level, spark["engine"].found) == (
+        "ok",
+        f"Apache Spark {version('pyspark')}",
+    )
+    assert "engine's port" not in spark
+    embedded, _ = checked(config, engine="embedded")
+    wanted = f"pysail {version('pysail')} (embedded), within 1.5 GiB of memory"
+    assert (embedded["engine"].level, embedded["engine"].found) == ("ok", wanted)
+
+
+@pytest.mark.parametrize(
+    ("others", "accepted", "level", "found"),
+    [
+        ([], False, "ok", "nobody else"),
+        (["ann"], False, "fail", "no password, and other people can log in here: ann"),
+        (["a", "b", "c", "d"], False, "fail", "log in here: a, b, c, …"),
+        (["ann"], True, "ok", "ann; embedded.shared_machine accepts that"),
+    ],
+)
+def test_port_is_a_fault_when_others_can_log_in_and_nobody_accepted_that(
+    others: list[str], accepted: bool, level: str, found: str
+) -> None:
+    line = port_line(Embedded(shared_machine=accepted), others)
+    assert (line.level, found in line.found) == (level, True)
+    assert ("embedded.shared_machine = true" in line.cure) == (level == "fail")

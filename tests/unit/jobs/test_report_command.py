@@ -67,6 +67,7 @@ def test_the_report_is_one_file_without_an_address(
     body = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)  # ours, which makes links
     assert [found.group() for found in ADDRESS.finditer(body)] == []
     assert "default-src 'none'" in html
+    assert "Apache Spark 4.1.4" in html
     assert html.count("<script") == 2
     (code,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()

@@ -20,6 +20,7 @@ def report(**fields: Any) -> AuditReport:  # Any: the fields of AuditReport
             window_end=NOON,
             as_of=NOON,
             status="published",
+            engine="Apache Spark 4.1.4",
             verdict=Verdict.LOSS,
             counts={"sent": 1000, "landed": 1003, "matched": 997, "missing": 3, "duplicated": 2},
             trace_coverage=0.99987,

@@ -79,10 +79,15 @@ def test_run_shows_what_did_not_end_well_first() -> None:
     good = tuple(
         replace(LINE, window_id=f"{n:05}", state=WindowState.VERIFIED) for n in range(SHOWN_WINDOWS)
     )
-    report = RunReport("p", "events", "ann", (*good, gone, bad), "audit-1", 12, 3, 1)
+    report = RunReport(
+        "p", "events", "ann", (*good, gone, bad), "audit-1", 12, 3, 1, "Apache Spark 4.1.4"
+    )
     text = shown(run_view(report))
     assert text.index("00099") < text.index("00050") < text.index("00002")
-    for words in ("still missing: 1", "approved by ann", "proven by audit audit-1", "… 2 more"):
+    for words in (
+        *("still missing: 1", "approved by ann", "done by Apache Spark 4.1.4"),
+        *("proven by audit audit-1", "… 2 more"),
+    ):
         assert words in text
     assert "\x1b[2J" not in text
     assert not report.is_over
@@ -90,13 +95,17 @@ def test_run_shows_what_did_not_end_well_first() -> None:
 
 def test_run_of_a_plan_that_was_over_says_so() -> None:
     done = replace(LINE, state=WindowState.VERIFIED)
-    text = shown(run_view(RunReport("p", "events", "ann", (done,), None, 0, 0, 0)))
+    text = shown(
+        run_view(RunReport("p", "events", "ann", (done,), None, 0, 0, 0, "Apache Spark 4.1.4"))
+    )
     assert "nothing was done" in text
     assert "brought back" not in text
 
 
 def test_replay_says_how_it_is_proven() -> None:
     read = replace(LINE, state=WindowState.MERGED)
-    text = shown(run_view(RunReport("p", "events", "ann", (read,), None, 0, 0, 0)))
+    text = shown(
+        run_view(RunReport("p", "events", "ann", (read,), None, 0, 0, 0, "Apache Spark 4.1.4"))
+    )
     assert "not proven yet: shardaudit backfill verify --plan p" in text
     assert "nothing was done" not in text

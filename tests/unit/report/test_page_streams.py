@@ -29,6 +29,7 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
         "verdict": "ok",
         "trace_coverage": 1.0,
         "watermark": end,
+        "engine": "Apache Spark 4.1.4",
         "sent": 1_000_000,
         "landed": 1_000_000,
         "missing": 0,

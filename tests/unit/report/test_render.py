@@ -22,6 +22,7 @@ def test_audit_page_says_verdict_counts_shards_and_deadlines() -> None:
     assert "on every shard until 2026-11-20T09:00:00Z" in page
     assert "99.9870% of the landed messages" in page
     assert "11,520 cells, 12 of them id by id; self-check passed" in page
+    assert "Apache Spark 4.1.4" in page
     assert "3 missing" in " ".join(page.split())
     assert "shardId-000000000003" in page
     assert "1 d 2 h" in page

@@ -8,6 +8,7 @@ import pytest
 
 from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
 from shardaudit.jobs.simulate import Endpoints, simulate_files, simulate_stream
+from shardaudit.model.choices import EngineName
 from shardaudit.model.config import load_settings
 from shardaudit.simulate.scenario import Scenario
 from tests.oracle import reconcile
@@ -148,6 +149,7 @@ def test_both_sides_agree_on_when_a_message_was_sent(simulated: Simulated) -> No
 
 def test_the_configuration_can_be_loaded(simulated: Simulated) -> None:
     settings = load_settings(simulated.folder / "shardaudit.toml")
+    assert settings.engine is EngineName.EMBEDDED
     stream = settings.stream("events")
     assert stream.retention == timedelta(hours=24)
     assert Path(stream.traces.path) == simulated.folder / "traces"

@@ -32,7 +32,7 @@ def started(settings: Settings, *, app: str) -> Iterator[Engine]:
     """
     if chosen(settings) is EngineName.EMBEDDED:
         with embedded_session(settings) as (session, version):
-            yield Engine(session, f"embedded: pysail {version}")
+            yield Engine(session, version)
         return
     session = spark_session(settings, app=app)
     try:

@@ -1,4 +1,4 @@
-"""Spark's and Delta's errors in our tree: which of them a later try may cure."""
+"""An engine's and Delta's errors in our tree: which of them a later try may cure."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,14 @@ from pyspark.errors import PySparkException
 
 from shardaudit.model.errors import FinalError, RetryableError
 
-# Names of Java exceptions, anywhere in the chain of causes. The network, an overloaded service,
-# and a commit that met another one.
+# Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an
+# overloaded service, and a commit that met another one.
 _PASSING = (
+    "429 Too Many Requests",
+    "500 Internal Server Error",
+    "502 Bad Gateway",
+    "503 Service Unavailable",
+    "504 Gateway Timeout",
     "AWSServiceIOException",
     "AWSServiceThrottledException",
     "AWSStatus500Exception",
@@ -24,6 +29,11 @@ _PASSING = (
     "SocketException",
     "SocketTimeoutException",
     "UnknownHostException",
+    "Connection refused",
+    "Connection reset",
+    "connection closed",
+    "error sending request",
+    "operation timed out",
 )
 _PYTHON_STACK = "Traceback (most recent call last):"
 
@@ -42,12 +52,21 @@ def spark_errors() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from error
         text = str(error)
         passing = _passing_names(text)
         said = _first_words(text)
         if passing:
             raise SparkInterruptedError(f"{passing[0]}: {said}") from error
         raise SparkFailedError(f"Spark: {said}") from error
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C came first: the embedded engine ends by it, and then cannot be asked to."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def is_passing(error: Exception) -> bool:

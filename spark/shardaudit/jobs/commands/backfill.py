@@ -10,12 +10,12 @@ from shardaudit.jobs.backfill_ledger import stored_windows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.jobs.backfill_run import ACTIONS, REPLAY, STAGES, VERIFY, Running, run_backfill
-from shardaudit.jobs.backfill_setup import landing_of, replay_of, stream_of
+from shardaudit.jobs.backfill_setup import check_landing, replay_of, stream_of
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened, opened_in_turns
-from shardaudit.model.backfill import WindowState
+from shardaudit.model.backfill import SINK_WRITING, WindowState
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.backfill_summary import PlanReport, RunReport
@@ -77,7 +77,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         opened(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
-        landing_of(warehouse, settings, name)  # or it could not be run
+        check_landing(settings, name)  # or it could not be run
         request = PlanRequest(
             name=name,
             stream=stream,
@@ -105,9 +105,9 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
 
 
 def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings, plan_id = desk.settings(), arguments.plan
-    as_of = _instant(arguments.as_of, "--as-of")
-    action, stages = arguments.action, ACTIONS[arguments.action]
+    action, plan_id = arguments.action, arguments.plan
+    settings = desk.repair_settings() if action in SINK_WRITING else desk.settings()
+    as_of, stages = _instant(arguments.as_of, "--as-of"), ACTIONS[action]
     gates = None if action == REPLAY else open_gates(settings.expectations)  # it takes seconds
     progress = desk.progress(1 + len(stages))
     name = stream_of(settings, plan_id, window_ids=arguments.window)
@@ -130,6 +130,7 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         recovered=verified.recovered if verified else 0,
         expired=verified.expired if verified else 0,
         left=verified.left if verified else 0,
+        engine=warehouse.engine,
     )
     return Reply(document=report, view=run_view(report), exit_code=exit_code(running, action))
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.backfill.safety import check_dedupe
-from shardaudit.jobs.backfill_sink import backfill_sink
+from shardaudit.jobs.backfill_sink import backfill_sink, sink_sources
 from shardaudit.jobs.command import Desk, Reply
 from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.jobs.dedupe_purge import purge_removed_rows
@@ -32,7 +32,7 @@ PLAN_STAGES, RUN_STAGES, PURGE_STAGES = 2, 4, 1
 
 @dataclass(frozen=True, slots=True)
 class DedupeReport:
-    """A dedupe after a run."""
+    """A dedupe after a run; `engine`: the name and version of what ran it."""
 
     plan_id: str
     stream: str
@@ -41,6 +41,7 @@ class DedupeReport:
     removed_rows: int
     approved_by: str
     error: str | None
+    engine: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +74,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         opened(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
-        backfill_sink(warehouse.spark, settings, name)  # or it could not be run
+        sink_sources(settings, name)  # or it could not be run
         plan = plan_dedupe(warehouse, name, now=now())
     if plan.plan_id is None:
         return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
@@ -86,7 +87,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
 
 
 def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings, plan_id = desk.settings(), arguments.plan
+    settings, plan_id = desk.repair_settings(), arguments.plan
     at = arguments.as_of
     as_of = None if at is None else parse_instant(at, where="--as-of")
     gates = open_gates(settings.expectations)
@@ -112,8 +113,9 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         dedupe.run(approve_as=arguments.approve_as)
     names = ("plan_id", "stream", "ids", "removed_rows", "approved_by", "error")
     state = WindowState(dedupe.row["state"])
-    report = DedupeReport(state=state, **{name: dedupe.row[name] for name in names})
-    text = f"Dedupe {plan_id}: {state}; {report.removed_rows:,} rows removed"
+    stored = {name: dedupe.row[name] for name in names}
+    report = DedupeReport(state=state, engine=warehouse.engine, **stored)
+    text = f"Dedupe {plan_id}: {state}; {report.removed_rows:,} rows removed by {report.engine}"
     said = f"{text}; {report.error}" if report.error else text
     is_done = state is WindowState.VERIFIED
     exit_code = ExitCode.DONE if is_done else ExitCode.FAILED

@@ -1,0 +1,77 @@
+"""What the embedded engine wants of a machine; looked at without importing PySpark."""
+
+import os
+import pwd
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from shardaudit.model.config_engine import Embedded
+from shardaudit.model.errors import ConfigError, FinalError
+
+_FIRST_PERSON, _NOBODY = 1000, 65534  # Debian's adduser(8); macOS counts its people from 501
+_NO_LOGIN = ("nologin", "false", "sync")
+_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+
+
+class EngineMissingError(ConfigError):
+    """The embedded engine cannot be imported."""
+
+    def __init__(self, error: ImportError) -> None:
+        super().__init__(
+            "engine", "embedded", f'"spark", as pysail cannot be imported here ({error})'
+        )
+
+
+class OpenPortError(FinalError, PermissionError):
+    """Somebody else on this machine could run code as us, through the engine's port."""
+
+    def __init__(self, others: list[str]) -> None:
+        super().__init__(
+            f"the embedded engine listens on this machine without a password, and {others[0]!r}"
+            f"{f' and {len(others) - 1} more' if len(others) > 1 else ''} can log in here: "
+            'set engine = "spark", or embedded.shared_machine = true if they may act as you'
+        )
+
+
+def embedded_server() -> tuple[Any, str]:  # Any: pysail ships no types
+    """The class of the engine's server, and the engine's name and version.
+
+    Raises:
+        EngineMissingError: pysail is not installed, or not for this machine.
+    """
+    try:
+        import pysail  # noqa: PLC0415 - Apache Spark alone works without it
+        from pysail.spark import SparkConnectServer  # noqa: PLC0415 - the same
+    except ImportError as error:
+        raise EngineMissingError(error) from error
+    return SparkConnectServer, f"pysail {pysail.__version__} (embedded)"
+
+
+def require_own_machine(embedded: Embedded) -> None:
+    """Does nothing where the engine's port can be reached by nobody else, or that is accepted.
+
+    Raises:
+        OpenPortError: other people have accounts here.
+    """
+    others = [] if embedded.shared_machine else other_people()
+    if others:
+        raise OpenPortError(others)
+
+
+def other_people() -> list[str]:
+    """Who else could log in to this machine; nobody in a container."""
+    if any(mark.exists() for mark in _CONTAINERS):
+        return []
+    return people(pwd.getpwall(), beside=os.getuid())
+
+
+def people(accounts: Iterable[pwd.struct_passwd], *, beside: int) -> list[str]:
+    """The names of the accounts that a person can log in to, without that of one user id."""
+    return [
+        account.pw_name
+        for account in accounts
+        if account.pw_uid >= _FIRST_PERSON
+        and account.pw_uid not in {_NOBODY, beside}
+        and not account.pw_shell.endswith(_NO_LOGIN)
+    ]

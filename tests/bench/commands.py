@@ -1,0 +1,151 @@
+"""The commands as a person types them: each a cold process, against scripts on the same files.
+
+`python -m tests.bench.commands [MESSAGES …]` prints, per size and engine, seconds, the ratio to
+both scripts and the peak memory of the process tree. The files are read once before, for all.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+FOLDER = Path(".bench")
+SHARDS = 64
+FAULTS = {"lost": 1e-4, "replay": 5e-5, "untraced": 1e-5}  # shares of the messages
+ENGINES = ("embedded", "spark")
+_LOOK_SECONDS = 0.05
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One process from its start to its end. `peak_gib`: resident, of it and all its children."""
+
+    seconds: float
+    peak_gib: float
+    said: str
+
+
+def main(sizes: Sequence[str]) -> None:
+    """Measures every size, one process after the other."""
+    console = Console()
+    for size in sizes:
+        folder = simulated(size)
+        for file in folder.rglob("*.parquet"):
+            file.read_bytes()  # the same warm page cache for all
+        console.print(_table(size, _measure(folder)))
+
+
+def simulated(size: str) -> Path:
+    """The folder of that many messages, made once."""
+    folder, messages = FOLDER / size, float(size)
+    if not (folder / "simulation.json").exists():
+        faults = [f"--fault={name}={round(share * messages)}" for name, share in FAULTS.items()]
+        command = ["simulate", "files", "--out", str(folder), f"--messages={size}", *faults]
+        run(_shardaudit([*command, f"--shards={SHARDS}"]))
+    return folder
+
+
+def _measure(folder: Path) -> dict[str, Measured]:
+    simulation = json.loads((folder / "simulation.json").read_text())
+    window = [f"--from={simulation['window_start']}", f"--to={simulation['window_end']}"]
+    audit = ["audit", "--stream", simulation["stream"], *window, "--as-of", simulation["as_of"]]
+    watch = ["watch", "--stream", simulation["stream"], "--as-of", simulation["as_of"]]
+    plan = ["backfill", "plan", "--stream", simulation["stream"], "--as-of", simulation["as_of"]]
+    scripts = {name: Path(__file__).with_name(f"{name}_script.py") for name in ("spark", "duckdb")}
+    found = {
+        f"{name} script": run([sys.executable, str(script), str(folder)])
+        for name, script in scripts.items()
+    }
+    config = ["--config", str(folder / "shardaudit.toml")]
+    for engine in ENGINES:
+        shutil.rmtree(folder / "warehouse", ignore_errors=True)
+        commands = {"first audit": audit, "again": audit, "watch": watch, "backfill plan": plan}
+        for name, command in commands.items():
+            found[f"{name}, {engine}"] = run(
+                _shardaudit([*config, "--json", "--engine", engine, *command])
+            )
+    return found
+
+
+def run(command: Sequence[str]) -> Measured:
+    """Runs a command to its end, which must be a good one.
+
+    Raises:
+        CalledProcessError: it was not.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak = _Peak(process.pid)
+    said, _ = process.communicate()
+    seconds = time.perf_counter() - start
+    peak.stop()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Measured(seconds, peak.gib, said)
+
+
+class _Peak:
+    """Looks at the resident memory of a process tree until it is told to stop."""
+
+    def __init__(self, pid: int) -> None:
+        self.gib, self._pid, self._done = 0.0, pid, threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._done.wait(_LOOK_SECONDS):
+            pages = sum(map(_resident_pages, _tree(self._pid)))
+            self.gib = max(self.gib, pages * _PAGE_BYTES / 2**30)
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            try:
+                found += map(int, task.read_text().split())
+            except OSError:
+                continue
+    return found
+
+
+def _resident_pages(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except OSError:
+        return 0
+
+
+def _shardaudit(words: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "shardaudit.jobs.main", *words]
+
+
+def _table(size: str, found: dict[str, Measured]) -> Table:
+    load = os.getloadavg()[0]
+    table = Table(title=f"{size} messages, cold, load {load:.1f} on {os.cpu_count()} cores")
+    for name in ("what", "s", "÷ Spark script", "÷ DuckDB script", "peak GiB"):
+        table.add_column(name)
+    spark, duckdb = (found[f"{name} script"].seconds for name in ("spark", "duckdb"))
+    for name, measured in found.items():
+        seconds = measured.seconds
+        ratios = (f"{seconds / spark:.2f}", f"{seconds / duckdb:.2f}")
+        table.add_row(name, f"{seconds:.1f}", *ratios, f"{measured.peak_gib:.2f}")
+    return table
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["2e5", "1e6", "1e7"])

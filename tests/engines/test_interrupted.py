@@ -1,0 +1,84 @@
+"""Ctrl-C, a full disk, two at once: the warehouse stays as it was, and nobody holds it."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, of, run, without_java
+
+INTERRUPTED = 75
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So many messages that an audit takes some seconds."""
+    folder = tmp_path_factory.mktemp("lake") / "events"
+    made = ["simulate", "files", "--out", str(folder), "--messages", "400000", "--fault=lost=40"]
+    assert run(made, without_java(folder.parent)).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def copy(lake: Path, tmp_path: Path) -> Path:
+    """The same for one test, never audited."""
+    shutil.copytree(lake, tmp_path / "events", ignore=shutil.ignore_patterns("warehouse"))
+    return tmp_path / "events"
+
+
+def started(lake: Path) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "shardaudit.jobs.main",
+            *of(lake, "audit", *STREAM, *WINDOW, *AS_OF),
+        ],
+        env=without_java(lake.parent),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def until_said(process: "subprocess.Popen[str]", word: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if word in line:
+            return
+    raise AssertionError(f"the audit ended without {word!r}")
+
+
+def found(lake: Path) -> int:
+    """How many messages the next audit finds missing."""
+    done = run(of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json"), without_java(lake.parent))
+    assert done.returncode == 0, done.stderr[-2000:]
+    return int(json.loads(done.stdout)["counts"]["missing"])
+
+
+@pytest.mark.parametrize("stage", ["ingest traces", "ingest sink", "compare"])
+def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stage: str) -> None:
+    process = started(copy)
+    until_said(process, stage)
+    time.sleep(0.2)  # into the stage
+    interrupted_at = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == INTERRUPTED, said
+    assert time.monotonic() - interrupted_at < 15  # a busy machine's seconds; it was minutes
+    assert "interrupted" in said
+    assert found(copy) == 40
+
+
+def test_second_audit_is_refused_while_one_runs(copy: Path) -> None:
+    process = started(copy)
+    until_said(process, "ingest traces")
+    second = run(of(copy, "audit", *STREAM, *WINDOW, *AS_OF), without_java(copy.parent))
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert second.returncode == 75
+    assert "is held by audit events" in second.stderr

@@ -1,0 +1,135 @@
+"""On the embedded engine nothing needs Java; on Apache Spark nothing needs the embedded engine."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WINDOW = ["--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z"]
+AS_OF = ["--as-of", "2026-11-02T00:30:00Z"]
+STREAM = ["--stream", "events"]
+FAULTS = ["--fault=lost=5", "--fault=replay=3", "--fault=untraced=2"]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulation and its configuration, made without Java."""
+    folder = tmp_path_factory.mktemp("lake") / "events"
+    made = ["simulate", "files", "--out", str(folder), "--messages", "3000", *FAULTS]
+    assert run(made, without_java(folder.parent)).returncode == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def audited(lake: Path) -> dict[str, object]:
+    """The first audit's answer."""
+    done = run(of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json"), without_java(lake.parent))
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def without_java(folder: Path) -> dict[str, str]:
+    """An environment in which no `java` can be found."""
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    return dict(os.environ) | {
+        "PATH": str(programs),
+        "JAVA_HOME": str(folder / "nothing"),
+        "SHARDAUDIT_ENGINE": "embedded",
+    }
+
+
+def without_pysail(folder: Path) -> dict[str, str]:
+    """An environment in which `import pysail` fails."""
+    broken = folder / "broken" / "pysail"
+    broken.mkdir(parents=True, exist_ok=True)
+    (broken / "__init__.py").write_text("raise ImportError('no wheel for this machine')\n")
+    path = os.pathsep.join([str(broken.parent), os.environ.get("PYTHONPATH", "")])
+    # What the tests' own embedded session has set would reach Apache Spark in the child.
+    kept = {n: v for n, v in os.environ.items() if n != "SPARK_CONNECT_MODE_ENABLED"}
+    return kept | {"PYTHONPATH": path}
+
+
+def run(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "shardaudit.jobs.main", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def of(lake: Path, *words: str) -> list[str]:
+    return ["--config", str(lake / "shardaudit.toml"), *words]
+
+
+def test_what_was_planted_is_found_when_there_is_no_java(audited: dict[str, object]) -> None:
+    counts = audited["counts"]
+    assert isinstance(counts, dict)
+    assert (counts["missing"], counts["duplicated"], counts["untraced"]) == (5, 3, 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ingest", *STREAM],
+        ["watch", *STREAM, *AS_OF],
+        ["findings", "list", *STREAM],
+        ["backfill", "plan", *STREAM, *AS_OF],
+        ["dedupe", "plan", *STREAM],
+        ["maintain"],
+        ["audit", *STREAM, *WINDOW, *AS_OF],
+    ],
+    ids=" ".join,
+)
+def test_command_works_when_there_is_no_java(
+    lake: Path, audited: dict[str, object], words: list[str]
+) -> None:
+    assert audited
+    done = run(of(lake, *words, "--json"), without_java(lake.parent))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) is not None
+
+
+def test_findings_are_accepted_when_there_is_no_java(
+    lake: Path, audited: dict[str, object]
+) -> None:
+    assert audited
+    listed = run(of(lake, "findings", "list", *STREAM, "--json"), without_java(lake.parent))
+    message_id = json.loads(listed.stdout)["findings"][0]["message_id"]
+    words = ["findings", "accept", *STREAM, "--message-id", message_id, "--reason", "a test"]
+    done = run(of(lake, *words, "--json"), without_java(lake.parent))
+    assert json.loads(done.stdout)["accepted"] == 1, done.stderr[-2000:]
+
+
+def test_report_is_written_when_there_is_no_java(
+    lake: Path, audited: dict[str, object], tmp_path: Path
+) -> None:
+    assert audited
+    page = tmp_path / "events.html"
+    done = run(of(lake, "report", *STREAM, "--out", str(page)), without_java(lake.parent))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "shardId-" in page.read_text()
+
+
+def test_audit_says_what_to_set_when_the_embedded_engine_cannot_be_imported(lake: Path) -> None:
+    words = of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--engine", "embedded")
+    done = run(words, without_pysail(lake.parent))
+    assert done.returncode == 2
+    assert 'wanted "spark", as pysail cannot be imported here' in done.stderr
+
+
+def test_apache_spark_audits_when_the_embedded_engine_cannot_be_imported(
+    lake: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(lake, tmp_path / "events", ignore=shutil.ignore_patterns("warehouse"))
+    words = of(tmp_path / "events", "audit", *STREAM, *WINDOW, *AS_OF, "--engine", "spark")
+    done = run([*words, "--json"], without_pysail(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout)["counts"]["missing"] == 5

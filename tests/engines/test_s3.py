@@ -1,0 +1,112 @@
+"""Traces, sink and warehouse on S3, on the embedded engine: killed, and read by everybody else."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+
+from shardaudit.adapters.engine.door import Engine
+from shardaudit.adapters.s3proxy import REGION, S3Endpoint, s3_proxy
+from tests.engines.process import EngineProcess
+from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, run
+
+PLANTED = {"missing": 20, "duplicated": 10, "untraced": 5}
+KILLS = 6
+CONFIG = """
+warehouse = "s3a://lake/warehouse"
+engine = "embedded"
+embedded = {{ shared_machine = true }}
+aws = {{ region = "{region}", endpoints = {{ s3 = "{url}" }} }}
+
+[streams.events]
+stream_name = "events"
+retention = "24h"
+traces = {{ path = "s3a://lake/events/traces", format = "parquet" }}
+sink = {{ path = "s3a://lake/events/sink" }}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket, which is a folder of this machine too, and how commands reach it."""
+
+    folder: Path
+    config: Path
+    environment: dict[str, str]
+
+    def words(self, *words: str) -> list[str]:
+        return ["--config", str(self.config), *words]
+
+    def table(self, name: str) -> Path:
+        return self.folder / "warehouse" / name
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Iterator[Bucket]:
+    folder = tmp_path / "s3" / "lake"
+    folder.mkdir(parents=True)
+    faults = ["--fault=lost=20", "--fault=replay=10", "--fault=untraced=5"]
+    made = ["simulate", "files", "--out", str(folder / "events"), "--messages=20000", *faults]
+    assert run(made, dict(os.environ)).returncode == 0
+    with s3_proxy(tmp_path / "s3") as endpoint:
+        config = tmp_path / "shardaudit.toml"
+        config.write_text(CONFIG.format(region=REGION, url=endpoint.url))
+        yield Bucket(folder, config, _environment(endpoint))
+
+
+def _environment(endpoint: S3Endpoint) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return kept | endpoint.environment()
+
+
+def audited(bucket: Bucket) -> dict[str, int]:
+    """What an audit counts."""
+    words = bucket.words("audit", *STREAM, *WINDOW, *AS_OF, "--json")
+    done = run(words, bucket.environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    counts = json.loads(done.stdout)["counts"]
+    return {name: counts[name] for name in PLANTED}
+
+
+def killed_audit(bucket: Bucket, *, after_s: float) -> None:
+    words = bucket.words("audit", *STREAM, *WINDOW, *AS_OF)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shardaudit.jobs.main", *words],
+        env=bucket.environment,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        process.wait(timeout=after_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def rows_by_apache_spark(engine: Engine, *, path: str) -> int:
+    return engine.session.read.format("delta").load(path).count()
+
+
+def test_planted_is_found_after_kills_and_everybody_reads_the_tables(bucket: Bucket) -> None:
+    for kill in range(KILLS):
+        killed_audit(bucket, after_s=0.8 + 0.4 * kill)
+    assert audited(bucket) == PLANTED
+    tables = ("traces", "fingerprints", "cells", "findings", "audits")
+    with EngineProcess("spark") as apache:
+        for name in tables:
+            path = str(bucket.table(name))
+            table = DeltaTable(path)
+            files = "', '".join(table.file_uris())
+            query = f"select count(*) from read_parquet(['{files}'])"  # noqa: S608 - our own
+            [(in_duckdb,)] = duckdb.connect().execute(query).fetchall()
+            in_spark = apache.call(rows_by_apache_spark, path=path)
+            assert table.to_pyarrow_table().num_rows == in_duckdb == in_spark > 0, name
+    traces = DeltaTable(str(bucket.table("traces"))).to_pyarrow_table()
+    assert traces.num_rows == 20000 - PLANTED["untraced"]

@@ -1,0 +1,75 @@
+"""Random lakes, ingested and audited night after night: both engines fill the same tables.
+
+One warehouse is filled by each engine alone, a third by both in turn. Each lake holds many cases;
+`SHARDAUDIT_LAKES` says how many lakes (the drill takes a hundred).
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from shardaudit.model.table import Table
+from shardaudit.model.tables import (
+    AUDITS,
+    CELLS,
+    EVIDENCE,
+    FINDINGS,
+    FINGERPRINTS,
+    QUARANTINE,
+    TRACES,
+    TRANSITIONS,
+)
+from tests.engines.lakes import FORMS, ROUNDS, feed, judge, shown
+from tests.engines.process import EngineProcess
+
+LAKES = int(os.environ.get("SHARDAUDIT_LAKES", str(len(FORMS))))
+CASES = 15
+TABLES = (TRACES, QUARANTINE, FINGERPRINTS, EVIDENCE, CELLS, FINDINGS, TRANSITIONS, AUDITS)
+# By the clock, or the very thing in which they differ.
+OF_THE_RUN = {"finished_at", "engine", "inputs"}
+
+
+@pytest.fixture(scope="module")
+def apache() -> Iterator[EngineProcess]:
+    """Apache Spark."""
+    with EngineProcess("spark") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[EngineProcess]:
+    """The embedded engine."""
+    with EngineProcess("embedded") as process:
+        yield process
+
+
+def contents(warehouse: Path, table: Table) -> list[str]:
+    place = str(warehouse / table.name)
+    if not DeltaTable.is_deltatable(place):
+        return []
+    rows = DeltaTable(place).to_pyarrow_table().to_pylist()
+    return shown({n: v for n, v in row.items() if n not in OF_THE_RUN} for row in rows)
+
+
+@pytest.mark.parametrize("number", range(LAKES))
+def test_tables_are_the_same_whatever_engine_filled_them(
+    apache: EngineProcess, embedded: EngineProcess, tmp_path: Path, number: int
+) -> None:
+    lake = {"folder": str(tmp_path / "lake"), "number": number, "size": CASES}
+    in_turn = (apache, embedded)
+    for round_ in range(1, ROUNDS + 1):
+        apache.call(feed, **lake, round_=round_)
+        statuses = [
+            apache.call(judge, **lake, to=str(tmp_path / "apache")),
+            embedded.call(judge, **lake, to=str(tmp_path / "embedded")),
+            in_turn[(number + round_) % 2].call(judge, **lake, to=str(tmp_path / "turns")),
+        ]
+        assert len(set(statuses)) == 1, statuses
+        for table in TABLES:
+            wanted = contents(tmp_path / "apache", table)
+            assert contents(tmp_path / "embedded", table) == wanted, table.name
+            assert contents(tmp_path / "in turn", table) == wanted, table.name
+    assert contents(tmp_path / "apache", CELLS)

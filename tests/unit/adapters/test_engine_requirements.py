@@ -1,0 +1,36 @@
+"""Who else could reach the embedded engine's port."""
+
+from pwd import struct_passwd
+
+import pytest
+
+from shardaudit.adapters.engine.requirements import OpenPortError, people
+
+
+def account(name: str, uid: int, *, program: str = "/bin/bash") -> struct_passwd:
+    return struct_passwd((name, "x", uid, uid, "", f"/home/{name}", program))
+
+
+@pytest.mark.parametrize(
+    ("other", "counts"),
+    [
+        (account("ann", 1000), True),
+        (account("bob", 1001, program="/usr/bin/zsh"), True),
+        (account("no-shell-said", 1002, program=""), True),  # login(1) takes /bin/sh
+        (account("own", 1500), False),
+        (account("root", 0), False),
+        (account("postgres", 117), False),
+        (account("nobody", 65534), False),
+        (account("mail-only", 1003, program="/usr/sbin/nologin"), False),
+        (account("ftp", 1004, program="/bin/false"), False),
+    ],
+)
+def test_only_people_who_can_log_in_count(other: struct_passwd, counts: bool) -> None:
+    assert people([other], beside=1500) == ([other.pw_name] if counts else [])
+
+
+def test_refusal_names_who_and_both_cures() -> None:
+    assert "'ann' can log in here" in str(OpenPortError(["ann"]))
+    said = str(OpenPortError(["ann", "bob", "eve"]))
+    assert "'ann' and 2 more can log in here" in said
+    assert 'set engine = "spark", or embedded.shared_machine = true' in said

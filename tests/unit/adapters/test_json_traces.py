@@ -1,0 +1,155 @@
+"""Lines of JSON as columns: each line is judged as if it stood alone, whatever stands around it."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardaudit.adapters import json_traces
+from shardaudit.adapters.json_traces import json_batches
+from shardaudit.adapters.loose_traces import LOOSE
+from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.model.trace_line import MAX_MS, NUMBERS, TEXTS, TIMES, read_object, trace_fields
+from tests.builders import Line, cut_off, jsonl, trace_line, write_lines
+
+COLUMNS = {name: name for name in TRACE_COLUMNS}
+Rows = list[dict[str, Any]]  # Any: whatever Arrow holds
+
+
+def read(content: bytes, columns: dict[str, str] = COLUMNS) -> Rows:
+    rows: Rows = []
+    for batch in json_batches(io.BytesIO(content), "x.jsonl", columns):
+        assert batch.schema == LOOSE
+        batch.validate(full=True)
+        rows += batch.to_pylist()
+    return rows
+
+
+def test_all_fields_arrive_when_a_line_is_complete() -> None:
+    line = trace_line(
+        stream="s",
+        location="edge",
+        attempt=2,
+        producer_id="p",
+        session="t",
+        session_seq=7,
+        sample_rate=0.5,
+        acked_at=1795183200000,
+        attributes={"row": 1, "gone": None, "deep": {"a": [1.50, True]}},
+    )
+    [row] = read(jsonl([line]))
+    assert row == {
+        "file": "x.jsonl",
+        "line": 1,
+        "raw": json.dumps(line),
+        "fault": None,
+        "message_id": "m0",
+        "stream": "s",
+        "shard_id": line["shard_id"],
+        "sequence_number": line["sequence_number"],
+        "location": "edge",
+        "producer_id": "p",
+        "session": "t",
+        "attempt": "2",
+        "session_seq": "7",
+        "sample_rate": "0.5",
+        "sent_at_text": line["sent_at"],
+        "acked_at_text": None,
+        "sent_at_us": None,
+        "acked_at_us": 1795183200000000,
+        "attributes": [("row", "1"), ("gone", None), ("deep", '{"a":[1.5,true]}')],
+        "attributes_fault": None,
+    }
+
+
+def test_lines_keep_their_numbers_when_some_are_blank_or_bad() -> None:
+    lines: list[Line | str] = [trace_line(), "", "bad", " \t\r", trace_line(1), "[]", '{"_sa_x":1}']
+    rows = read(b"\xef\xbb\xbf" + jsonl(lines))
+    assert [(row["line"], row["message_id"], row["fault"]) for row in rows] == [
+        (1, "m0", None),
+        (3, None, "the line is not JSON"),
+        (5, "m1", None),
+        (6, None, "the line is not a JSON object"),
+        (7, None, "a key begins with _sa_, which is reserved"),
+    ]
+    assert [row["raw"] for row in rows[1:4:2]] == ["bad", "[]"]
+
+
+def test_good_lines_are_kept_when_others_are_not_utf8() -> None:
+    rows = read(b"good\n\xff\xfe bad\nalso good \xc3\xa9\n")
+    assert [(row["line"], row["raw"], row["fault"]) for row in rows] == [
+        (1, "good", "the line is not JSON"),
+        (2, "\ufffd\ufffd bad", "the line is not UTF-8"),
+        (3, "also good é", "the line is not JSON"),
+    ]
+
+
+def test_damage_is_a_row_of_its_own_when_the_file_breaks_off(tmp_path: Path) -> None:
+    path = cut_off(write_lines(tmp_path / "x.gz", [trace_line(i) for i in range(1000)]))
+    *kept, damage = read(path.read_bytes())
+    assert [row["message_id"] for row in kept] == [f"m{i}" for i in range(len(kept))]
+    assert (damage["line"], damage["fault"]) == (None, "the gzip file breaks off")
+    assert damage["raw"].startswith('{"message_id"')
+
+
+def test_begin_of_a_line_is_shown_when_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardaudit.adapters.lines.MAX_LINE_BYTES", 5000)
+    rows = read(b"x" * 5001 + b"\n" + jsonl([trace_line()]))
+    assert [(row["line"], row["raw"][:9], row["fault"]) for row in rows] == [
+        (1, "x" * 9, "the line is longer than 5000 bytes"),
+        (2, '{"message', None),
+    ]
+    assert len(rows[0]["raw"]) == 4096
+
+
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**22, 1e300, MAX_MS])
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+LINES = st.fixed_dictionaries(
+    {},
+    optional={name: VALUES for name in TRACE_COLUMNS} | {"_sa_x": st.just(1), "other": VALUES},
+).map(json.dumps) | st.sampled_from(["", " ", "x", "[]", "{}", '{"a":1e400}', r'{"a":"\ud83d"}'])
+
+
+@given(st.lists(LINES, max_size=12), st.sampled_from([1, 3, 500]))
+def test_line_is_judged_as_if_alone_when_read_with_others(lines: list[str], size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_traces, "_PIECE_LINES", size)
+        rows = read(jsonl(lines))
+    alone = [judged_alone(n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    assert [as_number(row, "sample_rate") for row in rows] == alone
+
+
+def judged_alone(number: int, text: str) -> dict[str, Any]:
+    """The row of a line by the rules alone."""
+    line = text.encode()
+    trace, fault = read_object(line)
+    fields = trace_fields(trace, line, COLUMNS)
+    row = {"file": "x.jsonl", "line": number, "raw": text, "fault": fault or fields.fault}
+    row |= {name: fields.values[name] for name in TEXTS + NUMBERS}
+    for name in TIMES:
+        time = fields.values[name]
+        row[f"{name}_text"] = None if isinstance(time, int) else time
+        row[f"{name}_us"] = min(max(time, 0), MAX_MS) * 1000 if isinstance(time, int) else None
+    row["attributes"] = None if fields.attributes is None else [*fields.attributes.items()]
+    row["attributes_fault"] = fields.attributes_fault
+    return as_number(row, "sample_rate")
+
+
+def as_number(row: dict[str, Any], name: str) -> dict[str, Any]:
+    """The row with one text as the number that it is: 1 and 1.0 are the same."""
+    try:
+        return row | {name: float(row[name])}
+    except (TypeError, ValueError):
+        return row
