@@ -36,6 +36,13 @@ from shardaudit.ingest.fingerprint import (
 )
 from shardaudit.ingest.placing import placed_ledger, placed_rows
 from shardaudit.ingest.sink import DELIVERY_DDL, JUDGED_DDL, judged_sink_rows, refused_rows
+from shardaudit.ingest.traces import (
+    TraceRules,
+    judged_traces,
+    new_traces,
+    repeated_ids,
+    sampled,
+)
 from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window
 from tests.engines.odd import INSTANTS_US, LONGS, NUMBERS, TEXTS
@@ -386,7 +393,7 @@ def summaries_of_batches(spark: SparkSession) -> DataFrame:
 def rows_that_are_refused(spark: SparkSession) -> DataFrame:
     """Their texts in the quarantine: odd ids, and times that no calendar has."""
     times = chain(INSTANTS_US, LONGS)
-    some = zip(IDS * 2, reversed(IDS * 2), times, strict=False)
+    some = zip(TEXTS * 2, reversed(TEXTS * 2), times, strict=False)
     rows = cases(spark, some, "message_id string, shard_id string, us bigint")
     sink = rows.select(
         "message_id",
@@ -398,6 +405,71 @@ def rows_that_are_refused(spark: SparkSession) -> DataFrame:
     )
     judged = judged_sink_rows(sink, bucket=MINUTE, sample_rate=1.0)
     return refused_rows(judged.drop("bucket_start")).withColumnRenamed("file", "case")
+
+
+TIME_TEXTS = (
+    None, "", "2026-11-20T12:00:00Z", "2026-11-20t12:00:00,123456789z", "2026-11-20 12:00+0100",
+    "2026-11-20T12:00:00-18:00", "2026-11-20T12:00:00+19:00", "2026-02-30T00:00:00Z", "now",
+    "2026-11-20T24:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "1999-12-31",
+    "٢٠٢٦-11-20T12:00:00Z", "2026-11-20T12:00:00Z\n", "1763640000", "1999-12-31T23:59:59.9Z",
+)  # fmt: skip
+NUMBER_TEXTS = (
+    None, "", "1", "-1", " 7 ", "1.5", "1e3", "0x10", "2147483648", "9223372036854775808", "NaN",
+    "inf", "-Infinity", "1_000", "٣", "1d", "1.", ".5", "+5", "\x00", "true", "1\n", "1e400",
+)  # fmt: skip
+LOOSE_DDL = (
+    "file string, line bigint, raw string, fault string, message_id string, stream string, "
+    "shard_id string, sequence_number string, location string, producer_id string, "
+    "session string, attempt string, session_seq string, sample_rate string, "
+    "sent_at_text string, acked_at_text string, sent_at_us bigint, acked_at_us bigint, "
+    "attributes map<string,string>, attributes_fault string"
+)
+
+
+@cache
+def judged_lines(spark: SparkSession) -> DataFrame:
+    lines: list[Line] = [
+        {
+            "file": f"f{i % 3}",
+            "line": i,
+            "raw": None if i % 4 else f"{text} {i}",
+            "fault": "no line" if i % 31 == 30 else None,
+            "message_id": text if i % 3 else f"good {i % 40}",
+            "stream": "other" if i % 29 == 28 else None,
+            "shard_id": text if i % 7 == 6 else SHARDS[i % 3],
+            "sequence_number": (text, NUMBERS[i % 10], "5")[i % 3],
+            "location": text,
+            "attempt": NUMBER_TEXTS[i % 23] if i % 3 == 0 else None,
+            "session_seq": NUMBER_TEXTS[i % 23] if i % 5 == 0 else None,
+            "sample_rate": NUMBER_TEXTS[i % 23] if i % 7 == 0 else None,
+            "sent_at_text": TIME_TEXTS[i % 17] if i % 2 else None,
+            "sent_at_us": None if i % 2 else INSTANTS_US[i % 31] if i % 4 else 10**15 + i,
+            "acked_at_text": TIME_TEXTS[i % 17] if i % 11 == 0 else None,
+            "attributes": {"a": text} if i % 5 == 0 else None,
+            "attributes_fault": "attributes are odd" if i % 37 == 36 else None,
+        }
+        for i, text in enumerate(TEXTS * 5)
+    ]
+    loose = filled(spark, lines, LOOSE_DDL)
+    return judged_traces(loose, TraceRules(["events"], MINUTE, AS_OF)).localCheckpoint()
+
+
+@table()
+def lines_that_are_judged(spark: SparkSession) -> DataFrame:
+    judged = judged_lines(spark)
+    kept = sampled(judged, 0.5).withColumn("is_kept", F.lit(True)).select("line", "is_kept")
+    return by(judged.join(kept, ["line"], how="left"), "line")
+
+
+@table()
+def traces_that_are_new(spark: SparkSession) -> DataFrame:
+    """Against themselves, and against some that are there already."""
+    judged = judged_lines(spark)
+    known = judged.where((F.col("line") % 3 == 0) & F.col("reason").isNull()).where(
+        F.col("line") < 300
+    )
+    told = new_traces(judged, known, repeated_ids(judged, known))
+    return by(told, "message_id", "shard_id", "sequence_number", "bucket_start")
 
 
 @table()

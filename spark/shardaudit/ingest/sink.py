@@ -4,7 +4,7 @@ What a row is judged by stands in the row alone, not in the clock: the same row 
 when it is added, rewritten and taken away again, else the ledger would not come out even.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -24,12 +24,14 @@ from shardaudit.ingest.faults import (
     message_id_fault,
     sequence_number_fault,
     shard_id_fault,
+    shown_texts,
     time_fault,
 )
 from shardaudit.ingest.instants import (
     bucket_start,
     epoch_ms_instant,
     in_sample,
+    instant_text,
     parsed_instant,
 )
 from shardaudit.model.errors import FinalError
@@ -49,11 +51,6 @@ DELIVERY_DDL = (
 )
 REFUSED_DDL = "file string, line bigint, raw string, reason string"
 JUDGED_DDL = f"{DELIVERY_DDL}, reason string, file string, line bigint"
-# The engines' JSON spells these in another case each; people see pictures of them instead.
-_CONTROLS = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
-_PICTURES = "".join(chr(0x2400 + ord(control)) for control in _CONTROLS)
-# They write the times between these alike.
-_FIRST_WRITTEN, _LAST_WRITTEN = datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 TIMES = ("sent_at", "landed_at", "arrived_at")
 # Types that the columns may have in a Parquet file, as Spark names them.
 READABLE_TYPES = ("string", "byte", "short", "integer", "long", "timestamp", "timestamp_ntz")
@@ -107,19 +104,11 @@ def refused_rows(judged: DataFrame) -> DataFrame:
     Input:
         judged: `judged_sink_rows` of rows with `file` and `line`.
     """
-    texts = {name: F.translate(name, _CONTROLS, _PICTURES) for name in DELIVERY[:3]}
-    texts |= {name: _as_text(F.col(name)) for name in TIMES}
-    raw = F.to_json(F.struct(*(text.alias(name) for name, text in texts.items())))
+    texts = {name: F.col(name) for name in DELIVERY[:3]}
+    texts |= {name: instant_text(F.col(name)) for name in TIMES}
     return judged.where(F.col("reason").isNotNull()).select(
-        "file", "line", cut(raw).alias("raw"), "reason"
+        "file", "line", cut(shown_texts(texts)).alias("raw"), "reason"
     )
-
-
-def _as_text(instant: Column) -> Column:
-    """ISO 8601; microseconds since 1970 where no calendar goes."""
-    iso = F.date_format(instant, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
-    in_reach = (instant >= F.lit(_FIRST_WRITTEN)) & (instant < F.lit(_LAST_WRITTEN))
-    return F.when(in_reach, iso).otherwise(F.unix_micros(instant).cast("string"))
 
 
 def _text(name: str, kind: DataType | None) -> Column:
