@@ -19,8 +19,6 @@ LOOSE = pa.schema(
     + [("attributes", ATTRIBUTES), ("attributes_fault", pa.string())]
 )
 
-_NUMBERS = {int: pa.int64(), float: pa.float64()}
-
 
 def damaged(
     path: str, reason: str, *, line: int | None = None, raw: str | None = None
@@ -42,15 +40,14 @@ def attribute_maps(attributes: Sequence[dict[str, Json] | None]) -> pa.Array:
 
 
 def text_array(values: Sequence[Json]) -> pa.Array:
-    """The values as texts; whole numbers, fractions and what else there is as in JSON."""
+    """The values as texts; what is none, as compact JSON."""
     try:
         return pa.array(values, pa.string())
     except pa.ArrowTypeError:  # not all are texts
-        kinds = set(map(type, values)) - {NoneType}
-    kind = _NUMBERS.get(kinds.pop()) if len(kinds) == 1 else None
-    if kind is not None:
+        kinds = set(map(type, values))
+    if kinds <= {int, NoneType}:
         try:
-            return pa.array(values, kind).cast(pa.string())
+            return pa.array(values, pa.int64()).cast(pa.string())
         except OverflowError:  # a whole number past 64 bits
             pass
     return pa.array([as_text(value) for value in values], pa.string())

@@ -115,7 +115,9 @@ def attributes_in(text: str) -> tuple[Texts | None, str | None]:
 
 def as_text(value: Json) -> str | None:
     """A text as it is; what else there is, as compact JSON."""
-    return value if value is None or type(value) is str else orjson.dumps(value).decode()
+    if value is None or type(value) is str:
+        return value
+    return repr(value) if type(value) is float else orjson.dumps(value).decode()
 
 
 def is_id(value: Json) -> bool:

@@ -148,7 +148,7 @@ def judged_alone(number: int, text: str) -> dict[str, Any]:
 
 
 def as_number(row: dict[str, Any], name: str) -> dict[str, Any]:
-    """The row with one text as the number that it is: 1 and 1.0 are the same."""
+    """The row with one text as the number that it is: whole ones may have more digits."""
     try:
         return row | {name: float(row[name])}
     except (TypeError, ValueError):
