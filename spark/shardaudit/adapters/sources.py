@@ -31,7 +31,7 @@ from shardaudit.model.source import SourceFile
 
 _BIN_BYTES = 64 * 2**20
 _LEAST_BINS = 16
-_FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each, or 2 ms where in S3
+_FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each on a disk
 _GONE = "the file is gone"
 _FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
 
