@@ -89,24 +89,25 @@ class SinkReader:
         if faults:
             raise UnsoundFilesError(faults)
 
+    def faults(self, files: Sequence[SinkFile]) -> dict[str, str]:
+        """Path -> reason, for the files that are gone, or broken by what their footers tell."""
+        self.footers(list({file.path: file.opened for file in files}.values()))
+        found = ((file, self._footers[file.path]) for file in files)
+        faults = {file.path: footer_fault(file, footer) for file, footer in found}
+        return {path: fault for path, fault in faults.items() if fault is not None}
+
     def damaged(self, files: Sequence[SinkFile]) -> dict[str, str]:
-        """Path -> reason, for the files of which not all rows can be read."""
-        faults = self._faults(files)
+        """Path -> reason, for the files of which not all rows can be read; decodes all of them."""
+        faults = self.faults(files)
         if faults:
             return faults  # whatever else there is, is met when the rest is read
         return find_damaged(self._spark, [ready.file for ready in self._ready(files)], self._access)
 
     def _ready(self, files: Sequence[SinkFile]) -> list[ReadyFile]:
-        faults = self._faults(files)
+        faults = self.faults(files)
         if faults:
             raise UnsoundFilesError(faults)
         return [ready_file(file, self._footers[file.path]) for file in files]
-
-    def _faults(self, files: Sequence[SinkFile]) -> dict[str, str]:
-        self.footers(list({file.path: file.opened for file in files}.values()))
-        found = ((file, self._footers[file.path]) for file in files)
-        faults = {file.path: footer_fault(file, footer) for file, footer in found}
-        return {path: fault for path, fault in faults.items() if fault is not None}
 
     def _frame(self, alike: Sequence[ReadyFile]) -> DataFrame:
         groups: dict[Hashable, list[SinkFile]] = {}

@@ -35,6 +35,8 @@ class DeltaPlan:
 
     def recovered(self) -> "DeltaPlan | None":
         """Without the files that are broken; all anew, if they are not in the table any more."""
+        if not self.reader.faults(self.came) and self.reader.faults(self.went):
+            return _all_anew(self.reader, self.version, self.inputs)  # as VACUUM leaves it
         found = self.reader.damaged(self.came)
         there = {file.path for file in self.version.files()} if found else set()
         damaged = {
