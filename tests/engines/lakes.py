@@ -134,7 +134,7 @@ class Lake:
                 "sink": {
                     "path": str(folder / "sink"),
                     "format": "parquet" if is_parquet else "delta",
-                    "columns": {"message_id": "id of message"} if self.number % 2 else {},
+                    "columns": {"message_id": "id-of-message"} if self.number % 2 else {},
                 },
             }
         )
@@ -238,7 +238,7 @@ def _sink_rows(engine: Engine, one: Lake, rows: Sequence[SinkRow], round_: int) 
     for name in ("sent_at", "landed_at"):
         frame = frame.withColumn(name, _as_time(one.form.time, name))
     if one.number % 2:
-        frame = frame.withColumnRenamed("message_id", "id of message")
+        frame = frame.withColumnRenamed("message_id", "id-of-message")
     return frame.drop(*one.form.lacks)
 
 
@@ -257,7 +257,7 @@ def _take_away(engine: Engine, one: Lake, place: Path) -> None:
         oldest = min(place.rglob("*.parquet"), key=lambda file: (file.stat().st_mtime, file.name))
         oldest.unlink()
         return
-    column = "id of message" if one.number % 2 else "message_id"
+    column = "id-of-message" if one.number % 2 else "message_id"
     engine.session.sql(
         f"DELETE FROM delta.`{place}` WHERE pmod(xxhash64(`{column}`), 7) = 3"  # noqa: S608 - our own
     )
