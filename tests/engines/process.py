@@ -41,8 +41,10 @@ class EngineProcess(AbstractContextManager["EngineProcess"]):
         trace: TracebackType | None,
     ) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(timeout=60)
+        self._process.stdout.close()
 
     def call(self, function: Callable[..., object], **values: object) -> Any:  # Any: JSON
         """What the function gives back in that process."""

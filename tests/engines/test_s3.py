@@ -64,7 +64,7 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
 
 def _environment(endpoint: S3Endpoint) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return kept | endpoint.environment()
+    return kept | endpoint.environment() | {"SHARDAUDIT_ENGINE": "embedded"}
 
 
 def audited(bucket: Bucket) -> dict[str, int]:
