@@ -74,14 +74,14 @@ class Warehouse:
         self._open(table)
         self._small.upsert(rows, table)
 
-    def append(self, rows: DataFrame, table: Table, *, unless: pc.Expression | None = None) -> None:
-        """Adds rows, unless some that meet a condition are there.
+    def append(self, rows: DataFrame, table: Table, *, retried: str | None = None) -> None:
+        """Adds rows, unless those of the batch that is `retried` (its id) are there.
 
-        A write that was never answered may have landed: whoever tries again names its rows.
+        A write that was never answered may have landed.
         """
         self._check()
         place = self._open(table)
-        if unless is not None and self._small.has_rows(table, where=unless):
+        if retried and self._small.has_rows(table, column="batch_id", value=retried):
             return
         _shaped(rows, table).write.format("delta").mode("append").save(place)
 

@@ -126,9 +126,9 @@ class DeltaRs:
             text = value.replace("'", "''")
             return int(found.delete(f"{quoted(column)} = '{text}'")["num_deleted_rows"])
 
-    def has_rows(self, table: Table, *, where: pc.Expression) -> bool:
-        """Whether any row meets a condition."""
-        found = self.columns(table, names=table.names, where=where)
+    def has_rows(self, table: Table, *, column: str, value: str) -> bool:
+        """Whether any row's `column` has `value`; no other column is read."""
+        found = self.columns(table, names=[column], where=pc.field(column) == value)
         return found is not None and found.num_rows > 0
 
     def create(self, table: Table) -> None:

@@ -56,9 +56,9 @@ class Batch:
         return f"{self.stream}/{self.side}/{self.number}"
 
     @property
-    def landed(self) -> pc.Expression | None:
-        """Its rows in a table, where an earlier try may have written them."""
-        return (pc.field("batch_id") == self.batch_id) if self.is_resumed else None
+    def retried(self) -> str | None:
+        """Its name, where an earlier try may have written its rows."""
+        return self.batch_id if self.is_resumed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch) -> None:
     """Stores the refused rows of a batch, once."""
     by = Refuser(batch.batch_id, batch.stream, batch.side, batch.planned_at)
     rows = quarantine_rows(refused, by)
-    warehouse.append(rows, QUARANTINE, unless=batch.landed)
+    warehouse.append(rows, QUARANTINE, retried=batch.retried)
 
 
 def cell_shape(name: str, stream: Stream, previous: CellShape | None) -> CellShape:

@@ -106,7 +106,7 @@ class SinkSide:
             .withColumn("side", F.lit(batch.side))
         )
         if inputs.is_placed:
-            self._warehouse.append(fingerprints, FINGERPRINTS, unless=batch.landed)
+            self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
         span = damaged_span(
             [damage.file for damage in inputs.damaged],
             kept_from={},

@@ -138,7 +138,7 @@ class TraceSide:
             # So that a cell's ids lie together, and few pages of a file are read for it.
             .sortWithinPartitions("stream", "sent_day", *TRACES.clustered)
         )
-        self._warehouse.append(traces, TRACES, unless=batch.landed)
+        self._warehouse.append(traces, TRACES, retried=batch.retried)
         # From what is stored, not from what was read: after a crash both are the same.
         own = self._warehouse.read(TRACES).where(of_days & is_own)
         fingerprints = (
@@ -147,7 +147,7 @@ class TraceSide:
             .withColumn("stream", F.lit(self._name))
             .withColumn("side", F.lit(batch.side))
         )
-        self._warehouse.append(fingerprints, FINGERPRINTS, unless=batch.landed)
+        self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
 
     def _result(self, tally: _Tally, inputs: TraceInputs) -> Result:
         span = damaged_span(
