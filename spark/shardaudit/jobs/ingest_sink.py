@@ -2,13 +2,14 @@
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.adapters.sources import storage_errors
@@ -163,13 +164,14 @@ class SinkSide:
 
 def _tally(cells: DataFrame) -> _Tally:
     is_bad = F.col("bucket_start").isNull()
-    row = cells.agg(
-        F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
-        F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
-        F.unix_micros(F.min(F.when(F.col("added") > 0, F.col("bucket_start")))).alias("first"),
-    ).collect()[0]
-    first = None if row["first"] is None else EPOCH + timedelta(microseconds=row["first"])
-    return _Tally(row.good, row.bad, first)
+    [row] = collected(
+        cells.agg(
+            F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
+            F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
+            F.min(F.when(F.col("added") > 0, F.col("bucket_start"))).alias("first"),
+        )
+    )
+    return _Tally(row.good, row.bad, row["first"])
 
 
 def _summary(batch: Batch, measured: _Measured, result: Result) -> SinkBatch:

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.files import list_files
 from shardaudit.adapters.sources import read_traces, storage_errors
@@ -21,8 +22,6 @@ from shardaudit.model.inputs import TRACE_COLUMNS
 from shardaudit.model.tables import FINGERPRINTS, TRACES
 
 log = logging.getLogger(__name__)
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,30 +161,24 @@ class TraceSide:
 
 def _tally(judged: DataFrame) -> _Tally:
     is_good = F.col("reason").isNull()
-    rows = (
-        judged.groupBy("file")
-        .agg(
+    rows = collected(
+        judged.groupBy("file").agg(
             F.count_if(is_good).alias("good"),
             F.count_if(~is_good).alias("bad"),
             F.max(F.when(F.col("line").isNull(), F.col("reason"))).alias("damage"),
-            F.unix_micros(F.min(F.when(is_good, F.col("sent_at")))).alias("kept_from"),
-            F.unix_micros(F.min("bucket_start")).alias("first"),
-            F.unix_micros(F.max("bucket_start")).alias("last"),
+            F.min(F.when(is_good, F.col("sent_at"))).alias("kept_from"),
+            F.min("bucket_start").alias("first"),
+            F.max("bucket_start").alias("last"),
             F.collect_set(F.to_date("bucket_start")).alias("days"),
         )
-        .collect()
     )
     kept = [row for row in rows if row.good]
-    starts = sorted(_instant(micros) for row in kept for micros in (row["first"], row["last"]))
+    starts = sorted(start for row in kept for start in (row["first"], row["last"]))
     return _Tally(
         good=sum(row.good for row in rows),
         bad=sum(row.bad for row in rows),
         damaged={row.file: row.damage for row in rows if row.damage is not None},
-        kept_from={row.file: _instant(row.kept_from) for row in kept},
+        kept_from={row.file: row.kept_from for row in kept},
         buckets=(starts[0], starts[-1]) if starts else None,
         days=frozenset(day for row in rows for day in row.days),
     )
-
-
-def _instant(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
