@@ -177,8 +177,6 @@ class DeltaRs:
         names = [f"partition.{name}" for name in table.partitions]
         files = pa.table(found.get_add_actions(flatten=True)).select(names or ["path"]).to_pylist()
         counts = Counter(tuple(str(file[name]) for name in names) for file in files)
-        if not names:
-            return [{}] if len(files) > above else []
         return [
             dict(zip(table.partitions, values, strict=True))
             for values, count in sorted(counts.items())
