@@ -69,7 +69,7 @@ def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stag
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode == INTERRUPTED, said
-    assert time.monotonic() - interrupted_at < 15  # a busy machine's seconds; it was minutes
+    assert time.monotonic() - interrupted_at < 5
     assert "interrupted" in said
     assert found(copy) == 40
 
