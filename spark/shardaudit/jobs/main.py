@@ -9,9 +9,10 @@ import argparse
 import importlib
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 from shardaudit.jobs.command import Command, Desk
 from shardaudit.jobs.terminal import Terminal
@@ -61,6 +62,18 @@ def main(arguments: list[str] | None = None) -> int:
         return terminal.fail(error, ExitCode.RETRY)
     except Exception as error:  # noqa: BLE001 - the outermost frame
         return terminal.fail(error, ExitCode.FAILED)
+
+
+def process() -> NoReturn:
+    """One command line as a process, which ends here.
+
+    After Ctrl-C threads of the embedded engine may still be in Python: an interpreter that tears
+    itself down under them aborts, whatever the exit code was to be.
+    """
+    code = main()
+    with suppress(BrokenPipeError):  # as in `shardaudit findings | head`
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def _command(name: str) -> Command:
@@ -116,4 +129,4 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process()
