@@ -46,8 +46,12 @@ def together(steps: list[Step]) -> Step:
 def test_audit_gives_the_reviewed_answers(
     warehouse: Warehouse, tmp_path: Path, group: list[GoldenCase]
 ) -> None:
+    check(Trial(warehouse, tmp_path, group[0].steps()[0].question), group)
+
+
+def check(trial: Trial, group: list[GoldenCase]) -> None:
+    """Takes the cases through the trial's stream; each step must give the reviewed answers."""
     steps = [together(list(parts)) for parts in zip(*(c.steps() for c in group), strict=True)]
-    trial = Trial(warehouse, tmp_path, steps[0].question)
     trial.observe(steps[0].history.known_shards, at=steps[0].question.as_of)
     findings: dict[FindingKey, Finding] = {}
     for number, step in enumerate(steps):

@@ -57,19 +57,23 @@ class Published:
 
 @dataclass
 class Trial:
-    """A stream of its own in a warehouse; inputs lie in a folder beside it."""
+    """A stream of its own in a warehouse; inputs lie in a folder beside it.
+
+    `reached`: the folder's address for the commands, where it is a bucket for them.
+    """
 
     warehouse: Warehouse
     folder: Path
     question: Question
     name: str = "events"
+    reached: str | None = None
     sink_lacks: frozenset[str] = frozenset()
     files: int = field(default=0, init=False)
 
     @property
     def stream(self) -> Stream:
         """The stream's configuration."""
-        ask = self.question
+        ask, inputs = self.question, f"{self.reached or self.folder}/{self.name}"
         return Stream(
             stream_name=self.name,
             retention=ask.retention,
@@ -77,8 +81,8 @@ class Trial:
             settle_grace=ask.settle_grace,
             tolerance=ask.tolerance,
             trace_coverage_floor=ask.trace_coverage_floor,
-            traces=Traces(path=str(self._traces)),
-            sink=Sink(path=str(self._sink)),
+            traces=Traces(path=f"{inputs}/traces"),
+            sink=Sink(path=f"{inputs}/sink"),
         )
 
     @property

@@ -26,7 +26,10 @@ def test_error_is_retryable_when_something_did_not_answer() -> None:
 
 
 def test_error_is_final_when_spark_cannot_do_what_is_asked() -> None:
-    with pytest.raises(SparkFailedError, match=r"^Spark: no such column$"), spark_errors():
+    with (
+        pytest.raises(SparkFailedError, match=r"^the engine says: no such column$"),
+        spark_errors(),
+    ):
         raise AnalysisException("no such column\nat line 3")
 
 
@@ -39,7 +42,9 @@ def test_error_of_a_python_worker_is_told_by_its_last_line() -> None:
         "ModuleNotFoundError: No module named 'nothing'\n"
     )
     with (
-        pytest.raises(SparkFailedError, match=r"^Spark: ModuleNotFoundError: No module named"),
+        pytest.raises(
+            SparkFailedError, match=r"^the engine says: ModuleNotFoundError: No module named"
+        ),
         spark_errors(),
     ):
         raise AnalysisException(text)

@@ -59,7 +59,7 @@ def spark_errors() -> Iterator[None]:
         said = _first_words(text)
         if passing:
             raise SparkInterruptedError(f"{passing[0]}: {said}") from error
-        raise SparkFailedError(f"Spark: {said}") from error
+        raise SparkFailedError(f"the engine says: {said}") from error
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

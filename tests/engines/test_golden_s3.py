@@ -1,0 +1,54 @@
+"""The golden cases with traces, sink and warehouse on S3, on the embedded engine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.engine.door import Engine
+from shardaudit.adapters.s3proxy import REGION, S3Endpoint, s3_proxy
+from shardaudit.model.config import Aws
+from tests.engines.process import EngineProcess
+from tests.spark.test_golden import check, groups
+from tests.spark.trial import Trial
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, S3Endpoint]]:
+    """A bucket `lake`, which is a folder of this machine too, and where it is reached."""
+    folder = tmp_path_factory.mktemp("s3")
+    (folder / "lake").mkdir()
+    with s3_proxy(folder) as endpoint:
+        yield folder / "lake", endpoint
+
+
+@pytest.fixture(scope="module")
+def embedded(store: tuple[Path, S3Endpoint]) -> Iterator[EngineProcess]:
+    """The embedded engine, which knows the way to the bucket."""
+    _, endpoint = store
+    known = endpoint.environment() | {"AWS_ENDPOINT": endpoint.url, "AWS_ALLOW_HTTP": "true"}
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in known.items():
+            environment.setenv(name, value)
+        with EngineProcess("embedded") as process:
+            yield process
+
+
+def judge(engine: Engine, *, number: int, folder: str, url: str) -> None:
+    """Takes a group of the cases through a stream in the bucket."""
+    group = groups()[number]
+    aws = Aws.model_validate({"region": REGION, "endpoints": {"s3": url}})
+    reached = f"s3a://lake/{number}"
+    warehouse = Warehouse(engine.session, f"{reached}/warehouse", aws=aws, engine=engine.version)
+    place = Path(folder, str(number))
+    check(Trial(warehouse, place, group[0].steps()[0].question, reached=reached), group)
+
+
+@pytest.mark.parametrize("number", range(len(groups())))
+def test_reviewed_answers_on_s3(
+    embedded: EngineProcess, store: tuple[Path, S3Endpoint], number: int
+) -> None:
+    folder, endpoint = store
+    embedded.call(judge, number=number, folder=str(folder), url=endpoint.url)
+    assert (folder / str(number) / "warehouse" / "audits" / "_delta_log").is_dir()
