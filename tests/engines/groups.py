@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from shardaudit.compare.cells import sequence_key
+from shardaudit.compare.cells import sequence_key, sequence_number
 from tests.engines.odd import INSTANTS_US, NUMBERS, TEXTS
 from tests.engines.table import grouped, table
 
@@ -95,7 +95,7 @@ def groups_of_sequence_numbers(spark: SparkSession) -> DataFrame:
     return rows.groupBy("case").agg(
         F.max(number).alias("greatest"),
         F.min(number).alias("least"),
-        F.max(number)["text"].alias("text"),
+        sequence_number(F.max(number)).alias("text"),
         F.max(F.when(text == "none", number)).alias("none"),
         F.max_by("t", number).alias("text_of_greatest"),
         F.min_by("t", number).alias("text_of_least"),
@@ -120,6 +120,25 @@ def attributes_of_the_first(spark: SparkSession) -> DataFrame:
         F.min_by("m", "o").alias("first"),
         F.max_by("m", "o").alias("last"),
         F.min_by("m", is_later).alias("guarded"),
+    )
+
+
+@table("F.collect_list F.sort_array F.get F.map_entries F.map_from_entries")
+def attributes_of_the_least(spark: SparkSession) -> DataFrame:
+    """A group's structs in order: the last field is NULL, or the entries of a map."""
+    values = [
+        (0, 1, {"a": "1"}), (0, 0, None), (0, 2, {"b": None}), (1, 1, None), (1, 2, {"x": "y"}),
+        (2, 7, {"q": "q"}), (2, 7, {"p": "p"}), (2, 7, None), (3, 1, {}), (4, None, {"z": "z"}),
+        (5, 3, {"b": "1", "a": "2"}), (5, 3, {"b": "1"}),
+    ]  # fmt: skip
+    rows = spark.createDataFrame(values, "case int, o int, m map<string,string>")
+    entries = F.sort_array(F.map_entries("m")).alias("m")
+    listed = F.collect_list(F.when(F.col("o").isNotNull(), F.struct("o", entries)))
+    first = F.get(F.sort_array("listed"), 0)
+    return (
+        rows.groupBy("case")
+        .agg(listed.alias("listed"))
+        .select("case", first["o"].alias("o"), F.map_from_entries(first["m"]).alias("m"))
     )
 
 

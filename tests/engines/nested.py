@@ -5,7 +5,7 @@ from itertools import product
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.compare.cells import sequence_key
+from shardaudit.compare.cells import sequence_key, sequence_number
 from tests.engines.odd import NUMBERS, TEXTS
 from tests.engines.table import cases, shown, table
 
@@ -82,7 +82,7 @@ def keys_of_sequence_numbers(spark: SparkSession) -> DataFrame:
         least=F.least(left, right),
         given=F.coalesce(left, right),
         absent=left.isNull(),
-        text=left["text"],
+        text=sequence_number(left),
     )
 
 
@@ -97,11 +97,11 @@ def arrays_of_keys(spark: SparkSession) -> DataFrame:
         sorted=F.sort_array(keys),
         distinct=F.size(F.array_distinct(keys)),
         distinct_pairs=F.size(F.array_distinct(pairs)),
-        texts=F.transform(F.array_sort(keys), lambda k: k["text"]),
+        texts=F.transform(F.array_sort(keys), sequence_number),
     )
 
 
-@table("type:map op:[] F.coalesce F.map_from_entries")
+@table("type:map op:[] F.coalesce F.map_entries F.map_from_entries")
 def maps(spark: SparkSession) -> DataFrame:
     values: tuple[dict[str, str | None] | None, ...] = (
         None, {}, {"a": "1"}, {"a": None, "b": "2"}, {"": "", "\x00": "x"},
@@ -113,6 +113,8 @@ def maps(spark: SparkSession) -> DataFrame:
         value=attributes["a"],
         nothing=attributes["none"],
         absent=attributes.isNull(),
+        entries=F.sort_array(F.map_entries(attributes)),
+        again=F.map_from_entries(F.map_entries(attributes)),
         given=F.coalesce(attributes, F.lit(None).cast("map<string,string>")),
         chosen=F.when(attributes.isNotNull(), attributes),
     )

@@ -9,11 +9,11 @@ FUNCTIONS = [
     "aggregate", "array", "array_distinct", "array_intersect", "array_sort", "bit_xor",
     "broadcast", "coalesce", "col", "collect_list", "collect_set", "concat", "concat_ws",
     "count", "count_if", "date_format", "desc", "exists", "explode", "filter", "flatten", "get",
-    "greatest", "hex", "lag", "least", "length", "lit", "make_valid_utf8", "map_from_entries",
-    "max", "max_by", "min", "min_by", "nullif", "octet_length", "pmod", "regexp_replace",
-    "row_number", "rtrim", "sequence", "shiftright", "size", "slice", "sort_array", "struct",
-    "substring", "sum", "timestamp_micros", "to_date", "to_json", "transform", "translate",
-    "unhex", "unix_micros", "when", "xxhash64",
+    "greatest", "hex", "lag", "least", "length", "lit", "make_valid_utf8", "map_entries",
+    "map_from_entries", "max", "max_by", "min", "min_by", "nullif", "octet_length", "pmod",
+    "regexp_replace", "row_number", "rtrim", "sequence", "shiftright", "size", "slice",
+    "sort_array", "struct", "substring", "sum", "timestamp_micros", "to_date", "to_json",
+    "transform", "translate", "unhex", "unix_micros", "when", "xxhash64",
 ]  # fmt: skip
 
 # Of columns, frames, groups, windows and sessions. Python's own names among them are proven, too.

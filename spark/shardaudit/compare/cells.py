@@ -3,13 +3,24 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.model.sequence import MAX_DIGITS
+
+_LENGTHS = 1000  # added to a length, so that all have as many digits
 _SUMS = ("n", "sum_lo", "sum_hi")
 
 
 def sequence_key(sequence_number: Column) -> Column:
-    """What sequence numbers of one shard sort by; NULL for NULL, so that `max` passes it over."""
-    key = F.struct(F.length(sequence_number).alias("digits"), sequence_number.alias("text"))
-    return F.when(sequence_number.isNotNull(), key)
+    """What sequence numbers of one shard sort by: a text, their length (in 4 digits) before them.
+
+    NULL for NULL, so that `max` passes it over. No struct: its greatest per group takes five times
+    as long.
+    """
+    return F.concat((F.length(sequence_number) + _LENGTHS).cast("string"), sequence_number)
+
+
+def sequence_number(key: Column) -> Column:
+    """The sequence number of a key."""
+    return F.substring(key, 5, MAX_DIGITS)
 
 
 def cell_sums(fingerprints: DataFrame) -> DataFrame:

@@ -7,10 +7,10 @@ which anything of it was seen); `ids` folds those over the cells, so that an id 
 cell or shard is one id, not lost + extra.
 """
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.compare.cells import sequence_key
+from shardaudit.compare.cells import sequence_key, sequence_number
 
 CELL = ["shard_id", "bucket_start"]
 
@@ -100,32 +100,51 @@ def rows_of(sink_rows: DataFrame, suspects: DataFrame) -> DataFrame:
 def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
     """Both sides tagged, united and grouped: one row per (id, cell).
 
+    By lists and no `collect_set` or `min_by`: the embedded engine would keep an object per id and
+    aggregate, and of maps count the whole batch that each lies in.
+
     Output:
         `message_id, shard_id, bucket_start, sent_count, counted, landed_count` (bigint),
         `sent_key`, `counted_key` (sequence keys or NULL), `sent_sequences`, `landed_sequences`
         (arrays, sorted), `sent_at, first_landed_at, last_landed_at, location, attributes`.
     """
-    counted_key = F.when(F.col("counted") == 1, sequence_key(F.col("sent_sequence")))
-    # No field of it is NULL: engines do not agree on where that would stand.
-    first_trace = F.struct(
-        F.col("sent_count") == 0, F.coalesce("sent_sequence", F.lit("")).alias("number")
-    )
-    return (
+    number = F.coalesce("sent_sequence", F.lit("")).alias("number")
+    trace = F.struct(number, _entries())
+    grouped = (
         traces.unionByName(rows)
         .groupBy("message_id", *CELL)
         .agg(
             F.sum("sent_count").alias("sent_count"),
             F.sum("counted").alias("counted"),
             F.sum("landed_count").alias("landed_count"),
-            F.max(counted_key).alias("counted_key"),
-            F.sort_array(F.collect_set("sent_sequence")).alias("sent_sequences"),
-            F.sort_array(F.collect_set("landed_sequence")).alias("landed_sequences"),
+            # One trace of an id counts in a bucket.
+            F.max(F.when(F.col("counted") == 1, F.col("sent_sequence"))).alias("counted_number"),
+            F.collect_list("sent_sequence").alias("sent_sequences"),
+            F.collect_list("landed_sequence").alias("landed_sequences"),
             F.min("sent_at").alias("sent_at"),
             F.min("landed_at").alias("first_landed_at"),
             F.max("landed_at").alias("last_landed_at"),
             F.min("location").alias("location"),
-            F.min_by("attributes", first_trace).alias("attributes"),
+            F.collect_list(F.when(F.col("sent_count") == 1, trace)).alias("traces"),
         )
+    )
+    counted = F.col("counted_number")
+    return grouped.select(
+        "message_id",
+        *CELL,
+        "sent_count",
+        "counted",
+        "landed_count",
+        F.when(
+            counted.isNotNull(), F.struct(F.length(counted).alias("digits"), counted.alias("text"))
+        ).alias("counted_key"),
+        F.sort_array(F.array_distinct("sent_sequences")).alias("sent_sequences"),
+        F.sort_array(F.array_distinct("landed_sequences")).alias("landed_sequences"),
+        "sent_at",
+        "first_landed_at",
+        "last_landed_at",
+        "location",
+        F.map_from_entries(F.get(F.sort_array("traces"), 0)["attributes"]).alias("attributes"),
     )
 
 
@@ -140,54 +159,66 @@ def ids(cell_ids: DataFrame) -> DataFrame:
         the sink knows none); `sequence_numbers` (all, by (length, text)); `is_moved`; times,
         location, attributes.
     """
-    folded = _folded(cell_ids)
     is_moved = (
         (F.col("sent_count") > 0)
         & (F.col("landed_count") > 0)
         & (F.size(F.array_intersect("sent_shards", "landed_shards")) == 0)
     )
-    return folded.select(
+    return _folded(cell_ids).select(
         "message_id",
         F.col("home.shard_id").alias("shard_id"),
         F.col("home.bucket_start").alias("bucket_start"),
         "sent_count",
         "counted",
         "landed_count",
-        "counted_key",
-        "counted_cells",
-        F.size(F.array_distinct("landed_pairs")).alias("landed_pairs"),
+        sequence_key(F.col("home.counted_number")).alias("counted_key"),
+        F.sort_array("counted_cells").alias("counted_cells"),
+        F.size(F.array_distinct(F.flatten("landed_pairs"))).alias("landed_pairs"),
         F.transform(
-            F.array_sort(F.transform(F.array_distinct("numbers"), sequence_key)),
-            lambda key: key["text"],
+            F.array_sort(F.transform(F.array_distinct(F.flatten("numbers")), sequence_key)),
+            sequence_number,
         ).alias("sequence_numbers"),
         is_moved.alias("is_moved"),
-        "sent_at",
+        F.col("home.sent_at").alias("sent_at"),
         "first_landed_at",
         "last_landed_at",
         "location",
-        "attributes",
+        F.map_from_entries("home.attributes").alias("attributes"),
     )
+
+
+def _entries() -> Column:
+    """The attributes in an order: a map has none, and structs with one cannot be sorted."""
+    return F.sort_array(F.map_entries("attributes")).alias("attributes")
 
 
 def _folded(cell_ids: DataFrame) -> DataFrame:
-    cell = F.struct(*CELL)
-    # No field of it is NULL: counts and keys of the grouping.
-    home = F.struct(F.col("counted") == 0, F.col("sent_count") == 0, *CELL)
+    shard = F.col("shard_id")
     landed_pairs = F.transform(
-        "landed_sequences", lambda s: F.struct(F.col("shard_id"), s.alias("sequence_number"))
+        "landed_sequences", lambda s: F.struct(shard, s.alias("sequence_number"))
     )
-    return cell_ids.groupBy("message_id").agg(
-        F.min(home).alias("home"),
-        *(F.sum(name).alias(name) for name in ("sent_count", "counted", "landed_count")),
-        F.min_by("counted_key", home).alias("counted_key"),
-        F.sort_array(F.collect_set(F.when(F.col("counted") > 0, cell))).alias("counted_cells"),
-        F.flatten(F.collect_list(landed_pairs)).alias("landed_pairs"),
-        F.flatten(F.collect_list(F.concat("sent_sequences", "landed_sequences"))).alias("numbers"),
-        F.collect_set(F.when(F.col("sent_count") > 0, F.col("shard_id"))).alias("sent_shards"),
-        F.collect_set(F.when(F.col("landed_count") > 0, F.col("shard_id"))).alias("landed_shards"),
-        F.min_by("sent_at", home).alias("sent_at"),
-        F.min("first_landed_at").alias("first_landed_at"),
-        F.max("last_landed_at").alias("last_landed_at"),
-        F.min("location").alias("location"),
-        F.min_by("attributes", home).alias("attributes"),
+    # The first is the home; no two of an id have the same cell.
+    in_order = F.struct(
+        (F.col("counted") == 0).alias("counts_not"),
+        (F.col("sent_count") == 0).alias("sent_not"),
+        *CELL,
+        F.col("counted_key")["text"].alias("counted_number"),
+        "sent_at",
+        _entries(),
+    )
+    return (
+        cell_ids.groupBy("message_id")
+        .agg(
+            *(F.sum(name).alias(name) for name in ("sent_count", "counted", "landed_count")),
+            F.sort_array(F.collect_list(in_order)).alias("cells"),
+            F.collect_list(F.when(F.col("counted") > 0, F.struct(*CELL))).alias("counted_cells"),
+            F.collect_list(F.when(F.col("sent_count") > 0, shard)).alias("sent_shards"),
+            F.collect_list(F.when(F.col("landed_count") > 0, shard)).alias("landed_shards"),
+            F.collect_list(landed_pairs).alias("landed_pairs"),
+            F.collect_list(F.concat("sent_sequences", "landed_sequences")).alias("numbers"),
+            F.min("first_landed_at").alias("first_landed_at"),
+            F.max("last_landed_at").alias("last_landed_at"),
+            F.min("location").alias("location"),
+        )
+        .withColumn("home", F.get("cells", 0))
     )

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.compare.cells import cell_sums, sequence_key
+from shardaudit.compare.cells import cell_sums, sequence_key, sequence_number
 from shardaudit.model.table import LATENCY_BINS
 
 _SPAN = ("n", "since", "last")
@@ -69,7 +69,7 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket: time
     return (
         stands.groupBy("shard_id")
         .agg(
-            F.max("frontier.text").alias("frontier"),
+            sequence_number(F.max("frontier")).alias("frontier"),
             F.max(F.when(is_at_frontier, F.col("last_landed_at"))).alias("frontier_at"),
             F.max(F.when(is_landed, F.struct("last_landed_at", "bucket_start"))).alias("newest"),
             *_span("ahead", F.col("is_ahead")),

@@ -2,7 +2,8 @@
 
 import re
 
-PATTERN = r"^(0|[1-9][0-9]{0,128})$"  # of SequenceNumber in Kinesis' API: up to 129 digits
+PATTERN = r"^(0|[1-9][0-9]{0,128})$"  # of SequenceNumber in Kinesis' API
+MAX_DIGITS = 129  # as it says
 
 
 def is_sequence_number(text: str) -> bool:

@@ -1,0 +1,49 @@
+"""The embedded engine stays within its memory, whatever the night brought."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, of, run, without_java
+
+MESSAGES = 300_000
+SMALL = """
+[embedded]
+memory = "1536MiB"
+"""
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Nothing is wrong with it."""
+    folder = tmp_path_factory.mktemp("lake") / "events"
+    made = ["simulate", "files", "--out", str(folder), f"--messages={MESSAGES}", "--no-faults"]
+    assert run(made, without_java(folder.parent)).returncode == 0
+    with (folder / "shardaudit.toml").open("a") as config:
+        config.write(SMALL)
+    return folder
+
+
+def counts(lake: Path) -> dict[str, int]:
+    done = run(of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json"), without_java(lake.parent))
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, int] = json.loads(done.stdout)["counts"]
+    return found
+
+
+def test_every_message_is_missing(lake: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    shutil.copytree(lake, folder)
+    DeltaTable(str(folder / "sink")).delete()
+    assert counts(folder)["missing"] == MESSAGES
+
+
+def test_every_message_landed_twice(lake: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "events"
+    shutil.copytree(lake, folder)
+    sink = DeltaTable(str(folder / "sink"))
+    write_deltalake(sink, sink.to_pyarrow_table(), mode="append")
+    assert counts(folder)["duplicated"] == MESSAGES
