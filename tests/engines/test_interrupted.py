@@ -1,6 +1,7 @@
 """Ctrl-C, a full disk, two at once: the warehouse stays as it was, and nobody holds it."""
 
 import json
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, of, run, without_java
 
-INTERRUPTED = 75
+FAILED, RETRY = 1, 75
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +32,14 @@ def copy(lake: Path, tmp_path: Path) -> Path:
     return tmp_path / "events"
 
 
+def audit_of(lake: Path) -> list[str]:
+    words = of(lake, "audit", *STREAM, *WINDOW, *AS_OF)
+    return [sys.executable, "-m", "shardaudit.jobs.main", *words]
+
+
 def started(lake: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "shardaudit.jobs.main",
-            *of(lake, "audit", *STREAM, *WINDOW, *AS_OF),
-        ],
+        audit_of(lake),
         env=without_java(lake.parent),
         stderr=subprocess.PIPE,
         text=True,
@@ -68,9 +69,20 @@ def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stag
     interrupted_at = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
-    assert process.returncode == INTERRUPTED, said
+    assert process.returncode == RETRY, said
     assert time.monotonic() - interrupted_at < 5
     assert "interrupted" in said
+    assert found(copy) == 40
+
+
+@pytest.mark.parametrize("limit", [2**12, 2**16, 2**20, 2**22, 2**23])
+def test_full_disk_fails_aloud_and_the_next_run_goes_on(copy: Path, limit: int) -> None:
+    """A file system that takes no more of a file, as soon as one is that large."""
+    process = started(copy)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+    _, said = process.communicate(timeout=60)
+    assert process.returncode in {FAILED, RETRY}, said
+    assert "File too large" in said.splitlines()[-1]
     assert found(copy) == 40
 
 
@@ -80,5 +92,5 @@ def test_second_audit_is_refused_while_one_runs(copy: Path) -> None:
     second = run(of(copy, "audit", *STREAM, *WINDOW, *AS_OF), without_java(copy.parent))
     process.communicate(timeout=120)
     assert process.returncode == 0
-    assert second.returncode == 75
+    assert second.returncode == RETRY
     assert "is held by audit events" in second.stderr

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 
+from shardaudit.adapters.delta_rs import plain_words
 from shardaudit.adapters.files import StorageError
 from shardaudit.model.errors import ConfigError
 
@@ -24,7 +25,6 @@ READABLE = {
 _UNKNOWN = re.compile(r"Feature '(?P<feature>[^']+)' is not supported")
 _CATALOG = re.compile(r"catalog-managed")
 _VERSION = re.compile(r"Unsupported minimum reader version (?P<version>[0-9]+)")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # delta-rs paints its errors
 
 
 class TableFeatureError(ConfigError):
@@ -52,7 +52,7 @@ def check_features(path: str, features: Iterable[str]) -> None:
 
 def opening_error(path: str, error: Exception) -> Exception:
     """Our error for one that delta-rs raised when it opened a table, to be raised from it."""
-    said = " ".join(_COLOURS.sub("", str(error)).split())[:300]
+    said = plain_words(error)
     if found := _UNKNOWN.search(said):
         return TableFeatureError(path, [found["feature"]])
     if _CATALOG.search(said):

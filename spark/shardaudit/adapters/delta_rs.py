@@ -3,6 +3,7 @@
 A Spark job takes a second to write one row, delta-rs takes milliseconds.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ from shardaudit.model.errors import RetryableError
 from shardaudit.model.sql_name import quoted
 from shardaudit.model.table import Table
 
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_MOST_WORDS = 300
+
 Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
 
 # In flight while a big table is read in batches: more would be faster, and fill the memory.
@@ -33,7 +37,12 @@ class WarehouseUnreadableError(RetryableError, OSError):
     """The warehouse did not answer, or not properly."""
 
     def __init__(self, place: str, error: Exception) -> None:
-        super().__init__(f"{place} does not answer: {error}")
+        super().__init__(f"{place} does not answer as it should: {plain_words(error)}")
+
+
+def plain_words(error: Exception) -> str:
+    """What delta-rs says, in one line and without its colours."""
+    return " ".join(_COLOURS.sub("", str(error)).split())[:_MOST_WORDS]
 
 
 @dataclass(frozen=True, slots=True)

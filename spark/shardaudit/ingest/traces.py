@@ -69,7 +69,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         loose: as the readers give them (`adapters/loose_traces.LOOSE`).
     Output:
         `file, line` (NULL: the rest of the file is lost), `raw` (NULL when all is well, else cut),
-        `reason` (NULL when all is well), and GIVEN.
+        `reason` (NULL when all is well), `id_hash` (bigint), and GIVEN.
     """
     valued = (
         loose.withColumn("sent_at", _instant("sent_at"))
@@ -82,6 +82,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "line",
         F.when(~is_good, cut(_shown())).alias("raw"),
         "reason",
+        _id_hash(),
         "message_id",
         "shard_id",
         "sequence_number",
@@ -120,8 +121,9 @@ def repeated_ids(judged: DataFrame, known: DataFrame) -> DataFrame:
     Output:
         `bucket_start`, `id_hash` (bigint), unique. Two ids with one hash are both among them.
     """
-    fresh = _hashed(judged.where(F.col("reason").isNull())).withColumn("fresh", F.lit(1))
-    old = _hashed(known).withColumn("fresh", F.lit(0))
+    good = judged.where(F.col("reason").isNull())
+    fresh = good.select(*_HASHED, F.lit(1).alias("fresh"))
+    old = known.select("bucket_start", _id_hash(), F.lit(0).alias("fresh"))
     return (
         fresh.unionByName(old)
         .groupBy(*_HASHED)
@@ -146,8 +148,8 @@ def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> Data
     """
     # Presence only: `repeated` is unique on its columns.
     several = F.broadcast(repeated)
-    good = judged.where(F.col("reason").isNull()).withColumns(_id_hash())
-    known = known.withColumns(_id_hash())
+    good = judged.where(F.col("reason").isNull())
+    known = known.withColumn("id_hash", _id_hash())
     single = good.join(several, _HASHED, how="left_anti").withColumn("counted", F.lit(True))
     told = _told(
         good.join(several, _HASHED, how="left_semi"), known.join(several, _HASHED, how="left_semi")
@@ -187,12 +189,8 @@ def _told(fresh: DataFrame, known: DataFrame) -> DataFrame:
 _HASHED = ["bucket_start", "id_hash"]
 
 
-def _id_hash() -> dict[str, Column]:
-    return {"id_hash": F.xxhash64("message_id")}
-
-
-def _hashed(traces: DataFrame) -> DataFrame:
-    return traces.withColumns(_id_hash()).select(*_HASHED)
+def _id_hash() -> Column:
+    return F.xxhash64("message_id").alias("id_hash")
 
 
 def _instant(name: str) -> Column:

@@ -134,8 +134,6 @@ class TraceSide:
             .withColumn("batch_id", F.lit(batch.batch_id))
             .withColumn("stream", F.lit(self._name))
             .withColumn("sent_day", F.to_date("bucket_start"))
-            # So that a cell's ids lie together, and few pages of a file are read for it.
-            .sortWithinPartitions("stream", "sent_day", *TRACES.clustered)
         )
         self._warehouse.append(traces, TRACES, retried=batch.retried)
         # From what is stored, not from what was read: after a crash both are the same.

@@ -1,14 +1,10 @@
 """The traces' side of the ingest, from files to tables."""
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.tables import TRACES
 from tests.builders import T0, cut_off, noise, sequence, shard, trace_line, write_parquet
 from tests.spark.jobs.lake import Lake
 
@@ -84,20 +80,6 @@ def test_traces_without_sequence_number_are_one_when_all_else_is_equal(lake: Lak
         ("", True),
         (sequence(0), False),
     ]
-
-
-def test_rows_lie_in_order_of_cells_when_written(lake: Lake, tmp_path: Path) -> None:
-    lines = [trace_line(n, shard_id=shard(n * 7 % 5)) for n in range(3000, 0, -1)]
-    lines += [
-        trace_line(n, shard_id=shard(n % 5), sent_at=(T0 - timedelta(days=1)).isoformat())
-        for n in range(500)
-    ]
-    lake.log("a.jsonl", lines)
-    lake.ingest()
-    for file in DeltaTable(tmp_path / "warehouse" / TRACES.name).file_uris():
-        cells = pq.read_table(file, columns=list(TRACES.clustered), partitioning=None).to_pylist()
-        in_order = sorted(cells, key=lambda cell: tuple(cell.values()))
-        assert cells == in_order
 
 
 def test_rows_before_the_damage_are_kept_when_a_file_breaks_off(lake: Lake) -> None:
