@@ -41,6 +41,7 @@ def single_arrays(spark: SparkSession) -> DataFrame:
         first=F.get(array, 0),
         beyond=F.get(array, 9),
         before=F.get(array, -1),
+        last=F.get(array, F.size(array) - 1),
         rest=F.slice(array, 2, F.size(array)),
         two=F.slice(array, 1, 2),
         longer=F.transform(array, lambda x: F.concat(x, F.lit("-"))),

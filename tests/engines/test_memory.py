@@ -10,6 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, of, run, without_java
 
 MESSAGES = 300_000
+STUCK = ["--include-stuck", "--json"]
 SMALL = """
 [embedded]
 memory = "1536MiB"
@@ -34,11 +35,21 @@ def counts(lake: Path) -> dict[str, int]:
     return found
 
 
+def recoverable(lake: Path) -> int:
+    findings = DeltaTable(str(lake / "warehouse" / "findings")).to_pyarrow_table(columns=["state"])
+    states: list[str] = findings["state"].to_pylist()
+    return states.count("open")
+
+
 def test_every_message_is_missing(lake: Path, tmp_path: Path) -> None:
     folder = tmp_path / "events"
     shutil.copytree(lake, folder)
     DeltaTable(str(folder / "sink")).delete()
     assert counts(folder)["missing"] == MESSAGES
+    done = run(of(folder, "backfill", "plan", *STREAM, *AS_OF, *STUCK), without_java(tmp_path))
+    assert done.returncode == 0, done.stderr[-2000:]
+    planned = sum(window["expected_ids"] for window in json.loads(done.stdout)["windows"])
+    assert planned == recoverable(folder) > MESSAGES * 0.9
 
 
 def test_every_message_landed_twice(lake: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def missing_ids(findings: DataFrame, traces: DataFrame) -> DataFrame:
     ).select("message_id", "cause", "sent_at", "recoverable_until")
     # The last attempt: it stays in the stream for longest. Any of them is the message.
     # Nothing in it is NULL, and no two are alike: engines do not agree on which would be greater.
-    newest = F.struct(
+    trace = F.struct(
         F.coalesce("attempt", F.lit(0)).alias("attempt"),
         F.coalesce(F.unix_micros("acked_at"), F.lit(-(2**63))).alias("acked_us"),
         F.coalesce(F.length("sequence_number"), F.lit(0)).alias("digits"),
@@ -31,10 +31,13 @@ def missing_ids(findings: DataFrame, traces: DataFrame) -> DataFrame:
         "shard_id",
         "bucket_start",
     )
+    # By a list and no `max_by`: the embedded engine would count, for every id, the whole batch that
+    # its struct lies in, and fail for memory at some thousand ids.
     places = (
         traces.join(missing.select("message_id"), ["message_id"], how="left_semi")
         .groupBy("message_id")
-        .agg(F.max_by(F.struct("shard_id", "sequence_number", "bucket_start"), newest).alias("at"))
+        .agg(F.sort_array(F.collect_list(trace)).alias("attempts"))
+        .withColumn("at", F.get("attempts", F.size("attempts") - 1))
     )
     # Unique on message_id on both sides: by the findings' key, and by the grouping. Whoever is
     # missing was traced, so no finding falls away.
@@ -45,7 +48,7 @@ def missing_ids(findings: DataFrame, traces: DataFrame) -> DataFrame:
         F.col("at.bucket_start").alias("bucket_start"),
         "sent_at",
         "recoverable_until",
-        _place(F.col("at.sequence_number")).alias("place"),
+        _place(F.nullif(F.col("at.number"), F.lit(""))).alias("place"),
     )
 
 
