@@ -26,7 +26,12 @@ def account(name: str, uid: int, *, program: str = "/bin/bash") -> struct_passwd
     ],
 )
 def test_only_people_who_can_log_in_count(other: struct_passwd, counts: bool) -> None:
-    assert people([other], beside=1500) == ([other.pw_name] if counts else [])
+    assert people([other], beside=1500, first=1000) == ([other.pw_name] if counts else [])
+
+
+def test_people_of_macos_count() -> None:
+    others = [account("ann", 502), account("_www", 70, program="/usr/bin/false")]
+    assert people(others, beside=501, first=501) == ["ann"]
 
 
 def test_refusal_names_who_and_both_cures() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from shardaudit.model.config_engine import Embedded
 from shardaudit.model.errors import ConfigError, FinalError
 
-_FIRST_PERSON, _NOBODY = 1000, 65534  # Debian's adduser(8); macOS counts its people from 501
+# The least user id of a person: macOS counts from 501, Debian's adduser(8) from 1000.
+_FIRST_PERSON = 501 if sys.platform == "darwin" else 1000
+_NOBODY = 65534
 _NO_LOGIN = ("nologin", "false", "sync")
 _CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
@@ -66,12 +69,18 @@ def other_people() -> list[str]:
     return people(pwd.getpwall(), beside=os.getuid())
 
 
-def people(accounts: Iterable[pwd.struct_passwd], *, beside: int) -> list[str]:
-    """The names of the accounts that a person can log in to, without that of one user id."""
+def people(
+    accounts: Iterable[pwd.struct_passwd], *, beside: int, first: int = _FIRST_PERSON
+) -> list[str]:
+    """The names of the accounts that a person can log in to, without that of one user id.
+
+    Input:
+        first: the least user id of a person.
+    """
     return [
         account.pw_name
         for account in accounts
-        if account.pw_uid >= _FIRST_PERSON
+        if account.pw_uid >= first
         and account.pw_uid not in {_NOBODY, beside}
         and not account.pw_shell.endswith(_NO_LOGIN)
     ]
