@@ -16,7 +16,7 @@ from shardaudit.report.progress import Live, Logged, Progress
 
 log = logging.getLogger(__name__)
 
-WIDTH_IN_A_PIPE = 140  # a file or CI's log has no width of its own; 80 would fold the tables
+WIDTH_IN_A_PIPE = 160  # a file or CI's log has no width of its own; 80 would fold the tables
 
 
 class Terminal:

@@ -80,7 +80,7 @@ def _too_late(report: PlanReport) -> list[str]:
 def _plan_table(report: PlanReport) -> Table:
     table = _table("deadline", "left", "shard", "from", "to", "why")
     for name in ("messages", "at most MiB", "at most s"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for line in report.windows[:SHOWN_WINDOWS]:
         left = line.deadline - report.as_of
         table.add_row(
@@ -103,7 +103,7 @@ def _run_table(lines: Sequence[WindowLine]) -> Table:
     ordered = sorted(lines, key=lambda line: (order.get(line.state, 2), line.window_id))
     table = _table("window", "shard", "state")
     for name in ("messages", "records read", "rows merged"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("remarks", overflow="fold")
     for line in ordered[:SHOWN_WINDOWS]:
         table.add_row(
@@ -144,5 +144,6 @@ def _lines(title: str, sentences: Iterable[str]) -> Group:
 def _table(*texts: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for name in texts:
-        table.add_column(name, no_wrap=True)
+        # Folded where there is no room: the numbers are read as a whole.
+        table.add_column(name, overflow="fold")
     return table

@@ -45,10 +45,17 @@ PLAN = PlanReport(
 )
 
 
-def shown(view: object) -> str:
-    console = Console(width=160, record=True, file=io.StringIO())
+def shown(view: object, *, width: int = 160) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(view)
     return console.export_text()
+
+
+def test_a_narrow_terminal_shows_numbers_whole() -> None:
+    line = replace(LINE, expected_ids=12_345, estimated_bytes=110_129 * 2**20)
+    text = shown(plan_view(replace(PLAN, windows=(line,))), width=100)
+    numbers = [row.split()[-3:] for row in text.splitlines()]
+    assert ["12,345", "110,129", "10.0"] in numbers
 
 
 def test_plan_shows_price_deadline_stages_and_the_command() -> None:
