@@ -11,8 +11,9 @@ from shardaudit.report.progress import Progress
 
 _ENDED = {"success", "failed", "skipped", "upstream_failed", "up_for_retry"}
 _WAITS = "awaiting_input"
-_TASK_SECONDS = 600
+_TASK_SECONDS = 600  # without news: of a mapped task each one has as long
 _LOOK_SECONDS = 0.5
+_LOOKS = int(_TASK_SECONDS / _LOOK_SECONDS)
 # No person answers sooner. Airflow 3.3.2 fails a task that is answered before its scheduler has
 # heard that the process which asked has ended: up to MIN_HEARTBEAT_INTERVAL later.
 _LOOKS_BEFORE_ANSWER = 8
@@ -67,9 +68,12 @@ def followed(api: AirflowApi, run: Run, *, approve: str, progress: Progress) -> 
 
 def _ended(api: AirflowApi, run: Run, run_id: str, *, task_id: str, approve: str) -> TaskState:
     """The task, once it is over; of a mapped one the first that failed, or else any."""
-    looks_waiting = 0
-    for _ in range(int(_TASK_SECONDS / _LOOK_SECONDS)):
+    looks_waiting, looks_left = 0, _LOOKS
+    before: list[str] = []
+    while looks_left:
         tasks = [t for t in api.task_states(run.dag_id, run_id) if t.task_id == task_id]
+        states = sorted(t.state for t in tasks)
+        looks_left, before = (looks_left - 1 if states == before else _LOOKS), states
         task = next((t for t in tasks if t.state != "success"), tasks[0])
         if all(t.state in _ENDED for t in tasks):
             return task
@@ -81,7 +85,7 @@ def _ended(api: AirflowApi, run: Run, run_id: str, *, task_id: str, approve: str
 
 
 def _wait_until_over(api: AirflowApi, dag_id: str, run_id: str) -> None:
-    for _ in range(int(_TASK_SECONDS / _LOOK_SECONDS)):
+    for _ in range(_LOOKS):
         if api.run_state(dag_id, run_id) in {"success", "failed"}:
             return
         time.sleep(_LOOK_SECONDS)

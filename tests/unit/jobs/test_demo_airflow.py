@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shardaudit.adapters.airflow_api import AirflowApi, TaskState
+from shardaudit.jobs import demo_airflow
 from shardaudit.jobs.demo_airflow import DemoFailedError, Run, followed
 from shardaudit.report.progress import SILENT
 
@@ -54,3 +55,13 @@ def test_mapped_task_that_failed_in_part_is_told_by_that_part() -> None:
     airflow = Scripted(("success", "failed", "waiting"), ("success", "failed", "success"))
     with pytest.raises(DemoFailedError, match=r"replay: failed: error: of 1 in backfill r"):
         followed(airflow, RUN, approve="Approve", progress=SILENT)
+
+
+def test_each_part_of_a_mapped_task_has_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_airflow, "_LOOKS", 2)
+    monkeypatch.setattr(demo_airflow, "_LOOK_SECONDS", 0)
+    first, second = ("running", "scheduled"), ("success", "running")
+    airflow = Scripted(first, first, second, second, ("success", "success"))
+    assert followed(airflow, RUN, approve="Approve", progress=SILENT) == "r"
+    with pytest.raises(DemoFailedError, match="still running after 600 s"):
+        followed(Scripted(*[first] * 4), RUN, approve="Approve", progress=SILENT)
