@@ -37,10 +37,10 @@ def audit_of(lake: Path) -> list[str]:
     return [sys.executable, "-m", "shardaudit.jobs.main", *words]
 
 
-def started(lake: Path) -> "subprocess.Popen[str]":
+def started(lake: Path, **environment: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         audit_of(lake),
-        env=without_java(lake.parent),
+        env=without_java(lake.parent) | environment,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -73,6 +73,36 @@ def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stag
     assert time.monotonic() - interrupted_at < 5
     assert "interrupted" in said
     assert found(copy) == 40
+
+
+@pytest.mark.parametrize("ending", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+def test_nothing_is_left_when_it_is_told_to_end(copy: Path, ending: list[signal.Signals]) -> None:
+    temporary = copy.parent / "temporary"
+    temporary.mkdir()
+    process = started(copy, TMPDIR=str(temporary))
+    until_said(process, "ingest traces")
+    for number in ending:
+        time.sleep(0.02)
+        process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == RETRY, said
+    assert said.splitlines()[-1] == "error: interrupted"
+    assert list(temporary.iterdir()) == []
+    assert found(copy) == 40
+
+
+def test_next_run_removes_what_a_killed_one_left(copy: Path) -> None:
+    temporary = copy.parent / "temporary"
+    temporary.mkdir()
+    process = started(copy, TMPDIR=str(temporary))
+    until_said(process, "ingest traces")
+    process.kill()
+    process.communicate(timeout=30)
+    assert list(temporary.iterdir())
+    after = started(copy, TMPDIR=str(temporary))
+    _, said = after.communicate(timeout=120)
+    assert after.returncode == 0, said
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("limit", [2**12, 2**16, 2**20, 2**22, 2**23])

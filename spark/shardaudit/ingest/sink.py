@@ -34,7 +34,7 @@ from shardaudit.ingest.instants import (
     instant_text,
     parsed_instant,
 )
-from shardaudit.model.errors import FinalError
+from shardaudit.model.errors import ExitCode, FinalError
 
 DELIVERY = (
     "message_id",
@@ -58,6 +58,8 @@ READABLE_TYPES = ("string", "byte", "short", "integer", "long", "timestamp", "ti
 
 class SinkTypeError(FinalError, TypeError):
     """A column of the sink has a type that it cannot have."""
+
+    exit_code = ExitCode.USAGE  # another column is to be named, or the sink another
 
     def __init__(self, *, column: str, found: str, wanted: str) -> None:
         super().__init__(f"the sink's column for {column} has type {found}; wanted {wanted}")

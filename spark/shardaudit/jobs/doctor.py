@@ -9,7 +9,11 @@ from importlib.metadata import version
 from rich.console import Group
 from rich.text import Text
 
-from shardaudit.adapters.engine.requirements import embedded_server, other_people
+from shardaudit.adapters.engine.requirements import (
+    embedded_server,
+    other_people,
+    require_plain_path,
+)
 from shardaudit.adapters.jars import jar_problems
 from shardaudit.adapters.java import INSTALL, SUPPORTED, java_version
 from shardaudit.adapters.kinesis import kinesis_client, kinesis_errors, stream_facts
@@ -74,16 +78,21 @@ def _engine(settings: Settings) -> Iterator[Line]:
         yield Line("engine", OK, f"Apache Spark {version('pyspark')}")
         yield from (_java(), _jars())
         return
-    limit = f"{settings.embedded.memory / 2**30:g} GiB of memory"
     yield _looked(
         "engine",
-        lambda: (OK, f"{embedded_server()[1]}, within {limit}"),
+        partial(_embedded, settings),
         cure='set engine = "spark", or install pysail (`make setup`)',
     )
     yield port_line(settings.embedded, other_people())
     for line in (_java(), _jars()):
         cure = line.cure and f"only repairs need it (backfill run, dedupe run): {line.cure}"
         yield Line(line.check, WARN if line.level == FAIL else line.level, line.found, cure)
+
+
+def _embedded(settings: Settings) -> tuple[str, str]:
+    require_plain_path(settings.warehouse)
+    limit = f"{settings.embedded.memory / 2**30:g} GiB of memory"
+    return OK, f"{embedded_server()[1]}, within {limit}"
 
 
 def port_line(embedded: Embedded, others: Sequence[str]) -> Line:

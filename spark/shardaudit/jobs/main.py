@@ -7,6 +7,7 @@ otherwise wait for Spark's import.
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from contextlib import suppress
@@ -70,6 +71,8 @@ def process() -> NoReturn:
     After Ctrl-C threads of the embedded engine may still be in Python: an interpreter that tears
     itself down under them aborts, whatever the exit code was to be.
     """
+    if sys.stdout is None:  # it was closed, as by `>&-`
+        sys.stdout = io.StringIO()
     code = main()
     with suppress(BrokenPipeError):  # as in `shardaudit findings | head`
         sys.stdout.flush()

@@ -4,7 +4,8 @@ from pwd import struct_passwd
 
 import pytest
 
-from shardaudit.adapters.engine.requirements import OpenPortError, people
+from shardaudit.adapters.engine.requirements import OpenPortError, people, require_plain_path
+from shardaudit.model.errors import ConfigError
 
 
 def account(name: str, uid: int, *, program: str = "/bin/bash") -> struct_passwd:
@@ -39,3 +40,16 @@ def test_refusal_names_who_and_both_cures() -> None:
     said = str(OpenPortError(["ann", "bob", "eve"]))
     assert "'ann' and 2 more can log in here" in said
     assert 'set engine = "spark", or embedded.shared_machine = true' in said
+
+
+@pytest.mark.parametrize(
+    "path", ["warehouse", "/a/b_c=1/@x,~-.+", "s3a://lake/warehouse/", "file:///a/b", "./w"]
+)
+def test_warehouse_is_taken_when_its_path_is_plain(path: str) -> None:
+    require_plain_path(path)
+
+
+@pytest.mark.parametrize("path", ["/a b", "/a%20b", "/a[1]", "/a*", "/é", "/a\\b", "/a?", "/a\nb"])
+def test_warehouse_is_refused_with_the_cure_when_the_engine_would_look_elsewhere(path: str) -> None:
+    with pytest.raises(ConfigError, match='or engine = "spark"'):
+        require_plain_path(path)

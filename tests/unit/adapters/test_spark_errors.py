@@ -1,6 +1,6 @@
 import pytest
 from py4j.protocol import Py4JError
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from shardaudit.adapters.engine.errors import (
     SparkFailedError,
@@ -48,3 +48,16 @@ def test_error_of_a_python_worker_is_told_by_its_last_line() -> None:
         spark_errors(),
     ):
         raise AnalysisException(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        ("Failed to allocate additional 17.0 MB for HashJoinInput[1]", "raise embedded.memory"),
+        ("Resources exhausted: no room", "raise embedded.memory"),
+        ("Generic LocalFileSystem error: No space left on device (os error 28)", "TMPDIR"),
+    ],
+)
+def test_cure_is_named_when_it_is_known(said: str, cure: str) -> None:
+    with pytest.raises(SparkFailedError, match=cure), spark_errors():
+        raise PySparkException(said)

@@ -10,15 +10,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from types import FrameType
 
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.engine.requirements import embedded_server, require_own_machine
+from shardaudit.adapters.engine.requirements import (
+    embedded_server,
+    require_own_machine,
+    require_plain_path,
+)
+from shardaudit.adapters.engine.scratch import scratch_folder
 from shardaudit.model.config import Settings
 
 # The setting of a session that says how many of our readers may work at the same time.
 _READERS = "spark.shardaudit.readers"
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
@@ -32,16 +39,19 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
     Raises:
         EngineMissingError: pysail is not installed.
         OpenPortError: other people have accounts here, and the settings do not accept that.
+        ConfigError: the engine would take the warehouse's path for another one.
     """
     require_own_machine(settings.embedded)
-    with TemporaryDirectory(prefix="shardaudit-", ignore_cleanup_errors=True) as folder:
+    require_plain_path(settings.warehouse)
+    with scratch_folder() as folder:
         os.environ |= _environment(settings, folder)
         of_server, version = embedded_server()
         server = of_server(ip="127.0.0.1", port=0)
         server.start(background=True)
         if threading.current_thread() is threading.main_thread():
             # The server takes Ctrl-C for itself, and would leave a command waiting for minutes.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number in _ENDING:
+                signal.signal(number, _interrupt)
         address = server.listening_address
         session = SparkSession.builder.remote(f"sc://127.0.0.1:{address[1]}").create()
         # It is in this process: what fails would fail again, and a dead one is asked for minutes.
@@ -54,6 +64,13 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
             session.stop()
             server.stop()
             os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or pyspark would ask for it again
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Ends what is going on; once, so that a second one does not end the tidying up."""
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def most_readers(spark: SparkSession) -> int | None:

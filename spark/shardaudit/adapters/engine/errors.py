@@ -35,6 +35,13 @@ _PASSING = (
     "error sending request",
     "operation timed out",
 )
+# Words of the embedded engine, and what to do.
+_MEMORY = '; raise embedded.memory, or set engine = "spark"'
+_CURES = {
+    "Failed to allocate": _MEMORY,
+    "Resources exhausted": _MEMORY,
+    "No space left on device": "; free the warehouse's disk, or set TMPDIR to one that has room",
+}
 _PYTHON_STACK = "Traceback (most recent call last):"
 
 
@@ -59,7 +66,12 @@ def spark_errors() -> Iterator[None]:
         said = _first_words(text)
         if passing:
             raise SparkInterruptedError(f"{passing[0]}: {said}") from error
-        raise SparkFailedError(f"the engine says: {said}") from error
+        raise SparkFailedError(f"the engine says: {said}{_cure(text)}") from error
+
+
+def _cure(text: str) -> str:
+    """What helps, where that is known."""
+    return next((cure for words, cure in _CURES.items() if words in text), "")
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

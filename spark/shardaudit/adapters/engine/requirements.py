@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from shardaudit.model.errors import ConfigError, FinalError
 # The least user id of a person: macOS counts from 501, Debian's adduser(8) from 1000.
 _FIRST_PERSON = 501 if sys.platform == "darwin" else 1000
 _NOBODY = 65534
+_PLAIN = re.compile(r"(s3a:/|file://)?[A-Za-z0-9._=+@,~/-]*[A-Za-z0-9._=+@,~-]/*")
 _NO_LOGIN = ("nologin", "false", "sync")
 _CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
@@ -60,6 +62,21 @@ def require_own_machine(embedded: Embedded) -> None:
     others = [] if embedded.shared_machine else other_people()
     if others:
         raise OpenPortError(others)
+
+
+def require_plain_path(warehouse: str) -> None:
+    """Does nothing where the engine takes the warehouse's path as it is.
+
+    Raises:
+        ConfigError: it would take it for an address or a pattern of others.
+    """
+    if not _PLAIN.fullmatch(warehouse):
+        raise ConfigError(
+            "warehouse",
+            warehouse,
+            "a path of the letters A to Z, digits and . _ = + @ , ~ - / on the embedded engine; "
+            'or engine = "spark"',
+        )
 
 
 def other_people() -> list[str]:
