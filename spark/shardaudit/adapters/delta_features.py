@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 
-from shardaudit.adapters.delta_rs import plain_words
+from shardaudit.adapters.delta_words import plain_words
 from shardaudit.adapters.files import StorageError
 from shardaudit.model.errors import ConfigError
 

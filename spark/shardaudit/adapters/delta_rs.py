@@ -3,7 +3,6 @@
 A Spark job takes a second to write one row, delta-rs takes milliseconds.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,14 +17,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from shardaudit.adapters.delta_schema import CONFIGURATION, delta_schema, upgrade, with_all_columns
+from shardaudit.adapters.delta_words import plain_words
 from shardaudit.adapters.s3 import delta_rs_options
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.sql_name import quoted
 from shardaudit.model.table import Table
-
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_MOST_WORDS = 300
 
 Row = dict[str, Any]  # Any: a column's type is what model/tables.py says
 
@@ -38,11 +35,6 @@ class WarehouseUnreadableError(RetryableError, OSError):
 
     def __init__(self, place: str, error: Exception) -> None:
         super().__init__(f"{place} does not answer as it should: {plain_words(error)}")
-
-
-def plain_words(error: Exception) -> str:
-    """What delta-rs says, in one line and without its colours."""
-    return " ".join(_COLOURS.sub("", str(error)).split())[:_MOST_WORDS]
 
 
 @dataclass(frozen=True, slots=True)

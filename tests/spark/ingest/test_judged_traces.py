@@ -35,7 +35,7 @@ def judge(spark: SparkSession, lines: Iterable[Line | str], **mapped: str) -> li
     """The judged lines, in order, with their times in microseconds."""
     judged = judged_traces(loose(spark, lines, **mapped), RULES)
     times = {name: F.unix_micros(name) for name in ("sent_at", "acked_at", "bucket_start")}
-    return judged.withColumns(times).orderBy("line").collect()
+    return judged.withColumns(times).drop("id_hash").orderBy("line").collect()
 
 
 def micros(instant: datetime) -> int:
