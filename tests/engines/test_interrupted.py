@@ -119,7 +119,9 @@ def test_full_disk_fails_aloud_and_the_next_run_goes_on(copy: Path, limit: int) 
 def test_second_audit_is_refused_while_one_runs(copy: Path) -> None:
     process = started(copy)
     until_said(process, "ingest traces")
+    process.send_signal(signal.SIGSTOP)  # or it might be done before the second has begun
     second = run(of(copy, "audit", *STREAM, *WINDOW, *AS_OF), without_java(copy.parent))
+    process.send_signal(signal.SIGCONT)
     process.communicate(timeout=120)
     assert process.returncode == 0
     assert second.returncode == RETRY
