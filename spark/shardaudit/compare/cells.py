@@ -3,9 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.model.sequence import MAX_DIGITS
+from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 
-_LENGTHS = 1000  # added to a length, so that all have as many digits
 _SUMS = ("n", "sum_lo", "sum_hi")
 
 
@@ -15,12 +14,12 @@ def sequence_key(sequence_number: Column) -> Column:
     NULL for NULL, so that `max` passes it over. No struct: its greatest per group takes five times
     as long.
     """
-    return F.concat((F.length(sequence_number) + _LENGTHS).cast("string"), sequence_number)
+    return F.concat((F.length(sequence_number) + LENGTHS).cast("string"), sequence_number)
 
 
 def sequence_number(key: Column) -> Column:
     """The sequence number of a key."""
-    return F.substring(key, 5, MAX_DIGITS)
+    return F.substring(key, NUMBER_AT, MAX_DIGITS)
 
 
 def cell_sums(fingerprints: DataFrame) -> DataFrame:

@@ -105,7 +105,7 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
 
     Output:
         `message_id, shard_id, bucket_start, sent_count, counted, landed_count` (bigint),
-        `sent_key`, `counted_key` (sequence keys or NULL), `sent_sequences`, `landed_sequences`
+        `counted_key` (struct or NULL), `sent_sequences`, `landed_sequences`
         (arrays, sorted), `sent_at, first_landed_at, last_landed_at, location, attributes`.
     """
     number = F.coalesce("sent_sequence", F.lit("")).alias("number")

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.ingest.faults import MAX_AHEAD
-from shardaudit.model.sequence import MAX_DIGITS
+from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 from shardaudit.model.table import LATENCY_BINS
 
 CELL = ("shard_id", "bucket_start")
@@ -139,7 +139,7 @@ def _sums(h: Column, weight: Column) -> list[Column]:
 def _sequence_key() -> Column:
     """What sequence numbers of one shard sort by, as `compare.cells.sequence_key`."""
     number = F.col("sequence_number")
-    return F.concat((F.length(number) + 1000).cast("string"), number)
+    return F.concat((F.length(number) + LENGTHS).cast("string"), number)
 
 
 def _hashed_not_sorted(name: str) -> Column:
@@ -174,7 +174,7 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
 def _measures() -> list[Column]:
     return [
         *(F.col(name) for name in SUMS),
-        F.substring("max_key", 5, MAX_DIGITS).alias("max_sequence_number"),
+        F.substring("max_key", NUMBER_AT, MAX_DIGITS).alias("max_sequence_number"),
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),
     ]
