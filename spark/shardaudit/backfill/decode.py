@@ -91,9 +91,13 @@ def _value(source: Source) -> Column:
         return _instant_as(value, kind) if source.text.endswith("_at") else value.cast(kind)
     if source.text == WHOLE_PAYLOAD:
         return F.col("_sa_text").cast(kind)
+    text = _field(source, "string")
     if kind == "timestamp":
-        return _instant(_field(source, "string"))
+        return _instant(text)
     value = _field(source, kind)
+    if kind == "timestamp_ntz":  # an instant is written as UTC, not in the zone of its text
+        in_utc = _instant(text).cast(kind)  # the session is in UTC
+        return F.coalesce(in_utc, F.when(~text.rlike(_ISO_WITH_ZONE), value))
     if kind in _WHOLE_NUMBERS:  # a cast would cut 1.7 to 1
         return F.when(value == _field(source, "decimal(38,10)"), value)
     return value
@@ -125,8 +129,8 @@ def _sent_at(sources: Sequence[Source], column: str) -> Column:
     kinds = {source.field.name: source.field.kind for source in sources}
     if column not in kinds:
         return F.lit(None).cast("timestamp")
-    if kinds[column] == "timestamp":
-        return F.col(quoted(column))
+    if kinds[column] in {"timestamp", "timestamp_ntz"}:  # the session is in UTC
+        return F.col(quoted(column)).cast("timestamp")
     return _instant(F.col(quoted(column)).cast("string"))
 
 

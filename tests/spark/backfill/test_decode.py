@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from shardaudit.backfill.decode import INTERNAL, ORDER, RAW, REASON, decoded, unique_rows
+from shardaudit.backfill.decode import INTERNAL, ORDER, RAW, REASON, SENT_AT, decoded, unique_rows
 from shardaudit.backfill.sources import column_sources
 from shardaudit.jobs.backfill_source import SCHEMA_DDL
 from shardaudit.model.sink_field import SinkField, Source
@@ -29,6 +29,7 @@ FIELDS = [
     SinkField("user", "struct<name:string,tags:array<string>>"),
     SinkField("odd'name", "boolean"),
     SinkField("payload", "string"),
+    SinkField("local", "timestamp_ntz"),
 ]
 
 
@@ -104,6 +105,32 @@ def test_times_have_three_forms(spark: SparkSession, sent_at: object) -> None:
 
 
 @pytest.mark.parametrize(
+    "local",
+    [
+        "2026-11-20T13:00:00+01:00",
+        "2026-11-20T17:30:00.000+0530",
+        "2026-11-20T12:00:00Z",
+        "2026-11-20 12:00:00",
+        1795176000000,
+    ],
+)
+def test_column_without_a_zone_is_filled_with_utc(spark: SparkSession, local: object) -> None:
+    (row,) = decode(spark, content(local=local))
+    assert (row.local, row[REASON]) == (T0.replace(tzinfo=None), None)
+
+
+def test_sent_at_is_known_when_its_column_has_no_zone(spark: SparkSession) -> None:
+    fields = [SinkField("id", "string"), SinkField("sent_at", "timestamp_ntz")]
+    of_local = column_sources(fields, columns={"message_id": "id"}, derived={}, paths={})
+    sent_at = "2026-11-20T13:00:00+01:00"
+    message = json.dumps({"id": "m1", "sent_at": sent_at}).encode()
+    record = ("w1", SHARD, "1", 0, "k", ARRIVED, bytearray(message), None, None)
+    records = spark.createDataFrame([record], SCHEMA_DDL)
+    (row,) = decoded(records, of_local, ids=("id", "sent_at"), landed_at=LANDED).collect()
+    assert (row.sent_at, utc(row[SENT_AT])) == (T0.replace(tzinfo=None), T0)
+
+
+@pytest.mark.parametrize(
     ("broken", "reason"),
     [
         (b"{not json", "no JSON"),
@@ -116,6 +143,7 @@ def test_times_have_three_forms(spark: SparkSession, sent_at: object) -> None:
         (content(amount="many"), "amount is no int"),
         (content(user=[1]), "user is no struct"),
         (content(sent_at="2026-11-20 12:00:00"), "sent_at is no timestamp"),
+        (content(local="2026-02-30T12:00:00Z"), "local is no timestamp_ntz"),
         (content(sent_at=None), "day has no value"),
     ],
 )
