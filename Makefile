@@ -36,7 +36,7 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m shardaudit.jobs.airflow
 
 test: setup lint types ## every test but the drills
-	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws
+	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws $(SIDE_BY_SIDE)
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py $(SIDE_BY_SIDE)
