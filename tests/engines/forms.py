@@ -10,13 +10,12 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.backfill.missing import missing_ids, stretches
 from shardaudit.compare.carried import with_bucket_digest
+from shardaudit.compare.cell_verdicts import Judgement, judged_cells
 from shardaudit.compare.cells import cell_sums, compared_cells, differs
 from shardaudit.compare.classify import (
     Damage,
-    Judgement,
     cell_counts,
     classified_ids,
-    judged_cells,
     kinds,
 )
 from shardaudit.compare.drill_down import cell_ids, ids, rows_of, seen, suspects, traces_of, unclean

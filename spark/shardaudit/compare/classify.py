@@ -1,7 +1,7 @@
-"""Evidence to kinds and causes, ids to cell verdicts (DESIGN section 6)."""
+"""Evidence to kinds and causes, ids to the counts of their cells (DESIGN section 6)."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -10,7 +10,7 @@ from shardaudit.compare.drill_down import CELL
 from shardaudit.model.verdict import Cause, Kind, Verdict
 
 COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved")
-_INTERNAL_COUNTS = ("over_counted", "lost", "stuck")
+INTERNAL_COUNTS = ("over_counted", "lost", "stuck")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def classified_ids(
 
 
 def _not_landed(as_of: datetime, sink_has_sequences: bool, damage: Damage) -> Column:
-    is_overdue = _seconds_between(F.col("sent_at"), F.lit(as_of)) > F.col("allowance")
+    is_overdue = seconds_between(F.col("sent_at"), F.lit(as_of)) > F.col("allowance")
     has_no_position = F.col("counted_key").isNull() | ~F.lit(sink_has_sequences)
     is_passed = F.coalesce(F.col("counted_key") <= F.col("settled_frontier"), F.lit(False))
     state = F.col("shard_state")
@@ -79,7 +79,8 @@ def _not_landed(as_of: datetime, sink_has_sequences: bool, damage: Damage) -> Co
     return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), verdict)
 
 
-def _seconds_between(earlier: Column, later: Column) -> Column:
+def seconds_between(earlier: Column, later: Column) -> Column:
+    """How many seconds lie between two timestamps, as a double."""
     return (F.unix_micros(later) - F.unix_micros(earlier)) / F.lit(1_000_000)
 
 
@@ -126,96 +127,18 @@ def cell_counts(classified: DataFrame) -> DataFrame:
         "cell.bucket_start",
         *(
             F.lit(int(name == "over_counted")).cast("bigint").alias(name)
-            for name in COUNTS + _INTERNAL_COUNTS
+            for name in COUNTS + INTERNAL_COUNTS
         ),
     )
     return (
         per_id.unionByName(over_counted)
         .groupBy(*CELL)
-        .agg(*(F.sum(name).alias(name) for name in COUNTS + _INTERNAL_COUNTS))
+        .agg(*(F.sum(name).alias(name) for name in COUNTS + INTERNAL_COUNTS))
     )
 
 
 def _one(is_so: Column) -> Column:
     return F.when(is_so, 1).otherwise(0).cast("bigint")
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The values that the verdict of a cell depends on, besides its counts."""
-
-    as_of: datetime
-    bucket: timedelta
-    settle_grace: timedelta
-    trace_coverage_floor: float
-    damage: Damage
-
-
-def judged_cells(
-    cells: DataFrame, counts: DataFrame, drilled: DataFrame, facts: DataFrame, judgement: Judgement
-) -> DataFrame:
-    """Every cell with its counts and its verdict: as many rows as `cells`.
-
-    Input:
-        cells: of `compared_cells`; counts: of `cell_counts`; drilled: the cells compared by ids;
-        facts: of `shard_facts`. The last three are unique on their keys.
-    Output:
-        CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`.
-    """
-    numbers = COUNTS + _INTERNAL_COUNTS
-    joined = (
-        cells.join(counts, CELL, how="left")
-        .join(F.broadcast(drilled.withColumn("compared", F.lit("ids"))), CELL, how="left")
-        .join(F.broadcast(facts), ["shard_id"], how="left")
-        .fillna(0, subset=list(numbers))
-        .fillna("fingerprint", subset=["compared"])
-        .fillna(judgement.settle_grace.total_seconds(), subset=["allowance"])
-    )
-    sent = F.col("sent_n") - F.col("over_counted")
-    return (
-        joined.withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
-        .withColumn("sent", sent)
-        .withColumn("landed", F.col("landed_n"))
-        .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
-        .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
-        .withColumn("verdict", verdict(judgement))
-        .select(
-            *CELL,
-            "bucket_end",
-            "sent",
-            "landed",
-            "matched",
-            *COUNTS,
-            "verdict",
-            "compared",
-            "lost",
-            "is_damaged",
-        )
-    )
-
-
-def verdict(judgement: Judgement) -> Column:
-    """The verdict of a cell, the first that holds; every cell gets one."""
-    landed_ids = F.col("matched") + F.col("untraced")
-    coverage = F.col("matched") / F.nullif(landed_ids, F.lit(0))
-    is_settled = (
-        _seconds_between(F.col("bucket_end"), F.lit(judgement.as_of)) >= F.col("allowance")
-    ) | F.coalesce(
-        (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier")), F.lit(False)
-    )
-    is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
-    return (
-        F.when(F.col("is_damaged"), Verdict.INCONCLUSIVE.value)
-        .when(is_silent, Verdict.SILENT.value)
-        .when(F.col("stuck") > 0, Verdict.STALLED.value)
-        .when((F.col("lost") > 0) & (F.col("duplicated") > 0), Verdict.MIXED.value)
-        .when(F.col("lost") > 0, Verdict.LOSS.value)
-        .when(F.col("duplicated") > 0, Verdict.DUPLICATION.value)
-        .when(coverage < judgement.trace_coverage_floor, Verdict.INCONCLUSIVE.value)
-        .when((F.col("untraced") > 0) | (F.col("moved") > 0), Verdict.UNTRACED.value)
-        .when((F.col("pending") > 0) | ~is_settled, Verdict.PENDING.value)
-        .when(is_settled, Verdict.OK.value)
-    )
 
 
 def kinds(classified: DataFrame) -> DataFrame:

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.classify import Judgement, cell_counts, judged_cells, kinds
+from shardaudit.compare.cell_verdicts import Judgement, judged_cells
+from shardaudit.compare.classify import cell_counts, kinds
 from shardaudit.compare.findings import AuditFacts
 from shardaudit.compare.totals import broken_invariants, disagreeing_cells
 from shardaudit.jobs.audit_news import tell_published, tell_rejected

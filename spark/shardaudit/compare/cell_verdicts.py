@@ -1,0 +1,95 @@
+"""Counts to the verdict of each cell (DESIGN section 6)."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.compare.classify import (
+    COUNTS,
+    INTERNAL_COUNTS,
+    Damage,
+    is_damaged,
+    seconds_between,
+)
+from shardaudit.compare.drill_down import CELL
+from shardaudit.model.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The values that the verdict of a cell depends on, besides its counts."""
+
+    as_of: datetime
+    bucket: timedelta
+    settle_grace: timedelta
+    trace_coverage_floor: float
+    damage: Damage
+
+
+def judged_cells(
+    cells: DataFrame, counts: DataFrame, drilled: DataFrame, facts: DataFrame, judgement: Judgement
+) -> DataFrame:
+    """Every cell with its counts and its verdict: as many rows as `cells`.
+
+    Input:
+        cells: of `compared_cells`; counts: of `cell_counts`; drilled: the cells compared by ids;
+        facts: of `shard_facts`. The last three are unique on their keys.
+    Output:
+        CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`.
+    """
+    numbers = COUNTS + INTERNAL_COUNTS
+    joined = (
+        cells.join(counts, CELL, how="left")
+        .join(F.broadcast(drilled.withColumn("compared", F.lit("ids"))), CELL, how="left")
+        .join(F.broadcast(facts), ["shard_id"], how="left")
+        .fillna(0, subset=list(numbers))
+        .fillna("fingerprint", subset=["compared"])
+        .fillna(judgement.settle_grace.total_seconds(), subset=["allowance"])
+    )
+    sent = F.col("sent_n") - F.col("over_counted")
+    return (
+        joined.withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
+        .withColumn("sent", sent)
+        .withColumn("landed", F.col("landed_n"))
+        .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
+        .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
+        .withColumn("verdict", verdict(judgement))
+        .select(
+            *CELL,
+            "bucket_end",
+            "sent",
+            "landed",
+            "matched",
+            *COUNTS,
+            "verdict",
+            "compared",
+            "lost",
+            "is_damaged",
+        )
+    )
+
+
+def verdict(judgement: Judgement) -> Column:
+    """The verdict of a cell, the first that holds; every cell gets one."""
+    landed_ids = F.col("matched") + F.col("untraced")
+    coverage = F.col("matched") / F.nullif(landed_ids, F.lit(0))
+    is_settled = (
+        seconds_between(F.col("bucket_end"), F.lit(judgement.as_of)) >= F.col("allowance")
+    ) | F.coalesce(
+        (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier")), F.lit(False)
+    )
+    is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
+    return (
+        F.when(F.col("is_damaged"), Verdict.INCONCLUSIVE.value)
+        .when(is_silent, Verdict.SILENT.value)
+        .when(F.col("stuck") > 0, Verdict.STALLED.value)
+        .when((F.col("lost") > 0) & (F.col("duplicated") > 0), Verdict.MIXED.value)
+        .when(F.col("lost") > 0, Verdict.LOSS.value)
+        .when(F.col("duplicated") > 0, Verdict.DUPLICATION.value)
+        .when(coverage < judgement.trace_coverage_floor, Verdict.INCONCLUSIVE.value)
+        .when((F.col("untraced") > 0) | (F.col("moved") > 0), Verdict.UNTRACED.value)
+        .when((F.col("pending") > 0) | ~is_settled, Verdict.PENDING.value)
+        .when(is_settled, Verdict.OK.value)
+    )
