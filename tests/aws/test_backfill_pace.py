@@ -37,6 +37,9 @@ class Measured:
         self.calls.append((at, page.size_bytes))
         return page
 
+    def beside(self) -> "Measured":
+        return self
+
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
 def test_several_windows_of_a_shard_stay_below_its_share(share: float) -> None:

@@ -18,6 +18,7 @@ from urllib3.exceptions import HTTPError
 
 from shardaudit.adapters.kinesis import StreamUnavailableError, kinesis_errors
 from shardaudit.adapters.kinesis_pages import (
+    ShardPages,
     StreamAddress,
     gone_when,
     stored_records,
@@ -119,6 +120,8 @@ class FanOutPages:
 
     def __init__(self, address: StreamAddress, consumer_arn: str) -> None:
         self._name, self._arn = address.stream_name, consumer_arn
+        self._address = address
+        self._beside: ShardPages | None = None
         self._client = stream_client(address)
         self._subscription: EventStream[SubscribeToShardEventStreamTypeDef] | None = None
         self._events: Iterator[SubscribeToShardEventStreamTypeDef] = iter(())
@@ -157,11 +160,18 @@ class FanOutPages:
         is_level = event["MillisBehindLatest"] == 0
         return StreamPage(stored_records(event["Records"]), self._place, is_level)
 
+    def beside(self) -> ShardPages:
+        """Single calls of GetRecords: a second subscription would end the first, and wait."""
+        self._beside = self._beside or ShardPages(self._address)
+        return self._beside
+
     def close(self) -> None:
         """Listens no longer."""
         if self._subscription is not None:
             self._subscription.close()
-        self._subscription, self._events = None, iter(())
+        if self._beside is not None:
+            self._beside.close()
+        self._subscription, self._events, self._beside = None, iter(()), None
 
     def _subscribe(self, shard_id: str, start: Start) -> None:
         self.close()

@@ -91,6 +91,10 @@ class ShardPages:
         is_level = answer.get("MillisBehindLatest", 0) == 0
         return StreamPage(records, answer.get("NextShardIterator"), is_level)
 
+    def beside(self) -> "ShardPages":
+        """Itself: its calls know nothing of each other."""
+        return self
+
     def close(self) -> None:
         """Closes its connections."""
         self._client.close()

@@ -15,16 +15,30 @@ protobuf, whose generated classes would bind us to its version; a test holds it 
 import hashlib
 from collections.abc import Iterator
 
+from shardaudit.backfill.reading import UserRecord
+from shardaudit.model.stream_page import StoredRecord
+
 MAGIC = b"\xf3\x89\x9a\xc2"
 _DIGEST_BYTES = 16
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5  # wire types
 _KEYS, _RECORDS = 1, 3  # fields of AggregatedRecord
 _KEY_INDEX, _DATA = 1, 3  # fields of Record
 
-UserRecord = tuple[str, bytes]
+KeyAndContent = tuple[str, bytes]
 
 
-def user_records(partition_key: str, content: bytes) -> list[UserRecord]:
+def users_of(record: StoredRecord) -> list[UserRecord]:
+    """The records that users put, one unless it is an aggregate, with their place and arrival."""
+    number, partition_key, arrived_at, content = record
+    if not content.startswith(MAGIC):  # nearly all: this is the inner loop
+        return [UserRecord(number, 0, partition_key, arrived_at, content)]
+    return [
+        UserRecord(number, sub_sequence, key, arrived_at, inner)
+        for sub_sequence, (key, inner) in enumerate(user_records(partition_key, content))
+    ]
+
+
+def user_records(partition_key: str, content: bytes) -> list[KeyAndContent]:
     """The (partition key, content) of each user record: one, unless it is an aggregate.
 
     What has the magic bytes and not the digest is a user's own record, as in Amazon's libraries.
@@ -45,7 +59,7 @@ def user_records(partition_key: str, content: bytes) -> list[UserRecord]:
         return [(partition_key, content)]
 
 
-def _aggregated(message: bytes) -> Iterator[UserRecord]:
+def _aggregated(message: bytes) -> Iterator[KeyAndContent]:
     keys, records = [], []
     for number, value in _fields(message):
         if number == _KEYS and isinstance(value, bytes):

@@ -6,12 +6,12 @@ The one module of the rooms that acts, and only through the client that it is ha
 import random
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Protocol
 
-from shardaudit.backfill.kpl import MAGIC, user_records
+from shardaudit.backfill.kpl import users_of
 from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.price import LIMITS, PAGE_RECORDS, PAGES_PAST_THE_END
-from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.reading import ReadOutcome, ReadWindow, ShardClient, UserRecord
+from shardaudit.backfill.windows import BEFORE
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import (
@@ -25,26 +25,6 @@ from shardaudit.model.stream_page import (
 
 MAX_TRIES = 15  # of one call, in a row; with the pauses below about two minutes
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
-
-
-class ShardClient(Protocol):
-    """What reading needs of Kinesis."""
-
-    def iterator(self, shard_id: str, start: Start) -> str:
-        """A shard iterator.
-
-        Raises:
-            PlaceGoneError: the shard or the sequence number is not there.
-            ThrottledError: ask again later.
-        """
-
-    def page(self, iterator: str, *, limit: int) -> StreamPage:
-        """What GetRecords brings.
-
-        Raises:
-            IteratorExpiredError: the iterator is too old.
-            ThrottledError: ask again later.
-        """
 
 
 class WindowReader:
@@ -73,8 +53,8 @@ class WindowReader:
         try:
             yield from self._read()
             self.outcome.is_complete = True
-        except PlaceGoneError:
-            self._gone_until(self._wanted.end)
+        except PlaceGoneError:  # a shard that Kinesis forgot: its last record is gone
+            self._gone_until(self._wanted.end, is_certain=True)
             self.outcome.is_complete = True
         except ShardauditError as error:
             self.outcome.error = str(error)
@@ -85,11 +65,11 @@ class WindowReader:
             self.outcome.records += len(page.records)
             wanted = self._wanted_of(page)
             if wanted:
-                yield [user for record in wanted for user in _users(record)]
+                yield [user for record in wanted for user in users_of(record)]
             if self._is_done(page):
-                return
+                break
         if self._last is None:
-            self._gone_until(self._wanted.end)
+            self._notice_nothing()
 
     def _answers(self) -> Iterator[StreamPage]:
         """The pages of the shard from the window's start on."""
@@ -99,7 +79,7 @@ class WindowReader:
         else:
             iterator = self._iterator()
         while iterator is not None:
-            page = self._page(iterator)
+            page = self._page(self._client, iterator, limit=self._limit())
             if page is None:
                 iterator = self._iterator()
                 continue
@@ -116,12 +96,12 @@ class WindowReader:
             start = Start(self._wanted.start_sequence)
         else:
             start = Start(at=self._wanted.start)
-        return self._retried_iterator(start)
+        return self._retried_iterator(self._client, start)
 
-    def _retried_iterator(self, start: Start) -> str:
+    def _retried_iterator(self, client: ShardClient, start: Start) -> str:
         for tries in range(MAX_TRIES):
             try:
-                return self._client.iterator(self._wanted.shard_id, start)
+                return client.iterator(self._wanted.shard_id, start)
             except ThrottledError:
                 if tries + 1 == MAX_TRIES:
                     raise
@@ -132,13 +112,13 @@ class WindowReader:
                 start = Start()  # the oldest that is left
         raise AssertionError  # the last try raised
 
-    def _page(self, iterator: str) -> StreamPage | None:
+    def _page(self, client: ShardClient, iterator: str, *, limit: int) -> StreamPage | None:
         """The next page; None when the iterator is too old."""
         for tries in range(MAX_TRIES):
             self._pace.wait()
             self.outcome.calls += 1
             try:
-                page = self._client.page(iterator, limit=self._limit())
+                page = client.page(iterator, limit=limit)
             except IteratorExpiredError:
                 self._pace.called(0)
                 return None
@@ -164,21 +144,54 @@ class WindowReader:
 
     def _notice_clamp(self, page: StreamPage) -> None:
         """Kinesis begins with its oldest record, without a word, when the wanted one is gone."""
-        if self._last is None and page.records:
-            first = page.records[0]
-            start = self._wanted.start_sequence
-            if start is None or sequence_order(first.sequence_number) > sequence_order(start):
+        if self._last is None and page.records and self._comes_late(page.records[0]):
+            first, oldest = page.records[0], self._oldest()
+            # An older one is still there: then nothing stood between it and the first.
+            if oldest is None or _order(oldest) >= _order(first):
                 self._gone_until(first.arrived_at)
         if page.records:
             self._pages += 1
             self._last = page.records[-1]
 
-    def _gone_until(self, instant: datetime) -> None:
-        """Nothing was there from the window's start on: expired, as far as it is old enough."""
-        wanted = self._wanted
+    def _comes_late(self, first: StoredRecord) -> bool:
+        """Whether records of the window may have stood before the first that came."""
+        start = self._wanted.start_sequence
+        if start is None:  # what is wanted begins a margin later
+            return first.arrived_at > self._wanted.start + BEFORE
+        return _order(first) > sequence_order(start)
+
+    def _notice_nothing(self) -> None:
+        """No record came: all of it is gone, or nothing was there, which an older record tells."""
+        if self._oldest() is None:
+            self._gone_until(self._wanted.end)
+
+    def _oldest(self) -> StoredRecord | None:
+        """The oldest record that the shard still has; None when it has none."""
+        client = self._client.beside()
+        try:
+            iterator: str | None = self._retried_iterator(client, Start())
+            while iterator is not None:
+                page = self._page(client, iterator, limit=1)
+                if page is None:
+                    iterator = self._retried_iterator(client, Start())
+                elif page.records or page.is_level:
+                    return page.records[0] if page.records else None
+                else:
+                    iterator = page.next_iterator
+        except PlaceGoneError:
+            pass
+        return None
+
+    def _gone_until(self, instant: datetime, *, is_certain: bool = False) -> None:
+        """The shard begins there. What was before is gone, if anything was: then it expired."""
+        wanted, outcome = self._wanted, self.outcome
         until = min(instant, wanted.end)
-        if wanted.start < wanted.horizon and wanted.start < until:
-            self.outcome.expired_from, self.outcome.expired_to = wanted.start, until
+        if wanted.start >= until:
+            return
+        outcome.begins_at = until
+        was_there = wanted.is_expected or wanted.start_sequence is not None
+        if is_certain or was_there or wanted.start < wanted.horizon:
+            outcome.expired_from, outcome.expired_to = wanted.start, until
 
     def _wanted_of(self, page: StreamPage) -> list[StoredRecord]:
         wanted = self._wanted
@@ -195,8 +208,6 @@ class WindowReader:
     def _is_done(self, page: StreamPage) -> bool:
         """Whether nothing that is wanted can follow. An empty page alone says nothing."""
         if page.is_level and not page.records:
-            if self._last is None:
-                self._gone_until(self._wanted.end)
             return True
         if not page.records:
             return False
@@ -209,22 +220,16 @@ class WindowReader:
         return self._pages_past_end >= PAGES_PAST_THE_END
 
 
+def _order(record: StoredRecord) -> tuple[int, str]:
+    return sequence_order(record.sequence_number)
+
+
 def _begins_in(page: StreamPage, wanted: ReadWindow) -> bool:
     """Whether the window begins between the first and the last record of the page."""
     if wanted.start_sequence is None or not page.records:
         return False
     first, last = (sequence_order(page.records[place].sequence_number) for place in (0, -1))
     return first <= sequence_order(wanted.start_sequence) <= last
-
-
-def _users(record: StoredRecord) -> list[UserRecord]:
-    number, partition_key, arrived_at, content = record
-    if not content.startswith(MAGIC):  # nearly all: this is the inner loop
-        return [UserRecord(number, 0, partition_key, arrived_at, content)]
-    return [
-        UserRecord(number, sub_sequence, key, arrived_at, inner)
-        for sub_sequence, (key, inner) in enumerate(user_records(partition_key, content))
-    ]
 
 
 def _pause_s(tries: int) -> float:

@@ -105,6 +105,7 @@ class Replay:
                 horizon=horizon,
                 start_sequence=row["start_sequence_number"],
                 end_sequence=row["end_sequence_number"],
+                is_expected=row["expected_ids"] > 0,
             )
             for row in windows
         ]
@@ -180,5 +181,6 @@ def _changes(outcome: ReadOutcome, merged_rows: int) -> dict[str, object]:
         "merged_rows": merged_rows,
         "expired_from": outcome.expired_from,
         "expired_to": outcome.expired_to,
+        "begins_at": outcome.begins_at,
         "error": outcome.error,
     }

@@ -85,7 +85,7 @@ def read_windows(spark: SparkSession, reading: Reading, windows: Sequence[ReadWi
 def outcome_of(text: str) -> ReadOutcome:
     """What a row of `outcome` says."""
     fields: dict[str, Any] = json.loads(text)  # Any: JSON
-    for name in ("expired_from", "expired_to"):
+    for name in ("expired_from", "expired_to", "begins_at"):
         fields[name] = None if fields[name] is None else datetime.fromisoformat(fields[name])
     return ReadOutcome(**fields)
 

@@ -37,6 +37,7 @@ BACKFILLS = Table(
         ("takes_all", "boolean", "merges every record of the window, not the expected ids alone"),
         ("owner", "string", "the run that has it"),
         ("heartbeat_at", "timestamp", "when that run last said that it lives"),
+        ("begins_at", "timestamp", "arrival of the oldest record left, if later than the window's"),
     ),
     ("plan_id", "window_id"),
 )

@@ -68,6 +68,9 @@ class FakeShard:
         self.calls.append((self.time.at, page.size_bytes))
         return page
 
+    def beside(self) -> "FakeShard":
+        return self
+
     def _place(self, start: Start) -> int:
         for place, one in enumerate(self.records):
             if start.at is not None:

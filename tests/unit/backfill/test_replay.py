@@ -1,11 +1,13 @@
 """A window is read to its end, whatever the shard answers, or it is said what was not read."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardaudit.backfill.reading import ReadOutcome
 from shardaudit.backfill.replay import MAX_TRIES
 from shardaudit.model.errors import FinalError
 from shardaudit.model.stream_page import IteratorExpiredError, ThrottledError
@@ -104,32 +106,69 @@ def test_closed_shard_ends_without_a_next_iterator() -> None:
     assert (numbers(found), outcome.is_complete) == ([5, 6, 7, 8, 9], True)
 
 
-def test_expired_part_is_recorded_when_kinesis_clamps_the_time() -> None:
-    left = [record(number) for number in range(6, 10)]
-    found, outcome = read(FakeShard(left), window(2, 8, horizon=T0 + timedelta(seconds=6)))
-    assert (numbers(found), outcome.is_complete) == ([6, 7], True)
-    assert (seconds(outcome.expired_from), seconds(outcome.expired_to)) == (2, 6)
+LEFT = [record(number, arrived_s=600 + number) for number in range(6, 10)]
+LONG_AFTER, LONG_BEFORE = T0 + timedelta(days=9), T0 - timedelta(days=9)
 
 
-def test_expired_part_is_recorded_when_the_first_sequence_number_is_gone() -> None:
-    left = [record(number) for number in range(6, 10)]
-    wanted = window(1, 9, **by_sequence(2, 7, horizon=T0 + timedelta(seconds=6)))
-    found, outcome = read(FakeShard(left), wanted)
-    assert numbers(found) == [6, 7]
-    assert (seconds(outcome.expired_from), seconds(outcome.expired_to)) == (1, 6)
+def ends(outcome: ReadOutcome) -> tuple[float | None, ...]:
+    return tuple(map(seconds, (outcome.begins_at, outcome.expired_from, outcome.expired_to)))
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        ({"horizon": LONG_AFTER}, (606, 0, 606)),
+        # Kinesis keeps it for less than the configuration says.
+        ({"horizon": LONG_BEFORE, "is_expected": True}, (606, 0, 606)),
+        # A shard that is younger than the range, as far as anybody knows.
+        ({"horizon": LONG_BEFORE}, (606, None, None)),
+    ],
+)
+def test_expired_part_is_told_from_the_oldest_record_that_is_left(
+    told: dict[str, object], found: tuple[float | None, ...]
+) -> None:
+    got, outcome = read(FakeShard(LEFT, empty_every=3), window(0, 608, **told))
+    assert (numbers(got), outcome.is_complete) == ([6, 7], True)
+    assert ends(outcome) == found
+
+
+@pytest.mark.parametrize("horizon", [LONG_AFTER, LONG_BEFORE])
+def test_nothing_expired_when_an_older_record_is_still_there(horizon: datetime) -> None:
+    """Kinesis keeps it for longer than the configuration says."""
+    shard = FakeShard([record(1, arrived_s=-50), *LEFT])
+    got, outcome = read(shard, window(0, 608, horizon=horizon, is_expected=True))
+    assert (numbers(got), ends(outcome)) == ([6, 7], (None, None, None))
+    got, outcome = read(shard, window(-40, 500, horizon=horizon, is_expected=True))
+    assert (numbers(got), ends(outcome)) == ([], (None, None, None))
+
+
+@pytest.mark.parametrize("horizon", [LONG_AFTER, LONG_BEFORE])
+def test_expired_part_is_recorded_when_the_first_sequence_number_is_gone(
+    horizon: datetime,
+) -> None:
+    got, outcome = read(FakeShard(LEFT), window(1, 900, **by_sequence(2, 7, horizon=horizon)))
+    assert (numbers(got), ends(outcome)) == ([6, 7], (606, 1, 606))
+    shard = FakeShard([record(1), *LEFT])  # it never was where its trace says
+    got, outcome = read(shard, window(1, 900, **by_sequence(2, 7, horizon=horizon)))
+    assert (numbers(got), ends(outcome)) == ([6, 7], (None, None, None))
 
 
 @pytest.mark.parametrize("shard", [FakeShard([]), FakeShard([], is_open=False), FakeShard(TEN)])
-def test_everything_is_expired_when_nothing_of_it_is_left(shard: FakeShard) -> None:
-    shard.is_gone = bool(shard.records)
-    found, outcome = read(shard, window(0, 8, horizon=T0 + timedelta(hours=1)))
+@pytest.mark.parametrize("horizon", [LONG_AFTER, LONG_BEFORE])
+def test_everything_is_expired_when_nothing_of_it_is_left(
+    shard: FakeShard, horizon: datetime
+) -> None:
+    shard = replace(shard, is_gone=bool(shard.records))
+    found, outcome = read(shard, window(0, 8, horizon=horizon, is_expected=True))
     assert (found, outcome.is_complete) == ([], True)
-    assert (seconds(outcome.expired_from), seconds(outcome.expired_to)) == (0, 8)
+    assert ends(outcome) == (8, 0, 8)
 
 
 def test_nothing_expired_when_the_shard_was_silent_and_the_time_is_young() -> None:
-    outcome = read(FakeShard([record(9)]), window(0, 5))[1]
+    outcome = read(FakeShard([record(900)]), window(0, 500))[1]
     assert (outcome.is_complete, outcome.expired_from) == (True, None)
+    outcome = read(FakeShard([record(100)]), window(0, 500, horizon=LONG_AFTER))[1]
+    assert ends(outcome) == (None, None, None)  # within the margin
 
 
 def test_window_that_begins_in_the_page_at_hand_costs_no_call() -> None:
