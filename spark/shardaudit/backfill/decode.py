@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.backfill.sources import WHOLE_PAYLOAD
+from shardaudit.ingest.instants import epoch_ms_instant, has_zone, parsed_instant
 from shardaudit.model.sink_field import Origin, Source
 from shardaudit.model.sql_name import quoted
 
@@ -15,8 +16,6 @@ POSITION, RAW, ORDER = "_sa_position", "_sa_raw", "_sa_order"
 INTERNAL = (WINDOW, REASON, ID, SENT_AT, POSITION, RAW, ORDER)
 MAX_RAW = 4096
 _WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
-_ISO_WITH_ZONE = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?([Zz]|[+-]\d\d(:?\d\d)?)\z"
-_MAX_MS = 10**14  # as in ingest/instants.py: year 5138
 
 
 def decoded(
@@ -91,13 +90,12 @@ def _value(source: Source) -> Column:
         return _instant_as(value, kind) if source.text.endswith("_at") else value.cast(kind)
     if source.text == WHOLE_PAYLOAD:
         return F.col("_sa_text").cast(kind)
-    text = _field(source, "string")
     if kind == "timestamp":
-        return _instant(text)
+        return _instant(source)
     value = _field(source, kind)
     if kind == "timestamp_ntz":  # an instant is written as UTC, not in the zone of its text
-        in_utc = _instant(text).cast(kind)  # the session is in UTC
-        return F.coalesce(in_utc, F.when(~text.rlike(_ISO_WITH_ZONE), value))
+        in_utc = _instant(source).cast(kind)  # the session is in UTC
+        return F.coalesce(in_utc, F.when(~has_zone(_field(source, "string")), value))
     if kind in _WHOLE_NUMBERS:  # a cast would cut 1.7 to 1
         return F.when(value == _field(source, "decimal(38,10)"), value)
     return value
@@ -107,11 +105,11 @@ def _field(source: Source, kind: str) -> Column:
     return F.try_variant_get("_sa_payload", source.text, kind)
 
 
-def _instant(text: Column) -> Column:
-    """ISO 8601 with a zone, or epoch milliseconds."""
-    epoch_ms = text.try_cast("bigint")
-    return F.when(text.rlike(_ISO_WITH_ZONE), text.try_cast("timestamp")).when(
-        epoch_ms.between(-_MAX_MS, _MAX_MS), F.timestamp_millis(epoch_ms)
+def _instant(source: Source) -> Column:
+    """A text in ISO 8601 with a zone, or a whole number of epoch milliseconds: as in a trace."""
+    kind = F.schema_of_variant(_field(source, "variant"))
+    return F.when(kind == "STRING", parsed_instant(_field(source, "string"))).when(
+        kind == "BIGINT", epoch_ms_instant(_field(source, "bigint"))
     )
 
 
@@ -129,9 +127,12 @@ def _sent_at(sources: Sequence[Source], column: str) -> Column:
     kinds = {source.field.name: source.field.kind for source in sources}
     if column not in kinds:
         return F.lit(None).cast("timestamp")
-    if kinds[column] in {"timestamp", "timestamp_ntz"}:  # the session is in UTC
-        return F.col(quoted(column)).cast("timestamp")
-    return _instant(F.col(quoted(column)).cast("string"))
+    value = F.col(quoted(column))
+    if kinds[column].startswith("timestamp"):
+        return value.cast("timestamp")  # one without a zone is in UTC, as the session
+    if kinds[column] == "string":
+        return parsed_instant(value)
+    return epoch_ms_instant(value.cast("bigint"))
 
 
 def _reason(sources: Sequence[Source], id_column: str) -> Column:

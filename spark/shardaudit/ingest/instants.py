@@ -5,12 +5,13 @@ from datetime import timedelta
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from shardaudit.model.trace_line import MAX_MS
+
 # Date and time to at least the minute, with a zone; what the cast then makes of it, it may still
 # refuse (February 30). Spelled out: `\d` and `.` mean other characters to other engines.
 _DATE, _TWO, _ZONE = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}", "([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)"
 _ISO_WITH_ZONE = rf"^{_DATE}[Tt ]{_TWO}:{_TWO}(:{_TWO}([.,][0-9]{{1,9}})?)?{_ZONE}\z"
 _YEAR_1_US = -62_135_596_800_000_000
-_MAX_MS = 10**14  # year 5138: no time of ours, and safe from overflow
 _TO_THE_MINUTE = r"^([0-9T: -]{16})([Z+-][0-9:]*)\z"
 
 
@@ -19,22 +20,27 @@ def parsed_instant(text: Column) -> Column:
     plain = F.translate(text, "tz,", "TZ.")
     spelled_out = F.regexp_replace(plain, _TO_THE_MINUTE, "$1:00$2")
     return F.when(
-        text.rlike(_ISO_WITH_ZONE),
+        has_zone(text),
         F.coalesce(text.try_cast("timestamp"), spelled_out.try_cast("timestamp")),
     )
+
+
+def has_zone(text: Column) -> Column:
+    """Whether a text has the form of an ISO 8601 time with a zone."""
+    return text.rlike(_ISO_WITH_ZONE)
 
 
 def instant_text(instant: Column) -> Column:
     """An instant for people to read; where no calendar reaches, its microseconds."""
     micros = F.unix_micros(instant)
-    is_on_calendar = micros.between(_YEAR_1_US, 1000 * _MAX_MS)
+    is_on_calendar = micros.between(_YEAR_1_US, 1000 * MAX_MS)
     text = F.date_format(instant, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")
     return F.when(is_on_calendar, text).otherwise(micros.cast("string"))
 
 
 def epoch_ms_instant(epoch_ms: Column) -> Column:
     """The instant of a whole number of milliseconds; NULL when no calendar reaches there."""
-    is_possible = epoch_ms.between(-_MAX_MS, _MAX_MS)
+    is_possible = epoch_ms.between(-MAX_MS, MAX_MS)
     return F.when(is_possible, F.timestamp_micros(epoch_ms * 1000))
 
 

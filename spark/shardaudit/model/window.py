@@ -11,10 +11,13 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def parse_instant(text: str, *, where: str) -> datetime:
-    """The UTC instant that an ISO 8601 text names. A text without a zone is refused."""
+    """The UTC instant that an ISO 8601 text names. A text without a zone is refused.
+
+    Whatever `ingest.instants` takes from an input it takes, too, and both say the same.
+    """
     wanted = "an ISO 8601 time with a zone, as 2026-11-20T00:00:00Z"
     try:
-        instant = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text.upper())
     except ValueError as error:
         raise ConfigError(where, text, wanted) from error
     if instant.tzinfo is None:

@@ -1,16 +1,23 @@
 """Records of the stream as rows of a sink: every source, every type, and what does not fit."""
 
+import io
 import json
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from shardaudit.adapters.json_traces import json_batches
+from shardaudit.adapters.loose_traces import LOOSE
 from shardaudit.backfill.decode import INTERNAL, ORDER, RAW, REASON, SENT_AT, decoded, unique_rows
 from shardaudit.backfill.sources import column_sources
+from shardaudit.ingest.traces import TraceRules, judged_traces
 from shardaudit.jobs.backfill_source import SCHEMA_DDL
+from shardaudit.model.inputs import TRACE_COLUMNS
 from shardaudit.model.sink_field import SinkField, Source
-from tests.builders import SHARD, T0, sequence
+from tests.builders import SHARD, T0, jsonl, sequence, trace_line
+from tests.odd_times import ODD_TIMES
 
 pytestmark = pytest.mark.apache_spark  # repairs
 
@@ -102,6 +109,21 @@ def test_a_users_decoder_is_believed_and_the_quarantine_has_the_original(
 def test_times_have_three_forms(spark: SparkSession, sent_at: object) -> None:
     (row,) = decode(spark, content(sent_at=sent_at))
     assert (utc(row.sent_at), row[REASON]) == (T0, None)
+
+
+def test_time_is_read_as_that_of_a_trace(spark: SparkSession) -> None:
+    times = [*ODD_TIMES, 1795176000000, 1795176000000.5, True, 2**70, [1]]
+    lines = [trace_line(sent_at=time) for time in times]
+    columns = {name: name for name in TRACE_COLUMNS}
+    batches = json_batches(io.BytesIO(jsonl(lines)), "a.jsonl", columns)
+    loose = spark.createDataFrame(pa.Table.from_batches(batches, LOOSE))
+    rules = TraceRules(stream_names=["events"], bucket=timedelta(minutes=1), now=LANDED)
+    traced = [row.sent_at for row in judged_traces(loose, rules).orderBy("line").collect()]
+    replayed = [row.sent_at for row in decode(spark, *(content(sent_at=time) for time in times))]
+    assert dict(zip(map(str, times), replayed, strict=True)) == dict(
+        zip(map(str, times), traced, strict=True)
+    )
+    assert sum(at is not None for at in replayed) == 10
 
 
 @pytest.mark.parametrize(
