@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.model.audit_id import audit_order
 from shardaudit.model.shard_state import Level
 from shardaudit.model.tables import AUDITS, FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import Kind, State, Verdict
@@ -78,7 +79,7 @@ def _verdict_before(warehouse: Warehouse, request: AuditRequest) -> Verdict | No
     ]
     if not earlier:
         return None
-    return Verdict(max(earlier, key=lambda row: row["as_of"])["verdict"])
+    return Verdict(max(earlier, key=audit_order)["verdict"])
 
 
 def _store(warehouse: Warehouse, request: AuditRequest, news: AuditNews) -> None:

@@ -1,11 +1,16 @@
-"""The name of an audit: the same window, time and configuration give the same name."""
+"""The name of an audit, and which of two looked later."""
 
 import hashlib
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 from shardaudit.model.window import Window
 
+AuditOrder = tuple[datetime, datetime, str]
+
 _STAMP = "%Y%m%dT%H%M%SZ"
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def audit_id(stream: str, window: Window, as_of: datetime, config_digest: str) -> str:
@@ -18,3 +23,8 @@ def audit_id(stream: str, window: Window, as_of: datetime, config_digest: str) -
     )
     digest = hashlib.sha256(identity.encode()).hexdigest()[:8]
     return f"{stream}-{window.start:{_STAMP}}-{window.end:{_STAMP}}-{digest}"
+
+
+def audit_order(row: Mapping[str, Any]) -> AuditOrder:  # a row of `audits`, of any types
+    """The key by which audits sort as they looked: by their time, then by when they ran."""
+    return row["as_of"], row["started_at"] or _NEVER, row["audit_id"]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from shardaudit.model.audit_id import AuditOrder
 from shardaudit.model.cell_grid import Bins, Segment
 from shardaudit.model.window import Window
 
@@ -18,11 +19,11 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class AuditSpan:
-    """The window of a published audit, and when it looked."""
+    """The window of a published audit, and when it looked (the later sorts behind)."""
 
     audit_id: str
     window: Window
-    as_of: datetime
+    looked: AuditOrder
 
 
 def bins_of(window: Window, *, bucket: timedelta) -> Bins:
@@ -42,7 +43,7 @@ def newest_segments(audits: Iterable[AuditSpan], window: Window) -> tuple[Segmen
     """
     free = [window]
     found: list[Segment] = []
-    for audit in sorted(audits, key=lambda audit: (audit.as_of, audit.audit_id), reverse=True):
+    for audit in sorted(audits, key=lambda audit: audit.looked, reverse=True):
         left: list[Window] = []
         for part in free:
             start, end = max(part.start, audit.window.start), min(part.end, audit.window.end)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from shardaudit.model.audit_id import AuditOrder, audit_order
 from shardaudit.model.shard_state import Level
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
@@ -142,13 +143,13 @@ def stream_line(
 
 def newest_audit(audits: Iterable[Row]) -> Row | None:
     """The published audit that reaches furthest: one of a part, as after a backfill, is older."""
-    return max(_published(audits), key=lambda row: (row["window_end"], row["as_of"]), default=None)
+    return max(_published(audits), key=_reach, default=None)
 
 
 def audit_spans(audits: Iterable[Row]) -> list[AuditSpan]:
     """The published audits, to be laid over each other."""
     return [
-        AuditSpan(row["audit_id"], Window(row["window_start"], row["window_end"]), row["as_of"])
+        AuditSpan(row["audit_id"], Window(row["window_start"], row["window_end"]), audit_order(row))
         for row in _published(audits)
     ]
 
@@ -178,7 +179,7 @@ def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
 
     One that looked at a part again, as after a backfill, is no point beside those of the whole.
     """
-    ordered = sorted(_published(audits), key=lambda row: (row["window_end"], row["as_of"]))
+    ordered = sorted(_published(audits), key=_reach)
     ordered = ordered[-4 * TREND_AUDITS :]
     ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
     return tuple(
@@ -199,12 +200,16 @@ def _published(audits: Iterable[Row]) -> list[Row]:
     return [row for row in audits if row["status"] == "published"]
 
 
+def _reach(row: Row) -> tuple[datetime, AuditOrder]:
+    return row["window_end"], audit_order(row)
+
+
 def _is_again(row: Row, first: Row) -> bool:
     """Whether an audit looked later at a part of the time that another one had looked at."""
     begins, ends = row["window_start"], row["window_end"]
     whole = first["window_start"], first["window_end"]
     is_part = whole[0] <= begins and ends <= whole[1] and (begins, ends) != whole
-    return bool(is_part and row["as_of"] > first["as_of"])
+    return bool(is_part and audit_order(row) > audit_order(first))
 
 
 def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:
@@ -218,7 +223,7 @@ def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:
     ]
     if not later:
         return None
-    last = max(later, key=lambda row: (row["as_of"], row["audit_id"]))
+    last = max(later, key=audit_order)
     return Refused(last["audit_id"], last["status"], last["as_of"], last["self_check"])
 
 

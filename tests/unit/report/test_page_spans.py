@@ -22,7 +22,10 @@ MINUTE = timedelta(minutes=1)
 
 
 def span(audit_id: str, start: int, end: int, *, as_of: int) -> AuditSpan:
-    return AuditSpan(audit_id, Window(START + start * H, START + end * H), START + as_of * H)
+    looked = START + as_of * H
+    return AuditSpan(
+        audit_id, Window(START + start * H, START + end * H), (looked, looked, audit_id)
+    )
 
 
 def test_the_newest_audit_wins_where_two_overlap() -> None:
@@ -61,7 +64,7 @@ def test_each_hour_belongs_to_the_newest_audit_that_saw_it(found: list[AuditSpan
         at = START + hour * H
         speaking = [s.audit_id for s in segments if s.start <= at < s.end]
         saw = [a for a in found if a.window.covers(at)]
-        newest = [max(saw, key=lambda a: (a.as_of, a.audit_id)).audit_id] if saw else []
+        newest = [max(saw, key=lambda a: a.looked).audit_id] if saw else []
         assert speaking == newest
 
 
