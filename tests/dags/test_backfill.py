@@ -250,6 +250,15 @@ def test_each_window_is_in_one_portion_the_most_urgent_in_the_first(
     assert len(jobs) == tasks
 
 
+def test_most_urgent_is_first_when_a_plan_of_before_has_ids_of_two_lengths(config: Path) -> None:
+    store(config, windows=1, window_id="100000")
+    store(config, windows=1, window_id="99999")
+    text = proposed(form(), since=ASKED, now=NOW)["markdown"]
+    plan: Proposed = {"plan_id": "p", "markdown": text, "needs_person": True}
+    (job,) = replaying_jobs("p", running_job(form(), plan, answer("Approve"), now=NOW))
+    assert job["arguments"][REPLAY][7:] == ["99999", "100000"]
+
+
 def test_portion_is_named_by_its_shards_and_first_deadline(config: Path) -> None:
     store(config, windows=IN_ONE + 1)
     plan = proposed(form(), since=ASKED, now=NOW)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from shardaudit.backfill.price import CALLS_PER_S, READ_BYTES_PER_S
+from shardaudit.model.quotas import seconds_to_read
 
 
 class Pace:
@@ -19,8 +19,7 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._call_s = 1 / (CALLS_PER_S * read_share)
-        self._byte_s = 1 / (READ_BYTES_PER_S * read_share)
+        self._read_share = read_share
         self._clock, self._sleep = clock, sleep
         self._free_at = clock()
 
@@ -32,7 +31,7 @@ class Pace:
 
     def called(self, size_bytes: int) -> None:
         """Counts a call that was made, and what it brought."""
-        cost = max(self._call_s, size_bytes * self._byte_s)
+        cost = seconds_to_read(size_bytes, calls=1, share=self._read_share)
         self._free_at = max(self._free_at, self._clock()) + cost
 
     def pause(self, seconds: float) -> None:

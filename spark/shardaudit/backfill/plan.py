@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from shardaudit.backfill.price import price
 from shardaudit.backfill.windows import Range
 from shardaudit.model.backfill import Plan, PlannedWindow, Stretch
+from shardaudit.model.quotas import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
+from shardaudit.model.shard_state import URGENT_WITHIN
 from shardaudit.model.verdict import Cause
 
-# DESIGN section 8: from here on a stopped shard is urgent, and may not come back in time.
-NEAR = timedelta(hours=6)
-STUCK_NEAR_ITS_END = "stuck, and it must start within 6 h"
+# From here on a stopped shard is urgent, and may not come back in time.
+STUCK_NEAR_ITS_END = f"stuck, and it must start within {URGENT_WITHIN // timedelta(hours=1)} h"
 STUCK_ON_REQUEST = "stuck, asked for"
 HOUR = timedelta(hours=1)
 
@@ -50,7 +51,7 @@ def wanted_stretches(
             chosen.append(stretch)
     for tail in stuck.values():
         because = STUCK_ON_REQUEST if include_stuck else STUCK_NEAR_ITS_END
-        if include_stuck or _start_by(tail, terms) <= terms.as_of + NEAR:
+        if include_stuck or _start_by(tail, terms) <= terms.as_of + URGENT_WITHIN:
             chosen += [replace(stretch, because=because) for stretch in tail]
     return chosen
 
@@ -58,8 +59,9 @@ def wanted_stretches(
 def _start_by(tail: Sequence[Stretch], terms: Terms) -> datetime:
     """Until when reading a shard's tail must begin to end in time, at the shard's greatest rate."""
     first, last = min(s.first_sent_at for s in tail), max(s.last_sent_at for s in tail)
-    to_read = (last - first) / (2 * terms.read_share)  # 2 MiB/s out, 1 MiB/s in
-    return min(s.deadline for s in tail) - to_read
+    size_bytes = (last - first).total_seconds() * PUT_BYTES_PER_S
+    to_read = seconds_to_read(size_bytes, calls=size_bytes / PAGE_BYTES, share=terms.read_share)
+    return min(s.deadline for s in tail) - timedelta(seconds=to_read)
 
 
 def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
@@ -67,6 +69,7 @@ def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
     ordered = sorted(wanted, key=lambda r: (r.deadline, r.shard_id, r.window.start, r.because))
     done_at: dict[str, datetime] = defaultdict(lambda: terms.as_of)
     windows, missing = [], []
+    digits = max(5, len(str(len(ordered))))  # so that a sort by text is in their order, too
     for number, one in enumerate(ordered, start=1):
         cost = price(one, read_share=terms.read_share)
         done_at[one.shard_id] += timedelta(seconds=cost.seconds)  # one after the other on a shard
@@ -75,7 +78,7 @@ def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
             missing.append((one.deadline, late_by))
         windows.append(
             PlannedWindow(
-                window_id=f"{number:05}",
+                window_id=f"{number:0{digits}}",
                 shard_id=one.shard_id,
                 window=one.window,
                 because=one.because,

@@ -5,12 +5,15 @@ from datetime import timedelta
 
 from shardaudit.backfill.windows import Range
 from shardaudit.model.backfill import Price
+from shardaudit.model.quotas import (
+    PAGE_BYTES,
+    PAGE_RECORDS,
+    PUT_BYTES_PER_S,
+    PUT_RECORDS_PER_S,
+    RECORD_BYTES,
+    seconds_to_read,
+)
 
-# Kinesis quotas per shard. In: 1,000 records and 1 MiB a second. Out: 5 calls and 2 MiB a second,
-# 10,000 records and 10 MiB a call.
-PUT_RECORDS_PER_S, PUT_BYTES_PER_S = 1000, 2**20
-CALLS_PER_S, READ_BYTES_PER_S = 5, 2 * 2**20
-PAGE_RECORDS, PAGE_BYTES = 10_000, 10 * 2**20
 # GetShardIterator and a call that brings nothing; behind the end of a time, the batches that must
 # lie past it, because arrival times are not in order.
 CALLS_AROUND = 2
@@ -24,18 +27,15 @@ def price(wanted: Range, *, read_share: float) -> Price:
     """The most that a shard can hold in the range and a page past it, and how long that takes."""
     seconds_of_stream = _seconds_of_stream(wanted)
     if wanted.is_one_record:
-        records, size_bytes = 1, PAGE_BYTES  # UpdateMaxRecordSize allows 10 MiB
+        records, size_bytes = 1, RECORD_BYTES
     else:
         records = math.ceil(seconds_of_stream * PUT_RECORDS_PER_S)
         size_bytes = math.ceil(seconds_of_stream * PUT_BYTES_PER_S) + PAGE_BYTES
     pages = max(math.ceil(records / PAGE_RECORDS), math.ceil(size_bytes / PAGE_BYTES))
     past = len(LIMITS) if wanted.start_sequence else PAGES_PAST_THE_END
     calls = pages + past + CALLS_AROUND
-    seconds = max(
-        calls / (CALLS_PER_S * read_share),
-        size_bytes / (READ_BYTES_PER_S * read_share),
-    )
-    return Price(records, size_bytes, calls, round(seconds, 1))
+    seconds = seconds_to_read(size_bytes, calls=calls, share=read_share)
+    return Price(records, size_bytes, calls, math.ceil(seconds * 10) / 10)
 
 
 def _seconds_of_stream(wanted: Range) -> float:

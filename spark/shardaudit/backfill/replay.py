@@ -9,10 +9,11 @@ from datetime import datetime
 
 from shardaudit.backfill.kpl import users_of
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.price import LIMITS, PAGE_RECORDS, PAGES_PAST_THE_END
+from shardaudit.backfill.price import LIMITS, PAGES_PAST_THE_END
 from shardaudit.backfill.reading import ReadOutcome, ReadWindow, ShardClient, UserRecord
 from shardaudit.backfill.windows import BEFORE
 from shardaudit.model.errors import ShardauditError
+from shardaudit.model.quotas import PAGE_RECORDS
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import (
     IteratorExpiredError,

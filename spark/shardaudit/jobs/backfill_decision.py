@@ -9,7 +9,7 @@ from shardaudit.adapters.claim import claim
 from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.adapters.published import read_rows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
-from shardaudit.model.backfill import Repair, WindowState
+from shardaudit.model.backfill import Repair, WindowState, window_order
 from shardaudit.model.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.config import Settings
 from shardaudit.model.table import Table
@@ -40,7 +40,7 @@ def proposal(
     plan_id = _newest(waiting)["plan_id"]
     windows = sorted(
         (row for row in waiting if row["plan_id"] == plan_id),
-        key=lambda row: str(row["window_id"]),
+        key=lambda row: window_order(str(row["window_id"])),
     )
     text = plan_markdown(
         stream, window_lines(windows), as_of=as_of, minutes=minutes_to_read(windows)

@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
-from shardaudit.model.backfill import Plan, PlannedWindow, WindowState
+from shardaudit.model.backfill import Plan, PlannedWindow, WindowState, window_order
 from shardaudit.model.backfill_tables import BACKFILLS
 
 
 def stored_windows(warehouse: Warehouse, plan_id: str) -> list[Row]:
     """The plan's windows, the most urgent first; none when there is no such plan."""
     rows = warehouse.rows(BACKFILLS, where=pc.field("plan_id") == plan_id)
-    return sorted(rows, key=lambda row: str(row["window_id"]))
+    return sorted(rows, key=lambda row: window_order(str(row["window_id"])))
 
 
 def store_plan(warehouse: Warehouse, plan: Plan, *, now: datetime) -> None:

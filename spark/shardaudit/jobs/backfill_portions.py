@@ -7,10 +7,10 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.published import read_rows
-from shardaudit.model.backfill import WindowState
+from shardaudit.model.backfill import WindowState, window_order
 from shardaudit.model.backfill_tables import BACKFILLS
 from shardaudit.model.config import Settings
-from shardaudit.report.plain import harmless, instant
+from shardaudit.report.plain import counted, harmless, instant
 
 # What a portion's windows take at most, one after the other; few shards are full. A Spark job takes
 # seconds to start: one for each window, of which many are a record, would wait more than read.
@@ -31,7 +31,7 @@ def portions(settings: Settings, plan_id: str) -> list[Portion]:
     """All windows of the plan that are not over, the most urgent first."""
     rows = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == plan_id)
     left = [row for row in rows if not WindowState(row["state"]).is_over]
-    left.sort(key=lambda row: str(row["window_id"]))  # it counts them by urgency
+    left.sort(key=lambda row: window_order(str(row["window_id"])))  # it counts them by urgency
     seconds = [float(row["estimated_seconds"]) for row in left]
     length = max(PORTION_SECONDS, sum(seconds) / PORTIONS)
     found: dict[int, list[Row]] = {}
@@ -45,5 +45,5 @@ def portions(settings: Settings, plan_id: str) -> list[Portion]:
 def _portion(rows: Sequence[Row]) -> Portion:
     shards = sorted({str(row["shard_id"]) for row in rows})
     deadline = instant(min(row["deadline"] for row in rows))
-    where = harmless(shards[0]) if len(shards) == 1 else f"{len(shards)} shards"
+    where = harmless(shards[0]) if len(shards) == 1 else counted(len(shards), "shard")
     return Portion(f"{where} until {deadline}", tuple(str(row["window_id"]) for row in rows))

@@ -28,6 +28,7 @@ from shardaudit.model.choices import BackfillMode
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import State
+from shardaudit.report.plain import counted
 from shardaudit.report.progress import SILENT, Progress
 
 # What one round may hold at most: the executors keep it on disk until it is merged.
@@ -148,13 +149,11 @@ def _says_approve(rows: Sequence[Row], mode: BackfillMode) -> str:
 
 def _says_replay(rows: Sequence[Row], mode: BackfillMode) -> str:
     shards = len({row["shard_id"] for row in rows})
+    where = f"{counted(len(rows), 'window')} of {counted(shards, 'shard')}"
     what = "all records" if any(row["takes_all"] for row in rows) else "the missing messages"
     if mode is BackfillMode.REQUEST:
-        return f"replay: your own job is asked for {len(rows):,} windows of {shards:,} shards"
-    return (
-        f"replay: {len(rows):,} windows of {shards:,} shards are read, {what} that the sink does "
-        f"not have {_LANDS[mode]}"
-    )
+        return f"replay: your own job is asked for {where}"
+    return f"replay: reads {where}; {what} that the sink does not have {_LANDS[mode]}"
 
 
 def _says_verify(rows: Sequence[Row], mode: BackfillMode) -> str:

@@ -36,6 +36,11 @@ class Repair(StrEnum):
 SINK_WRITING = frozenset({"run", "replay"})
 
 
+def window_order(window_id: str) -> tuple[int, str]:
+    """The key by which the ids of a plan's windows sort as the numbers that they are."""
+    return len(window_id), window_id
+
+
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """The missing messages of one cell and cause: how many, since when, and where they stand.

@@ -44,9 +44,9 @@ from shardaudit.model.config_fields import (
 from shardaudit.model.config_notify import Notify
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.inputs import SINK_COLUMNS, TRACE_COLUMNS
+from shardaudit.model.quotas import MAX_RETENTION
 from shardaudit.model.table import INTERNAL_PREFIX
 
-MAX_RETENTION = timedelta(hours=8760)  # Kinesis API, IncreaseStreamRetentionPeriod
 DAY = timedelta(days=1)
 _SECRET_KEY = re.compile(r"(?i)(secret\.?key|access\.?key|session\.?token|password)$")
 

@@ -1,6 +1,9 @@
 """The words of the watch: what a shard is doing, and how urgent that is."""
 
+from datetime import timedelta
 from enum import StrEnum
+
+URGENT_WITHIN = timedelta(hours=6)  # of the time by which a repair must begin
 
 
 class ShardState(StrEnum):

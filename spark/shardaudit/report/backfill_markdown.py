@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from shardaudit.report.backfill_summary import WindowLine
-from shardaudit.report.plain import harmless, instant, length, messages
+from shardaudit.report.plain import counted, harmless, instant, length, messages
 
 SHOWN_WINDOWS = 50
 _MIB = 2**20
@@ -20,21 +20,25 @@ def plan_markdown(
     first = min(line.deadline for line in windows)
     late = sum(not line.feasible for line in windows)
     shards = len({line.shard_id for line in windows})
-    of_shards = "1 shard" if shards == 1 else f"{shards:,} shards"
     lines = [
-        f"**{messages(ids)}** of `{stream}` are to be read again from {of_shards}, and those "
-        "that the sink does not have are inserted.",
+        f"**{messages(ids)}** of `{stream}` are to be read again from "
+        f"{counted(shards, 'shard')}, and those that the sink does not have are inserted.",
         "",
-        f"- at most {size:,} MiB in {calls:,} calls, about {minutes:,.1f} minutes",
+        f"- at most {size:,} MiB in {counted(calls, 'call')}, about {minutes:,.1f} minutes",
         f"- the first leave the stream at {instant(first)} ({_left(first - as_of)})",
-        *([f"- **{late:,} windows cannot be read before their deadline**"] if late else []),
+        *(
+            [f"- **{counted(late, 'window')} cannot be read before their deadline**"]
+            if late
+            else []
+        ),
         "",
         "| deadline | shard | from | to | why | messages | at most MiB |",
         "|---|---|---|---|---|--:|--:|",
         *(_row(line) for line in windows[:SHOWN_WINDOWS]),
     ]
     if len(windows) > SHOWN_WINDOWS:
-        lines.append(f"\n… and {len(windows) - SHOWN_WINDOWS:,} windows more")
+        more = counted(len(windows) - SHOWN_WINDOWS, "window")
+        lines.append(f"\n… and {more} more")
     return "\n".join(lines)
 
 

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shardaudit.model.backfill import WindowState
+from shardaudit.model.backfill import WindowState, window_order
 from shardaudit.report.backfill_summary import PlanReport, RunReport, WindowLine
-from shardaudit.report.plain import cell, harmless, instant, length, messages
+from shardaudit.report.plain import cell, counted, harmless, instant, length, messages
 
 SHOWN_WINDOWS = 30
 _MIB = 2**20
@@ -35,8 +35,8 @@ def plan_view(report: PlanReport) -> RenderableType:
     size = sum(line.estimated_bytes for line in report.windows)
     calls = sum(line.estimated_calls for line in report.windows)
     facts = [
-        f"{messages(ids)} in {len(report.windows):,} windows; to be read at most "
-        f"{size // _MIB:,} MiB in {calls:,} calls, about {report.minutes:,.1f} minutes",
+        f"{messages(ids)} in {counted(len(report.windows), 'window')}; to be read at most "
+        f"{size // _MIB:,} MiB in {counted(calls, 'call')}, about {report.minutes:,.1f} minutes",
         *left_out,
         *_too_late(report),
     ]
@@ -70,7 +70,7 @@ def _too_late(report: PlanReport) -> list[str]:
     late = sum(not line.feasible for line in report.windows)
     if not late:
         return []
-    words = f"{late:,} windows cannot be read before their deadline"
+    words = f"{counted(late, 'window')} cannot be read before their deadline"
     if report.extension is None:
         return [f"{words}: what of them the stream no longer has is gone"]
     hours = report.extension // timedelta(hours=1)
@@ -100,7 +100,9 @@ def _plan_table(report: PlanReport) -> Table:
 def _run_table(lines: Sequence[WindowLine]) -> Table:
     """The windows that did not come to a good end first."""
     order = {WindowState.INCOMPLETE: 0, WindowState.EXPIRED: 1}
-    ordered = sorted(lines, key=lambda line: (order.get(line.state, 2), line.window_id))
+    ordered = sorted(
+        lines, key=lambda line: (order.get(line.state, 2), window_order(line.window_id))
+    )
     table = _table("window", "shard", "state")
     for name in ("messages", "records read", "rows merged"):
         table.add_column(name, justify="right", no_wrap=True)

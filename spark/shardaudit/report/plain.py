@@ -41,9 +41,14 @@ def length(span: timedelta) -> str:
     return f"{minutes} min" if minutes else f"{seconds} s"
 
 
+def counted(count: int, noun: str) -> str:
+    """The number with its noun, as `1 window` or `2 windows`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def messages(count: int) -> str:
-    """The number with its noun."""
-    return f"{count:,} message" if count == 1 else f"{count:,} messages"
+    """How many messages, in words."""
+    return counted(count, "message")
 
 
 def _shown(character: str) -> str:

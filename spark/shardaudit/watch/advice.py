@@ -1,7 +1,8 @@
 """What to do about a shard, in a sentence: which window, how long it reads, until when."""
 
+from shardaudit.model.quotas import MAX_RETENTION
 from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.watch.deadline import MAX_RETENTION, Deadline, had_pause
+from shardaudit.watch.deadline import Deadline, had_pause
 from shardaudit.watch.facts import Rules, Witness
 from shardaudit.watch.state import is_stopped
 from shardaudit.watch.texts import at, length, messages, size

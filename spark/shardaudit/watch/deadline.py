@@ -3,19 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.quotas import (
+    MAX_RETENTION,
+    PAGE_RECORDS,
+    PUT_BYTES_PER_S,
+    RECORD_BYTES,
+    seconds_to_read,
+)
+from shardaudit.model.shard_state import URGENT_WITHIN, Level, ShardState
 from shardaudit.watch.facts import Before, Rules, Span, Witness
 from shardaudit.watch.state import is_stopped
 
-# Kinesis, "Quotas and limits": what one shard takes and gives.
-WRITE_BYTES_PER_S = 2**20
-READ_BYTES_PER_S = 2 * 10**6
-READ_CALLS_PER_S = 5
-RECORDS_PER_CALL = 10_000
-RECORD_BYTES = 10 * 2**20  # the API's ceiling; the trace does not tell the size
-MAX_RETENTION = timedelta(hours=8760)  # IncreaseStreamRetentionPeriod
-
-URGENT_WITHIN = timedelta(hours=6)
 WARN_WITHIN = timedelta(hours=24)
 WARN_SHARE = 0.5  # of the retention; also AWS's own rule for iterator age
 TREND_SHARE = 0.1  # a shorter lag is a burst: its trend says nothing about the retention
@@ -63,16 +61,17 @@ def deadline(witness: Witness, rules: Rules) -> Deadline | None:
 
 
 def bytes_at_most(ahead: Span) -> int:
-    """What the messages can weigh at most: each a full record, or a shard full all the time."""
+    """What the messages can weigh at most: each a full record, or a shard full all the time.
+
+    The trace does not tell the size.
+    """
     seconds = (ahead.until - ahead.since).total_seconds()
-    return int(min(ahead.messages * RECORD_BYTES, seconds * WRITE_BYTES_PER_S))
+    return int(min(ahead.messages * RECORD_BYTES, seconds * PUT_BYTES_PER_S))
 
 
 def hours_to_read(size_bytes: int, messages: int, *, share: float) -> float:
     """How long they read at that share of the shard's 2 MB/s and 5 calls/s."""
-    by_bytes = size_bytes / (share * READ_BYTES_PER_S)
-    by_calls = messages / RECORDS_PER_CALL / (share * READ_CALLS_PER_S)
-    return max(by_bytes, by_calls) / 3600
+    return seconds_to_read(size_bytes, calls=messages / PAGE_RECORDS, share=share) / 3600
 
 
 def level(found: ShardState, witness: Witness, due: Deadline | None, rules: Rules) -> Level:

@@ -7,12 +7,16 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.backfill.plan import NEAR, Terms, planned, wanted_stretches
+from shardaudit.backfill.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.price import price
 from shardaudit.backfill.windows import AFTER, BEFORE, MAX_LENGTH, ranges, whole_ranges
-from shardaudit.model.backfill import Stretch
+from shardaudit.model.backfill import Stretch, window_order
+from shardaudit.model.quotas import PAGE_RECORDS, seconds_to_read
 from shardaudit.model.sequence import sequence_order
+from shardaudit.model.shard_state import URGENT_WITHIN
 from shardaudit.model.window import Window
+from shardaudit.watch.deadline import bytes_at_most, hours_to_read
+from shardaudit.watch.facts import Span
 from tests.builders import T0, sequence, shard
 
 RETENTION = timedelta(hours=24)
@@ -66,7 +70,8 @@ def test_sequence_numbers_are_compared_as_numbers_when_their_lengths_differ() ->
 def test_price_is_a_page_when_one_record_is_wanted() -> None:
     (one,) = ranges([stretch(0)])
     assert price(one, read_share=0.5).records == 1
-    assert price(one, read_share=0.5).seconds == price(one, read_share=1.0).seconds * 2
+    assert price(one, read_share=0.5).seconds == 10.5  # 10 MiB at 1 MB/s
+    assert price(one, read_share=1.0).seconds == 5.3
 
 
 def test_price_is_what_the_shard_can_take_when_only_the_time_is_known() -> None:
@@ -82,6 +87,14 @@ def test_most_urgent_window_is_first_and_named_in_that_order() -> None:
     assert [one.window_id for one in plan.windows] == ["00001", "00002", "00003"]
     assert plan.windows == tuple(sorted(plan.windows, key=lambda one: one.deadline))
     assert plan.extension is None
+
+
+def test_window_ids_sort_in_their_order_when_there_are_more_than_99_999() -> None:
+    (one,) = ranges([stretch(0)])
+    ids = [window.window_id for window in planned([one] * 100_001, TERMS).windows]
+    assert ids == sorted(ids) == sorted(ids, key=window_order)
+    of_old = [f"{number:05}" for number in range(99_998, 100_003)]
+    assert sorted(reversed(of_old), key=window_order) == of_old != sorted(of_old)
 
 
 def test_plan_proposes_the_retention_that_makes_it_feasible() -> None:
@@ -107,7 +120,7 @@ def test_plan_has_the_same_id_when_it_is_made_again_later() -> None:
 
 def test_stuck_messages_are_planned_when_asked_for_or_when_time_runs_out() -> None:
     tail = [stretch(0, because="stuck"), stretch(60, 3600, because="stuck")]
-    near = [replace(s, shard_id=shard(1), deadline=NOW + NEAR) for s in tail]
+    near = [replace(s, shard_id=shard(1), deadline=NOW + URGENT_WITHIN) for s in tail]
     wanted = [stretch(0), *tail, *near]
     assert {
         (one.shard_id, one.because) for one in wanted_stretches(wanted, TERMS, include_stuck=False)
@@ -126,6 +139,22 @@ def test_range_by_hand_is_cut_and_covers_every_shard() -> None:
         assert (mine[0].start, mine[-1].end) == (window.start - BEFORE, window.end + AFTER)
         assert all(one.end - AFTER == other.start + BEFORE for one, other in pairwise(mine))
     assert all(one.window.end - one.window.start <= BEFORE + MAX_LENGTH + AFTER for one in found)
+
+
+@given(minutes=st.integers(1, 7 * 24 * 60), share=st.floats(0.01, 1.0), known=st.booleans())
+def test_plan_and_watch_read_a_full_shard_in_the_same_time(
+    minutes: int, share: float, known: bool
+) -> None:
+    """But for the margins and pages around it: the plan's is the longer one."""
+    span = timedelta(minutes=minutes)
+    places = {} if known else {"first_sequence": None, "last_sequence": None}
+    (one,) = ranges([stretch(0, int(span.total_seconds()), **places)])
+    ahead = Span(10**12, T0, T0 + span)
+    size = bytes_at_most(ahead)
+    watched = 3600 * hours_to_read(size, PAGE_RECORDS, share=share)
+    cost = price(one, read_share=share)
+    around = seconds_to_read(cost.size_bytes - size, calls=10, share=share)
+    assert watched <= cost.seconds <= watched + around + 0.2
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 500)), max_size=40, unique=True))

@@ -60,7 +60,7 @@ def test_a_narrow_terminal_shows_numbers_whole() -> None:
 
 def test_plan_shows_price_deadline_stages_and_the_command() -> None:
     text = shown(plan_view(PLAN))
-    for words in ("12 messages in 1 windows", "at most 10 MiB in 3 calls", "4 h 0 min"):
+    for words in ("12 messages in 1 window;", "at most 10 MiB in 3 calls", "4 h 0 min"):
         assert words in text
     assert "approve: a person" in text
     assert "backfill run --plan events-0123456789ab --approve-as" in text

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.report.plain import cell, harmless, instant, length, messages
+from shardaudit.report.plain import cell, counted, harmless, instant, length, messages
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,4 @@ def test_times_and_lengths_read_like_people_say_them() -> None:
     assert length(timedelta(seconds=61)) == "1 min"
     assert length(timedelta(seconds=12)) == "12 s"
     assert (messages(1), messages(1200)) == ("1 message", "1,200 messages")
+    assert (counted(1, "window"), counted(0, "window")) == ("1 window", "0 windows")
