@@ -81,6 +81,7 @@ def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
                 window_id=f"{number:0{digits}}",
                 shard_id=one.shard_id,
                 window=one.window,
+                sent=one.sent,
                 because=one.because,
                 expected_ids=one.ids,
                 deadline=one.deadline,

@@ -43,7 +43,7 @@ def _seconds_of_stream(wanted: Range) -> float:
     if wanted.start_sequence is None:
         length = wanted.window.end - wanted.window.start
     else:
-        sent = [s.first_sent_at for s in wanted.stretches]
-        until = [s.last_sent_at for s in wanted.stretches]
-        length = max(until) - min(sent) + timedelta(seconds=1)
+        since = min(s.arrives_from for s in wanted.stretches)
+        until = max(s.arrives_until for s in wanted.stretches)
+        length = until - since + timedelta(seconds=1)
     return length.total_seconds()

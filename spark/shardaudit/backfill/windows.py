@@ -1,6 +1,6 @@
 """Missing messages → ranges of shards: neighbours joined, margins added, cut to a length."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -17,15 +17,23 @@ MAX_LENGTH = timedelta(minutes=15)
 BEFORE = timedelta(minutes=2)
 # Also a producer that held the message back: the KPL gives up after 30 s (RecordTtl).
 AFTER = timedelta(minutes=5)
+# A shard whose messages are known to take longer is read as much longer, up to here: half an hour
+# to read at the shard's full rate. What was acknowledged later still is read where it was.
+LONGEST_AFTER = timedelta(hours=1)
+ASKED_FOR = "asked for"
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Where to read: by sequence numbers (inclusive) where they are known, else by arrival."""
+    """Where to read: by sequence numbers (inclusive) where they are known, else by arrival.
+
+    `sent`: its messages were sent then; None in a range that is read for those of another alone.
+    """
 
     shard_id: str
     because: str
     window: Window
+    sent: Window | None
     stretches: tuple[Stretch, ...]
     start_sequence: str | None = None
     end_sequence: str | None = None
@@ -46,15 +54,28 @@ class Range:
         return self.start_sequence is not None and self.start_sequence == self.end_sequence
 
 
-def ranges(stretches: Iterable[Stretch]) -> list[Range]:
+def after(delay: timedelta | None) -> timedelta:
+    """How long behind its sending a message is looked for, by the shard's own slowest one."""
+    return min(max(AFTER, delay or AFTER), LONGEST_AFTER)
+
+
+def ranges(
+    stretches: Iterable[Stretch], *, delays: Mapping[str, timedelta] | None = None
+) -> list[Range]:
     """Ranges that hold every message of the stretches, by shard and time.
 
     Input:
         stretches: at most one per (shard, bucket, because).
+        delays: how long the slowest message of a shard took to arrive, of shards that are known.
     """
-    ordered = sorted(stretches, key=lambda s: (s.shard_id, s.because, s.first_sent_at))
+    ordered = sorted(stretches, key=lambda s: (s.shard_id, s.because, s.arrives_from))
     together = groupby(ordered, key=lambda s: (s.shard_id, s.because))
-    return [_range(joined) for _, group in together for joined in _joined(list(group))]
+    known = delays or {}
+    return [
+        _range(joined, delay=known.get(shard_id))
+        for (shard_id, _), group in together
+        for joined in _joined(list(group))
+    ]
 
 
 def _joined(stretches: Sequence[Stretch]) -> list[list[Stretch]]:
@@ -62,13 +83,13 @@ def _joined(stretches: Sequence[Stretch]) -> list[list[Stretch]]:
     found: list[list[Stretch]] = []
     until = None
     for stretch in stretches:
-        is_near = until is not None and stretch.first_sent_at - until <= JOINED_GAP
-        fits = found and stretch.last_sent_at - found[-1][0].first_sent_at <= MAX_LENGTH
+        is_near = until is not None and stretch.arrives_from - until <= JOINED_GAP
+        fits = found and stretch.arrives_until - found[-1][0].arrives_from <= MAX_LENGTH
         if is_near and fits and _alike(found[-1][0], stretch):
             found[-1].append(stretch)
         else:
             found.append([stretch])
-        until = max(until or stretch.last_sent_at, stretch.last_sent_at)
+        until = max(until or stretch.arrives_until, stretch.arrives_until)
     return found
 
 
@@ -77,15 +98,18 @@ def _alike(one: Stretch, other: Stretch) -> bool:
     return (one.first_sequence is None) == (other.first_sequence is None)
 
 
-def _range(stretches: Sequence[Stretch]) -> Range:
-    start = min(stretch.first_sent_at for stretch in stretches) - BEFORE
-    end = max(stretch.last_sent_at for stretch in stretches) + AFTER
+def _range(stretches: Sequence[Stretch], *, delay: timedelta | None) -> Range:
+    sent_from = min(stretch.first_sent_at for stretch in stretches)
+    sent_until = max(stretch.last_sent_at for stretch in stretches)
+    unacked = [s.unacked_until + after(delay) for s in stretches if s.unacked_until is not None]
+    end = max([stretch.arrives_until + AFTER for stretch in stretches] + unacked)
     firsts = [s.first_sequence for s in stretches if s.first_sequence is not None]
     lasts = [s.last_sequence for s in stretches if s.last_sequence is not None]
     return Range(
         shard_id=stretches[0].shard_id,
         because=stretches[0].because,
-        window=Window(start, end),
+        window=Window(min(stretch.arrives_from for stretch in stretches) - BEFORE, end),
+        sent=Window(sent_from, sent_until + datetime.resolution),
         stretches=tuple(stretches),
         start_sequence=min(firsts, key=sequence_order, default=None),
         end_sequence=max(lasts, key=sequence_order, default=None),
@@ -93,24 +117,37 @@ def _range(stretches: Sequence[Stretch]) -> Range:
 
 
 def whole_ranges(
-    shard_ids: Iterable[str], window: Window, stretches: Sequence[Stretch], *, deadline: datetime
+    shard_ids: Iterable[str],
+    window: Window,
+    stretches: Sequence[Stretch],
+    *,
+    deadline: datetime,
+    delays: Mapping[str, timedelta] | None = None,
 ) -> list[Range]:
     """The window of each shard, cut to a length, whatever is in it; expected are the stretches'.
 
+    Neighbours overlap by a margin; behind the last one is read what may have arrived late.
+
     Input:
-        window: of `sent_at`; what is read has the margins around it.
-        deadline: of what arrived at the window's start.
+        window: of `sent_at`; deadline: of what arrived at its start; delays: as of `ranges`.
+        stretches: by the bucket in which their messages were sent.
     """
     found = []
     for shard_id in sorted(shard_ids):
+        until = window.end + after((delays or {}).get(shard_id))
         start = window.start
-        while start < window.end:
-            part = Window(start, min(start + MAX_LENGTH, window.end))
+        while start < until:
+            end = start + MAX_LENGTH
+            if end >= window.end and until - start <= MAX_LENGTH + AFTER:
+                end = until
+            sent = Window(start, min(end, window.end)) if start < window.end else None
             inside = [
-                s for s in stretches if s.shard_id == shard_id and part.covers(s.bucket_start)
+                s
+                for s in stretches
+                if s.shard_id == shard_id and sent is not None and sent.covers(s.bucket_start)
             ]
             empty = Stretch(shard_id, start, "", 0, start, start, deadline + (start - window.start))
-            wide = Window(part.start - BEFORE, part.end + AFTER)
-            found.append(Range(shard_id, "asked for", wide, tuple(inside or [empty])))
-            start = part.end
+            read = Window(start - BEFORE, end)
+            found.append(Range(shard_id, ASKED_FOR, read, sent, tuple(inside or [empty])))
+            start = end
     return found

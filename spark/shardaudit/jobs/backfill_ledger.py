@@ -8,8 +8,10 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
+from shardaudit.backfill.windows import AFTER, BEFORE
 from shardaudit.model.backfill import Plan, PlannedWindow, WindowState, window_order
 from shardaudit.model.backfill_tables import BACKFILLS
+from shardaudit.model.window import Window
 
 
 def stored_windows(warehouse: Warehouse, plan_id: str) -> list[Row]:
@@ -51,6 +53,16 @@ class Ledger:
             self.warehouse.upsert(changed, BACKFILLS)
 
 
+def sent_range(windows: Sequence[Row]) -> Window:
+    """When the messages of a plan's windows were sent."""
+    known = [row for row in windows if row["sent_from"] is not None]
+    if not known:  # of a version that did not store it
+        start = min(row["window_start"] for row in windows) + BEFORE
+        end = max(row["window_end"] for row in windows) - AFTER
+        return Window(start, max(end, start + datetime.resolution))
+    return Window(min(row["sent_from"] for row in known), max(row["sent_to"] for row in known))
+
+
 def first_round(windows: Sequence[Row], *, max_bytes: int) -> list[Row]:
     """The first windows, one at least, of at most so many estimated bytes."""
     found: list[Row] = []
@@ -82,6 +94,8 @@ def _row(plan: Plan, planned: PlannedWindow, now: datetime) -> Row:
         "shard_id": planned.shard_id,
         "window_start": planned.window.start,
         "window_end": planned.window.end,
+        "sent_from": planned.sent.start if planned.sent else None,
+        "sent_to": planned.sent.end if planned.sent else None,
         "start_sequence_number": planned.start_sequence,
         "end_sequence_number": planned.end_sequence,
         "expected_ids": planned.expected_ids,

@@ -12,9 +12,17 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.backfill.missing import LIVE, missing_ids, stretches, window_ids
+from shardaudit.backfill.missing import (
+    LIVE,
+    asked_for,
+    by_arrival,
+    missing_ids,
+    stretches,
+    window_ids,
+)
 from shardaudit.backfill.plan import Terms, planned, wanted_stretches
-from shardaudit.backfill.windows import Range, ranges, whole_ranges
+from shardaudit.backfill.windows import ASKED_FOR, Range, ranges, whole_ranges
+from shardaudit.jobs.arrival_delays import arrival_delays, delays_around
 from shardaudit.jobs.backfill_ledger import store_plan, stored_windows
 from shardaudit.model.backfill import Plan, Stretch, WindowState
 from shardaudit.model.backfill_tables import BACKFILL_IDS, BACKFILLS
@@ -27,7 +35,10 @@ from shardaudit.model.window import Window
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What is to be planned. Without a window: the live findings of missing messages."""
+    """What is to be planned. Without a window: the live findings of missing messages.
+
+    A window is widened to whole cells: the audit that proves it judges those.
+    """
 
     name: str
     stream: Stream
@@ -47,8 +58,10 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     # What somebody else was asked for is not planned again before they had their time.
     hands_over = request.stream.backfill_mode.hands_over and request.window is None
     states = (State.OPEN.value,) if hands_over else LIVE
-    missing = _missing(warehouse, request.name, states).localCheckpoint()
-    found = [_stretch(row) for row in collected(stretches(missing))]
+    window = request.window and request.window.aligned(request.stream.bucket)
+    found = _missing(warehouse, request.name, states)
+    missing = (by_arrival(found) if window is None else asked_for(found, window)).localCheckpoint()
+    of_cells = [_stretch(row) for row in collected(stretches(missing))]
     terms = Terms(
         request.name,
         request.as_of,
@@ -57,7 +70,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
         request.stream.digest(),
         takes_all=request.window is not None,
     )
-    plan = planned(_ranges(warehouse, request, found, terms), terms)
+    plan = planned(_ranges(warehouse, request, of_cells, window, terms), terms)
     before = stored_windows(warehouse, plan.plan_id)
     if plan.windows and all(WindowState(row["state"]).is_over for row in before):
         # In this order: a plan whose windows are there has its ids.
@@ -84,16 +97,28 @@ def _missing(warehouse: Warehouse, name: str, states: Sequence[str]) -> DataFram
 
 
 def _ranges(
-    warehouse: Warehouse, request: PlanRequest, found: Sequence[Stretch], terms: Terms
+    warehouse: Warehouse,
+    request: PlanRequest,
+    found: Sequence[Stretch],
+    window: Window | None,
+    terms: Terms,
 ) -> list[Range]:
     if request.shard_ids:
         _check_shards(request, _known_shards(warehouse, request.name))
     chosen = [s for s in found if not request.shard_ids or s.shard_id in request.shard_ids]
-    if request.window is None:
-        return ranges(wanted_stretches(chosen, terms, include_stuck=request.include_stuck))
+    if window is None:
+        wanted = wanted_stretches(chosen, terms, include_stuck=request.include_stuck)
+        return ranges(wanted, delays=delays_around(warehouse, request.name, wanted))
     shard_ids = request.shard_ids or _known_shards(warehouse, request.name)
-    deadline = request.window.start + request.retention
-    return whole_ranges(shard_ids, request.window, chosen, deadline=deadline)
+    inside = [s for s in chosen if window.covers(s.bucket_start)]
+    whole = whole_ranges(
+        shard_ids,
+        window,
+        inside,
+        deadline=window.start + request.retention,
+        delays=arrival_delays(warehouse, request.name, [window]),
+    )
+    return whole + ranges(s for s in chosen if not window.covers(s.bucket_start))
 
 
 def _known_shards(warehouse: Warehouse, name: str) -> list[str]:
@@ -118,7 +143,7 @@ def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:
         for window in plan.windows
         for start in window.buckets
         for cause in causes
-        if window.takes_all or window.because.startswith(cause)
+        if window.because == ASKED_FOR or window.because.startswith(cause)
     ]
     ddl = "window_id string, shard_id string, bucket_start timestamp, cause string"
     windows = warehouse.spark.createDataFrame(cells, ddl)
@@ -142,6 +167,9 @@ def _stretch(row: Row) -> Stretch:
         deadline=row.deadline,
         first_sequence=row.first_place.text if is_placed else None,
         last_sequence=row.last_place.text if is_placed else None,
+        first_arrival=row.first_arrival,
+        last_arrival=row.last_arrival,
+        unacked_until=row.unacked_until,
     )
 
 

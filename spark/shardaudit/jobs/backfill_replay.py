@@ -21,9 +21,8 @@ from shardaudit.backfill.decode import (
     unique_rows,
 )
 from shardaudit.backfill.reading import ReadOutcome, ReadWindow
-from shardaudit.backfill.windows import AFTER, BEFORE
 from shardaudit.jobs.backfill_landing import Landing
-from shardaudit.jobs.backfill_ledger import Ledger
+from shardaudit.jobs.backfill_ledger import Ledger, sent_range
 from shardaudit.jobs.backfill_source import Reading, outcome_of, read_windows
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
@@ -118,10 +117,9 @@ class Replay:
         What cannot be decoded may be one of them: it stays in, for the quarantine.
         """
         if self.ledger.rows[0]["takes_all"]:
-            start = min(row["window_start"] for row in self.ledger.rows) + BEFORE
-            end = max(row["window_end"] for row in self.ledger.rows) - AFTER
+            wanted = sent_range(self.ledger.rows)
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
-            return decoded.where((sent >= F.lit(start)) & (sent < F.lit(end)))
+            return decoded.where((sent >= F.lit(wanted.start)) & (sent < F.lit(wanted.end)))
         # Unique on the id on the right: the key of BACKFILL_IDS within a plan.
         planned = self.planned_ids().select(
             F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned")

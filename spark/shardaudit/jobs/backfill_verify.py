@@ -1,35 +1,33 @@
 """Audits again what a backfill wrote, and settles its findings and windows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta_rs import Row
-from shardaudit.backfill.windows import AFTER, BEFORE
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.backfill_ledger import sent_range
+from shardaudit.jobs.backfill_proof import Proof, proofs
 from shardaudit.jobs.backfill_replay import SOURCE, Replay
 from shardaudit.jobs.commands.ingest import ingest_stream
 from shardaudit.jobs.gates import Gates
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.config import Settings
-from shardaudit.model.tables import FINDINGS, QUARANTINE
-from shardaudit.model.verdict import Kind, State
-from shardaudit.model.window import Window
+from shardaudit.model.tables import QUARANTINE
+from shardaudit.model.verdict import State
 from shardaudit.report.progress import SILENT, Progress
-
-_S = timedelta(seconds=1)
-_LEFT = (State.OPEN, State.PLANNED, State.REPLAYED)
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
     """How many of the plan's messages came to which end, and the audit that says so.
 
-    `cut_short`: windows that were not read to their end. `hands_over`: what is left may be on its
-    way, somebody else lands it.
+    `cut_short`: windows that were not read to their end, or of which no audit can say yet that
+    nothing is missing. `hands_over`: what is left may be on its way, somebody else lands it.
     """
 
     audit_id: str
@@ -56,28 +54,30 @@ def verify(
     request = AuditRequest(
         name=name,
         stream=settings.stream(name),
-        window=_sent_window(replay.ledger.rows),
+        window=sent_range(replay.ledger.rows),
         as_of=as_of,
         retention=replay.retention,
     )
     judged = gates.of_plan(replay.plan_id, _read_windows(replay))
     report = audit(warehouse, request, judged, now=clock_now, progress=progress)
-    counts = _states_by_window(replay)
+    proven = proofs(replay, report.audit_id)
     hands_over = request.stream.backfill_mode.hands_over
-    done = (WindowState.MERGED, WindowState.RUNNING) if hands_over else (WindowState.MERGED,)
-    cut_short = sum(row["state"] not in done for row in _not_over(replay))
     ends = {
-        str(row["window_id"]): _handed_over(row, counts) if hands_over else _end(row, counts)
+        str(row["window_id"]): _handed_over(row, proven) if hands_over else _end(row, proven)
         for row in _not_over(replay)
     }
+    cut_short = sum(_is_cut_short(row, proven, hands_over=hands_over) for row in _not_over(replay))
     replay.ledger.save_each(ends, now=as_of)
     if not hands_over:
         _reopen(replay, as_of)
-    total = {state: sum(n for (_, s), n in counts.items() if s == state) for state in State}
-    left = sum(total[state] for state in _LEFT)
-    expired = total[State.EXPIRED]
-    recovered = sum(total.values()) - left - expired
-    return Verified(report.audit_id, recovered, expired, left, cut_short, hands_over)
+    total = sum(proven.values(), Proof())
+    return Verified(report.audit_id, total.back, total.expired, total.left, cut_short, hands_over)
+
+
+def _is_cut_short(row: Row, proven: Mapping[str, Proof], *, hands_over: bool) -> bool:
+    done = (WindowState.MERGED, WindowState.RUNNING) if hands_over else (WindowState.MERGED,)
+    proof = proven[str(row["window_id"])]
+    return row["state"] not in done or (proof.unsettled > 0 and not proof.left)
 
 
 def _read_windows(replay: Replay) -> list[Row]:
@@ -104,54 +104,44 @@ def _read_windows(replay: Replay) -> list[Row]:
     ]
 
 
-def _sent_window(rows: list[Row]) -> Window:
-    """When the plan's messages were sent: its windows without their margins."""
-    start = min(row["window_start"] for row in rows) + BEFORE
-    end = max(row["window_end"] for row in rows) - AFTER
-    return Window(start, max(end, start).replace(microsecond=0) + _S)
-
-
-def _states_by_window(replay: Replay) -> dict[tuple[str, State], int]:
-    """How many of a window's messages have a finding in which state."""
-    findings = replay.warehouse.read(FINDINGS).where(
-        (F.col("stream") == replay.name) & (F.col("kind") == Kind.MISSING.value)
-    )
-    # Unique on message_id on both sides: the key of findings within a stream and kind, and that
-    # of the ids within a plan.
-    of_ids = findings.select("message_id", "state")
-    states = replay.planned_ids().join(of_ids, ["message_id"], how="inner")
-    counted = states.groupBy("window_id", "state").count().collect()
-    return {(row["window_id"], State(row["state"])): row["count"] for row in counted}
-
-
 def _not_over(replay: Replay) -> list[Row]:
     return [row for row in replay.ledger.rows if not WindowState(row["state"]).is_over]
 
 
-def _end(row: Row, counts: dict[tuple[str, State], int]) -> dict[str, object]:
-    """A window's last state: incomplete while a message is missing that has not expired."""
-    window_id = str(row["window_id"])
-    left = sum(counts.get((window_id, state), 0) for state in _LEFT)
-    expired = counts.get((window_id, State.EXPIRED), 0)
+def _end(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
+    """A window's last state: incomplete while a message is missing that the stream may have."""
+    proof = proven[str(row["window_id"])]
     if row["state"] != WindowState.MERGED:
         error = row["error"] or "no run read it to its end"
         return {"state": WindowState.INCOMPLETE.value, "error": error}
-    if left:
-        error = f"{left} of {row['expected_ids']} messages were not in the stream as it is now"
+    if proof.left > proof.gone:
+        error = f"{proof.left} messages were not in the stream as it is now"
         return {"state": WindowState.INCOMPLETE.value, "error": error}
-    # A margin may reach behind the horizon when none of the wanted messages does.
-    if expired or (row["takes_all"] and row["expired_from"] is not None):
+    if proof.gone:
+        error = f"{proof.gone} messages had left the stream before they were read"
+        return {"state": WindowState.EXPIRED.value, "error": error}
+    if proof.unsettled:
+        error = f"{proof.unsettled} cells are not settled yet: run the plan again later"
+        return {"state": WindowState.INCOMPLETE.value, "error": error}
+    if proof.expired or _has_expired(row):
         return {"state": WindowState.EXPIRED.value}
     return {"state": WindowState.VERIFIED.value}
 
 
-def _handed_over(row: Row, counts: dict[tuple[str, State], int]) -> dict[str, object]:
+def _has_expired(row: Row) -> bool:
+    """Whether a part of a range was gone. Of planned messages, each says so itself."""
+    if not row["takes_all"] or row["expired_to"] is None:
+        return False
+    return bool(row["sent_from"] is None or row["expired_to"] > row["sent_from"])
+
+
+def _handed_over(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
     """What somebody else lands ends when all of it has; until then it stays as it is."""
-    left = sum(counts.get((str(row["window_id"]), state), 0) for state in _LEFT)
+    left = proven[str(row["window_id"])].left
     if left and row["state"] in (WindowState.MERGED, WindowState.RUNNING):
-        return {"error": f"{left} of {row['expected_ids']} messages have not landed yet"}
+        return {"error": f"{left} messages have not landed yet"}
     landed = row if left else row | {"state": WindowState.MERGED}
-    return {"error": None} | _end(landed, counts)
+    return {"error": None} | _end(landed, proven)
 
 
 def _reopen(replay: Replay, now: datetime) -> None:

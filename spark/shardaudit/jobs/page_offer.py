@@ -2,7 +2,7 @@
 
 from shardaudit.adapters.page_tables import open_missing
 from shardaudit.backfill.price import price
-from shardaudit.backfill.windows import Range
+from shardaudit.backfill.windows import ASKED_FOR, Range
 from shardaudit.jobs.page_reading import Shown
 from shardaudit.model.cell_grid import ALL_SHARDS
 from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
@@ -18,7 +18,7 @@ def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None
         return None
     stream = settings.stream(state.stream)
     missing = open_missing(settings, state.stream, shards=state.shards)
-    by_hand = Range(names[0], "asked for", shown.window, ())
+    by_hand = Range(names[0], ASKED_FOR, shown.window, shown.window, ())
     default = BackfillMode.MERGE if stream.sink.format is SinkFormat.DELTA else BackfillMode.APPEND
     is_auto = stream.backfill.approve is Approval.AUTO
     return Offer(

@@ -118,6 +118,10 @@ class SinkRows:
         """Whether each row says its shard and its time."""
         return self._inputs.is_placed
 
+    def says(self, name: str) -> bool:
+        """Whether its rows have that standard column besides their shard and their time."""
+        return self.is_placed and name in self._inputs.columns
+
     def scan(self, *, within: tuple[str, Sequence[Span]] | None = None) -> Scan:
         """The rows; where the log says enough, files that have none of the wanted are left out.
 

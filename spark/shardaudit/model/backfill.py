@@ -43,10 +43,12 @@ def window_order(window_id: str) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The missing messages of one cell and cause: how many, since when, and where they stand.
+    """The missing messages of one bucket and cause: how many, since when, and where they stand.
 
     The sequence numbers are those of the first and the last of them, inclusive; NULL unless all are
-    known. `deadline` is that of the oldest.
+    known. `deadline` is that of the oldest. `first_arrival` and `last_arrival`: between which they
+    reached the stream, as far as their traces say when they were acknowledged; else when they were
+    sent. `unacked_until`: when the last one was sent of those whose traces do not say it.
     """
 
     shard_id: str
@@ -58,6 +60,19 @@ class Stretch:
     deadline: datetime
     first_sequence: str | None = None
     last_sequence: str | None = None
+    first_arrival: datetime | None = None
+    last_arrival: datetime | None = None
+    unacked_until: datetime | None = None
+
+    @property
+    def arrives_from(self) -> datetime:
+        """None of them reached the stream before."""
+        return self.first_arrival or self.first_sent_at
+
+    @property
+    def arrives_until(self) -> datetime:
+        """All that are known to have reached it had done so by then."""
+        return self.last_arrival or self.last_sent_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +89,9 @@ class Price:
 class PlannedWindow:
     """One range of one shard. Sequence numbers are inclusive, both or neither are there.
 
-    `buckets`: of the cells whose messages it must bring. `takes_all`: every record of the range is
-    wanted, and not the expected messages alone.
+    `window`: of arrival. `sent`: its messages were sent then; None: those of other windows, that
+    arrived late. `buckets`: of the stretches that it must bring. `takes_all`: every record of the
+    range is wanted, and not the expected messages alone.
     """
 
     window_id: str
@@ -86,6 +102,7 @@ class PlannedWindow:
     deadline: datetime
     price: Price
     feasible: bool
+    sent: Window | None
     start_sequence: str | None = None
     end_sequence: str | None = None
     takes_all: bool = False

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,11 @@ def stretch(start_s: int = 0, end_s: int | None = None, **fields: object) -> Str
     return replace(found, **fields)  # type: ignore[arg-type] # fields of the test's choice
 
 
+def unplaced(one: Stretch) -> Stretch:
+    """The stretch, when no trace of it has a sequence number."""
+    return replace(one, first_sequence=None, last_sequence=None)
+
+
 def test_neighbours_are_one_window_when_the_gap_is_cheaper_than_a_page() -> None:
     found = ranges([stretch(0, 55), stretch(60, 100), stretch(200)])
     assert [(one.start_sequence, one.end_sequence, one.ids) for one in found] == [
@@ -55,8 +61,34 @@ def test_window_has_margins() -> None:
     assert (found.window.start, found.window.end) == (T0 - BEFORE, end)
 
 
+def test_window_reaches_to_where_a_late_message_was_acknowledged() -> None:
+    acked = T0 + timedelta(days=3)
+    early = acked - timedelta(minutes=5)
+    late = unplaced(stretch(0, first_arrival=early, last_arrival=acked))
+    (found,) = ranges([late])
+    assert found.window == Window(early - BEFORE, acked + AFTER)
+    assert found.sent == Window(T0, T0 + timedelta(microseconds=1))
+
+
+@pytest.mark.parametrize(
+    ("delay_min", "read_min"), [(None, 5), (1, 5), (25, 25), (60, 60), (3 * 1440, 60)]
+)
+def test_window_is_as_long_as_the_shards_slowest_message_took_up_to_an_hour(
+    delay_min: int | None, read_min: int
+) -> None:
+    unknown = unplaced(stretch(0, 30, unacked_until=T0 + timedelta(seconds=30)))
+    delays = {} if delay_min is None else {shard(0): timedelta(minutes=delay_min)}
+    (found,) = ranges([unknown], delays=delays)
+    assert found.window.end == T0 + timedelta(seconds=30, minutes=read_min)
+    whole = whole_ranges(
+        [shard(0)], Window(T0, T0 + MAX_LENGTH), [], deadline=T0 + RETENTION, delays=delays
+    )
+    assert whole[-1].window.end == T0 + MAX_LENGTH + timedelta(minutes=read_min)
+    assert [one.sent for one in whole[1:]] == [None] * (len(whole) - 1)
+
+
 def test_known_places_are_not_joined_with_unknown_ones() -> None:
-    unknown = stretch(60, first_sequence=None, last_sequence=None)
+    unknown = unplaced(stretch(60))
     found = ranges([stretch(0, 59), unknown])
     assert [one.start_sequence for one in found] == [sequence(0), None]
 
@@ -137,7 +169,10 @@ def test_range_by_hand_is_cut_and_covers_every_shard() -> None:
     for number in range(2):
         mine = [one.window for one in found if one.shard_id == shard(number)]
         assert (mine[0].start, mine[-1].end) == (window.start - BEFORE, window.end + AFTER)
-        assert all(one.end - AFTER == other.start + BEFORE for one, other in pairwise(mine))
+        assert all(one.end == other.start + BEFORE for one, other in pairwise(mine))
+        sent = [one.sent for one in found if one.shard_id == shard(number) and one.sent]
+        assert (sent[0].start, sent[-1].end) == (window.start, window.end)
+        assert all(one.end == other.start for one, other in pairwise(sent))
     assert all(one.window.end - one.window.start <= BEFORE + MAX_LENGTH + AFTER for one in found)
 
 
