@@ -10,6 +10,7 @@ from tests.history import History, Question, SinkRow, Trace
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
+BACKFILLS = timedelta(microseconds=7)
 IDLE_SHARD = 9
 
 
@@ -53,11 +54,12 @@ class Terms:
 class Case:
     """One history; times in milliseconds from the window's start.
 
-    traces: (message id, shard, number, sent, batch); rows: (…, number, sent, landed, batch).
+    traces: (message id, shard, number, sent, batch); rows: (…, number, sent, landed, batch, own).
+    Backfills land at times of their own, as no consumer does.
     """
 
     traces: tuple[tuple[str, int, str | None, int, int], ...]
-    rows: tuple[tuple[str, int, str | None, int, int, int], ...]
+    rows: tuple[tuple[str, int, str | None, int, int, int, bool], ...]
     idle_shard: bool = False
 
     @property
@@ -80,8 +82,15 @@ class Case:
                 for i, s, n, sent, batch in self.traces
             ),
             rows=tuple(
-                SinkRow(own_id(i), own_shard(s), n, START + sent * MS, START + landed * MS)
-                for i, s, n, sent, landed, _ in self.rows
+                SinkRow(
+                    message_id=own_id(i),
+                    shard_id=own_shard(s),
+                    sequence_number=n,
+                    sent_at=START + sent * MS,
+                    landed_at=START + landed * MS + own * BACKFILLS,
+                    own=own,
+                )
+                for i, s, n, sent, landed, _, own in self.rows
             ),
             known_shards=frozenset({own_shard(IDLE_SHARD)} if self.idle_shard else ()),
         )

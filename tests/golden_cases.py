@@ -152,6 +152,7 @@ class GoldenCase:
             sequence_number=line["sequence_number"],
             sent_at=_instant(line["sent_at"]),
             landed_at=_instant(line["landed_at"]),
+            own=line.get("own", False),
         )
 
 

@@ -25,13 +25,14 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class SinkRow:
-    """One delivery."""
+    """One delivery. `own`: a backfill of ours landed it, at a time at which nobody else did."""
 
     message_id: str
     shard_id: str
     sequence_number: str | None
     sent_at: datetime
     landed_at: datetime
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

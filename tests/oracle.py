@@ -149,6 +149,8 @@ def _landed_causes(message: _Message, damaged_sides: set[str]) -> dict[Kind, Cau
 
 
 def _duplicate_cause(rows: tuple[SinkRow, ...]) -> Cause:
+    if any(row.own for row in rows):
+        return Cause.BACKFILL
     records = {(row.shard_id, row.sequence_number) for row in rows if row.sequence_number}
     if not records:
         return Cause.UNKNOWN

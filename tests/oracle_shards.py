@@ -20,11 +20,13 @@ class Shard:
 
 
 def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> Shard:
-    """The facts of one shard from all rows that ever landed on it.
+    """The facts of one shard from all rows that its consumer ever landed on it.
 
-    A cell landed when its last row did. Records of one aggregate share a number and may sit in
-    two cells: the cell that landed last is the one that counts.
+    What a backfill landed says nothing of the consumer. A cell landed when its last row did.
+    Records of one aggregate share a number and may sit in two cells: the cell that landed last is
+    the one that counts.
     """
+    rows = [row for row in rows if not row.own]
     cells: dict[datetime, list[SinkRow]] = defaultdict(list)
     for row in rows:
         cells[question.bucket_start(row.sent_at)].append(row)

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 FAULTS = frozenset(
     {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
+    | {"backfilled"}
 )
 PALETTES = (
     FAULTS,
@@ -29,6 +30,7 @@ PALETTES = (
     FAULTS - {"silent", "stalled", "lost", "doubled"},
     frozenset({"late", "unnumbered", "doubled"}),
     frozenset({"late", "moved"}),
+    frozenset({"backfilled", "lost", "silent", "stalled", "late"}),
 )
 
 # Neighbours of every limit that a number is wrongly squeezed through: one digit, a double,
@@ -217,7 +219,12 @@ def cases(draw: DrawFn, of: Terms) -> Case:
         for a, landed_ms in landed:
             number = a.number if of.sink_has_numbers else None
             batch = draw(st.integers(1, of.batches))
-            rows.append((message_id, a.shard, number, sent_ms, landed_ms, batch))
+            rows.append((message_id, a.shard, number, sent_ms, landed_ms, batch, False))
+        if "backfilled" in of.faults and traced and draw(st.integers(0, 2 + 9 * len(landed))) == 0:
+            number = traced[0].number if of.sink_has_numbers else None
+            own_ms = sent_ms + draw(latencies(of, sent_ms))
+            batch = draw(st.integers(1, of.batches))
+            rows.append((message_id, traced[0].shard, number, sent_ms, own_ms, batch, True))
     return Case(tuple(traces), tuple(rows), idle_shard=draw(st.integers(0, 5)) == 0)
 
 

@@ -77,7 +77,7 @@ def kinds_from_raw(spark: SparkSession, folder: str) -> list[object]:
 
 
 def _ledger(rows: DataFrame, side: str) -> DataFrame:
-    nothing = {"max_sequence_number": "string", "last_at": "timestamp"}
+    nothing = {"max_sequence_number": "string", "last_at": "timestamp", "own_n": "bigint"}
     return (
         rows.groupBy(*CELL)
         .agg(*fingerprint_sums(F.xxhash64("message_id")))

@@ -18,6 +18,7 @@ from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
 from shardaudit.model.config import Sink, Stream, Traces
+from shardaudit.model.own_rows import backfill_tag
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, SHARDS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
@@ -109,13 +110,18 @@ class Trial:
 
     def land(self, rows: Sequence[SinkRow]) -> None:
         """Commits rows to the sink; also without any row, so that the sink exists."""
+        own = [row for row in rows if row.own]
+        self._commit([row for row in rows if not row.own])
+        if own:
+            self._commit(own, userMetadata=backfill_tag("plan"))
+
+    def _commit(self, rows: Iterable[SinkRow], **options: str) -> None:
         values = [
             (r.message_id, r.shard_id, r.sequence_number, r.sent_at, r.landed_at) for r in rows
         ]
         frame = self.warehouse.spark.createDataFrame(values, ROWS_SCHEMA)
-        frame.drop(*self.sink_lacks).coalesce(1).write.format("delta").mode("append").save(
-            str(self._sink)
-        )
+        writer = frame.drop(*self.sink_lacks).coalesce(1).write.format("delta").mode("append")
+        writer.options(**options).save(str(self._sink))
 
     def remove(self, rows: Iterable[SinkRow]) -> None:
         """Deletes rows from the sink."""

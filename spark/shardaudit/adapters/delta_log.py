@@ -21,6 +21,7 @@ _CHECKPOINT = re.compile(
     r"(?P<version>[0-9]{20})\.checkpoint"
     r"(\.(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})|\.[0-9a-fA-F-]{36})?\.(parquet|json)"
 )
+_COMMIT = re.compile(r"[0-9]{20}\.json")
 _FIRST = f"{0:020d}.json"
 _WANTED = re.compile(r"add\.path$|add\.deletionVector\.|sidecar\.path$")
 
@@ -48,6 +49,21 @@ def commit_texts(folder: str, after: int, upto: int, access: S3Access) -> list[s
     log = log_folder(folder)
     try:
         return read_texts([f"{log}/{v:020d}.json" for v in range(after + 1, upto + 1)], access)
+    except FileNotFoundError as error:
+        raise CommitGoneError(str(error)) from error
+
+
+def last_commits(folder: str, upto: int, access: S3Access, *, limit: int) -> list[str]:
+    """The texts of the newest commits up to a version that are still there, in order.
+
+    Raises:
+        CommitGoneError: one went while they were read.
+    """
+    names = (file.path.rpartition("/")[2] for file in list_files(log_folder(folder), access))
+    versions = {int(name[:-5]) for name in names if _COMMIT.fullmatch(name)}
+    found = sorted(version for version in versions if version <= upto)[-limit:]
+    try:
+        return read_texts([f"{log_folder(folder)}/{v:020d}.json" for v in found], access)
     except FileNotFoundError as error:
         raise CommitGoneError(str(error)) from error
 

@@ -13,7 +13,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from shardaudit.adapters.deletion_vectors import located
 from shardaudit.adapters.delta_features import check_features, opening_error
-from shardaudit.adapters.delta_log import commit_texts, log_folder, log_start, vectors_at
+from shardaudit.adapters.delta_log import (
+    CommitGoneError,
+    commit_texts,
+    last_commits,
+    log_folder,
+    log_start,
+    vectors_at,
+)
 from shardaudit.adapters.delta_statistics import Span, may_hold
 from shardaudit.adapters.files import FileStore, S3Access, StorageError
 from shardaudit.adapters.s3 import delta_rs_options
@@ -141,6 +148,13 @@ class DeltaVersion:
             StorageError: they could not be reached.
         """
         return commit_texts(self.path, before, self.number, self._access)
+
+    def last_commits(self, limit: int) -> list[str]:
+        """The texts of at most so many commits up to this version: the newest that are there."""
+        try:
+            return last_commits(self.path, self.number, self._access, limit=limit)
+        except CommitGoneError:  # by the table's own clean-up, just now
+            return []
 
     def sink_file(self, file: DeltaFile, columns: Mapping[str, str]) -> SinkFile:
         """The file with what it takes to read it.

@@ -13,6 +13,7 @@ from shardaudit.adapters.parquet_file import old_times, opened
 from shardaudit.adapters.parquet_sink import partition_columns
 from shardaudit.adapters.unpack import DamageError
 from shardaudit.model.errors import ConfigError, RetryableError
+from shardaudit.model.own_rows import appended_name
 from shardaudit.model.sink_field import SinkField
 
 _OLD = pa.timestamp("us", "UTC")
@@ -99,7 +100,7 @@ def append_files(
         target = hadoop.Path("/".join(filter(None, (path, folder))))
         store.mkdirs(target)
         # Spark's own part of the name is another one each time: nothing is overwritten.
-        moved = hadoop.Path(target, f"shardaudit-{job_id}-{name}")
+        moved = hadoop.Path(target, appended_name(job_id, name))
         if not store.rename(hadoop.Path(file.path), moved):  # Hadoop's way to say some failures
             raise FileNotMovedError(file.path, moved.toString())
     store.delete(root, True)

@@ -30,7 +30,8 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
     Output:
         `shard_id`, `bucket_start`, `sent_n, sent_sum_lo, sent_sum_hi`, `landed_n, …` (bigint, never
         NULL), `sent_key`, `landed_key` (sequence keys of the greatest, or NULL),
-        `last_landed_at` (timestamp or NULL), `ever_landed` (boolean), `ledger_rows` (bigint).
+        `last_landed_at` (timestamp or NULL), `ever_landed` (boolean), `ledger_rows` (bigint). Of
+        rows that our own backfills landed the sums and `ledger_rows` alone know.
     """
     sides = {"sent": F.col("side") == "traces", "landed": F.col("side") == "sink"}
     sums = [
@@ -46,9 +47,14 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
         *sums,
         *keys,
         F.max(F.when(sides["landed"], F.col("last_at"))).alias("last_landed_at"),
-        F.max(sides["landed"] & (F.col("n") > 0)).alias("ever_landed"),
+        F.max(sides["landed"] & (consumed_rows() > 0)).alias("ever_landed"),
         F.count("*").alias("ledger_rows"),
     )
+
+
+def consumed_rows() -> Column:
+    """How many of a fingerprint's rows the consumer landed, and no backfill of ours."""
+    return F.col("n") - F.coalesce("own_n", F.lit(0))
 
 
 def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:

@@ -86,7 +86,8 @@ def seconds_between(earlier: Column, later: Column) -> Column:
 
 def _duplicated() -> Column:
     cause = (
-        F.when(F.col("landed_pairs") == 1, Cause.CONSUMER_REPLAY.value)
+        F.when(F.col("own_rows") > 0, Cause.BACKFILL.value)
+        .when(F.col("landed_pairs") == 1, Cause.CONSUMER_REPLAY.value)
         .when(F.col("landed_pairs") > 1, Cause.PRODUCER_RETRY.value)
         .when(F.col("landed_pairs") == 0, Cause.UNKNOWN.value)
     )

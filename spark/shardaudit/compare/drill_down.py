@@ -14,6 +14,8 @@ from shardaudit.compare.cells import sequence_key, sequence_number
 
 CELL = ["shard_id", "bucket_start"]
 
+_COUNTS = ("sent_count", "counted", "landed_count")
+
 
 def seen(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
     """What stands in the given cells on both sides: one row per trace and per row of the sink.
@@ -71,6 +73,7 @@ def traces_of(traces: DataFrame, suspects: DataFrame) -> DataFrame:
         F.lit(1).alias("sent_count"),
         F.col("counted").cast("int").alias("counted"),
         F.lit(0).alias("landed_count"),
+        F.lit(0).alias("own_rows"),
         F.col("sequence_number").alias("sent_sequence"),
         F.lit(None).cast("string").alias("landed_sequence"),
         "sent_at",
@@ -88,6 +91,7 @@ def rows_of(sink_rows: DataFrame, suspects: DataFrame) -> DataFrame:
         F.lit(0).alias("sent_count"),
         F.lit(0).alias("counted"),
         F.lit(1).alias("landed_count"),
+        F.col("is_own").cast("int").alias("own_rows"),
         F.lit(None).cast("string").alias("sent_sequence"),
         F.col("sequence_number").alias("landed_sequence"),
         "sent_at",
@@ -106,7 +110,8 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
     Output:
         `message_id, shard_id, bucket_start, sent_count, counted, landed_count` (bigint),
         `counted_key` (struct or NULL), `sent_sequences`, `landed_sequences`
-        (arrays, sorted), `sent_at, first_landed_at, last_landed_at, location, attributes`.
+        (arrays, sorted), `sent_at, first_landed_at, last_landed_at, location, attributes`,
+        `own_rows` (bigint; NULL: none).
     """
     number = F.coalesce("sent_sequence", F.lit("")).alias("number")
     trace = F.struct(number, _entries())
@@ -114,9 +119,7 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         traces.unionByName(rows)
         .groupBy("message_id", *CELL)
         .agg(
-            F.sum("sent_count").alias("sent_count"),
-            F.sum("counted").alias("counted"),
-            F.sum("landed_count").alias("landed_count"),
+            *(F.sum(name).alias(name) for name in (*_COUNTS, "own_rows")),
             # One trace of an id counts in a bucket.
             F.max(F.when(F.col("counted") == 1, F.col("sent_sequence"))).alias("counted_number"),
             F.collect_list("sent_sequence").alias("sent_sequences"),
@@ -145,6 +148,7 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         "last_landed_at",
         "location",
         F.map_from_entries(F.get(F.sort_array("traces"), 0)["attributes"]).alias("attributes"),
+        "own_rows",
     )
 
 
@@ -153,7 +157,8 @@ def ids(cell_ids: DataFrame) -> DataFrame:
 
     Output:
         `message_id`; `shard_id`, `bucket_start`: the cell it counts in (that of its counted trace,
-        else the least in which it landed); `sent_count, counted, landed_count`; `counted_key`;
+        else the least in which it landed); `sent_count, counted, landed_count`; `own_rows` (of
+        `landed_count`, those that our backfills landed); `counted_key`;
         `counted_cells` (array of cells, sorted: more than one when a producer broke the rule of
         `sent_at`); `landed_pairs` (how many distinct (shard, sequence number) its rows have; 0 when
         the sink knows none); `sequence_numbers` (all, by (length, text)); `is_moved`; times,
@@ -171,6 +176,7 @@ def ids(cell_ids: DataFrame) -> DataFrame:
         "sent_count",
         "counted",
         "landed_count",
+        "own_rows",
         sequence_key(F.col("home.counted_number")).alias("counted_key"),
         F.sort_array("counted_cells").alias("counted_cells"),
         F.size(F.array_distinct(F.flatten("landed_pairs"))).alias("landed_pairs"),
@@ -209,7 +215,8 @@ def _folded(cell_ids: DataFrame) -> DataFrame:
     return (
         cell_ids.groupBy("message_id")
         .agg(
-            *(F.sum(name).alias(name) for name in ("sent_count", "counted", "landed_count")),
+            *(F.sum(name).alias(name) for name in _COUNTS),
+            F.coalesce(F.sum("own_rows"), F.lit(0)).alias("own_rows"),
             F.sort_array(F.collect_list(in_order)).alias("cells"),
             F.collect_list(F.when(F.col("counted") > 0, F.struct(*CELL))).alias("counted_cells"),
             F.collect_list(F.when(F.col("sent_count") > 0, shard)).alias("sent_shards"),

@@ -9,7 +9,13 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.compare.cells import cell_sums, sequence_key, sequence_number
+from shardaudit.compare.cells import (
+    cell_sums,
+    consumed_rows,
+    differs,
+    sequence_key,
+    sequence_number,
+)
 from shardaudit.model.table import LATENCY_BINS
 
 _SPAN = ("n", "since", "last")
@@ -23,7 +29,7 @@ def shard_times(fingerprints: DataFrame) -> DataFrame:
         `produced_until`: a message's time), `last_landed_at`; timestamps, NULL when there is none.
     """
     sent = (F.col("side") == "traces") & (F.col("n") > 0)
-    landed = (F.col("side") == "sink") & (F.col("n") > 0)
+    landed = (F.col("side") == "sink") & (consumed_rows() > 0)
     return fingerprints.groupBy("shard_id").agg(
         F.min(F.when(sent, F.col("bucket_start"))).alias("first_sent_at"),
         F.max(F.when(sent, F.col("last_at"))).alias("produced_until"),
@@ -125,7 +131,8 @@ def _standing(bucket: timedelta) -> dict[str, Column]:
     pause = F.struct(length_us.alias("us"), waits_from.alias("waits_from"), "last_landed_at")
     behind = F.coalesce(F.col("sent_key") <= sequence_key(F.col("position")), F.lit(False))
     return {
-        "is_ahead": (F.col("sent_n") > 0) & F.coalesce(beyond, later),
+        # Where both sides agree nothing waits, even beyond the frontier: a backfill landed it.
+        "is_ahead": (F.col("sent_n") > 0) & differs() & F.coalesce(beyond, later),
         "is_passed": F.col("is_at_end") | behind,
         "pause": F.when(F.col("landed_before").isNotNull() & is_new, pause),
     }

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shardaudit.model.own_rows import BACKFILL, is_backfill_tag
 from shardaudit.model.source import DeletionVector, DeltaFile
 
 Action = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
@@ -57,6 +58,18 @@ def net_change(commits: Iterable[str], *, excluded: Iterable[str] = ()) -> Chang
     )
 
 
+def backfilled_files(commits: Iterable[str]) -> list[DeltaFile]:
+    """The files that backfills of ours added; what became of them later does not matter."""
+    found: list[DeltaFile] = []
+    for commit in commits:
+        if BACKFILL not in commit:
+            continue
+        actions = [json.loads(line) for line in commit.split("\n") if line]
+        if any(is_backfill_tag(_information(action).get("userMetadata")) for action in actions):
+            found += [_file(action["add"], None) for action in actions if "add" in action]
+    return found
+
+
 def still_there(paths: Iterable[str], commits: Iterable[str]) -> set[str]:
     """Those of the paths that the commits leave in the table."""
     there = set(paths)
@@ -66,6 +79,10 @@ def still_there(paths: Iterable[str], commits: Iterable[str]) -> set[str]:
         if path in looked_for:
             (there.add if "add" in action else there.discard)(path)
     return there
+
+
+def _information(action: Action) -> Action:
+    return action.get("commitInfo") or {}
 
 
 def _file_actions(commits: Iterable[str]) -> Iterable[Action]:

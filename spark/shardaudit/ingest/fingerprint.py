@@ -17,7 +17,7 @@ SUMS = ("n", "sum_lo", "sum_hi")
 SINK_LOCATION = "sink"
 
 # The columns of FINGERPRINTS without those that say whose they are, in table order.
-MEASURES = (*SUMS, "max_sequence_number", "last_at", "latency_counts", "sent_day")
+MEASURES = (*SUMS, "max_sequence_number", "last_at", "latency_counts", "sent_day", "own_n")
 
 _LOW_HALF = 0xFFFFFFFF
 _SECOND_US = 1_000_000
@@ -50,6 +50,7 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
     return (
         grouped.where(F.size("seen") > 0)  # always; it keeps the set in the plan
         .withColumn("latency_counts", F.lit(None).cast("array<bigint>"))
+        .withColumn("own_n", F.lit(None).cast("bigint"))
         .select("location", *CELL, *_measures())
     )
 
@@ -63,24 +64,28 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
     Output:
         `location`, CELL, MEASURES, `added` (good rows, bigint); one row with a NULL `bucket_start`
         counts in `n` the added rows that cannot be used. `max_sequence_number` and `last_at` are of
-        the added rows alone, NULL where none was added.
+        the added rows alone, NULL where none was added. Rows of our own say nothing of the consumer
+        that reads the stream: only the sums and `own_n` know of them.
     """
     signed = added.withColumn("sign", F.lit(1))
     if removed is not None:
         gone = removed.where(F.col("reason").isNull()).withColumn("sign", F.lit(-1))
         signed = signed.unionByName(gone)
     is_good, is_added = F.col("reason").isNull(), F.col("sign") == 1
+    is_own = F.coalesce("is_own", F.lit(False))
+    is_consumed = is_good & ~is_own
     landed_at = F.when(F.col("landed_at") <= F.lit(now + MAX_AHEAD), F.col("landed_at"))
     per_bin = (
         signed.withColumn("latency_bin", latency_bin(F.col("sent_at"), F.col("landed_at")))
         .withColumn("shard_id", F.when(is_good, F.col("shard_id")))
-        .withColumn("latency_bin", F.when(is_good, F.col("latency_bin")))
+        .withColumn("latency_bin", F.when(is_consumed, F.col("latency_bin")))
         .groupBy(*CELL, "latency_bin")
         .agg(
             *_sums(F.xxhash64("message_id"), F.col("sign")),
             F.count_if(is_added & is_good).alias("added"),
-            F.max(F.when(is_added & is_good, _sequence_key())).alias("max_key"),
-            F.max(F.when(is_added & is_good, landed_at)).alias("last_at"),
+            F.max(F.when(is_added & is_consumed, _sequence_key())).alias("max_key"),
+            F.max(F.when(is_added & is_consumed, landed_at)).alias("last_at"),
+            F.sum(F.when(is_good & is_own, F.col("sign")).otherwise(0)).alias("own_n"),
             _hashed_not_sorted("latency_bin"),
         )
     )
@@ -101,6 +106,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
         F.lit(None).cast("string").alias("max_sequence_number"),
         F.lit(None).cast("timestamp").alias("last_at"),
         F.array(*(-F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
+        (-F.sum(F.coalesce("own_n", F.lit(0)))).alias("own_n"),
         F.lit(None).cast("bigint").alias("added"),
     )
     return (
@@ -114,6 +120,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             F.max("max_sequence_number").alias("max_sequence_number"),
             F.max("last_at").alias("last_at"),
             F.array(*(F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
+            F.sum("own_n").alias("own_n"),
         )
         .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_with_day(), "added")
     )
@@ -155,7 +162,7 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
     """The rows per (cell, latency bin) put together: one row per cell."""
     by_bin = F.struct(F.get("seen", 0).alias("bin"), "n")
     grouped = per_bin.groupBy(*CELL).agg(
-        *(F.sum(name).alias(name) for name in (*SUMS, "added")),
+        *(F.sum(name).alias(name) for name in (*SUMS, "added", "own_n")),
         F.max("max_key").alias("max_key"),
         F.max("last_at").alias("last_at"),
         F.collect_list(by_bin).alias("by_bin"),
@@ -177,12 +184,13 @@ def _measures() -> list[Column]:
         F.substring("max_key", NUMBER_AT, MAX_DIGITS).alias("max_sequence_number"),
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),
+        F.col("own_n").cast("bigint").alias("own_n"),
     ]
 
 
 def _with_day() -> list[Column]:
-    kept = [F.col(name) for name in MEASURES if name != "sent_day"]
-    return [*kept, F.to_date("bucket_start").alias("sent_day")]
+    day = F.to_date("bucket_start").alias("sent_day")
+    return [day if name == "sent_day" else F.col(name) for name in MEASURES]
 
 
 def _bin_count(i: int) -> Column:

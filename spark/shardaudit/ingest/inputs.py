@@ -1,10 +1,10 @@
 """What a batch reads, stored with it: a crash is repaired by reading exactly that again."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from shardaudit.model.source import SourceFile
 
@@ -78,7 +78,7 @@ class DeltaInputs(_Inputs):
 
     `columns`: standard name -> column, those that the table has. `meaning`: what the meaning of a
     row hangs on; when it changes, all is read anew. `excluded`: paths of files in the table, as its
-    log has them, that earlier batches found unreadable.
+    log has them, that earlier batches found unreadable. `own_landings`: see `with_landings`.
     """
 
     path: str = ""
@@ -86,6 +86,7 @@ class DeltaInputs(_Inputs):
     to_version: int = 0
     from_version: int | None = None
     excluded: tuple[str, ...] = ()
+    own_landings: tuple[int, ...] = ()
     format: str = "delta"
 
     @property
@@ -106,7 +107,7 @@ class DeltaInputs(_Inputs):
     def from_json(cls, text: str) -> Self:
         """The inputs that a text of `as_json` holds."""
         values = _common(text)
-        return cls(**values | {"excluded": tuple(values["excluded"])})
+        return cls(**values | {"excluded": tuple(values["excluded"]), **_landings(values)})
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ class ParquetInputs(_Inputs):
     """A folder of Parquet files under `path`: all that count, and which of them are new.
 
     `added` NULL: all is read anew. `excluded`: files that earlier batches found unreadable.
+    `own_landings`: see `with_landings`.
     """
 
     path: str = ""
@@ -129,6 +131,7 @@ class ParquetInputs(_Inputs):
     groups: tuple[FileGroup, ...] = ()
     added: tuple[str, ...] | None = None
     excluded: tuple[SourceFile, ...] = ()
+    own_landings: tuple[int, ...] = ()
     format: str = "parquet"
 
     @property
@@ -163,16 +166,28 @@ class ParquetInputs(_Inputs):
         )
         added = None if values["added"] is None else tuple(values["added"])
         files = {"groups": groups, "added": added, "excluded": _files(values["excluded"])}
-        return cls(**values | files)
+        return cls(**values | files | _landings(values))
 
 
 SinkInputs = DeltaInputs | ParquetInputs
+SomeInputs = TypeVar("SomeInputs", DeltaInputs, ParquetInputs)
+MOST_LANDINGS = 1000
 
 
 def sink_inputs(text: str) -> SinkInputs:
     """The inputs of a sink's batch, of whatever format."""
     is_delta = json.loads(text)["format"] == "delta"
     return DeltaInputs.from_json(text) if is_delta else ParquetInputs.from_json(text)
+
+
+def with_landings(inputs: SomeInputs, landings: Iterable[int]) -> SomeInputs:
+    """The same, knowing of more times at which a backfill of ours landed rows, in µs since 1970.
+
+    They tell our rows for good: a file that bears a mark of ours is one day rewritten together with
+    others. The newest are kept; behind older ones the consumer is anyway.
+    """
+    known = sorted({*inputs.own_landings, *landings})
+    return replace(inputs, own_landings=tuple(known[-MOST_LANDINGS:]))
 
 
 def _plain(value: object) -> object:
@@ -195,6 +210,11 @@ def _common(text: str) -> dict[str, Any]:  # Any: JSON
     values: dict[str, Any] = json.loads(text)
     damaged = tuple(DamagedFile(SourceFile(*file), why) for file, why in values["damaged"])
     return values | {"shape": CellShape(**values["shape"]), "damaged": damaged}
+
+
+def _landings(values: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:  # Any: JSON
+    """None in what version 0.1 wrote."""
+    return {"own_landings": tuple(values.get("own_landings", ()))}
 
 
 def _files(values: Sequence[Sequence[Any]]) -> tuple[SourceFile, ...]:  # Any: JSON

@@ -4,6 +4,7 @@ What a row is judged by stands in the row alone, not in the clock: the same row 
 when it is added, rewritten and taken away again, else the ledger would not come out even.
 """
 
+from collections.abc import Collection
 from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
@@ -43,11 +44,12 @@ DELIVERY = (
     "sent_at",
     "landed_at",
     "arrived_at",
+    "is_own",
     "bucket_start",
 )
 DELIVERY_DDL = (
     "message_id string, shard_id string, sequence_number string, sent_at timestamp, "
-    "landed_at timestamp, arrived_at timestamp, bucket_start timestamp"
+    "landed_at timestamp, arrived_at timestamp, is_own boolean, bucket_start timestamp"
 )
 REFUSED_DDL = "file string, line bigint, raw string, reason string"
 JUDGED_DDL = f"{DELIVERY_DDL}, reason string, file string, line bigint"
@@ -65,13 +67,20 @@ class SinkTypeError(FinalError, TypeError):
         super().__init__(f"the sink's column for {column} has type {found}; wanted {wanted}")
 
 
-def judged_sink_rows(rows: DataFrame, *, bucket: timedelta, sample_rate: float) -> DataFrame:
+def judged_sink_rows(
+    rows: DataFrame,
+    *,
+    bucket: timedelta,
+    sample_rate: float,
+    own_landings: Collection[int] = (),
+) -> DataFrame:
     """Every row of the sink in the standard shape, with the reason why it cannot be used.
 
     Ids outside the sample are left out.
 
     Input:
         rows: the sink's columns under their standard names, in their own types, those that it has.
+        own_landings: the times, in µs since 1970, at which our backfills landed rows.
     Output:
         DELIVERY, `reason` (NULL when all is well), and what `rows` has beside the standard columns.
 
@@ -86,6 +95,7 @@ def judged_sink_rows(rows: DataFrame, *, bucket: timedelta, sample_rate: float) 
         *(_is_given(name, kinds) for name in TIMES),
         *others,
     )
+    standard = standard.withColumn("is_own", _is_own(own_landings))
     judged = standard.withColumn("reason", _reason(kinds))
     is_good = F.col("reason").isNull()
     start = F.when(is_good, bucket_start(F.col("sent_at"), bucket)).alias("bucket_start")
@@ -141,6 +151,16 @@ def _instant(name: str, kind: DataType | None) -> Column:
             return epoch_ms_instant(column.cast("bigint")).alias(name)
     wanted = "timestamp, ISO 8601 string or bigint of epoch milliseconds"
     raise SinkTypeError(column=name, found=kind.simpleString(), wanted=wanted)
+
+
+def _is_own(landings: Collection[int]) -> Column:
+    """All rows of one landing of ours bear the same time, in whatever file they lie by now.
+
+    True or NULL.
+    """
+    if not landings:
+        return F.lit(None).cast("boolean")
+    return F.when(F.unix_micros("landed_at").isin(sorted(landings)), True)
 
 
 def _is_given(name: str, kinds: dict[str, DataType]) -> Column:

@@ -1,6 +1,5 @@
 """Where a backfill's messages go that the sink does not have: into it, or into a stream again."""
 
-import json
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -12,6 +11,7 @@ from shardaudit.backfill.decode import POSITION, position
 from shardaudit.backfill.republish import marked
 from shardaudit.jobs.backfill_sink import BackfillSink
 from shardaudit.model.choices import BackfillMode
+from shardaudit.model.own_rows import backfill_tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,7 @@ class Landing:
         elif self.mode is BackfillMode.APPEND:
             self.sink.append(absent, job_id=plan_id)
         else:
-            tag = json.dumps({"by": "shardaudit backfill", "plan_id": plan_id})
-            self.sink.merge(absent, tag=tag)
+            self.sink.merge(absent, tag=backfill_tag(plan_id))
 
 
 def _republish(absent: DataFrame, records: DataFrame, address: StreamAddress, plan_id: str) -> None:

@@ -1,7 +1,7 @@
 """What a batch reads of a Delta sink: the files that commits brought and took, or all of them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -12,11 +12,25 @@ from shardaudit.adapters.files import S3Access
 from shardaudit.adapters.sink_file import SinkFile
 from shardaudit.adapters.sink_rows import SinkReader
 from shardaudit.ingest.columns import resolved_columns
-from shardaudit.ingest.commits import UnknownFileError, net_change, still_there
-from shardaudit.ingest.inputs import CellShape, DamagedFile, DeltaInputs, SinkInputs
+from shardaudit.ingest.commits import (
+    UnknownFileError,
+    backfilled_files,
+    net_change,
+    still_there,
+)
+from shardaudit.ingest.inputs import (
+    CellShape,
+    DamagedFile,
+    DeltaInputs,
+    SinkInputs,
+    with_landings,
+)
 from shardaudit.ingest.sink import READABLE_TYPES, SinkTypeError
 from shardaudit.jobs.sink_reading import Reading
 from shardaudit.model.config import Sink
+
+# Where all is read anew, backfills are looked for in as many of the newest commits.
+_LOOKED_BACK = 1000
 
 
 @dataclass(frozen=True)
@@ -28,10 +42,15 @@ class DeltaPlan:
     inputs: DeltaInputs
     came: Sequence[SinkFile]
     went: Sequence[SinkFile]
+    own: Sequence[SinkFile]
 
     def reading(self) -> Reading:
         """The files that came and went."""
-        return Reading(self.reader, self.inputs.shape, self.came, self.went)
+        return Reading(self.reader, self.inputs, self.came, self.went)
+
+    def knowing(self, landings: Iterable[int]) -> "DeltaPlan":
+        """The same, with more times at which backfills landed rows."""
+        return replace(self, inputs=with_landings(self.inputs, landings))
 
     def recovered(self) -> "DeltaPlan | None":
         """Without the files that are broken; all anew, if they are not in the table any more."""
@@ -83,6 +102,7 @@ def plan_delta(
         path=sink.path,
         meaning=_meaning(version, columns),
         to_version=version.number,
+        own_landings=previous.own_landings if previous else (),
     )
     reader = SinkReader(spark, access)
     if before is None or before.meaning != inputs.meaning or before.to_version > version.number:
@@ -112,14 +132,21 @@ def _planned(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) -> 
         for files in (change.added, change.removed)
     )
     excluded = tuple(sorted(still_there(inputs.excluded, commits)))
-    return DeltaPlan(reader, version, replace(inputs, excluded=excluded), came, went)
+    own = _own(version, inputs, commits)
+    return DeltaPlan(reader, version, replace(inputs, excluded=excluded), came, went, own)
 
 
 def _all_anew(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) -> DeltaPlan:
     unread = inputs.unread
     files = [file for file in version.files() if file.path not in unread]
     came = [version.sink_file(file, inputs.columns) for file in files]
-    return DeltaPlan(reader, version, replace(inputs, from_version=None), came, [])
+    own = _own(version, inputs, version.last_commits(_LOOKED_BACK))
+    return DeltaPlan(reader, version, replace(inputs, from_version=None), came, [], own)
+
+
+def _own(version: DeltaVersion, inputs: DeltaInputs, commits: Iterable[str]) -> list[SinkFile]:
+    """The files that backfills of ours added in these commits."""
+    return [version.sink_file(file, inputs.columns) for file in backfilled_files(commits)]
 
 
 def _check_types(version: DeltaVersion, columns: Mapping[str, str]) -> None:

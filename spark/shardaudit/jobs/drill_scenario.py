@@ -64,6 +64,7 @@ class Incident:
             "last_at": minute + after - timedelta(seconds=1),
             "latency_counts": bins if side == "sink" else None,
             "sent_day": minute.date(),
+            "own_n": 0,
         }
 
 

@@ -20,7 +20,7 @@ from shardaudit.ingest.sink import REFUSED_DDL
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
 from shardaudit.jobs.delta_plan import plan_delta, resumed_delta
 from shardaudit.jobs.parquet_plan import ParquetPlan, plan_parquet
-from shardaudit.jobs.sink_reading import Reading, SinkPlan
+from shardaudit.jobs.sink_reading import Reading, SinkPlan, landings
 from shardaudit.model.config import Stream
 from shardaudit.model.tables import FINGERPRINTS
 
@@ -121,6 +121,9 @@ class SinkSide:
 
     def _measured(self, batch: Batch, plan: SinkPlan) -> _Measured:
         """The cells of the batch, read; where files are broken, of what else there is to read."""
+        if plan.own:
+            reader = SinkReader(self._warehouse.spark, self._warehouse.access)
+            plan = plan.knowing(landings(reader, plan.own, plan.inputs))
         reading = plan.reading()
         try:
             with storage_errors():

@@ -18,11 +18,13 @@ from shardaudit.ingest.inputs import (
     FileGroup,
     ParquetInputs,
     SinkInputs,
+    with_landings,
 )
 from shardaudit.ingest.sink import READABLE_TYPES, SinkTypeError
 from shardaudit.jobs.sink_reading import Reading, parquet_files
 from shardaudit.model.config import Sink
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.own_rows import is_appended
 from shardaudit.model.source import SourceFile
 
 
@@ -35,7 +37,16 @@ class ParquetPlan:
 
     def reading(self) -> Reading:
         """The new files. To take any away, all is read anew."""
-        return Reading(self.reader, self.inputs.shape, self._fresh(), [])
+        return Reading(self.reader, self.inputs, self._fresh(), [])
+
+    @property
+    def own(self) -> list[SinkFile]:
+        """The new files that backfills of ours added."""
+        return [file for file in self._fresh() if is_appended(file.path)]
+
+    def knowing(self, landings: Iterable[int]) -> "ParquetPlan":
+        """The same, with more times at which backfills landed rows."""
+        return replace(self, inputs=with_landings(self.inputs, landings))
 
     def recovered(self) -> "ParquetPlan | None":
         """Without the files that are broken; None when none is."""
@@ -91,6 +102,7 @@ def plan_parquet(
         groups=before.groups if before else (),
         added=tuple(file.path for file in fresh) if before else None,
         excluded=tuple(sorted(before.unread)) if before else (),
+        own_landings=previous.own_landings if previous else (),
     )
     reader = SinkReader(spark, access)
     return ParquetPlan(reader, _with_files(inputs, sink, reader.footers(fresh)))

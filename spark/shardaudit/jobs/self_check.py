@@ -49,6 +49,7 @@ def _sides(copy: DataFrame, found: DataFrame) -> tuple[DataFrame, DataFrame]:
         .withColumn("landed_at", F.lit(None).cast("timestamp"))
         .withColumn("location", F.lit(None).cast("string"))
         .withColumn("attributes", F.lit(None).cast("map<string,string>"))
+        .withColumn("is_own", F.lit(None).cast("boolean"))
     )
     traces = traces_of(whole.where(F.col("counted") == 1), found)
     return traces, rows_of(whole.where(F.col("landed") == 1), found)

@@ -1,12 +1,14 @@
 """A sink in one of its formats, as the ingest sees it, and its rows as they were ingested."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta_sink import DeltaSink, DeltaVersion
 from shardaudit.adapters.delta_statistics import Span
 from shardaudit.adapters.files import S3Access
@@ -15,7 +17,7 @@ from shardaudit.adapters.sink_file import SinkFile
 from shardaudit.adapters.sink_rows import SinkReader
 from shardaudit.adapters.sources import storage_errors
 from shardaudit.ingest.inputs import (
-    CellShape,
+    MOST_LANDINGS,
     DeltaInputs,
     FileGroup,
     ParquetInputs,
@@ -36,7 +38,7 @@ class Reading:
     """The files that came and that went since the last batch."""
 
     reader: SinkReader
-    shape: CellShape
+    inputs: SinkInputs
     came: Sequence[SinkFile]
     went: Sequence[SinkFile]
 
@@ -46,18 +48,18 @@ class Reading:
         Raises:
             UnsoundFilesError: a file is not there or cannot be opened.
         """
-        rows = judged(self.reader.frames(self.came), self.shape)
+        rows = judged(self.reader.frames(self.came), self.inputs)
         if rows is None:
             return spark.createDataFrame([], JUDGED_DDL).drop("file", "line")
         return rows
 
     def removed(self) -> DataFrame | None:
         """The rows that went; None when there are none."""
-        return judged(self.reader.frames(self.went), self.shape)
+        return judged(self.reader.frames(self.went), self.inputs)
 
     def refused(self) -> DataFrame | None:
         """The rows that came and cannot be used, with their places, for the quarantine."""
-        rows = judged(self.reader.placed(self.came), self.shape)
+        rows = judged(self.reader.placed(self.came), self.inputs)
         return None if rows is None else refused_rows(rows)
 
     def check_unchanged(self) -> None:
@@ -75,6 +77,13 @@ class SinkPlan(Protocol):
     @property
     def inputs(self) -> SinkInputs:
         """What is stored of it."""
+
+    @property
+    def own(self) -> Sequence[SinkFile]:
+        """The files that backfills of ours added since the last batch, be they there or not."""
+
+    def knowing(self, landings: Iterable[int]) -> "SinkPlan":
+        """The same, with more times at which backfills landed rows."""
 
     def reading(self) -> Reading:
         """The files, none of them opened yet."""
@@ -132,11 +141,11 @@ class SinkRows:
             StorageError: a file is not there, or not as it was ingested.
         """
         files = self._files(within)
-        shape = self._inputs.shape
-        rows = judged(self._reader.frames(files), shape)
+        rows = judged(self._reader.frames(files), self._inputs)
         if rows is None:
             return Scan(self._spark.createDataFrame([], DELIVERY_DDL))
-        return Scan(good_deliveries(rows, bucket=shape.bucket), files, self._reader)
+        good = good_deliveries(rows, bucket=self._inputs.shape.bucket)
+        return Scan(good, files, self._reader)
 
     def _files(self, within: tuple[str, Sequence[Span]] | None) -> list[SinkFile]:
         if within is not None and not within[1]:
@@ -158,12 +167,32 @@ class SinkRows:
         return [self._version.sink_file(f, columns) for f in found if f.path not in unread]
 
 
-def judged(frames: Sequence[DataFrame], shape: CellShape) -> DataFrame | None:
+def judged(frames: Sequence[DataFrame], inputs: SinkInputs) -> DataFrame | None:
     """The rows of all frames, each judged by its own types."""
     if not frames:
         return None
-    each = [judged_sink_rows(f, bucket=shape.bucket, sample_rate=shape.sample_rate) for f in frames]
+    shape, own = inputs.shape, inputs.own_landings
+    each = [
+        judged_sink_rows(rows, bucket=shape.bucket, sample_rate=shape.sample_rate, own_landings=own)
+        for rows in frames
+    ]
     return reduce(DataFrame.unionByName, each)
+
+
+def landings(reader: SinkReader, files: Sequence[SinkFile], inputs: SinkInputs) -> set[int]:
+    """When the rows of files landed that backfills added, in µs since 1970.
+
+    A file that is gone by now, or broken, tells nothing.
+    """
+    damaged = reader.damaged(files)
+    sound = [file for file in files if file.path not in damaged]
+    rows = judged(reader.frames(sound), inputs)
+    if rows is None:
+        return set()
+    landed = rows.where(F.col("reason").isNull() & F.col("landed_at").isNotNull())
+    times = landed.select(F.unix_micros("landed_at").alias("micros")).distinct()
+    newest = times.orderBy(F.desc("micros")).limit(MOST_LANDINGS)
+    return {row.micros for row in collected(newest)}
 
 
 def parquet_files(folder: str, groups: Sequence[FileGroup]) -> list[SinkFile]:

@@ -1,5 +1,6 @@
 """The ledger of a Delta sink: after any commits it is the fingerprint of what is there now."""
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -290,7 +291,7 @@ def test_sink_is_not_read_anew_when_version_0_1_read_it_last(
         inputs = inputs.replace(word, str(text))
     stored = Batches(lake.warehouse, lake.name, "sink", parse=sink_inputs)
     old = sink_inputs(inputs)
-    assert old.as_json() == inputs
+    assert json.loads(old.as_json()) == json.loads(inputs) | {"own_landings": []}
     batch = stored.plan(old, at=NOW)
     stored.finish(batch, old, result=Result(rows=40, quarantined=0), at=NOW)
     assert read_again(lake) == table.versions[1].rows.total()

@@ -64,6 +64,7 @@ def cell(
         "last_at": start + after / 2 if side == "traces" else start + after,
         "latency_counts": bins if side == "sink" else None,
         "sent_day": start.date(),
+        "own_n": 0,
     }
 
 
@@ -110,6 +111,21 @@ def test_each_shard_has_its_frontier_and_what_is_ahead_of_it(ledger: Warehouse) 
     assert silent.landed_until is None
     assert silent.ahead is not None
     assert silent.ahead.messages == 180
+
+
+def test_what_a_backfill_landed_moves_no_frontier_and_waits_no_more(warehouse: Warehouse) -> None:
+    sent = [cell("shard", m) for m in range(LAST - 90, LAST)]
+    consumed = [cell("shard", m, "sink") for m in range(LAST - 90, LAST - 60)]
+    nothing = {"max_sequence_number": None, "last_at": None, "latency_counts": None, "own_n": 3}
+    own = [cell("shard", m, "sink") | nothing for m in range(LAST - 60, LAST - 20)]
+    fill(warehouse, [*sent, *consumed, *own])
+    found = facts(warehouse)
+    shard = found.progress["shard"]
+    assert (shard.frontier, shard.frontier_at) == (sequence(LAST - 61), NOW - 60 * MINUTE)
+    assert (shard.landed_until, shard.last_landed_at) == (NOW - 61 * MINUTE, NOW - 60 * MINUTE)
+    assert shard.ahead is not None
+    assert (shard.ahead.since, shard.ahead.until) == (NOW - 20 * MINUTE, NOW)
+    assert shard.ahead.messages == 60
 
 
 def test_a_pause_that_is_over_is_seen(warehouse: Warehouse) -> None:

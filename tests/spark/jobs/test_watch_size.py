@@ -53,6 +53,7 @@ def week(warehouse: Warehouse, day: int, side: str) -> DataFrame:
         .cast("array<bigint>")
         .alias("latency_counts"),
         F.to_date(start).alias("sent_day"),
+        F.lit(0).alias("own_n"),
     )
     stands = (F.col("shard_id") == STUCK) & (minute >= 2 * 1440)
     return rows.where(~stands) if is_sink else rows

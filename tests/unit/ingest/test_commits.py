@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from shardaudit.ingest.commits import UnknownFileError, net_change, still_there
+from shardaudit.ingest.commits import (
+    UnknownFileError,
+    backfilled_files,
+    net_change,
+    still_there,
+)
+from shardaudit.model.own_rows import backfill_tag
 from shardaudit.model.source import DeltaFile
 
 Action = dict[str, object]
@@ -125,3 +131,22 @@ def test_path_is_gone_when_its_last_action_removes_it() -> None:
 def test_file_stays_when_a_commit_gives_it_a_vector_in_whatever_order() -> None:
     for actions in ((remove("a"), add("a", dv="1")), (add("a", dv="1"), remove("a"))):
         assert still_there(["a"], [commit(*actions)]) == {"a"}
+
+
+def test_files_of_a_backfill_are_known_by_the_tag_of_their_commit() -> None:
+    def tagged(metadata: object, *actions: Mapping[str, object]) -> str:
+        text = commit(*actions)
+        first, rest = text.split("\n", 1)
+        told = json.loads(first)
+        told["commitInfo"]["userMetadata"] = metadata
+        return f"{json.dumps(told)}\n{rest}"
+
+    commits = [
+        tagged(backfill_tag("plan"), add("ours"), add("ours, too")),
+        tagged('{"by": "shardaudit dedupe"}', remove("ours"), add("mixed")),
+        tagged("shardaudit backfill", add("a user's own words")),
+        tagged('["shardaudit backfill"]', add("a list")),
+        commit(add("a user's")),
+        commit(remove("mixed"), add("shardaudit backfill")),
+    ]
+    assert files(backfilled_files(commits)) == [("ours", None), ("ours, too", None)]

@@ -3,6 +3,7 @@
 import json
 
 from shardaudit.ingest.inputs import (
+    MOST_LANDINGS,
     CellShape,
     DamagedFile,
     DeltaInputs,
@@ -10,6 +11,7 @@ from shardaudit.ingest.inputs import (
     ParquetInputs,
     TraceInputs,
     sink_inputs,
+    with_landings,
 )
 from shardaudit.model.source import SourceFile
 
@@ -42,9 +44,17 @@ def test_inputs_are_the_same_when_stored_and_read() -> None:
     assert TraceInputs.from_json(traces.as_json()) == traces
     assert sink_inputs(DELTA.as_json()) == DELTA
     assert sink_inputs(PARQUET.as_json()) == PARQUET
+    knowing = with_landings(DELTA, [5, 3, 5])
+    assert sink_inputs(knowing.as_json()) == knowing
+    assert knowing.own_landings == (3, 5)
     full = ParquetInputs({}, SHAPE)
     assert sink_inputs(full.as_json()) == full
     assert (full.is_full, PARQUET.is_full, DELTA.is_full) == (True, False, False)
+
+
+def test_newest_landings_alone_are_kept() -> None:
+    some = with_landings(DELTA, range(MOST_LANDINGS))
+    assert with_landings(some, [MOST_LANDINGS]).own_landings == tuple(range(1, MOST_LANDINGS + 1))
 
 
 def test_text_is_the_same_when_made_twice() -> None:
@@ -83,7 +93,7 @@ def test_text_of_version_0_1_is_read_when_it_is_of_a_parquet_sink() -> None:
         '"[\\"/lake\\", {}]","path":"/lake","shape":{"bucket_s":60,"sample_rate":1.0}}'
     )
     found = sink_inputs(text)
-    assert found.as_json() == text
+    assert json.loads(found.as_json()) == json.loads(text) | {"own_landings": []}
     assert isinstance(found, ParquetInputs)
     assert found.groups[0].files == (SourceFile("/lake/shard_id=a/x.parquet", 1076, 1795346532788),)
     assert found.is_full
