@@ -19,6 +19,7 @@ from shardaudit.compare.drill_down import CELL, seen, unclean
 from shardaudit.ingest.fingerprint import fingerprint_sums
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.canary import canary
 from shardaudit.jobs.comparison import compared
 from shardaudit.jobs.evidence import ingested
 from shardaudit.jobs.gates import open_gates
@@ -54,9 +55,10 @@ def main(folder: str) -> None:
     audit(warehouse, request, gates, now=now())
     measured["first_audit"] = time.perf_counter() - start
     state = ingested(warehouse, name)
+    planted = canary(spark, request, state.damage)
 
     def again() -> int:
-        return compared(warehouse, request, state).classified.count()
+        return compared(warehouse, request, state, planted).classified.count()
 
     measured["again"] = median_seconds(again)
     published = partial(audit, warehouse, request, gates, now=now())

@@ -124,7 +124,7 @@ DIFFERENCES = (
     ),
     Difference(
         "times and doubles as texts",
-        ("rows_that_are_refused", "days_and_texts_of_instants", "planted_faults"),
+        ("rows_that_are_refused", "days_and_texts_of_instants", "answers_to_a_canary"),
         ("F.format_string('%s', 'a')", "F.to_char('a', '9')"),
     ),
     Difference(

@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.backfill.missing import missing_ids, stretches
+from shardaudit.compare.canary_answers import answers
 from shardaudit.compare.carried import with_bucket_digest
 from shardaudit.compare.cell_verdicts import Judgement, judged_cells
-from shardaudit.compare.cells import cell_sums, compared_cells, differs
+from shardaudit.compare.cells import cell_sums, compared_cells
 from shardaudit.compare.classify import (
     Damage,
     cell_counts,
@@ -19,11 +20,11 @@ from shardaudit.compare.classify import (
     kinds,
 )
 from shardaudit.compare.drill_down import cell_ids, ids, rows_of, seen, suspects, traces_of, unclean
-from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids
+from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids, transitions
 from shardaudit.compare.grid import grid
 from shardaudit.compare.hours import hour_sums
 from shardaudit.compare.progress import landing_bins, shard_progress, shard_times
-from shardaudit.compare.self_check import planted, planted_cells, sampled_cells, with_neighbours
+from shardaudit.compare.sample import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import landing_allowances, shard_facts
 from shardaudit.compare.totals import disagreeing_cells, shard_totals
 from shardaudit.ingest.batch_summary import batch_summaries
@@ -42,6 +43,7 @@ from shardaudit.ingest.traces import (
     repeated_ids,
     sampled,
 )
+from shardaudit.model.reserved import CANARY
 from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window
 from tests.engines.odd import INSTANTS_US, LONGS, NUMBERS, TEXTS
@@ -337,17 +339,16 @@ def samples_and_neighbours(spark: SparkSession) -> DataFrame:
 
 
 @table()
-def planted_faults(spark: SparkSession) -> DataFrame:
-    _, cells = compared(spark)
-    cells = cells.select("shard_id", "bucket_start")
-    copy = planted(seen(traces(spark), sink_rows(spark), cells), cells)
-    sums = planted_cells(copy, lambda name: fingerprint_sums(F.xxhash64(name)))
-    found = by(sums.withColumn("differs", differs()), "shard_id", "bucket_start")
-    marks = copy.groupBy("message_id", "planted", "counted", "landed").count()
-    named = by(marks, "message_id", "planted", "counted", "landed")
-    return found.select(
-        "case", F.xxhash64("sent_sum_lo", "landed_sum_lo", "differs").alias("x")
-    ).unionByName(named.select("case", F.col("count").alias("x")))
+def answers_to_a_canary(spark: SparkSession) -> DataFrame:
+    """What is said of it, where its shards and ids are odd ones, too."""
+    names = {name: F.concat(F.lit(CANARY), name) for name in ("shard_id", "message_id")}
+    own = {"shard_id": names["shard_id"]}
+    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, DAY, Damage())
+    some = classified(spark).withColumns(names)
+    previous = filled(spark, [], FINDINGS.ddl)
+    findings = folded_findings(kinds(some), previous, pending_ids(some), facts)
+    said = answers(judged(spark).withColumns(own), some, findings, transitions(findings, facts))
+    return by(said, "what", "name", "at", "answer")
 
 
 @table()

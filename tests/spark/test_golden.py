@@ -91,7 +91,7 @@ def feed(trial: Trial, step: Step, *, cut_at: datetime | None) -> None:
 def assert_summary(published: Published, outcome: Outcome) -> None:
     row = published.audit
     assert row.status == "published"
-    assert row.self_check != "failed"
+    assert row.self_check == "passed"
     assert row.verdict == outcome.verdict
     assert row.trace_coverage == outcome.trace_coverage
     assert published.watermark == outcome.watermark

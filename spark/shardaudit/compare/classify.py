@@ -37,7 +37,7 @@ def classified_ids(
     shard_facts: DataFrame,
     *,
     as_of: datetime,
-    sink_has_sequences: bool,
+    sink_has_sequences: Column | bool,
     damage: Damage,
 ) -> DataFrame:
     """One row per id with what is wrong with it.
@@ -61,7 +61,7 @@ def classified_ids(
     )
 
 
-def _not_landed(as_of: datetime, sink_has_sequences: bool, damage: Damage) -> Column:
+def _not_landed(as_of: datetime, sink_has_sequences: Column | bool, damage: Damage) -> Column:
     is_overdue = seconds_between(F.col("sent_at"), F.lit(as_of)) > F.col("allowance")
     has_no_position = F.col("counted_key").isNull() | ~F.lit(sink_has_sequences)
     is_passed = F.coalesce(F.col("counted_key") <= F.col("settled_frontier"), F.lit(False))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from shardaudit.model.reserved import CANARY
 from shardaudit.model.sequence import PATTERN
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -36,18 +37,19 @@ def fault(condition: Column, reason: str) -> Column:
 
 
 def message_id_fault(message_id: Column) -> Column:
-    """An id is any text to 1 KiB, the empty one too."""
+    """An id is any text to 1 KiB, the empty one too; but none of the canary's."""
     return first_fault(
         fault(message_id.isNull(), "message_id is missing"),
         fault(
             F.octet_length(message_id) > MAX_ID_BYTES,
             f"message_id is longer than {MAX_ID_BYTES} bytes",
         ),
+        _reserved_fault("message_id", message_id),
     )
 
 
 def shard_id_fault(shard_id: Column) -> Column:
-    """A shard has a name."""
+    """A shard has a name; but none of the canary's."""
     length = F.length(shard_id)
     return first_fault(
         fault(shard_id.isNull(), "shard_id is missing"),
@@ -55,7 +57,12 @@ def shard_id_fault(shard_id: Column) -> Column:
             (length == 0) | (length > MAX_SHARD_CHARS),
             f"shard_id is not a text of 1 to {MAX_SHARD_CHARS} characters",
         ),
+        _reserved_fault("shard_id", shard_id),
     )
+
+
+def _reserved_fault(name: str, text: Column) -> Column:
+    return fault(text.startswith(CANARY), f"{name} begins with {CANARY}, which is shardaudit's own")
 
 
 def sequence_number_fault(sequence_number: Column) -> Column:

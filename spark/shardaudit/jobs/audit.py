@@ -8,23 +8,21 @@ starts from its rows. Plans over cached frames repeat what is below them and gro
 
 from datetime import datetime
 
-from pyspark.sql import DataFrame
-
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.cell_verdicts import Judgement, judged_cells
-from shardaudit.compare.classify import cell_counts, kinds
+from shardaudit.compare.classify import Damage
 from shardaudit.compare.findings import AuditFacts
 from shardaudit.compare.totals import broken_invariants, disagreeing_cells
 from shardaudit.jobs.audit_news import tell_published, tell_rejected
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.audit_row import AuditRow
+from shardaudit.jobs.canary import canary
 from shardaudit.jobs.comparison import Comparison, compared
-from shardaudit.jobs.evidence import Ingested, ingested
+from shardaudit.jobs.evidence import ingested
 from shardaudit.jobs.gates import Gates, store
-from shardaudit.jobs.outcome import Outcome, nearest_deadlines, outcome_of
+from shardaudit.jobs.judged import judged
+from shardaudit.jobs.outcome import Outcome
 from shardaudit.jobs.publish import publish
-from shardaudit.jobs.self_check import self_check
 from shardaudit.jobs.summaries import summaries
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
@@ -53,50 +51,33 @@ def audit(
     state = ingested(warehouse, request.name)
     row = AuditRow(warehouse, request, state, started_at=now)
     with row.running():
+        planted = canary(warehouse.spark, request, state.damage)
+        facts = _facts(request, planted.plan.judged_damage)
         with progress.stage("compare"):
-            comparison = compared(warehouse, request, state)
-        with progress.stage("self-check"):
-            checked = self_check(
-                comparison.seen, comparison.sample, comparison.facts, as_of=request.as_of
-            )
+            comparison = compared(warehouse, request, state, planted)
         with progress.stage("classify"):
-            judged = _judged(comparison, request, state).localCheckpoint()
-            found = kinds(comparison.classified).localCheckpoint()
-            deadlines = nearest_deadlines(found, retention=request.retention, as_of=request.as_of)
-            outcome = outcome_of(judged, found, deadlines)
+            said = judged(warehouse, comparison, request, facts, planted)
+        with progress.stage("self-check"):
+            wrong = planted.wrongly_judged(said.cells, comparison.classified, said.folded, facts)
+            checked = "failed" if wrong else "passed"
+            own = said.without_canary()
+            outcome = own.outcome(retention=request.retention, as_of=request.as_of)
         with progress.stage("gates"):
             broken = _broken(comparison, outcome, request)
             small = summaries(warehouse, request, comparison, outcome)
             results = gates.judge(small, invariants=broken)
             store(warehouse, request, gates, results)
-        rejection = _rejection(request.audit_id, broken, results, self_check=checked)
+        rejection = _rejection(request.audit_id, wrong, broken, results)
         if rejection is not None:
             row.finish("rejected", outcome, self_check=checked)
             tell_rejected(warehouse, request, rejection)
             raise rejection
         with progress.stage("publish"):
-            facts = _facts(request, state)
-            publish(warehouse, facts, judged=judged, classified=comparison.classified, now=now)
+            publish(warehouse, facts, judged=own.cells, folded=own.folded, now=now)
             noted = sentences(results, severity=Severity.WARN)
             report = row.finish("published", outcome, self_check=checked, noted=noted)
     tell_published(warehouse, request, report)
     return report
-
-
-def _judged(comparison: Comparison, request: AuditRequest, state: Ingested) -> DataFrame:
-    return judged_cells(
-        comparison.cells,
-        cell_counts(comparison.classified),
-        comparison.by_id,
-        comparison.facts,
-        Judgement(
-            as_of=request.as_of,
-            bucket=request.stream.bucket,
-            settle_grace=request.stream.settle_grace,
-            trace_coverage_floor=request.stream.trace_coverage_floor,
-            damage=state.damage,
-        ),
-    )
 
 
 def _broken(comparison: Comparison, outcome: Outcome, request: AuditRequest) -> list[str]:
@@ -112,18 +93,18 @@ def _broken(comparison: Comparison, outcome: Outcome, request: AuditRequest) -> 
 
 
 def _rejection(
-    audit_id: str, broken: list[str], results: list[SuiteResult], *, self_check: str
+    audit_id: str, wrong: list[str], broken: list[str], results: list[SuiteResult]
 ) -> ShardauditError | None:
     """Why nothing may be published; None when all is well."""
+    if wrong:
+        return SelfCheckError(audit_id, wrong)
     if broken:
         return InvariantError(audit_id, broken)
-    if self_check == "failed":
-        return SelfCheckError(audit_id)
     shut = sentences(results, severity=Severity.ERROR)
     return GateError(audit_id, shut) if shut else None
 
 
-def _facts(request: AuditRequest, state: Ingested) -> AuditFacts:
+def _facts(request: AuditRequest, damage: Damage) -> AuditFacts:
     return AuditFacts(
         audit_id=request.audit_id,
         stream=request.name,
@@ -131,5 +112,5 @@ def _facts(request: AuditRequest, state: Ingested) -> AuditFacts:
         as_of=request.as_of,
         bucket=request.stream.bucket,
         retention=request.retention,
-        damage=state.damage,
+        damage=damage,
     )

@@ -6,15 +6,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.canary_answers import is_canary, without_canary
 from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
 from shardaudit.compare.cells import cell_sums, compared_cells
 from shardaudit.compare.classify import classified_ids
 from shardaudit.compare.drill_down import CELL, ids, suspects
 from shardaudit.compare.grid import grid
-from shardaudit.compare.self_check import sampled_cells, with_neighbours
+from shardaudit.compare.sample import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import landing_allowances, shard_facts
 from shardaudit.jobs.audit_request import AuditRequest
-from shardaudit.jobs.evidence import Ingested, buckets_of, sources
+from shardaudit.jobs.canary import Canary, beside
+from shardaudit.jobs.evidence import Ingested, Sources, buckets_of, sources
 from shardaudit.model.tables import EVIDENCE, SHARDS
 
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
@@ -22,10 +24,10 @@ SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that the verdicts are made of. `sums`: the whole ledger, `cells`: the whole grid.
+    """Everything that the verdicts are made of, the canary too, but for `sums`: the whole ledger.
 
-    `by_id`: the cells that were ever compared by id; `read`: those of them that this run read, and
-    `seen` what stands in them; `sample`: clean cells among them; `classified`: the ids.
+    `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
+    that this run read, and `seen` what stands in them; `classified`: the ids.
     """
 
     sums: DataFrame
@@ -34,52 +36,54 @@ class Comparison:
     by_id: DataFrame
     read: DataFrame
     seen: DataFrame
-    sample: DataFrame
     classified: DataFrame
 
 
-def compared(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Comparison:
-    """Compares the window's cells and looks into those that differ."""
-    both = sources(warehouse, request, state)
-    sums, cells, facts = _ledger(warehouse, request, both.ledger)
+def compared(
+    warehouse: Warehouse, request: AuditRequest, state: Ingested, planted: Canary
+) -> Comparison:
+    """Compares the window's cells, and the canary's, and looks into those that differ."""
+    both = sources(warehouse, request, state, planted)
+    sums, cells, facts = _ledger(warehouse, request, both)
     seed = request.as_of.date().isoformat()
-    sample = sampled_cells(cells, seed=seed, size=SAMPLED_CELLS).localCheckpoint()
+    sample = sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS).localCheckpoint()
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
-    known = carried(judged_evidence(stored, cells).localCheckpoint())
+    judged = judged_evidence(beside(planted.evidence, stored), cells)
+    known = carried(judged.localCheckpoint())
     read = _to_read(cells, known, sample, request).localCheckpoint()
     seen = both.within(buckets_of(read)).seen(read)
     suspected = suspects(seen).union(known.stale).distinct().localCheckpoint()
     buckets = buckets_of(suspected)
-    evidence = known.evidence
-    if buckets:
-        digests = cells.select(*CELL, "bucket_digest")
-        # Unique on the cell on the right: every id's cell is one of the grid.
-        fresh = both.within(buckets).cell_ids(suspected).join(digests, CELL, how="left")
-        evidence = (
-            known.evidence.join(suspected, ID, how="left_anti")
-            .unionByName(fresh.withColumn("stream", F.lit(request.name)))
-            .localCheckpoint()
-        )
+    digests = cells.select(*CELL, "bucket_digest")
+    # Unique on the cell on the right: every id's cell is one of the grid.
+    fresh = both.within(buckets).cell_ids(suspected).join(digests, CELL, how="left")
+    evidence = (
+        known.evidence.join(suspected, ID, how="left_anti")
+        .unionByName(fresh.withColumn("stream", F.lit(request.name)))
+        .localCheckpoint()
+    )
+    if planted.left_out(buckets):
         others = stored.join(digests, CELL, how="left_anti")  # those of other windows stay
-        rows = others.unionByName(evidence)
+        rows = others.unionByName(without_canary(evidence))
         warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
-    has_sequences = facts.where(F.col("frontier").isNotNull()).limit(1).count() > 0
+    own = without_canary(facts)
+    has_sequences = own.where(F.col("frontier").isNotNull()).limit(1).count() > 0
     classified = classified_ids(
         ids(evidence),
         facts,
         as_of=request.as_of,
-        sink_has_sequences=has_sequences,
-        damage=state.damage,
+        sink_has_sequences=F.lit(has_sequences) | is_canary(),
+        damage=planted.plan.judged_damage,
     ).localCheckpoint()
     by_id = read.union(known.covered).distinct()
-    return Comparison(sums, cells, facts, by_id, read, seen, sample, classified)
+    return Comparison(without_canary(sums), cells, facts, by_id, read, seen, classified)
 
 
 def _ledger(
-    warehouse: Warehouse, request: AuditRequest, ledger: DataFrame
+    warehouse: Warehouse, request: AuditRequest, both: Sources
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
     """The ledger's cells, the grid's with both fingerprints, and the facts of each shard."""
-    stream, window = request.stream, request.aligned
+    stream, window, ledger = request.stream, request.aligned, both.ledger
     sums = cell_sums(ledger).localCheckpoint()
     allowances = landing_allowances(
         ledger, window=window, settle_grace=stream.settle_grace, retention=request.retention
@@ -89,7 +93,8 @@ def _ledger(
     ).localCheckpoint()
     known = warehouse.read(SHARDS).where(F.col("stream") == request.name).select("shard_id")
     shards = facts.select("shard_id").union(known).distinct()
-    cells = compared_cells(grid(shards, window=window, bucket=stream.bucket), sums)
+    own = grid(without_canary(shards), window=window, bucket=stream.bucket)
+    cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
     return sums, with_bucket_digest(cells, sums).localCheckpoint(), facts
 
 

@@ -17,6 +17,7 @@ from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.ingest.placing import placed_ledger, placed_rows
 from shardaudit.ingest.sink import DELIVERY_DDL
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.sink_reading import Scan, SinkRows
 from shardaudit.model.tables import BATCHES, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced
@@ -74,41 +75,50 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Both sides as they were ingested. `ledger`: their fingerprints."""
+    """Both sides as they were ingested. `ledger`: their fingerprints, with those of the canary."""
 
     traces: DataFrame
     landed: Callable[[list[Window]], Scan]
     bucket: timedelta
     ledger: DataFrame
+    planted: Canary
 
     def within(self, starts: Iterable[datetime]) -> Near:
-        """What the buckets' files may hold."""
-        windows = coalesced(list(starts), width=self.bucket, limit=SCAN_WINDOWS)
+        """What the buckets' files may hold, and the whole canary."""
+        windows = coalesced(self.planted.left_out(starts), width=self.bucket, limit=SCAN_WINDOWS)
+        if not windows:
+            return Near(self.planted.traces, Scan(self.planted.rows))
         days = {day for window in windows for day in _days(window)}
         traces = self.traces.where(F.col("sent_day").isin(sorted(days))).where(
             _in_windows(F.col("bucket_start"), windows)
         )
         landed = self.landed(windows)
         rows = landed.rows.where(_in_windows(F.col("sent_at"), windows))
-        return Near(traces, replace(landed, rows=rows))
+        return Near(
+            beside(self.planted.traces, traces),
+            replace(landed, rows=beside(self.planted.rows, rows)),
+        )
 
 
-def sources(warehouse: Warehouse, request: AuditRequest, state: Ingested) -> Sources:
-    """Both sides of the stream, as far as they are ingested."""
+def sources(
+    warehouse: Warehouse, request: AuditRequest, state: Ingested, planted: Canary
+) -> Sources:
+    """Both sides of the stream, as far as they are ingested, and the canary's."""
     traces = warehouse.read(TRACES).where(F.col("stream") == request.name)
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
-    bucket = request.stream.bucket
+    whole, bucket = beside(planted.ledger, ledger), request.stream.bucket
     if state.sink_inputs is None:
         # A sink that was never read has no rows.
         none = Scan(warehouse.spark.createDataFrame([], DELIVERY_DDL))
-        return Sources(traces, lambda _: none, bucket, ledger)
+        return Sources(traces, lambda _: none, bucket, whole, planted)
     sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
     if sink.is_placed:
-        return Sources(traces, partial(_sent_within, sink), bucket, ledger)
+        return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
     placed = Scan(_placed(sink, traces, request))
     of_rows = placed_ledger(placed.rows, now=request.as_of)
-    ledger = ledger.where(F.col("side") == "traces").unionByName(of_rows)
-    return Sources(traces, lambda _: placed, bucket, ledger)
+    whole = ledger.where(F.col("side") == "traces").unionByName(of_rows)
+    whole = beside(planted.ledger, whole)
+    return Sources(traces, lambda _: placed, bucket, whole, planted)
 
 
 def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:

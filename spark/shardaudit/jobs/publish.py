@@ -6,8 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.classify import kinds
-from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids, transitions
+from shardaudit.compare.findings import AuditFacts, transitions
 from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
 
 
@@ -16,18 +15,18 @@ def publish(
     run: AuditFacts,
     *,
     judged: DataFrame,
-    classified: DataFrame,
+    folded: DataFrame,
     now: datetime,
 ) -> None:
-    """Cells, then transitions, then findings: a crash in between leaves what a rerun repeats."""
+    """Cells, then transitions, then findings: a crash in between leaves what a rerun repeats.
+
+    Input:
+        folded: of `folded_findings`.
+    """
     cells = judged.withColumn("audit_id", F.lit(run.audit_id)).withColumn(
         "stream", F.lit(run.stream)
     )
     warehouse.replace(cells, CELLS, column="audit_id", value=run.audit_id)
-    previous = warehouse.read(FINDINGS).where(F.col("stream") == run.stream)
-    folded = folded_findings(
-        kinds(classified), previous, pending_ids(classified), run
-    ).localCheckpoint()
     changes = transitions(folded, run)
     if not changes.isEmpty():
         warehouse.merge(changes, TRANSITIONS)

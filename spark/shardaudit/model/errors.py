@@ -107,11 +107,17 @@ class GateError(FinalError, AssertionError):
         self.broken = broken
 
 
+_TOLD = 10  # differences that an error names; the rest is of the same kind
+
+
 class SelfCheckError(FinalError, AssertionError):
     """The audit did not find what it had planted itself: its verdict is worth nothing."""
 
-    def __init__(self, audit_id: str) -> None:
+    def __init__(self, audit_id: str, wrong: list[str]) -> None:
+        told = "; ".join(wrong[:_TOLD])
+        more = f"; and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
         super().__init__(
-            f"audit {audit_id} is rejected: it did not find the discrepancies that it planted "
-            "itself; the log says which. This is a defect of shardaudit: please report it"
+            f"audit {audit_id} is rejected: it did not find exactly what it planted itself. "
+            f"This is a defect of shardaudit: please report it. {told}{more}"
         )
+        self.wrong = wrong

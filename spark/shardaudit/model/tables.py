@@ -230,7 +230,7 @@ AUDITS = Table(
         ("cells_compared_by_id", "bigint", ""),
         ("latency_p50", "double", "half of the window's rows landed within, s; NULL: unknown"),
         ("latency_p99", "double", "99 % of them; both at most, a power of two"),
-        ("self_check", "string", "passed | failed | skipped"),
+        ("self_check", "string", "passed | failed; NULL before it was done"),
         ("watermark", "timestamp", "end of the clean prefix of the least shard"),
         ("engine", "string", "name and version of what ran it; NULL before warehouse version 3"),
         ("config_digest", "string", ""),

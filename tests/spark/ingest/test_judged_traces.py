@@ -15,6 +15,7 @@ from shardaudit.adapters.loose_traces import LOOSE, damaged
 from shardaudit.adapters.parquet_traces import parquet_batches
 from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.model.reserved import CANARY
 from tests.builders import NOW, SHARD, T0, Line, jsonl, trace_line, write_parquet
 
 RULES = TraceRules(
@@ -103,6 +104,8 @@ BAD_LINES: list[tuple[str, Line | str, str]] = [
     ("other half", '{"message_id": "x\\uDE00"}', "half of a surrogate pair"),
     ("no shard", trace_line(shard_id=None), "shard_id is missing"),
     ("empty shard", trace_line(shard_id=""), "shard_id is not a text of 1 to 128"),
+    ("our shard", trace_line(shard_id=f"{CANARY}a"), "shard_id begins with shardaudit-canary/"),
+    ("our id", trace_line(message_id=CANARY), "message_id begins with shardaudit-canary/"),
     ("number as sequence", trace_line(sequence_number=5), "as a JSON number it may have lost"),
     ("hex sequence", trace_line(sequence_number="0x1f"), "129 decimal digits"),
     ("empty sequence", trace_line(sequence_number=""), "129 decimal digits"),

@@ -14,6 +14,7 @@ from shardaudit.ingest.sink import (
     judged_sink_rows,
     refused_rows,
 )
+from shardaudit.model.reserved import CANARY
 from tests.builders import SHARD, SINK_DDL, T0, Line, sink_row
 
 MINUTE = timedelta(seconds=60)
@@ -34,6 +35,9 @@ def micros(instant: datetime) -> int:
     return round(instant.timestamp() * 1_000_000)
 
 
+RESERVED = " begins with shardaudit-canary/, which is shardaudit's own"
+
+
 def test_reason_is_given_when_a_row_is_bad(spark: SparkSession) -> None:
     cases: list[tuple[Line, str | None]] = [
         (sink_row(), None),
@@ -46,6 +50,8 @@ def test_reason_is_given_when_a_row_is_bad(spark: SparkSession) -> None:
         (sink_row(message_id="é" * 513), "message_id is longer than 1024 bytes"),
         (sink_row(shard_id=None), "shard_id is missing"),
         (sink_row(shard_id=""), "shard_id is not a text of 1 to 128 characters"),
+        (sink_row(shard_id=f"{CANARY}a"), "shard_id" + RESERVED),
+        (sink_row(message_id=CANARY), "message_id" + RESERVED),
         (sink_row(sequence_number="x"), "sequence_number is not a text of 1 to 129 decimal digits"),
         (sink_row(sent_at=None), "sent_at is missing"),
         (sink_row(sent_at=datetime(1999, 12, 31, tzinfo=UTC)), "sent_at is before 2000"),

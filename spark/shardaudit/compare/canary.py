@@ -1,0 +1,189 @@
+"""The canary: synthetic messages with every verdict, cause and state, and the answer to each.
+
+Each audit has them among its inputs and must find them exactly so, else it is rejected. This is the
+data alone: who adds a rule to the comparison adds the message that shows it. When the slots lie,
+and what the messages add up to, say `canary_plan` and `canary_answers`.
+"""
+
+from dataclasses import dataclass, field
+
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
+
+# Shards, by what their consumer does.
+RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD = "running", "stalled", "silent", "unnumbered", "ahead"
+SHARDS = (RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD)
+
+# Slots are buckets. ANCIENT: beyond the retention; FRESH: within the settle grace; OLD: all others.
+ANCIENT, FRESH = "ancient", "fresh"
+SOUND, HOLED, DOUBLED, MIXED, CANCELLED, REMOVED = (
+    "sound",
+    "holed",
+    "doubled",
+    "mixed",
+    "cancelled",
+    "removed",
+)
+UNTRACED, MOVED, WAITING, CARRIED, CHANGED, DAMAGED = (
+    "untraced",
+    "moved",
+    "waiting",
+    "carried",
+    "changed",
+    "damaged",
+)
+OLD = (
+    *(SOUND, HOLED, DOUBLED, MIXED, CANCELLED, REMOVED),
+    *(UNTRACED, MOVED, WAITING, CARRIED, CHANGED, DAMAGED),
+)
+
+Record = tuple[str, str | None]  # shard, sequence number
+
+
+def _one(shard: str, number: str | None, times: int = 1) -> tuple[Record, ...]:
+    return ((shard, number),) * times
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What an earlier audit left of a message, and what must become of it.
+
+    `after`: None when this audit has nothing to say of it. `is_same`: the evidence did not change.
+    `has_time`: the deadline that was found then is still to come.
+    """
+
+    state: State
+    after: State | None
+    kind: Kind = Kind.MISSING
+    cause: Cause = Cause.LOST
+    is_same: bool = True
+    has_time: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One synthetic message: its traces (the first is counted), its rows, and the answer.
+
+    `later`: rows that came with the second batch of the sink; `gone`: that went with it.
+    `in_evidence`: an earlier audit read it, and nobody could read it again.
+    `not_landed`: lost | stuck | pending. `causes`: by the other kinds.
+    """
+
+    name: str
+    slot: str
+    sent: tuple[Record, ...] = ()
+    landed: tuple[Record, ...] = ()
+    later: tuple[Record, ...] = ()
+    gone: tuple[Record, ...] = ()
+    in_evidence: bool = False
+    not_landed: str | None = None
+    causes: dict[Kind, Cause] = field(default_factory=dict)
+    before: Before | None = None
+
+    @property
+    def rows(self) -> tuple[Record, ...]:
+        """The rows that are in the sink now."""
+        return tuple(row for row in self.landed + self.later if row not in self.gone)
+
+    @property
+    def home(self) -> str:
+        """The shard that it counts on."""
+        return (self.sent or self.rows or _one(RUNNING, None))[0][0]
+
+    @property
+    def found(self) -> dict[Kind, Cause]:
+        """What must be found of it."""
+        if self.not_landed in {Cause.LOST, Cause.STUCK}:
+            return {Kind.MISSING: Cause(self.not_landed)}
+        return self.causes
+
+
+LOST, STUCK, PENDING = Cause.LOST.value, Cause.STUCK.value, Verdict.PENDING.value
+
+MESSAGES = (
+    # All is well; the settled frontier of RUNNING is 100. By text, 9 would be beyond it.
+    Message("replayed", SOUND, _one(RUNNING, "8"), _one(RUNNING, "8"),
+            before=Before(State.REPLAYED, State.RECOVERED)),
+    Message("deduped", SOUND, _one(RUNNING, "100"), _one(RUNNING, "100"),
+            before=Before(State.OPEN, State.RECOVERED, Kind.DUPLICATED, Cause.CONSUMER_REPLAY)),
+    Message("at rest", SOUND, _one(STALLED, "20"), _one(STALLED, "20")),
+    Message("without number", SOUND, _one(UNNUMBERED, None), _one(UNNUMBERED, None)),
+    Message("passed by", SOUND, _one(AHEAD, "7"), _one(AHEAD, "7")),
+    # Lost: the position has passed it.
+    Message("lost", HOLED, _one(RUNNING, "9"), not_landed=LOST),
+    Message("beside the lost", HOLED, _one(RUNNING, "11"), _one(RUNNING, "11")),
+    Message("known lost", HOLED, _one(STALLED, "5"), not_landed=LOST,
+            before=Before(State.OPEN, State.OPEN)),
+    Message("lost again", REMOVED, _one(RUNNING, "24"), _one(RUNNING, "24"),
+            gone=_one(RUNNING, "24"), not_landed=LOST,
+            before=Before(State.RECOVERED, State.OPEN)),
+    Message("expired", ANCIENT, _one(RUNNING, "6"), not_landed=LOST,
+            before=Before(State.OPEN, State.EXPIRED)),
+    # Doubled.
+    Message("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
+            causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY}),
+    Message("sent twice", DOUBLED, _one(RUNNING, "13") + _one(RUNNING, "14"),
+            _one(RUNNING, "13") + _one(RUNNING, "14"),
+            causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
+    Message("twice without number", DOUBLED, _one(UNNUMBERED, None), _one(UNNUMBERED, None, 2),
+            causes={Kind.DUPLICATED: Cause.UNKNOWN}),
+    # Counts that cancel: one too few, one too many.
+    Message("lost of the mixed", MIXED, _one(RUNNING, "15"), not_landed=LOST),
+    Message("twice of the mixed", MIXED, _one(RUNNING, "16"), _one(RUNNING, "16", 2),
+            causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY}),
+    Message("lost of the cancelled", CANCELLED, _one(RUNNING, "17"), not_landed=LOST),
+    Message("extra of the cancelled", CANCELLED, (), _one(RUNNING, "18"),
+            causes={Kind.UNTRACED: Cause.TRACE_LOSS}),
+    Message("untraced", UNTRACED, (), _one(RUNNING, "19"),
+            causes={Kind.UNTRACED: Cause.TRACE_LOSS}),
+    Message("moved", MOVED, _one(RUNNING, "21"), _one(STALLED, "3"),
+            causes={Kind.MOVED: Cause.RESHARD}),
+    # Neither here nor lost: the position has not passed it, or nobody knows where it is.
+    Message("landing", FRESH, _one(RUNNING, "1000"), _one(RUNNING, "1000")),
+    Message("unsettled", WAITING, _one(RUNNING, "101"), not_landed=PENDING,
+            before=Before(State.OPEN, None)),
+    Message("on its way", WAITING, _one(RUNNING, "1001"), not_landed=PENDING),
+    Message("stuck", WAITING, _one(STALLED, "30"), not_landed=STUCK,
+            before=Before(State.ACCEPTED, State.OPEN, cause=Cause.STUCK, is_same=False)),
+    Message("behind the stop", FRESH, _one(STALLED, "31"), not_landed=PENDING),
+    Message("silent", WAITING, _one(SILENT, "1"), not_landed=STUCK,
+            before=Before(State.PLANNED, State.PLANNED, cause=Cause.STUCK)),
+    Message("still silent", FRESH, _one(SILENT, "2"), not_landed=PENDING),
+    Message("overdue", WAITING, _one(UNNUMBERED, None), not_landed=LOST),
+    Message("not overdue", FRESH, _one(UNNUMBERED, None), not_landed=PENDING),
+    Message("settled early", FRESH, _one(AHEAD, "4"), _one(AHEAD, "4")),
+    # What an earlier audit read holds while its bucket is the same, and not a batch longer.
+    Message("carried", CARRIED, _one(RUNNING, "22"), in_evidence=True, not_landed=LOST,
+            before=Before(State.ACCEPTED, State.ACCEPTED)),
+    Message("arrived since", CHANGED, _one(RUNNING, "23"), later=_one(RUNNING, "23"),
+            before=Before(State.OPEN, State.FALSE_ALARM)),
+    # A file that may have fed the slot cannot be read.
+    Message("in the dark", DAMAGED, _one(RUNNING, "25"), not_landed=PENDING,
+            before=Before(State.OPEN, None)),
+    Message("dark trace", DAMAGED, (), _one(RUNNING, "26"),
+            causes={Kind.UNTRACED: Cause.UNKNOWN}),
+    # Of a window that nobody looks at any more.
+    Message("long gone", ANCIENT,
+            before=Before(State.OPEN, State.EXPIRED, has_time=False)),
+)  # fmt: skip
+
+# Of the cells in which not all is well, or that are not settled; no trace or row: OK in OLD.
+VERDICTS = {
+    (RUNNING, ANCIENT): Verdict.LOSS,
+    (RUNNING, HOLED): Verdict.LOSS,
+    (STALLED, HOLED): Verdict.LOSS,
+    (RUNNING, REMOVED): Verdict.LOSS,
+    (RUNNING, DOUBLED): Verdict.DUPLICATION,
+    (UNNUMBERED, DOUBLED): Verdict.DUPLICATION,
+    (RUNNING, MIXED): Verdict.MIXED,
+    (RUNNING, CANCELLED): Verdict.LOSS,
+    (RUNNING, UNTRACED): Verdict.UNTRACED,
+    (RUNNING, MOVED): Verdict.UNTRACED,
+    (RUNNING, WAITING): Verdict.PENDING,
+    (STALLED, WAITING): Verdict.STALLED,
+    (SILENT, WAITING): Verdict.SILENT,
+    (UNNUMBERED, WAITING): Verdict.LOSS,
+    (RUNNING, CARRIED): Verdict.LOSS,
+    (AHEAD, FRESH): Verdict.OK,
+    **{(shard, FRESH): Verdict.PENDING for shard in SHARDS if shard != AHEAD},
+    **{(shard, DAMAGED): Verdict.INCONCLUSIVE for shard in SHARDS},
+}

@@ -1,0 +1,69 @@
+"""What an audit says: of each cell, of each id with something wrong, and of the findings so far."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.canary_answers import without_canary
+from shardaudit.compare.cell_verdicts import Judgement, judged_cells
+from shardaudit.compare.classify import cell_counts, kinds
+from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids
+from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.canary import Canary, beside
+from shardaudit.jobs.comparison import Comparison
+from shardaudit.jobs.outcome import Outcome, nearest_deadlines, outcome_of
+from shardaudit.model.tables import FINDINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Judged cells, the (id, kind) pairs that were found, and the findings after them; all read."""
+
+    cells: DataFrame
+    found: DataFrame
+    folded: DataFrame
+
+    def without_canary(self) -> "Judged":
+        """What is said of the stream alone."""
+        return Judged(
+            without_canary(self.cells),
+            without_canary(self.found, "message_id"),
+            without_canary(self.folded, "message_id"),
+        )
+
+    def outcome(self, *, retention: timedelta, as_of: datetime) -> Outcome:
+        """Its numbers."""
+        deadlines = nearest_deadlines(self.found, retention=retention, as_of=as_of)
+        return outcome_of(self.cells, self.found, deadlines)
+
+
+def judged(
+    warehouse: Warehouse,
+    comparison: Comparison,
+    request: AuditRequest,
+    facts: AuditFacts,
+    planted: Canary,
+) -> Judged:
+    """The comparison judged, and folded into the stream's findings, with the canary's."""
+    classified = comparison.classified
+    cells = judged_cells(
+        comparison.cells,
+        cell_counts(classified),
+        comparison.by_id,
+        comparison.facts,
+        Judgement(
+            as_of=request.as_of,
+            bucket=request.stream.bucket,
+            settle_grace=request.stream.settle_grace,
+            trace_coverage_floor=request.stream.trace_coverage_floor,
+            damage=facts.damage,
+        ),
+    ).localCheckpoint()
+    found = kinds(classified).localCheckpoint()
+    own = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
+    previous = beside(planted.findings, own)
+    folded = folded_findings(found, previous, pending_ids(classified), facts).localCheckpoint()
+    return Judged(cells, found, folded)
