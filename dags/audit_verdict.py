@@ -13,6 +13,7 @@ from shardaudit.model.errors import FinalError
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.advice import next_steps
 from shardaudit.report.figures import audit_figures, unpublished_figures
+from shardaudit.report.held import complete_until
 from shardaudit.report.plain import harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 
@@ -53,7 +54,8 @@ def lines(report: AuditReport) -> list[str]:
     return [
         _headline(report),
         f"audit {report.audit_id}: {instant(report.window_start)} to {instant(report.window_end)}, "
-        f"as of {instant(report.as_of)}; every shard is complete until {instant(report.watermark)}",
+        f"as of {instant(report.as_of)}; "
+        f"{harmless(complete_until(report.watermark, report.watermark_reason))}",
         ", ".join(f"{report.counts[name]:,} {name}" for name in _COUNTS),
         *(
             f"{harmless(shard.shard_id)} is {shard.verdict}: {shard.missing:,} missing, "
@@ -119,6 +121,7 @@ def _summary(report: AuditReport) -> dict[str, Any]:
         "window_end": _text(report.window_end),
         "as_of": _text(report.as_of),
         "watermark": _text(report.watermark),
+        "watermark_reason": report.watermark_reason,
         "recoverable_until": _text(deadline),
         **report.counts,
     }

@@ -29,6 +29,7 @@ from tests.history import (
 )
 from tests.lifecycle import fold
 from tests.oracle import reconcile
+from tests.oracle_watermark import Record
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -65,7 +66,9 @@ class GoldenCase:
     def group(self) -> str:
         """Cases of one group may share a stream: nothing that a stream has only once differs."""
         alone = self.name if self.asked.get("alone") else ""
-        return alone + json.dumps([self.asked[k] for k in ("settings", "window", "as_of")])
+        return alone + json.dumps(
+            [self.asked.get(k) for k in ("settings", "window", "windows", "as_of")]
+        )
 
     @property
     def cut_at(self) -> datetime | None:
@@ -121,8 +124,8 @@ class GoldenCase:
     def _question(self, number: int) -> Question:
         settings = self.asked["settings"]
         return Question(
-            start=_instant(self.asked["window"][0]),
-            end=_instant(self.asked["window"][1]),
+            start=_instant(self._window(number)[0]),
+            end=_instant(self._window(number)[1]),
             as_of=_instant(self.asked["as_of"][number]),
             bucket=parse_duration(settings["bucket"], where="bucket"),
             settle_grace=parse_duration(settings["settle_grace"], where="settle_grace"),
@@ -130,6 +133,11 @@ class GoldenCase:
             tolerance=settings["tolerance"],
             trace_coverage_floor=settings["trace_coverage_floor"],
         )
+
+    def _window(self, number: int) -> list[str]:
+        """That of the case, or the step's own of its `windows`."""
+        asked: list[str] = self.asked.get("windows", [self.asked["window"]] * (number + 1))[number]
+        return asked
 
     def _lines(self, name: str) -> list[Json]:
         path = FOLDER / self.name / f"{name}.jsonl"
@@ -167,18 +175,22 @@ def golden_cases() -> list[GoldenCase]:
 def answers(case: GoldenCase) -> Json:
     """What the oracle says to a case, in the form of `expected.json`."""
     findings: Mapping[FindingKey, Finding] = {}
+    steps = case.steps()
+    record = Record(steps[0].question.bucket)
     audits = []
-    for step in case.steps():
+    for step in steps:
         outcome = reconcile(step.history, step.question)
         findings = fold(step.touched(findings), outcome, step.question)
-        audits.append(_summary(outcome) | as_json(case, outcome.cells, findings))
+        record.count(outcome, step.question)
+        summary = _summary(outcome, record.watermark(findings, step.question))
+        audits.append(summary | as_json(case, outcome.cells, findings))
     return {"audits": audits}
 
 
-def _summary(outcome: Outcome) -> Json:
+def _summary(outcome: Outcome, watermark: datetime | None) -> Json:
     return {
         "verdict": outcome.verdict,
-        "watermark": _text(outcome.watermark),
+        "watermark": _text(watermark),
         "trace_coverage": outcome.trace_coverage,
     }
 

@@ -116,12 +116,15 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that an audit says. `pending` ids and `damaged` buckets are what it could not judge."""
+    """All that an audit says. `pending` ids and `damaged` buckets are what it could not judge.
+
+    `held`: cells that it could not call complete, whatever findings they have or have not.
+    """
 
     cells: Mapping[Cell, CellResult]
     findings: Mapping[FindingKey, Finding]
     verdict: Verdict
-    watermark: datetime | None
+    held: frozenset[Cell]
     trace_coverage: float | None
     pending: frozenset[str]
     damaged: frozenset[datetime]

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from shardaudit.model.verdict import Cause, Kind, State
 from tests.history import Finding, History, Outcome, Question, SinkRow, Trace, number_order
-from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, watermark
+from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, thin_cells
 from tests.oracle_shards import Shard, shard_facts
 
 Sides = dict[datetime, set[str]]
@@ -26,9 +26,10 @@ def reconcile(history: History, question: Question) -> Outcome:
     judge = _Judge(question, shards, damaged, position_known=position_known)
     judged = [(m, judge.causes(m)) for m in messages if question.covers(m.sent_at)]
     tallies = [_tally(m, causes, question) for m, causes in judged]
-    cells = cell_results(
+    cells, unsettled = cell_results(
         tallies, shards, question=question, history=history, damaged=frozenset(damaged)
     )
+    traced = frozenset(trace.shard_id for trace in history.traces)
     return Outcome(
         cells=cells,
         findings={
@@ -37,7 +38,9 @@ def reconcile(history: History, question: Question) -> Outcome:
             for kind, cause in causes.items()
         },
         verdict=audit_verdict(cells, tallies, question=question, damaged=frozenset(damaged)),
-        watermark=watermark(cells, question),
+        held=unsettled
+        | {cell for cell in cells if cell[1] in damaged}
+        | thin_cells(tallies, question=question, traced=traced),
         trace_coverage=coverage(tallies),
         pending=frozenset(m.message_id for m, causes in judged if not m.rows and not causes),
         damaged=frozenset(damaged),

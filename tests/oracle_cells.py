@@ -32,8 +32,11 @@ def cell_results(
     question: Question,
     history: History,
     damaged: frozenset[datetime],
-) -> dict[Cell, CellResult]:
-    """One result per shard and bucket of the window, whether anything happened in it or not."""
+) -> tuple[dict[Cell, CellResult], frozenset[Cell]]:
+    """One result per shard and bucket of the window, whether anything happened in it or not.
+
+    And the cells of which something is on its way, or still could be.
+    """
     landed = Counter((row.shard_id, question.bucket_start(row.sent_at)) for row in history.rows)
     numbers: dict[Cell, list[tuple[int, str]]] = defaultdict(list)
     for trace in history.traces:
@@ -44,6 +47,7 @@ def cell_results(
     for tally in tallies:
         ids[tally.cell].append(tally)
     results = {}
+    unsettled = set()
     for shard_id, shard in shards.items():
         for start in question.buckets:
             cell = (shard_id, start)
@@ -51,13 +55,15 @@ def cell_results(
             settled = _is_settled(
                 shard, numbers[cell] if counts.sent else [], start=start, question=question
             )
+            if counts.pending or not settled:
+                unsettled.add(cell)
             verdict = (
                 Verdict.INCONCLUSIVE
                 if start in damaged
                 else _verdict(ids[cell], counts, shard=shard, question=question, settled=settled)
             )
             results[cell] = replace(counts, verdict=verdict)
-    return results
+    return results, frozenset(unsettled)
 
 
 def _counts(tallies: list[Tally], *, landed: int) -> CellResult:
@@ -157,7 +163,26 @@ def _weighed(verdict: Verdict, of_shard: list[Tally], question: Question) -> Ver
     return verdict
 
 
-def watermark(cells: Mapping[Cell, CellResult], question: Question) -> datetime | None:
-    """The end of the clean prefix of the shard that is least far: never past a bad cell."""
-    bad = [start for (_, start), cell in cells.items() if cell.verdict is not Verdict.OK]
-    return min(bad, default=question.end) if cells else None
+def thin_cells(
+    tallies: list[Tally], *, question: Question, traced: frozenset[str]
+) -> frozenset[Cell]:
+    """The cells that have too few traces to be called complete.
+
+    A shard may be forgiven a thin cell, not a thin window; one that never had a trace is no part of
+    what the producers log.
+    """
+    by_cell: dict[Cell, list[Tally]] = defaultdict(list)
+    by_shard: dict[str, list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        by_cell[tally.cell].append(tally)
+        by_shard[tally.cell[0]].append(tally)
+
+    def is_thin(of: list[Tally]) -> bool:
+        share = coverage(of)
+        return share is not None and share < question.trace_coverage_floor
+
+    return frozenset(
+        cell
+        for cell, of_cell in by_cell.items()
+        if is_thin(of_cell) and is_thin(by_shard[cell[0]]) and cell[0] in traced
+    )

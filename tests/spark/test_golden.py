@@ -13,6 +13,7 @@ from tests.golden_cases import GoldenCase, Json, Step, as_json, golden_cases
 from tests.history import Finding, FindingKey, History, Outcome
 from tests.lifecycle import fold
 from tests.oracle import reconcile
+from tests.oracle_watermark import Record
 from tests.spark.trial import Published, Trial
 
 pytestmark = pytest.mark.both_engines
@@ -54,6 +55,7 @@ def check(trial: Trial, group: list[GoldenCase]) -> None:
     steps = [together(list(parts)) for parts in zip(*(c.steps() for c in group), strict=True)]
     trial.observe(steps[0].history.known_shards, at=steps[0].question.as_of)
     findings: dict[FindingKey, Finding] = {}
+    record = Record(steps[0].question.bucket)
     for number, step in enumerate(steps):
         feed(trial, step, cut_at=group[0].cut_at)
         trial.set_states(step.states)
@@ -66,6 +68,8 @@ def check(trial: Trial, group: list[GoldenCase]) -> None:
         outcome = reconcile(step.history, step.question)
         findings = fold(step.touched(findings), outcome, step.question)
         assert published.findings == findings
+        record.count(outcome, step.question)
+        assert published.watermark == record.watermark(findings, step.question)
         assert_summary(published, outcome)
 
 
@@ -94,4 +98,3 @@ def assert_summary(published: Published, outcome: Outcome) -> None:
     assert row.self_check == "passed"
     assert row.verdict == outcome.verdict
     assert row.trace_coverage == outcome.trace_coverage
-    assert published.watermark == outcome.watermark

@@ -41,7 +41,7 @@ def answer(
     pending: frozenset[str] = frozenset(),
     damaged: frozenset[datetime] = frozenset(),
 ) -> Outcome:
-    return Outcome({}, findings or {}, Verdict.OK, None, None, pending, damaged)
+    return Outcome({}, findings or {}, Verdict.OK, frozenset(), None, pending, damaged)
 
 
 def state_after(

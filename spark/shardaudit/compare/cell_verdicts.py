@@ -15,6 +15,7 @@ from shardaudit.compare.classify import (
 )
 from shardaudit.compare.drill_down import CELL
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.watermark import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ def judged_cells(
         cells: of `compared_cells`; counts: of `cell_counts`; drilled: the cells compared by ids;
         facts: of `shard_facts`. The last three are unique on their keys.
     Output:
-        CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`.
+        CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
+        `Held`: why the cell cannot be called complete, findings aside; NULL when it can).
     """
     numbers = COUNTS + INTERNAL_COUNTS
     joined = (
@@ -55,7 +57,9 @@ def judged_cells(
         .withColumn("landed", F.col("landed_n"))
         .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
         .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
+        .withColumn("is_settled", _is_settled(judgement))
         .withColumn("verdict", verdict(judgement))
+        .withColumn("held_by", held_by(judgement))
         .select(
             *CELL,
             "bucket_end",
@@ -67,19 +71,35 @@ def judged_cells(
             "compared",
             "lost",
             "is_damaged",
+            "held_by",
         )
+    )
+
+
+def _is_settled(judgement: Judgement) -> Column:
+    age_s = seconds_between(F.col("bucket_end"), F.lit(judgement.as_of))
+    is_passed = (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier"))
+    return (age_s >= F.col("allowance")) | F.coalesce(is_passed, F.lit(False))
+
+
+def _is_thin(judgement: Judgement) -> Column:
+    """Whether too few of the cell's landed ids have a trace; NULL when none landed."""
+    landed_ids = F.col("matched") + F.col("untraced")
+    coverage = F.col("matched") / F.nullif(landed_ids, F.lit(0))
+    return coverage < judgement.trace_coverage_floor
+
+
+def held_by(judgement: Judgement) -> Column:
+    """Why a cell is not complete, other than by findings. Untraced messages are no gap in it."""
+    return (
+        F.when(F.col("is_damaged"), Held.DAMAGED.value)
+        .when((F.col("pending") > 0) | ~F.col("is_settled"), Held.PENDING.value)
+        .when(_is_thin(judgement), Held.THIN.value)
     )
 
 
 def verdict(judgement: Judgement) -> Column:
     """The verdict of a cell, the first that holds; every cell gets one."""
-    landed_ids = F.col("matched") + F.col("untraced")
-    coverage = F.col("matched") / F.nullif(landed_ids, F.lit(0))
-    is_settled = (
-        seconds_between(F.col("bucket_end"), F.lit(judgement.as_of)) >= F.col("allowance")
-    ) | F.coalesce(
-        (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier")), F.lit(False)
-    )
     is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
     return (
         F.when(F.col("is_damaged"), Verdict.INCONCLUSIVE.value)
@@ -88,8 +108,8 @@ def verdict(judgement: Judgement) -> Column:
         .when((F.col("lost") > 0) & (F.col("duplicated") > 0), Verdict.MIXED.value)
         .when(F.col("lost") > 0, Verdict.LOSS.value)
         .when(F.col("duplicated") > 0, Verdict.DUPLICATION.value)
-        .when(coverage < judgement.trace_coverage_floor, Verdict.INCONCLUSIVE.value)
+        .when(_is_thin(judgement), Verdict.INCONCLUSIVE.value)
         .when((F.col("untraced") > 0) | (F.col("moved") > 0), Verdict.UNTRACED.value)
-        .when((F.col("pending") > 0) | ~is_settled, Verdict.PENDING.value)
-        .when(is_settled, Verdict.OK.value)
+        .when((F.col("pending") > 0) | ~F.col("is_settled"), Verdict.PENDING.value)
+        .when(F.col("is_settled"), Verdict.OK.value)
     )

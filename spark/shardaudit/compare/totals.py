@@ -1,7 +1,6 @@
 """Cells to shards to one verdict, and whether the numbers of a result add up."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,7 +21,6 @@ class ShardTotals:
     lost: int
     verdicts: frozenset[Verdict]
     is_damaged: bool
-    first_not_ok: datetime | None
 
     @property
     def trace_coverage(self) -> float | None:
@@ -53,19 +51,16 @@ def coverage(sums: dict[str, int]) -> float | None:
 
 
 def shard_totals(judged: DataFrame) -> DataFrame:
-    """One row per shard: the sums of its cells and what decides its verdict and watermark.
+    """One row per shard: the sums of its cells and what decides its verdict.
 
     Output:
         `shard_id`, the names in `SUMS` and `lost` (bigint), `verdicts` (array), `is_damaged`,
-        `first_not_ok` (timestamp or NULL), `cells`, `by_id`, `without_verdict`, `impossible`
-        (bigint).
+        `cells`, `by_id`, `without_verdict`, `impossible` (bigint).
     """
-    is_ok = F.col("verdict") == Verdict.OK.value
     return judged.groupBy("shard_id").agg(
         *(F.sum(name).alias(name) for name in (*SUMS, "lost")),
         F.sort_array(F.collect_set("verdict")).alias("verdicts"),
         F.max("is_damaged").alias("is_damaged"),
-        F.min(F.when(~is_ok, F.col("bucket_start"))).alias("first_not_ok"),
         F.count("*").alias("cells"),
         F.count_if(F.col("compared") == "ids").alias("by_id"),
         F.count_if(F.col("verdict").isNull()).alias("without_verdict"),

@@ -24,6 +24,7 @@ from shardaudit.jobs.judged import judged
 from shardaudit.jobs.outcome import Outcome
 from shardaudit.jobs.publish import publish
 from shardaudit.jobs.summaries import summaries
+from shardaudit.jobs.watermarks import moved_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
 from shardaudit.report.progress import SILENT, Progress
@@ -59,7 +60,6 @@ def audit(
             said = judged(warehouse, comparison, request, facts, planted)
         with progress.stage("self-check"):
             wrong = planted.wrongly_judged(said.cells, comparison.classified, said.folded, facts)
-            checked = "failed" if wrong else "passed"
             own = said.without_canary()
             outcome = own.outcome(retention=request.retention, as_of=request.as_of)
         with progress.stage("gates"):
@@ -69,13 +69,16 @@ def audit(
             store(warehouse, request, gates, results)
         rejection = _rejection(request.audit_id, wrong, broken, results)
         if rejection is not None:
-            row.finish("rejected", outcome, self_check=checked)
+            row.reject(outcome, self_check="failed" if wrong else "passed")
             tell_rejected(warehouse, request, rejection)
             raise rejection
         with progress.stage("publish"):
             publish(warehouse, facts, judged=own.cells, folded=own.folded, now=now)
+            mark = moved_watermark(
+                warehouse, request, outcome, judged=own.cells, sums=comparison.sums
+            )
             noted = sentences(results, severity=Severity.WARN)
-            report = row.finish("published", outcome, self_check=checked, noted=noted)
+            report = row.publish(outcome, watermark=mark, noted=noted)
     tell_published(warehouse, request, report)
     return report
 

@@ -13,10 +13,12 @@ from shardaudit.compare.totals import SUMS
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.evidence import Ingested
 from shardaudit.jobs.outcome import Outcome
+from shardaudit.jobs.watermarks import stored_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.table import LATENCY_BINS
 from shardaudit.model.tables import AUDITS, FINGERPRINTS, QUARANTINE
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.watermark import Watermark
 from shardaudit.report.page_map import quantile
 from shardaudit.report.summary import AuditReport
 
@@ -47,11 +49,27 @@ class AuditRow:
     def _save(self, status: str) -> None:
         self.warehouse.upsert([self._identity(status)], AUDITS)
 
-    def finish(
-        self, status: str, outcome: Outcome, *, self_check: str, noted: Sequence[str] = ()
+    def publish(
+        self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str]
     ) -> AuditReport:
-        """Stores the audit's numbers and gives them back as a report."""
-        report = replace(self._report(status, outcome, self_check), notes=tuple(noted))
+        """Stores the audit as published, with its numbers, and gives them back as a report."""
+        report = replace(
+            self._report("published", outcome, "passed"),
+            watermark=watermark.at,
+            watermark_reason=watermark.reason,
+            notes=tuple(noted),
+        )
+        self._finish(report, outcome)
+        return report
+
+    def reject(self, outcome: Outcome, *, self_check: str) -> None:
+        """Stores the audit as rejected, with its numbers: the watermark stays where it is."""
+        stays = stored_watermark(self.warehouse, self.request.name)
+        self._finish(
+            replace(self._report("rejected", outcome, self_check), watermark=stays.at), outcome
+        )
+
+    def _finish(self, report: AuditReport, outcome: Outcome) -> None:
         sums = {name: outcome.sums[name] for name in SUMS}
         p50, p99 = self._latency()
         numbers = {
@@ -62,11 +80,11 @@ class AuditRow:
             "trace_coverage": report.trace_coverage,
             "cells_total": report.cells_total,
             "cells_compared_by_id": report.cells_compared_by_id,
-            "self_check": self_check,
+            "self_check": report.self_check,
             "watermark": report.watermark,
+            "watermark_reason": report.watermark_reason,
         }
-        self.warehouse.upsert([self._identity(status) | sums | numbers], AUDITS)
-        return report
+        self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
 
     def _identity(self, status: str) -> dict[str, object]:
         request = self.request
@@ -117,7 +135,8 @@ class AuditRow:
             counts={name: outcome.sums[name] for name in SUMS},
             trace_coverage=outcome.trace_coverage,
             self_check=self_check,
-            watermark=outcome.watermark(request.aligned.end),
+            watermark=None,
+            watermark_reason=None,
             cells_total=outcome.sums["cells"],
             cells_compared_by_id=outcome.sums["by_id"],
             worst_shards=outcome.worst_shards(

@@ -29,11 +29,13 @@ from shardaudit.model.tables import (
     TRANSITIONS,
 )
 from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from shardaudit.model.watermark_tables import WATERMARKS
 
 # Tables of one claim each.
 OF_LEDGER = (
     TRACES, FINGERPRINTS, BATCHES, QUARANTINE, CELLS, EVIDENCE, FINDINGS, TRANSITIONS, AUDITS,
     BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
+    WATERMARKS,
 )  # fmt: skip
 OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS)
 MANY_FILES = 16  # in one partition: fewer are not worth a rewrite

@@ -32,11 +32,6 @@ class Outcome:
         ]
         return min(verdicts, key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
 
-    def watermark(self, window_end: datetime) -> datetime | None:
-        """The end of the clean prefix of the least shard; None when there is no shard."""
-        ends = [shard.first_not_ok or window_end for shard in self.shards]
-        return min(ends, default=None)
-
     @property
     def trace_coverage(self) -> float | None:
         """Landed ids with a trace / landed ids; None when none landed."""
@@ -78,7 +73,6 @@ def outcome_of(judged: DataFrame, found: DataFrame, deadlines: DataFrame) -> Out
             lost=row.lost,
             verdicts=frozenset(Verdict(v) for v in row.verdicts),
             is_damaged=row.is_damaged,
-            first_not_ok=row.first_not_ok,
         )
         for row in rows
     )

@@ -49,16 +49,13 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     if row["status"] != "published":
         raise NotPublishedError(stream, audit_id, _why_not(settings, row))
     window = Window(row["window_start"], row["window_end"])
-    spans = damaged_spans(settings, stream)
     missing = missing_ids(settings, audit_id)
-    totals = [
-        _totals(
-            shard,
-            missing,
-            is_damaged=any(since < window.end and until > window.start for since, until in spans),
-        )
-        for shard in shard_sums(settings, audit_id)
-    ]
+    is_damaged = any(
+        since < window.end and until > window.start
+        for since, until in damaged_spans(settings, stream)
+    )
+    shards = shard_sums(settings, audit_id)
+    totals = [_totals(shard, missing, is_damaged=is_damaged) for shard in shards]
     return AuditReport(
         audit_id=audit_id,
         stream=stream,
@@ -72,6 +69,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         trace_coverage=row["trace_coverage"],
         self_check=row["self_check"],
         watermark=row["watermark"],
+        watermark_reason=row["watermark_reason"],
         cells_total=row["cells_total"],
         cells_compared_by_id=row["cells_compared_by_id"],
         worst_shards=_worst_shards(totals, settings.stream(stream)),
@@ -99,7 +97,6 @@ def _totals(shard: ShardSums, missing: list[MissingIds], *, is_damaged: bool) ->
         ),
         verdicts=shard.verdicts,
         is_damaged=is_damaged,
-        first_not_ok=None,
     )
 
 

@@ -231,10 +231,11 @@ AUDITS = Table(
         ("latency_p50", "double", "half of the window's rows landed within, s; NULL: unknown"),
         ("latency_p99", "double", "99 % of them; both at most, a power of two"),
         ("self_check", "string", "passed | failed; NULL before it was done"),
-        ("watermark", "timestamp", "end of the clean prefix of the least shard"),
+        ("watermark", "timestamp", "the stream is complete until then, since its first audit"),
         ("engine", "string", "name and version of what ran it; NULL before warehouse version 3"),
         ("config_digest", "string", ""),
         ("inputs", "string", "JSON"),
+        ("watermark_reason", "string", "why the watermark is not further; NULL: nothing holds it"),
     ),
     ("audit_id",),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from shardaudit.model.shard_state import Level
 from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.report.held import complete_until
 from shardaudit.report.plain import MAX_SHOWN, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 
@@ -50,7 +51,8 @@ def published_news(
         return None
     headline = ", ".join([*worse, *better]) or verdict
     shown = [f"for example {_cut(example)}" for example in examples]
-    lines = [*worse, *shown, *better, verdict, _deadline(report), _about(report), *report.notes]
+    lines = [*worse, *shown, *better, verdict, _deadline(report), _about(report)]
+    lines += [complete_until(report.watermark, report.watermark_reason), *report.notes]
     return AuditNews(
         news_id=_news_id(report.stream, report.audit_id, report.status),
         level=_level(worse, report),

@@ -47,6 +47,8 @@ class Refused:
 class StreamLine:
     """One stream. `verdict` is UNKNOWN without an audit; `is_old`: it no longer says anything.
 
+    `verdict` is of its newest audit's window; `watermark` of the stream since its first audit, and
+    `watermark_reason` says why not further.
     `refused`: the audit after it, when that one was rejected or failed and published nothing.
     `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
     `engine`: what ran the audit; None for one from before it was kept.
@@ -60,6 +62,7 @@ class StreamLine:
     window: Window | None
     coverage: float | None
     watermark: datetime | None
+    watermark_reason: str | None
     engine: str | None
     findings: dict[str, int]
     deadline: datetime | None
@@ -117,6 +120,7 @@ def stream_line(
 ) -> StreamLine:
     """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
     newest = newest_audit(audits)
+    last = max(_published(audits), key=_ran_at, default=None)
     refused = _refused(audits, newest)
     mine = [found for found in findings if found.stream == name]
     watched_at = max((row["observed_at"] for row in shards), default=None)
@@ -129,7 +133,8 @@ def stream_line(
         audited_at=newest["as_of"] if newest else None,
         window=Window(newest["window_start"], newest["window_end"]) if newest else None,
         coverage=newest["trace_coverage"] if newest else None,
-        watermark=newest["watermark"] if newest else None,
+        watermark=last["watermark"] if last else None,
+        watermark_reason=last["watermark_reason"] if last else None,
         engine=newest["engine"] if newest else None,
         findings={found.kind: found.ids for found in mine},
         deadline=min((f.deadline for f in mine if f.deadline), default=None),
@@ -144,6 +149,12 @@ def stream_line(
 def newest_audit(audits: Iterable[Row]) -> Row | None:
     """The published audit that reaches furthest: one of a part, as after a backfill, is older."""
     return max(_published(audits), key=_reach, default=None)
+
+
+def _ran_at(audit: Row) -> datetime:
+    """When an audit moved the watermark, whatever time it looked at."""
+    at: datetime = audit["started_at"] or audit["as_of"]
+    return at
 
 
 def audit_spans(audits: Iterable[Row]) -> list[AuditSpan]:

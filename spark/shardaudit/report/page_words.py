@@ -114,7 +114,7 @@ GATE_LOOKS = {
 STREAM_NUMBERS = {
     "verdict": "what the newest audit of the whole window says",
     "coverage": "messages in the sink that have a trace ÷ all messages in the sink",
-    "watermark": "until then every live shard is complete and clean",
+    "watermark": "until then every shard is complete, whatever the last audit's window",
     "findings": "messages with something wrong that is not settled yet",
     "deadline": "the first open missing message leaves the stream then",
     "level": "the most urgent shard of the newest watch",

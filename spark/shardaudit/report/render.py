@@ -9,6 +9,7 @@ from rich.text import Text
 
 from shardaudit.model.verdict import Kind, Verdict
 from shardaudit.report.advice import next_steps
+from shardaudit.report.held import complete_until
 from shardaudit.report.plain import cell, harmless, instant, length
 from shardaudit.report.summary import (
     AuditReport,
@@ -105,10 +106,11 @@ def _headline(report: AuditReport) -> Text:
 
 def _facts(report: AuditReport) -> Table:
     facts = {
-        "window": f"{instant(report.window_start)} to {instant(report.window_end)}",
+        "window": f"{instant(report.window_start)} to {instant(report.window_end)}: "
+        f"{report.verdict}",
         "as of": instant(report.as_of),
         "audit": f"{report.audit_id} ({report.status})",
-        "complete": f"on every shard until {instant(report.watermark)}",
+        "complete": complete_until(report.watermark, report.watermark_reason),
         "traced": _share(report.trace_coverage),
         "compared": f"{report.cells_total:,} cells, {report.cells_compared_by_id:,} of them "
         f"id by id; self-check {report.self_check}",

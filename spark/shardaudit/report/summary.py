@@ -36,6 +36,8 @@ class DeadlineLine:
 class AuditReport:
     """One audit. `counts` has the sums of the cells, by the names of the audits table.
 
+    The verdict and the counts are of the window. `watermark`: until when the whole stream is
+    complete since its first audit, whatever the window; `watermark_reason` says why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
     """
 
@@ -51,6 +53,7 @@ class AuditReport:
     trace_coverage: float | None
     self_check: str
     watermark: datetime | None
+    watermark_reason: str | None
     cells_total: int
     cells_compared_by_id: int
     worst_shards: tuple[ShardLine, ...]

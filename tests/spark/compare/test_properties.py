@@ -24,6 +24,7 @@ from tests.cases import MS, START, Case, Terms, case_number
 from tests.history import Finding, FindingKey, History, Outcome, Trace
 from tests.lifecycle import fold
 from tests.oracle import reconcile
+from tests.oracle_watermark import Record
 from tests.spark.trial import Published, Trial
 from tests.strategies import FAULTS, PALETTES, cases, sample, terms
 
@@ -109,7 +110,10 @@ def assert_agreement(
     assert row.self_check == "passed"
     assert row.verdict == outcome.verdict
     assert row.trace_coverage == outcome.trace_coverage
-    assert published.watermark == outcome.watermark
+    record = Record(of.question.bucket)
+    record.count(outcome, of.question)
+    wanted = fold({}, outcome, of.question) if findings is None else findings
+    assert published.watermark == record.watermark(wanted, of.question)
     assert_sums(published)
 
 
@@ -273,6 +277,33 @@ def test_findings_live_on_as_the_oracle_says(warehouse: Warehouse, tmp_path: Pat
     outcome = reconcile(late, later.question)
     after = fold(existing, outcome, later.question)
     assert_agreement(of, chosen, outcome, trial.audit(later.question), findings=after)
+
+
+def test_watermark_is_that_of_all_audits_whatever_window_each_looks_at(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    of = replace(some_terms(800), buckets=8, batches=2, tolerance=0.0)
+    chosen = some_cases(of, 800, count=3)
+    trial = Trial(warehouse, tmp_path, of.question)
+    record = Record(of.question.bucket)
+    findings: dict[FindingKey, Finding] = {}
+    # Start, end (buckets) and as_of (minutes after): out of order, with a gap, looked at again.
+    audits = [(2, 4, 0), (6, 7, 30), (3, 6, 60), (0, 2, 10), (2, 8, 90), (4, 5, 20)]
+    for number, (start, end, later) in enumerate(audits):
+        history, batches = joined(chosen, up_to_batch=1 if number < 3 else 2)
+        if number in {0, 3}:
+            ingested(trial, history, batches, batch=1 + number // 3)
+        question = replace(
+            of.question,
+            start=START + start * of.bucket_ms * MS,
+            end=START + end * of.bucket_ms * MS,
+            as_of=of.question.as_of + later * 60_000 * MS,
+        )
+        outcome = reconcile(history, question)
+        findings = fold(findings, outcome, question)
+        record.count(outcome, question)
+        assert trial.audit(question).watermark == record.watermark(findings, question), number
+        findings = touched(trial)
 
 
 def touched(trial: Trial) -> dict[FindingKey, Finding]:

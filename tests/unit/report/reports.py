@@ -26,6 +26,7 @@ def report(**fields: Any) -> AuditReport:  # Any: the fields of AuditReport
             trace_coverage=0.99987,
             self_check="passed",
             watermark=NOON - timedelta(hours=3),
+            watermark_reason=None,
             cells_total=11520,
             cells_compared_by_id=12,
             worst_shards=(shard(),),

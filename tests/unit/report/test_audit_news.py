@@ -80,7 +80,7 @@ def test_losses_come_first_then_what_came_back_then_the_nearest_deadline() -> No
         of=report(verdict=Verdict.LOSS, as_of=as_of, deadlines=(far, near)),
         examples=("a",),
     )
-    assert news.text.splitlines()[:-1] == [
+    assert news.text.splitlines()[:-2] == [
         "3 messages newly missing",
         "6 messages newly missing, and gone from the stream",
         "2 messages missing again",

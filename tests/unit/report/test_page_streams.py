@@ -30,6 +30,7 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
         "verdict": "ok",
         "trace_coverage": 1.0,
         "watermark": end,
+        "watermark_reason": None,
         "engine": "Apache Spark 4.1.4",
         "sent": 1_000_000,
         "landed": 1_000_000,
@@ -159,3 +160,12 @@ def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:
     )
     assert [(p.audit_id, p.lost, p.doubled) for p in points] == [("a", 0.0, 7.0), ("b", 5.0, 0.0)]
     assert points[0].latency == {Metric.P50: 2.0, Metric.P99: None}
+
+
+def test_watermark_is_that_of_the_audit_that_ran_last_though_it_looked_at_a_part() -> None:
+    loss = "shard-7 has 3 messages missing"
+    whole = audit("whole", watermark=NOW - 9 * H, watermark_reason=loss)
+    part = audit("part", end=NOW - 5 * H, started_at=NOW, watermark=NOW - 2 * H)
+    found = line(part, whole)
+    assert (found.audit_id, found.watermark, found.watermark_reason) == ("whole", NOW - 2 * H, None)
+    assert line(whole).watermark_reason == loss

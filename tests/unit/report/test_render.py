@@ -19,7 +19,7 @@ def shown(view: RenderableType) -> str:
 def test_audit_page_says_verdict_counts_shards_and_deadlines() -> None:
     page = shown(audit_view(report()))
     assert "Audit of events: LOSS" in page
-    assert "on every shard until 2026-11-20T09:00:00Z" in page
+    assert "the stream is complete until 2026-11-20T09:00:00Z" in page
     assert "99.9870% of the landed messages" in page
     assert "11,520 cells, 12 of them id by id; self-check passed" in page
     assert "Apache Spark 4.1.4" in page

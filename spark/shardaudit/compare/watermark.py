@@ -1,0 +1,167 @@
+"""How far each shard is proven complete: what holds its watermark, kept from audit to audit.
+
+A shard's record is short: until when it was audited, and the spans of its time before that which no
+audit could call complete. What lacks or is doubled is not among them: the findings tell that, and
+go on telling it when they are repaired or accepted between two audits.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from shardaudit.model.verdict import Kind, State
+from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.window import Window as Span
+
+MOST_SPANS = 50  # of a shard and reason in one audit; so few that a driver can hold all of them
+
+# A message in these states lacks, or is there twice, and nobody has said that this is well.
+_UNSETTLED = [s.value for s in (State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED)]
+_HOLDING = [Kind.MISSING.value, Kind.DUPLICATED.value]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRecord:
+    """What is known of one shard since the stream was first audited.
+
+    `audited_from`: the beginning of that first audit; what is before it makes no gap, but what an
+    audit finds there counts. `as_of`: the latest "now" of the audits that were counted.
+    """
+
+    audited_from: datetime
+    audited_until: datetime
+    as_of: datetime
+    holds: tuple[Hold, ...]
+
+
+def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """What of the judged cells cannot be called complete: one row per shard, reason and span.
+
+    Input:
+        judged: of `judged_cells`, `held_by` NULL where a cell is complete but for its findings.
+    Output:
+        `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
+        MOST_SPANS of a shard and reason: the last one of so many reaches over what lies between.
+    """
+    reason = ["shard_id", "held_by"]
+    cells = judged.where(F.col("held_by").isNotNull())
+    nth = F.row_number().over(Window.partitionBy(*reason).orderBy("bucket_start"))
+    index = F.unix_micros("bucket_start") - nth * F.lit(bucket // timedelta(microseconds=1))
+    spans = (
+        cells.withColumn("span", index)
+        .groupBy(*reason, "span")
+        .agg(F.min("bucket_start").alias("start"), F.max("bucket_end").alias("end"))
+    )
+    place = F.row_number().over(Window.partitionBy(*reason).orderBy("start"))
+    return (
+        spans.withColumn("place", F.least(place, F.lit(MOST_SPANS)))
+        .groupBy(*reason, "place")
+        .agg(F.min("start").alias("held_from"), F.max("end").alias("held_until"))
+        .select(*reason, "held_from", "held_until")
+    )
+
+
+def unsettled(findings: DataFrame) -> DataFrame:
+    """The findings that hold a watermark: missing or doubled, and neither repaired nor accepted."""
+    return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(_UNSETTLED))
+
+
+def first_unsettled(findings: DataFrame) -> DataFrame:
+    """Per shard, when the first of the messages that hold it was sent: `shard_id`, `sent_at`."""
+    return unsettled(findings).groupBy("shard_id").agg(F.min("sent_at").alias("sent_at"))
+
+
+def recorded(
+    before: ShardRecord | None, *, window: Span, as_of: datetime, found: Iterable[Hold]
+) -> ShardRecord:
+    """The record after one more audit. Counting the same audit again changes nothing.
+
+    An audit as of an earlier time than one before it knows less: it counts where nobody looked.
+
+    Input:
+        before: None for a shard that no audit saw: its record begins with this one.
+        found: what of the window cannot be called complete.
+    """
+    if before is None:
+        return ShardRecord(window.start, window.end, as_of, _joined(found))
+    holds = list(before.holds)
+    if window.start > before.audited_until:
+        holds.append(Hold(before.audited_until, window.start, Held.UNAUDITED))
+    looked_at = [window]
+    if as_of < before.as_of:
+        looked_at = _unseen(window, before)
+    known = without(holds, looked_at)
+    new = [
+        replace(hold, start=part.start, end=part.end)
+        for hold in found
+        for span in looked_at
+        if (part := _common(hold.window, span))
+    ]
+    return ShardRecord(
+        audited_from=before.audited_from,
+        audited_until=max(before.audited_until, window.end),
+        as_of=max(before.as_of, as_of),
+        holds=_joined([*known, *new]),
+    )
+
+
+def _unseen(window: Span, before: ShardRecord) -> list[Span]:
+    """The parts of a window that nobody had looked at."""
+    fresh = [hold.window for hold in before.holds if hold.why is Held.UNAUDITED]
+    if window.start < before.audited_from:
+        fresh.append(Span(window.start, before.audited_from))
+    if window.end > before.audited_until:
+        fresh.append(Span(before.audited_until, window.end))
+    return [part for span in fresh if (part := _common(span, window))]
+
+
+def without(holds: Iterable[Hold], spans: Sequence[Span]) -> list[Hold]:
+    """What is left of the holds outside of the spans."""
+    left = list(holds)
+    for span in spans:
+        left = [
+            replace(hold, start=start, end=end)
+            for hold in left
+            for start, end in (
+                (hold.start, min(hold.end, span.start)),
+                (max(hold.start, span.end), hold.end),
+            )
+            if start < end
+        ]
+    return left
+
+
+def first_hold(
+    record: ShardRecord | None, unsettled_at: datetime | None, *, bucket: timedelta
+) -> Hold | None:
+    """What holds a shard's watermark: it is where that begins. None: nothing, up to the end.
+
+    Input:
+        record: None for a shard that only findings tell of.
+        unsettled_at: when the first message that lacks or is doubled was sent.
+    """
+    holds = list(record.holds) if record else []
+    if unsettled_at is not None:
+        cell = Span(unsettled_at, unsettled_at + timedelta(microseconds=1)).aligned(bucket)
+        holds.append(Hold(cell.start, cell.end, Held.FINDINGS))
+    return min(holds, key=lambda hold: (hold.start, list(Held).index(hold.why)), default=None)
+
+
+def _joined(holds: Iterable[Hold]) -> tuple[Hold, ...]:
+    """Holds of one reason that touch or overlap as one; in the order of time."""
+    done: list[Hold] = []
+    for hold in sorted(holds, key=lambda hold: (hold.why.value, hold.start)):
+        last = done[-1] if done else None
+        if last and last.why is hold.why and hold.start <= last.end:
+            done[-1] = replace(last, end=max(last.end, hold.end))
+        else:
+            done.append(hold)
+    return tuple(sorted(done, key=lambda hold: (hold.start, hold.why.value)))
+
+
+def _common(one: Span, other: Span) -> Span | None:
+    start, end = max(one.start, other.start), min(one.end, other.end)
+    return Span(start, end) if start < end else None

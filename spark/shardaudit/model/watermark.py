@@ -1,0 +1,43 @@
+"""What holds the watermark of a shard: the words, and the span that cannot be called complete."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from shardaudit.model.window import Window
+
+
+class Held(StrEnum):
+    """Why a watermark does not move on. Declared in the order in which one is told of several."""
+
+    FINDINGS = "findings"
+    DAMAGED = "damaged"
+    QUIET = "quiet"
+    THIN = "thin"
+    UNAUDITED = "unaudited"
+    PENDING = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A span `[start, end)` of a shard's time that no audit could call complete."""
+
+    start: datetime
+    end: datetime
+    why: Held
+
+    @property
+    def window(self) -> Window:
+        """The span."""
+        return Window(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """Until when a stream is complete since its first audit, and why not further.
+
+    `reason`: a sentence; None when that is the end of all that was audited.
+    """
+
+    at: datetime | None
+    reason: str | None = None

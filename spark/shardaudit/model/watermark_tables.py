@@ -1,0 +1,19 @@
+"""The tables of what is proven complete, and of what people said of times without messages."""
+
+from shardaudit.model.table import Table
+
+WATERMARKS = Table(
+    "watermarks",
+    (
+        ("stream", "string", ""),
+        ("shard_id", "string", ""),
+        ("watermark", "timestamp", "the shard is complete until then, since its first audit"),
+        ("held_by", "string", "findings | damaged | quiet | thin | unaudited | pending; or NULL"),
+        ("audited_from", "timestamp", "the start of its first audit: no gap before it counts"),
+        ("audited_until", "timestamp", "the end of what was audited"),
+        ("as_of", "timestamp", "the latest now of the audits that were counted"),
+        ("holds", "string", "JSON: [from, to, why] of what is not proven, findings aside"),
+        ("audit_id", "string", "the last audit that was counted"),
+    ),
+    ("stream", "shard_id"),
+)

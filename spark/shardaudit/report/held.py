@@ -1,0 +1,64 @@
+"""Why a stream's watermark is where it is, and what moves it on: one sentence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from shardaudit.model.verdict import Kind
+from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.window import Window
+from shardaudit.report.plain import harmless, instant, messages
+
+_LACKING = {
+    (Kind.MISSING, False): "missing",
+    (Kind.MISSING, True): "missing for good",
+    (Kind.DUPLICATED, False): "landed more than once",
+}
+_WHY = {
+    Held.DAMAGED: "a file that cannot be read may have fed it",
+    Held.QUIET: "no traces where there used to be some",
+    Held.THIN: "too few of its landed messages have a trace",
+    Held.UNAUDITED: "nobody audited it",
+    Held.PENDING: "messages were on their way, or could still come",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What holds a stream. `counts`: messages by kind, and whether they left the stream."""
+
+    stream: str
+    shard_id: str
+    hold: Hold
+    counts: Mapping[tuple[Kind, bool], int]
+
+
+def complete_until(at: datetime | None, reason: str | None) -> str:
+    """Until when a stream is complete, whatever window an audit looked at, and why not further."""
+    if at is None:
+        return "the stream: nothing of it was ever seen"
+    return f"the stream is complete until {instant(at)}" + (f": {reason}" if reason else "")
+
+
+def held_because(holding: Holding, *, window: Window) -> str:
+    """The sentence; outside of the window that was just audited it names the audit to run."""
+    hold = holding.hold
+    shard_id = harmless(holding.shard_id)
+    if hold.why is Held.FINDINGS:
+        counted = ", ".join(
+            f"{messages(count)} {_LACKING[key]}" for key, count in sorted(holding.counts.items())
+        )
+        done = "repaired or accepted"
+        if set(holding.counts) == {(Kind.MISSING, True)}:
+            done = "accepted"
+        return f"{shard_id} has {counted}, sent from {instant(hold.start)} on: not {done}"
+    where = "" if hold.why is Held.UNAUDITED else f"{shard_id}: "
+    span = f"{instant(hold.start)} to {instant(hold.end)}"
+    text = f"{where}{_WHY[hold.why]} ({span})"
+    if window.start <= hold.start and hold.end <= window.end:
+        return text
+    again = "" if hold.why is Held.UNAUDITED else " again"
+    return (
+        f"{text}; to be looked at{again} by `shardaudit audit --stream {holding.stream} "
+        f"--from {instant(hold.start)} --to {instant(hold.end)}`"
+    )
