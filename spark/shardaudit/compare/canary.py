@@ -63,7 +63,8 @@ class Before:
 class Message:
     """One synthetic message: its traces (the first is counted), its rows, and the answer.
 
-    `later`: rows that came with the second batch of the sink; `gone`: that went with it.
+    `own`: rows that our backfill landed; `later`: that came with the second batch of the sink;
+    `gone`: that went with it.
     `in_evidence`: an earlier audit read it, and nobody could read it again.
     `not_landed`: lost | stuck | pending. `causes`: by the other kinds.
     """
@@ -72,6 +73,7 @@ class Message:
     slot: str
     sent: tuple[Record, ...] = ()
     landed: tuple[Record, ...] = ()
+    own: tuple[Record, ...] = ()
     later: tuple[Record, ...] = ()
     gone: tuple[Record, ...] = ()
     in_evidence: bool = False
@@ -82,7 +84,7 @@ class Message:
     @property
     def rows(self) -> tuple[Record, ...]:
         """The rows that are in the sink now."""
-        return tuple(row for row in self.landed + self.later if row not in self.gone)
+        return tuple(row for row in self.landed + self.own + self.later if row not in self.gone)
 
     @property
     def home(self) -> str:
@@ -126,6 +128,11 @@ MESSAGES = (
             causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
     Message("twice without number", DOUBLED, _one(UNNUMBERED, None), _one(UNNUMBERED, None, 2),
             causes={Kind.DUPLICATED: Cause.UNKNOWN}),
+    # Rows of our own backfills: they move no frontier, and a silent shard stays silent.
+    Message("delivered and backfilled", DOUBLED, _one(RUNNING, "27"), _one(RUNNING, "27"),
+            own=_one(RUNNING, "27"), causes={Kind.DUPLICATED: Cause.BACKFILL}),
+    Message("backfilled beyond the stop", SOUND, _one(STALLED, "500"), own=_one(STALLED, "500")),
+    Message("backfilled of the silent", SOUND, _one(SILENT, "3"), own=_one(SILENT, "3")),
     # Counts that cancel: one too few, one too many.
     Message("lost of the mixed", MIXED, _one(RUNNING, "15"), not_landed=LOST),
     Message("twice of the mixed", MIXED, _one(RUNNING, "16"), _one(RUNNING, "16", 2),

@@ -97,6 +97,8 @@ class CanaryPlan:
         for message in MESSAGES:
             for record in message.landed:
                 yield "gone" if record in message.gone else "kept", self._landed(message, record)
+            for record in message.own:
+                yield "kept", self._landed(message, record) | {"is_own": True}
             for record in message.later:
                 yield "later", self._landed(message, record)
 
