@@ -13,7 +13,7 @@ SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill drill-stuck-shard golden delta-tables bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill drill-stuck-shard golden mutants delta-tables bench lock all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ drill-stuck-shard: setup ## the incident replayed: when the watch says what (a f
 golden: setup ## writes the expected results of the golden cases anew: review the diff
 	$(BIN)/python -m tests.golden.rewrite
 
+mutants: setup ## small faults put into the product: which of them no check notices (hours; N=100: so many)
+	nice $(BIN)/python -m tests.mutants $(if $(N),--sample $(N))
+
 delta-tables: setup ## writes the Delta tables of the tests anew, by Apache Spark
 	$(BIN)/python -m tests.delta_tables.make
 
@@ -102,4 +105,4 @@ lock: setup ## resolves requirements.lock and jars.lock anew
 all: test drill bench ## every test, drill and measurement (over an hour)
 
 clean: ## removes what can be made again, but .venv and the jars
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench spark-warehouse
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench .mutants spark-warehouse
