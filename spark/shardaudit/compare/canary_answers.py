@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.compare.canary import MESSAGES, SHARDS, VERDICTS, Message
+from shardaudit.compare.canary import DAMAGED, MESSAGES, SHARDS, VERDICTS, Message
 from shardaudit.compare.canary_plan import CanaryPlan, numbers
 from shardaudit.compare.classify import COUNTS
 from shardaudit.model.reserved import CANARY
 from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.watermark import Held
 
 _NONE = "-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,7 +56,7 @@ def answers(
         F.lit("cell").alias("what"),
         F.col("shard_id").alias("name"),
         F.col("bucket_start").alias("at"),
-        _text("verdict", "compared", *_NUMBERS),
+        _text("verdict", "compared", *_NUMBERS, "held_by"),
     )
     ids = classified.where(is_canary("message_id")).select(
         F.lit("id").alias("what"),
@@ -139,15 +140,19 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     matched = sent.total() - missing - pending
     kinds = Counter(kind for m in own for kind in m.found)
     extra = sum(max(len(m.rows) - 1, 0) for m in own)
-    verdict = VERDICTS.get((shard, slot), Verdict.OK)
     untraced = kinds[Kind.UNTRACED]
-    if verdict is Verdict.UNTRACED and matched < plan.trace_coverage_floor * (matched + untraced):
+    is_thin = matched < plan.trace_coverage_floor * (matched + untraced)
+    verdict = VERDICTS.get((shard, slot), Verdict.OK)
+    if verdict is Verdict.UNTRACED and is_thin:
         verdict = Verdict.INCONCLUSIVE
+    held_by = Held.THIN if is_thin else None
+    if slot == DAMAGED or verdict is Verdict.PENDING:
+        held_by = Held.DAMAGED if slot == DAMAGED else Held.PENDING
     return _same_text(
         verdict,
         "fingerprint" if sent == rows else "ids",
         *(sent.total(), rows.total(), matched, missing, pending),
-        *(kinds[Kind.DUPLICATED], extra, untraced, kinds[Kind.MOVED]),
+        *(kinds[Kind.DUPLICATED], extra, untraced, kinds[Kind.MOVED], held_by),
     )
 
 
