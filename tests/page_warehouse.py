@@ -16,14 +16,8 @@ from deltalake import write_deltalake
 
 from shardaudit.model.gate_tables import GATES
 from shardaudit.model.table import LATENCY_BINS, Table
-from shardaudit.model.tables import (
-    AUDITS,
-    CELLS,
-    FINDINGS,
-    FINGERPRINTS,
-    SHARDS,
-    TRANSITIONS,
-)
+from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, TRANSITIONS
+from shardaudit.model.watch_tables import SHARDS
 
 STREAM = "events"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -184,6 +178,7 @@ def _cells(start: datetime, end: datetime, *, shards: int, bucket: timedelta) ->
             **{name: pa.array(values) for name, values in counts.items()},
             "verdict": pa.array(verdict, pa.string()),
             "compared": pa.array(np.where(verdict == "ok", "fingerprint", "ids"), pa.string()),
+            "sums_digest": pa.nulls(len(verdict), pa.int64()),
         }
     ).select(CELLS.names)
 

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 from audit_plan import PlannedAudit
 from audit_verdict import judge
 from metrics import emit
-from shardaudit.model.tables import SHARDS
+from shardaudit.model.watch_tables import SHARDS
 from tests.dags.warehouses import arrow, audit, cell, missing, write_result
 from watch_news import tell
 

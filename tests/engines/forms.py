@@ -363,7 +363,7 @@ def progress_of_shards(spark: SparkSession) -> DataFrame:
         "position string, is_at_end boolean, seen_at timestamp, rested_at timestamp"
     )
     known = spark.createDataFrame(horizons, ddl)
-    return by(shard_progress(ledger(spark), known, bucket=MINUTE), "shard_id")
+    return by(shard_progress(ledger(spark), known, bucket=MINUTE, rested_since=T0), "shard_id")
 
 
 @table()

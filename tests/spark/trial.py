@@ -19,8 +19,9 @@ from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.own_rows import backfill_tag
-from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, SHARDS
+from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.window import Window
 from tests.history import (
     EPOCH,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_s3 import S3Client
 
 FOLDER = "_claims"
-WATCH = "watch"  # the claim on shards, positions, notifications: no other run writes them
+WATCH = "watch"  # the claim on shards, positions, notifications, holes: no other run writes them
 _FILE = re.compile(r"(\d{12})\.json$")
 # 412: the key exists. 409: somebody else is writing it at this moment (S3 API, PutObject).
 _EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}

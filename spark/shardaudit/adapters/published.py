@@ -15,8 +15,9 @@ from shardaudit.model.config import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
 from shardaudit.model.gate_tables import GATES
 from shardaudit.model.table import Table
-from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE, SHARDS
+from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.watch_tables import SHARDS
 
 COUNTS = (
     *("sent", "landed", "matched", "missing", "pending"),

@@ -11,7 +11,7 @@ from shardaudit.adapters.delta_rs import DeltaRs
 from shardaudit.model.cell_grid import Bins, SecondsGrid, ShardGroup
 from shardaudit.model.config import Settings
 from shardaudit.model.shard_state import ShardState
-from shardaudit.model.tables import SHARDS
+from shardaudit.model.watch_tables import SHARDS
 
 # As watch/skew.py has it: an idle or closed shard's time is old because nothing came.
 _NOT_AT_WORK = pa.array([ShardState.IDLE.value, ShardState.CLOSED.value])

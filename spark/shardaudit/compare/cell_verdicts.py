@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.compare.cells import sums_digest
 from shardaudit.compare.classify import (
     COUNTS,
     INTERNAL_COUNTS,
@@ -57,9 +58,10 @@ def judged_cells(
         .withColumn("landed", F.col("landed_n"))
         .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
         .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
-        .withColumn("is_settled", _is_settled(judgement))
+        .withColumn("is_settled", is_settled(judgement.as_of))
         .withColumn("verdict", verdict(judgement))
         .withColumn("held_by", held_by(judgement))
+        .withColumn("sums_digest", F.when(F.col("differs"), sums_digest()))
         .select(
             *CELL,
             "bucket_end",
@@ -69,6 +71,7 @@ def judged_cells(
             *COUNTS,
             "verdict",
             "compared",
+            "sums_digest",
             "lost",
             "is_damaged",
             "held_by",
@@ -76,10 +79,15 @@ def judged_cells(
     )
 
 
-def _is_settled(judgement: Judgement) -> Column:
-    age_s = seconds_between(F.col("bucket_end"), F.lit(judgement.as_of))
+def is_settled(as_of: datetime) -> Column:
+    """Whether a cell is settled: an allowance over, or all sent in it behind the settled frontier.
+
+    Of a row with `bucket_end`, `sent`, `sent_key`, and `allowance` and `settled_frontier` of its
+    shard.
+    """
+    is_over = seconds_between(F.col("bucket_end"), F.lit(as_of)) >= F.col("allowance")
     is_passed = (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier"))
-    return (age_s >= F.col("allowance")) | F.coalesce(is_passed, F.lit(False))
+    return is_over | F.coalesce(is_passed, F.lit(False))
 
 
 def _is_thin(judgement: Judgement) -> Column:

@@ -77,3 +77,8 @@ def differs() -> Column:
     """Whether the two fingerprints of a cell are not the same set of ids, each landed once."""
     unequal = [F.col(f"sent_{name}") != F.col(f"landed_{name}") for name in _SUMS]
     return unequal[0] | unequal[1] | unequal[2]
+
+
+def sums_digest() -> Column:
+    """Of a cell's two fingerprints: the same as long as what was sent and what landed is."""
+    return F.xxhash64(*(f"{side}_{name}" for side in ("sent", "landed") for name in _SUMS))

@@ -59,13 +59,13 @@ def hour_sums(sums: DataFrame, before: DataFrame, *, window: Window, width: time
     )
     unknown = F.lit(None).cast("bigint")
     ledger = near.select(
-        _hour(width),
+        hour_start(width).alias("start"),
         F.col("sent_n").alias("sent"),
         F.col("landed_n").alias("landed"),
         unknown.alias("sent_before"),
     )
     earlier = before.select(
-        _hour(width),
+        hour_start(width).alias("start"),
         unknown.alias("sent"),
         unknown.alias("landed"),
         F.col("sent").alias("sent_before"),
@@ -115,7 +115,8 @@ def _hole(stretch: Sequence[Hour], width: timedelta, *, is_open: bool) -> dict[d
     return {hour.start: hole for hour in stretch}
 
 
-def _hour(width: timedelta) -> Column:
+def hour_start(width: timedelta) -> Column:
+    """The start of the hour (of that width) in which a cell lies."""
     micros = F.unix_micros("bucket_start")
     width_us = width // timedelta(microseconds=1)
-    return F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us))).alias("start")
+    return F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us)))

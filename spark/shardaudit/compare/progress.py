@@ -4,7 +4,7 @@ In two looks, because a week of 1,800 shards has 36 million rows: numbers and ti
 first, then the sequence numbers of the last hours of each shard and of what is ahead of it alone.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -16,6 +16,7 @@ from shardaudit.compare.cells import (
     sequence_key,
     sequence_number,
 )
+from shardaudit.compare.shard_facts import settled_frontier
 from shardaudit.model.table import LATENCY_BINS
 
 _SPAN = ("n", "since", "last")
@@ -54,7 +55,9 @@ def landing_bins(fingerprints: DataFrame) -> DataFrame:
     )
 
 
-def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket: timedelta) -> DataFrame:
+def shard_progress(
+    fingerprints: DataFrame, horizons: DataFrame, *, bucket: timedelta, rested_since: datetime
+) -> DataFrame:
     """Where each shard stands: one row per shard of `horizons` that has cells since its horizon.
 
     Input:
@@ -63,10 +66,11 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket: time
         `known_frontier` (text: of an earlier look; NULL), `position` (text: a sequence number;
         NULL), `is_at_end` (boolean), `seen_at` (pauses that ended before were told; NULL),
         `rested_at` (when the known frontier landed; NULL).
+        rested_since: since when nothing may have landed in a cell for it to be settled.
     Output:
-        `shard_id`, `frontier` (text), `frontier_at`, `relanded_until`, and of the cells ahead
-        `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position `passed_n`,
-        `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`.
+        `shard_id`, `frontier`, `settled_frontier` (text), `frontier_at`, `relanded_until`, and of
+        the cells ahead `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position
+        `passed_n`, `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`.
     """
     cells = _recent_cells(fingerprints, horizons)
     stands = cells.withColumns(_frontiers()).withColumns(_standing(bucket))
@@ -76,6 +80,7 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket: time
         stands.groupBy("shard_id")
         .agg(
             sequence_number(F.max("frontier")).alias("frontier"),
+            sequence_number(settled_frontier(rested_since)).alias("settled_frontier"),
             F.max(F.when(is_at_frontier, F.col("last_landed_at"))).alias("frontier_at"),
             F.max(F.when(is_landed, F.struct("last_landed_at", "bucket_start"))).alias("newest"),
             *_span("ahead", F.col("is_ahead")),
@@ -85,6 +90,7 @@ def shard_progress(fingerprints: DataFrame, horizons: DataFrame, *, bucket: time
         .select(
             "shard_id",
             "frontier",
+            "settled_frontier",
             "frontier_at",
             F.col("newest.bucket_start").alias("relanded_until"),
             *(f"{name}_{part}" for name in ("ahead", "passed") for part in _SPAN),

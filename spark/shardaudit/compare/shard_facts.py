@@ -26,12 +26,11 @@ def shard_facts(
         A stalled shard's frontier is older than its allowance; whether it has something to do, the
         ids say.
     """
-    at_rest = F.col("last_landed_at") <= F.lit(as_of - settle_grace)
     produced = F.col("sent_n") > 0
     frontiers = sums.groupBy("shard_id").agg(
         F.max("landed_key").alias("frontier"),
         F.max_by("last_landed_at", "landed_key").alias("frontier_at"),
-        F.max(F.when(at_rest, F.col("landed_key"))).alias("settled_frontier"),
+        settled_frontier(as_of - settle_grace).alias("settled_frontier"),
         F.max(F.col("ever_landed")).alias("has_landed"),
         F.max(produced).alias("has_produced"),
     )
@@ -44,6 +43,16 @@ def shard_facts(
             "shard_id", "frontier", "settled_frontier", "frontier_at", "allowance", "shard_state"
         )
     )
+
+
+def settled_frontier(rested_since: datetime) -> Column:
+    """Of a shard's `cell_sums`: the greatest sequence key of a cell in which nothing landed since.
+
+    What is at or before it and did not land never will: sinks with parallel writers flush out of
+    order, but no later than that.
+    """
+    is_at_rest = F.col("last_landed_at") <= F.lit(rested_since)
+    return F.max(F.when(is_at_rest, F.col("landed_key")))
 
 
 def _shard_state(as_of: datetime) -> Column:

@@ -28,8 +28,9 @@ from shardaudit.model.backfill import Plan, Stretch, WindowState
 from shardaudit.model.backfill_tables import BACKFILL_IDS, BACKFILLS
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.tables import FINDINGS, FINGERPRINTS, SHARDS, TRACES
+from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.verdict import Cause, Kind, State
+from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.window import Window
 
 

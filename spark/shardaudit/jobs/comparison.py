@@ -17,7 +17,8 @@ from shardaudit.compare.shard_facts import landing_allowances, shard_facts
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.evidence import Ingested, Sources, buckets_of, sources
-from shardaudit.model.tables import EVIDENCE, SHARDS
+from shardaudit.model.tables import EVIDENCE
+from shardaudit.model.watch_tables import SHARDS
 
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
 

@@ -24,11 +24,10 @@ from shardaudit.model.tables import (
     FINDINGS,
     FINGERPRINTS,
     QUARANTINE,
-    SHARDS,
     TRACES,
     TRANSITIONS,
 )
-from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from shardaudit.model.watch_tables import HOLES, NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.watermark_tables import WATERMARKS
 
 # Tables of one claim each.
@@ -37,7 +36,7 @@ OF_LEDGER = (
     BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
     WATERMARKS,
 )  # fmt: skip
-OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS)
+OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS, HOLES)
 MANY_FILES = 16  # in one partition: fewer are not worth a rewrite
 
 

@@ -11,7 +11,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis import StreamFacts, kinesis_client, kinesis_errors, stream_facts
 from shardaudit.model.config import Settings, Stream
 from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyError
-from shardaudit.model.tables import SHARDS
+from shardaudit.model.watch_tables import SHARDS
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """The watch of one stream: what every shard is doing, and until when that can be repaired.
 
 Read this first: it is the table of contents. Kinesis, the positions and the ledger are asked;
-`watch/` judges; `positions`, `shards` and `notifications` are written, in this order: a crash in
-between leaves what the next watch repeats.
+`watch/` judges; `positions`, `shards`, `notifications` and `holes` are written, in this order: a
+crash in between leaves what the next watch repeats.
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.watch_asked import Asked, ask
 from shardaudit.jobs.watch_history import History, history, told
-from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
+from shardaudit.jobs.watch_holes import LOOKS_APART, HoleFacts, Standing, found_holes, store_told
+from shardaudit.jobs.watch_ledger import Known, ledger_facts
 from shardaudit.jobs.watch_report import watch_report
 from shardaudit.jobs.watch_rows import notification_rows, position_rows, watched_rows
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ExitCode, ShardauditError, WarehouseBusyError
-from shardaudit.model.tables import SHARDS
-from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.watch_summary import WatchReport
+from shardaudit.watch.facts import Holes, Rules, Witness
 from shardaudit.watch.facts import Progress as ShardProgress
-from shardaudit.watch.facts import Rules, Witness
 from shardaudit.watch.judge import Judgement, judged, waits_for
 from shardaudit.watch.notifications import Heard, due_notifications
 from shardaudit.watch.patience import patiences
@@ -83,38 +83,57 @@ def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = S
     )
     with progress.stage("read the ledger"):
         known = Known(past.before, asked.positions)
-        facts = ledger_facts(warehouse, name, as_of=as_of, bucket=stream.bucket, known=known)
+        facts = ledger_facts(warehouse, name, as_of=as_of, stream=stream, known=known)
+        patience = patiences(
+            facts.bins, settle_grace=stream.settle_grace, retention=rules.retention
+        )
+        settled = past.settled_by(rules.when_read.as_of - LOOKS_APART)
+        standing = Standing(name, stream, rules, facts.progress, patience, settled)
+        holes = found_holes(warehouse, standing)
     with progress.stage("judge and store"):
-        judgements = _judged(asked, facts, past, rules, settle_grace=stream.settle_grace)
+        seen = Seen(asked, facts.progress, patience, holes.holes, past)
+        judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
         _store(warehouse, request, asked, judgements)
-        told_now = _store_news(warehouse, name, judgements)
+        told_now = _store_news(warehouse, name, judgements, holes)
     failures = (*asked.failures, busy) if busy else asked.failures
     report = watch_report(name, rules, judgements, listed_at=asked.listed_at, failures=failures)
     return Watched(replace(report, told=told_now), asked.failure(stream.retention))
 
 
-def _judged(
-    asked: Asked, facts: LedgerFacts, past: History, rules: Rules, *, settle_grace: timedelta
-) -> list[Judgement]:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What everybody who was asked says; but `asked` and `past` by shard."""
+
+    asked: Asked
+    progress: Mapping[str, ShardProgress]
+    patience: Mapping[str, timedelta]
+    holes: Mapping[str, Holes]
+    past: History
+
+
+def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgement]:
     """Every shard that Kinesis lists, or that has something in the stream, by its id."""
-    patience = patiences(facts.bins, settle_grace=settle_grace, retention=rules.retention)
+    asked, past = seen.asked, seen.past
     parents = {shard: _parents(row) for shard, row in asked.rows.items()}
-    listed = {shard: facts.progress.get(shard, ShardProgress(shard)) for shard in parents}
+    listed = {shard: seen.progress.get(shard, ShardProgress(shard)) for shard in parents}
     progress = listed | {
         shard: known
-        for shard, known in facts.progress.items()
-        if not parents or (known.ahead and known.ahead.until + rules.retention > rules.as_of)
+        for shard, known in seen.progress.items()
+        if not parents
+        or (known.ahead and known.ahead.until + rules.retention > rules.as_of)
+        or shard in seen.holes
     }
     waiting = waits_for(progress.values(), parents)
     return [
         judged(
             Witness(
                 progress=progress[shard],
-                patience=patience.get(shard, settle_grace),
+                patience=seen.patience.get(shard, settle_grace),
                 # Without any listing nobody says that a shard is closed.
                 is_open=bool(asked.rows[shard]["opened"]) if shard in parents else not parents,
                 waits_for=waiting.get(shard),
                 position=asked.positions.get(shard),
+                holes=seen.holes.get(shard, Holes()),
                 before=past.before.get(shard),
                 earlier=past.earlier.get(shard),
             ),
@@ -143,15 +162,31 @@ def _store(
         warehouse.upsert(watched_rows(request.name, judgements, listed=fresh), SHARDS)
 
 
-def _store_news(warehouse: Warehouse, name: str, judgements: list[Judgement]) -> int:
-    """Writes who must be told; gives back how many notifications are new."""
+def _store_news(
+    warehouse: Warehouse, name: str, judgements: list[Judgement], found: HoleFacts
+) -> int:
+    """Writes who must be told, then of which holes; gives back how many notifications are new."""
     if not judgements:
         return 0
-    heard = [
-        Heard(name, j.shard_id, j.level, j.stands_still, j.words or f"{j.state}, level {j.level}")
-        for j in judgements
-    ]
-    news = due_notifications(heard, told(warehouse, name), as_of=judgements[0].as_of)
+    as_of = judgements[0].as_of
+    news = due_notifications(
+        [_heard(name, j) for j in judgements], told(warehouse, name), as_of=as_of
+    )
     if news:
         warehouse.upsert(notification_rows(news), NOTIFICATIONS)
+    if any(holes.news for holes in found.holes.values()) and found.news is not None:
+        store_told(warehouse, name, found.news, told_at=as_of)
     return len(news)
+
+
+def _heard(name: str, judgement: Judgement) -> Heard:
+    holes = judgement.witness.holes
+    return Heard(
+        stream=name,
+        shard_id=judgement.shard_id,
+        level=judgement.level,
+        stands_still=judgement.stands_still,
+        text=judgement.words or f"{judgement.state}, level {judgement.level}",
+        has_holes=holes.cells > 0 or holes.gone > 0,
+        has_news=holes.news > 0,
+    )

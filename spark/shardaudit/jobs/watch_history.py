@@ -9,9 +9,9 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.position import Position
+from shardaudit.model.sequence import sequence_order
 from shardaudit.model.shard_state import Level
-from shardaudit.model.tables import SHARDS
-from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.watch.facts import Before
 from shardaudit.watch.notifications import Notification, Occasion
 
@@ -24,17 +24,27 @@ class History:
     """`listing`: the newest rows that Kinesis itself filled, of the time `listed_at`.
 
     `before`: the last watch of each shard, `earlier`: its first one within the last hour.
+    `settled`: up to where each shard was settled at each of these watches.
     """
 
     before: dict[str, Before]
     earlier: dict[str, Before]
     listing: dict[str, Row]
     listed_at: datetime | None
+    settled: tuple[tuple[datetime, str, str], ...]
 
     @property
     def watched_at(self) -> datetime | None:
         """When the last watch was that knew what had landed; None when there was none."""
         return max((before.observed_at for before in self.before.values()), default=None)
+
+    def settled_by(self, at: datetime) -> dict[str, str]:
+        """Up to where each shard was settled at the watches until then."""
+        found: dict[str, str] = {}
+        for observed_at, shard, frontier in self.settled:
+            if observed_at <= at:
+                found[shard] = max(found.get(shard, frontier), frontier, key=sequence_order)
+        return found
 
 
 def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
@@ -51,6 +61,11 @@ def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
         earlier={row["shard_id"]: _before(row, positions) for row in reversed(by_time)},
         listing={row["shard_id"]: row for row in listed if row["observed_at"] == listed_at},
         listed_at=listed_at,
+        settled=tuple(
+            (row["observed_at"], row["shard_id"], row["settled_frontier"])
+            for row in watched
+            if row["settled_frontier"] is not None
+        ),
     )
 
 

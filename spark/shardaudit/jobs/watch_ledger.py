@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.progress import landing_bins, shard_progress, shard_times
+from shardaudit.model.config import Stream
 from shardaudit.model.position import Position
 from shardaudit.model.tables import FINGERPRINTS
 from shardaudit.watch.facts import Before, Pause, Progress, Span
@@ -49,7 +50,7 @@ def ledger_facts(
     name: str,
     *,
     as_of: datetime,
-    bucket: timedelta,
+    stream: Stream,
     known: Known,
 ) -> LedgerFacts:
     """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
@@ -65,12 +66,13 @@ def ledger_facts(
     progress = shard_progress(
         ledger.where(F.col("sent_day") >= F.lit(first_day)),
         warehouse.spark.createDataFrame(horizons, _HORIZONS),
-        bucket=bucket,
+        bucket=stream.bucket,
+        rested_since=as_of - stream.settle_grace,
     )
     standing = {row.shard_id: row for row in collected(progress)}
     return LedgerFacts(
         {
-            shard: _progress(row, standing.get(shard), known.before.get(shard), bucket)
+            shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
             for shard, row in times.items()
         },
         bins,
@@ -110,6 +112,7 @@ def _progress(times: Row, standing: Row | None, last: Before | None, bucket: tim
     return replace(
         found,
         frontier=standing.frontier,
+        settled_frontier=standing.settled_frontier,
         frontier_at=frontier_at,
         relanded_until=standing.relanded_until,
         ahead=_span(standing, "ahead", bucket),

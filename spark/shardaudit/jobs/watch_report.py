@@ -39,18 +39,18 @@ def watch_report(
         shards=tuple(_line(j) for j in noted),
         produced_skew=_skew(produced_skew(judgements)),
         landed_skew=_skew(landed_skew(judgements)),
-        notes=_notes(failures, listed_at, rules),
+        notes=(*_notes(failures, listed_at, rules), *_doubts(judgements)),
     )
 
 
 def _deadline(judgement: Judgement, rules: Rules) -> datetime:
-    due = judgement.deadline
+    due = judgement.first_due
     return due.start_by if due else rules.as_of + rules.retention
 
 
 def _line(judgement: Judgement) -> WatchLine:
-    witness, due = judgement.witness, judgement.deadline
-    progress, position = witness.progress, witness.position
+    witness, due, hole_due = judgement.witness, judgement.deadline, judgement.hole_deadline
+    progress, position, holes = witness.progress, witness.position, witness.holes
     return WatchLine(
         shard_id=judgement.shard_id,
         state=judgement.state,
@@ -65,6 +65,12 @@ def _line(judgement: Judgement) -> WatchLine:
         start_by=due.start_by if due else None,
         crosses_at=due.crosses_at if due else None,
         hours_to_read=due.hours_to_read if due else None,
+        holes=holes.cells,
+        hole_messages=holes.messages,
+        hole_since=holes.since,
+        hole_until=holes.until,
+        hole_recoverable_until=hole_due.recoverable_until if hole_due else None,
+        hole_start_by=hole_due.start_by if hole_due else None,
         advice=judgement.advice,
         evidence=judgement.evidence,
     )
@@ -88,6 +94,19 @@ def _notes(
         shards = f"what Kinesis said last is {_age(listed_at, rules)}"
     read = f"the traces and the sink are {_age(rules.when_read.as_of, rules)}"
     return (*(str(failure) for failure in failures), f"{shards}; {read}")
+
+
+def _doubts(judgements: Sequence[Judgement]) -> tuple[str, ...]:
+    """Where only an audit can say whether something is missing."""
+    doubted = [h for j in judgements if (h := j.witness.holes).doubted_since is not None]
+    if not doubted:
+        return ()
+    since = min(h.doubted_since for h in doubted if h.doubted_since is not None)
+    cells, shards = sum(h.doubts for h in doubted), len(doubted)
+    return (
+        f"in {cells:,} cells of {shards:,} shards from {instant(since)} on more landed than was "
+        "sent: what doubled or has no trace is not missing, and may hide what is; an audit says",
+    )
 
 
 def _age(at: datetime, rules: Rules) -> str:

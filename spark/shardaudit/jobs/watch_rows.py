@@ -18,8 +18,8 @@ def watched_rows(
 
 
 def _watched(name: str, judgement: Judgement) -> Values:
-    witness, due = judgement.witness, judgement.deadline
-    progress, position = witness.progress, witness.position
+    witness, due, hole_due = judgement.witness, judgement.deadline, judgement.hole_deadline
+    progress, position, holes = witness.progress, witness.position, witness.holes
     return {
         "stream": name,
         "shard_id": judgement.shard_id,
@@ -27,6 +27,7 @@ def _watched(name: str, judgement: Judgement) -> Values:
         "produced_until": progress.produced_until,
         "frontier": progress.frontier,
         "frontier_at": witness.resting_since,
+        "settled_frontier": progress.settled_frontier,
         "position": position.checkpoint if position else progress.frontier,
         "state": judgement.state.value,
         "level": judgement.level.value,
@@ -34,6 +35,15 @@ def _watched(name: str, judgement: Judgement) -> Values:
         "start_by": due.start_by if due else None,
         "hours_to_read": due.hours_to_read if due else None,
         "advice": judgement.words,
+        "holes": holes.cells,
+        "hole_messages": holes.messages,
+        "hole_since": holes.since,
+        "hole_until": holes.until,
+        "hole_recoverable_until": hole_due.recoverable_until if hole_due else None,
+        "hole_start_by": hole_due.start_by if hole_due else None,
+        "doubts": holes.doubts,
+        "doubted_since": holes.doubted_since,
+        "doubted_until": holes.doubted_until,
     }
 
 

@@ -88,31 +88,6 @@ QUARANTINE = Table(
     ("stream", "source", "file", "line", "reason"),
 )
 
-SHARDS = Table(
-    "shards",
-    (
-        ("stream", "string", ""),
-        ("shard_id", "string", ""),
-        ("parent_shard_ids", "array<string>", "none, one (split) or two (merge)"),
-        ("hash_start", "string", "decimal"),
-        ("hash_end", "string", "decimal, inclusive"),
-        ("opened", "boolean", "still takes records"),
-        ("retention_hours", "bigint", ""),
-        ("observed_at", "timestamp", ""),
-        ("produced_until", "timestamp", ""),
-        ("frontier", "string", "the greatest sequence number that landed"),
-        ("frontier_at", "timestamp", "when it landed"),
-        ("position", "string", ""),
-        ("state", "string", "ok | idle | silent | stalled | rewound | lagging | closed"),
-        ("level", "string", "none | notice | warn | urgent | lost"),
-        ("recoverable_until", "timestamp", ""),
-        ("start_by", "timestamp", ""),
-        ("hours_to_read", "double", ""),
-        ("advice", "string", ""),
-    ),
-    ("stream", "shard_id", "observed_at"),
-)
-
 CELLS = Table(
     "cells",
     (
@@ -132,6 +107,7 @@ CELLS = Table(
         ("moved", "bigint", "ids"),
         ("verdict", "string", ""),
         ("compared", "string", "fingerprint | ids"),
+        ("sums_digest", "bigint", "of both fingerprints as compared; NULL where they were equal"),
     ),
     ("audit_id", "stream", "shard_id", "bucket_start"),
     ("audit_id",),

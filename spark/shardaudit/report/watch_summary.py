@@ -8,7 +8,10 @@ from shardaudit.model.shard_state import Level, ShardState
 
 @dataclass(frozen=True, slots=True)
 class WatchLine:
-    """One shard. `messages_ahead` and `hours_to_read` are upper bounds; times are UTC."""
+    """One shard. `messages_ahead` and `hours_to_read` are upper bounds; times are UTC.
+
+    `holes`: cells that its consumer is past and in which at least `hole_messages` are missing.
+    """
 
     shard_id: str
     state: ShardState
@@ -23,6 +26,12 @@ class WatchLine:
     start_by: datetime | None
     crosses_at: datetime | None
     hours_to_read: float | None
+    holes: int
+    hole_messages: int
+    hole_since: datetime | None
+    hole_until: datetime | None
+    hole_recoverable_until: datetime | None
+    hole_start_by: datetime | None
     advice: str | None
     evidence: tuple[str, ...]
 

@@ -70,20 +70,26 @@ def _shards(lines: Sequence[WatchLine]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for name in ("shard", "state", "level", "waiting since", "start by", "recoverable until"):
         table.add_column(name, no_wrap=True)
-    for name in ("messages", "hours to read"):
+    for name in ("messages", "hours to read", "in holes"):
         table.add_column(name, justify="right")
     for line in lines:
         table.add_row(
             cell(line.shard_id),
             line.state,
             Text(line.level, style=_STYLES[line.level]),
-            instant(line.oldest_ahead),
-            instant(line.start_by),
-            instant(line.recoverable_until),
+            instant(_first(line.oldest_ahead, line.hole_since)),
+            instant(_first(line.start_by, line.hole_start_by)),
+            instant(_first(line.recoverable_until, line.hole_recoverable_until)),
             f"{line.messages_ahead:,}",
             "–" if line.hours_to_read is None else f"≤ {line.hours_to_read:.1f}",
+            f"≥ {line.hole_messages:,}" if line.holes else "–",
         )
     return table
+
+
+def _first(ahead: datetime | None, hole: datetime | None) -> datetime | None:
+    """The earlier of the two."""
+    return min(filter(None, (ahead, hole)), default=None)
 
 
 def _counts(counts: dict[str, int]) -> str:

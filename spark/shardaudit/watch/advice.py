@@ -3,7 +3,7 @@
 from shardaudit.model.quotas import MAX_RETENTION
 from shardaudit.model.shard_state import Level, ShardState
 from shardaudit.watch.deadline import Deadline, had_pause
-from shardaudit.watch.facts import Rules, Witness
+from shardaudit.watch.facts import Holes, Rules, Witness
 from shardaudit.watch.state import is_stopped
 from shardaudit.watch.texts import at, length, messages, size
 
@@ -25,6 +25,33 @@ def advice(
             "while messages waited, and goes on"
         )
     return None
+
+
+def hole_advice(holes: Holes, due: Deadline | None, rules: Rules) -> str | None:
+    """The sentence for the holes behind the consumer; None when there are none."""
+    if due is None:
+        return None if not holes.gone else f"{_gone(holes)}: `shardaudit findings list` names them"
+    minutes = f"{holes.cells:,} {'cell' if holes.cells == 1 else 'cells'}"
+    window = f"[{at(due.ahead.since)}, {at(due.ahead.until)})"
+    even = (
+        f" (in {holes.even:,} of them as many rows landed as were sent, but others)"
+        if holes.even
+        else ""
+    )
+    begin = "start now" if due.start_by <= rules.as_of else f"start by {at(due.start_by)}"
+    sentences = (
+        f"a HOLE: its consumer is past {minutes} in {window}{even} of which at least "
+        f"{messages(due.ahead.messages)} have not landed",
+        f"audit {window} to name them, then read them again: their cells take at most "
+        f"{due.hours_to_read:.1f} h, {begin}",
+        _extension(due, rules),
+        _gone(holes) if holes.gone else None,
+    )
+    return "; ".join(filter(None, sentences))
+
+
+def _gone(holes: Holes) -> str:
+    return f"at least {messages(holes.gone)} of older holes have left the stream"
 
 
 def _of_stopped(

@@ -11,7 +11,7 @@ from shardaudit.model.quotas import (
     seconds_to_read,
 )
 from shardaudit.model.shard_state import URGENT_WITHIN, Level, ShardState
-from shardaudit.watch.facts import Before, Rules, Span, Witness
+from shardaudit.watch.facts import Before, Holes, Rules, Span, Witness
 from shardaudit.watch.state import is_stopped
 
 WARN_WITHIN = timedelta(hours=24)
@@ -58,6 +58,31 @@ def deadline(witness: Witness, rules: Rules) -> Deadline | None:
         start_by=until - timedelta(hours=hours),
         crosses_at=_crosses_at(until, witness.earlier, rules),
     )
+
+
+def hole_deadline(holes: Holes, rules: Rules) -> Deadline | None:
+    """The deadline of the oldest hole, and what it takes to read these minutes again."""
+    if holes.since is None or holes.until is None:
+        return None
+    minutes = Span(holes.sent, holes.since, holes.since + holes.cells * rules.bucket)
+    size = bytes_at_most(minutes)
+    hours = hours_to_read(size, holes.sent, share=rules.read_share)
+    until = holes.since + rules.retention
+    return Deadline(
+        ahead=Span(holes.messages, holes.since, holes.until),
+        bytes_at_most=size,
+        hours_to_read=hours,
+        recoverable_until=until,
+        start_by=until - timedelta(hours=hours),
+        crosses_at=None,
+    )
+
+
+def hole_level(holes: Holes, due: Deadline | None, rules: Rules) -> Level:
+    """How urgent the holes are, as if the shard had stopped there; `due`: of `hole_deadline`."""
+    if due is not None:
+        return _of_stopped(due, rules)
+    return Level.NOTICE if holes.gone else Level.NONE
 
 
 def bytes_at_most(ahead: Span) -> int:

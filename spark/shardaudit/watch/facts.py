@@ -36,11 +36,13 @@ class Progress:
 
     `ahead`: sent beyond the frontier. `passed`: of these, what the consumer's position is past.
     `landed_until`: the newest cell that landed, `relanded_until`: the cell that landed last.
+    `settled_frontier`: up to where everything that will land has landed.
     """
 
     shard_id: str
     produced_until: datetime | None = None
     frontier: str | None = None
+    settled_frontier: str | None = None
     frontier_at: datetime | None = None
     last_landed_at: datetime | None = None
     landed_until: datetime | None = None
@@ -48,6 +50,29 @@ class Progress:
     ahead: Span | None = None
     passed: Span | None = None
     pause: Pause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holes:
+    """Cells that the consumer is past and in which something is missing, as far as sums can tell.
+
+    `messages`: missing, at least; `sent`: all that was sent in these cells. `even`: cells of which
+    as many rows landed as ids were sent, but others. `news`: cells of which nobody was told yet.
+    `gone`: messages missing in cells that have left the stream within the last day.
+    `doubts`: cells with more rows than ids sent: whether something is missing only an audit sees.
+    """
+
+    cells: int = 0
+    messages: int = 0
+    sent: int = 0
+    even: int = 0
+    news: int = 0
+    since: datetime | None = None
+    until: datetime | None = None
+    gone: int = 0
+    doubts: int = 0
+    doubted_since: datetime | None = None
+    doubted_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +100,7 @@ class Witness:
     is_open: bool = True
     waits_for: str | None = None
     position: Position | None = None
+    holes: Holes = Holes()
     before: Before | None = None
     earlier: Before | None = None
 

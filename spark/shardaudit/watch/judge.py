@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.watch.advice import advice
-from shardaudit.watch.deadline import Deadline, deadline, level
+from shardaudit.watch.advice import advice, hole_advice
+from shardaudit.watch.deadline import Deadline, deadline, hole_deadline, hole_level, level
 from shardaudit.watch.evidence import evidence
 from shardaudit.watch.facts import Progress, Rules, Witness
 from shardaudit.watch.lineage import undrained_ancestor
@@ -15,8 +15,9 @@ from shardaudit.watch.state import condition, shard_state
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the watch says of one shard. `advice` is a sentence or None.
+    """What the watch says of one shard. `advice` is a sentence, or one per trouble, or None.
 
+    `deadline`: of what is ahead of the consumer, `hole_deadline`: of what is missing behind it.
     `stands_still`: stalled or silent, be it open or closed.
     """
 
@@ -26,6 +27,7 @@ class Judgement:
     stands_still: bool
     level: Level
     deadline: Deadline | None
+    hole_deadline: Deadline | None
     advice: str | None
     evidence: tuple[str, ...]
 
@@ -33,6 +35,12 @@ class Judgement:
     def shard_id(self) -> str:
         """The shard."""
         return self.witness.progress.shard_id
+
+    @property
+    def first_due(self) -> Deadline | None:
+        """The nearer of the two deadlines."""
+        both = [due for due in (self.deadline, self.hole_deadline) if due is not None]
+        return min(both, key=lambda due: due.start_by, default=None)
 
     @property
     def words(self) -> str | None:
@@ -46,14 +54,21 @@ def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgem
     found = condition(witness, known)
     due = deadline(witness, known)
     grade = level(found, witness, due, rules)
+    holes_due = hole_deadline(witness.holes, rules)
+    hole_grade = hole_level(witness.holes, holes_due, rules)
+    advised = (
+        advice(found, grade, witness, due, rules),
+        hole_advice(witness.holes, holes_due, rules),
+    )
     return Judgement(
         as_of=rules.as_of,
         witness=witness,
         state=shard_state(witness, known),
         stands_still=found in {ShardState.SILENT, ShardState.STALLED},
-        level=grade,
+        level=max(grade, hole_grade, key=lambda one: one.rank),
         deadline=due,
-        advice=advice(found, grade, witness, due, rules),
+        hole_deadline=holes_due,
+        advice="; ".join(filter(None, advised)) or None,
         evidence=evidence(witness, known, settle_grace=settle_grace),
     )
 

@@ -22,6 +22,7 @@ class Occasion(StrEnum):
     """Why somebody is told."""
 
     CHANGE = "change"
+    HOLE = "hole"
     REMINDER = "reminder"
     CLEAR = "clear"
 
@@ -42,18 +43,25 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A shard as it is judged now, in a stream. `stands_still`: stalled, or silent."""
+    """A shard as it is judged now, in a stream.
+
+    `stands_still`: stalled, or silent. `has_holes`, `has_news`: something is missing behind its
+    consumer, and nobody was told of a part of it.
+    """
 
     stream: str
     shard_id: str
     level: Level
     stands_still: bool
     text: str
+    has_holes: bool = False
+    has_news: bool = False
 
     @property
     def is_told(self) -> bool:
-        """Whether somebody has to know: of the notices that of a standstill alone."""
-        return self.level.is_alarm or (self.stands_still and self.level is Level.NOTICE)
+        """Whether somebody has to know: of the notices those of a standstill and of a hole."""
+        is_noted = self.stands_still or self.has_holes
+        return self.level.is_alarm or (is_noted and self.level is Level.NOTICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,8 @@ def messages(pending: Sequence[Notification]) -> list[Message]:
 
 def _occasion(shard: Heard, last: Notification | None, as_of: datetime) -> Occasion | None:
     was, now = _last_level(last), shard.level
+    if shard.has_news:
+        return Occasion.HOLE
     if now is was:
         is_due = last is not None and as_of - last.observed_at >= REMIND_AFTER
         return Occasion.REMINDER if now is Level.URGENT and is_due else None
@@ -136,6 +146,7 @@ def _notification(
 def _title(news: Notification) -> str:
     what = {
         Occasion.CHANGE: news.level.upper(),
+        Occasion.HOLE: f"{news.level.upper()}: messages are missing",
         Occasion.REMINDER: f"still {news.level.upper()}",
         Occasion.CLEAR: f"no longer {news.previous_level.upper()}",
     }[news.occasion]

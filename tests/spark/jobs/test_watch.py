@@ -15,8 +15,8 @@ from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
 from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.model.tables import FINGERPRINTS, SHARDS
-from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS
+from shardaudit.model.tables import FINGERPRINTS
+from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from tests.builders import NOW, sequence
 
 MINUTE = timedelta(minutes=1)
@@ -64,18 +64,18 @@ def cell(
         "last_at": start + after / 2 if side == "traces" else start + after,
         "latency_counts": bins if side == "sink" else None,
         "sent_day": start.date(),
-        "own_n": 0,
     }
 
 
 def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]]) -> None:
-    rows = [tuple(row[name] for name in FINGERPRINTS.names) for row in cells]
+    rows = [tuple(row.get(name) for name in FINGERPRINTS.names) for row in cells]
     frame = warehouse.spark.createDataFrame(rows, FINGERPRINTS.ddl)
     warehouse.append(frame, FINGERPRINTS)
 
 
 def facts(warehouse: Warehouse, known: Known | None = None) -> LedgerFacts:
-    return ledger_facts(warehouse, "events", as_of=NOW, bucket=MINUTE, known=known or Known({}, {}))
+    stream = settings(Path("any")).stream("events")
+    return ledger_facts(warehouse, "events", as_of=NOW, stream=stream, known=known or Known({}, {}))
 
 
 LAST = 20 * 60  # minutes from START to NOW

@@ -16,8 +16,9 @@ from shardaudit.adapters.skew_reader import read_skew
 from shardaudit.model.cell_grid import ALL_SHARDS, COUNTED, Bins, Segment, ShardGroup, ShardRange
 from shardaudit.model.config import Aws, Settings
 from shardaudit.model.table import LATENCY_BINS
-from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, SHARDS
+from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.window import Window
 from tests.page_warehouse import HOSTILE, write_rows, write_warehouse
 

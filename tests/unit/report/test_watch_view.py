@@ -30,6 +30,12 @@ def line(**fields: Any) -> WatchLine:  # Any: the fields of WatchLine
         start_by=NOON + 4 * HOUR,
         crosses_at=None,
         hours_to_read=74.0,
+        holes=0,
+        hole_messages=0,
+        hole_since=None,
+        hole_until=None,
+        hole_recoverable_until=None,
+        hole_start_by=None,
         advice="stands still; start by noon",
         evidence=("its processor hangs",),
     )

@@ -36,7 +36,7 @@ def asked(url: str, *, stream_name: str = "s", listed: bool = True) -> Asked:
     aws = {"region": "us-east-1", "endpoints": {"kinesis": url}}
     document = {"warehouse": "w", "aws": aws, "streams": {"events": stream}}
     row = {"shard_id": name(0), "opened": True, "parent_shard_ids": []}
-    past = History({}, {}, {name(0): row} if listed else {}, OLD if listed else None)
+    past = History({}, {}, {name(0): row} if listed else {}, OLD if listed else None, ())
     return ask(UNUSED, Settings.model_validate(document), "events", past=past, as_of=NOW)
 
 

@@ -2,15 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 
 from shardaudit.model.shard_state import Level
-from shardaudit.watch.facts import Before, Rules, Witness
+from shardaudit.watch.facts import Before, Holes, Rules, Witness
 from shardaudit.watch.judge import Judgement, judged, waits_for
-from shardaudit.watch.notifications import Heard, Notification, Occasion, due_notifications
+from shardaudit.watch.notifications import Heard as ShardHeard
+from shardaudit.watch.notifications import Notification, Occasion, due_notifications
 from shardaudit.watch.patience import patiences
 from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
-from tests.unit.watch.simulated import END, HEALTHY, KINDS, History, events, history, real_stops
+from tests.unit.watch.simulated import (
+    END,
+    HEALTHY,
+    KINDS,
+    History,
+    events,
+    history,
+    real_stops,
+    settled_cells,
+)
 
 EVERY = 15  # minutes between two observations
 GRACE = timedelta(minutes=10)
@@ -18,23 +29,58 @@ RETENTION = timedelta(days=7)
 MUST_BE_SEEN = 15  # minutes that a message waits
 
 
-def observations(past: History) -> Iterator[tuple[float, dict[str, Judgement]]]:
-    """Every quarter of an hour, the judgement of each shard that exists by then."""
+@dataclass(frozen=True)
+class Look:
+    """One observation: each shard that exists by then, and the cells that are news, or doubted."""
+
+    now: float
+    found: dict[str, Judgement]
+    news: set[tuple[str, int]]
+    doubts: set[tuple[str, int]]
+
+
+def observations(past: History) -> Iterator[Look]:
+    """Every quarter of an hour, what the watch sees."""
     ledgers = {name: ShardLedger(name) for name in past.shards}
     pending = {name: events(shard) for name, shard in past.shards.items()}
     before: dict[str, Before] = {}
     earlier: dict[str, list[Before]] = {name: [] for name in past.shards}
+    told: dict[str, dict[int, int]] = {name: {} for name in past.shards}
+    settled: dict[str, int] = {}
     now = float(EVERY)
     while now <= END:
         for name, ledger in ledgers.items():
             pending[name] = _feed(ledger, past, pending[name], now)
         alive = {n: ledgers[n] for n, shard in past.shards.items() if shard.opened <= now}
-        found = _judge(past, alive, now, before=before, earlier=earlier)
-        yield now, found
+        holes = {
+            name: ledger.holes(settled=settled.get(name, -1), told=told[name])
+            for name, ledger in alive.items()
+        }
+        facts = {name: one.facts for name, one in holes.items()}
+        found = _judge(past, alive, now, holes=facts, before=before, earlier=earlier)
+        yield Look(
+            now,
+            found,
+            {
+                (name, cell)
+                for name, one in holes.items()
+                for cell, missing in one.lacking.items()
+                if missing > told[name].get(cell, 0)
+            },
+            {(name, cell) for name, one in holes.items() for cell in one.doubts},
+        )
         for name, judgement in found.items():
             before[name] = _stored(judgement)
             earlier[name] = [*earlier[name], before[name]][-4:]
+            told[name] |= holes[name].lacking
+            settled[name] = max(settled.get(name, -1), _settled(judgement))
         now += EVERY
+
+
+def _settled(judgement: Judgement) -> int:
+    """The number of the message up to which its shard is settled."""
+    frontier = judgement.witness.progress.settled_frontier
+    return -1 if frontier is None else int(frontier[-20:])
 
 
 def _feed(
@@ -55,6 +101,7 @@ def _judge(
     alive: dict[str, ShardLedger],
     now: float,
     *,
+    holes: dict[str, Holes],
     before: dict[str, Before],
     earlier: dict[str, list[Before]],
 ) -> dict[str, Judgement]:
@@ -71,6 +118,7 @@ def _judge(
                 patience=patience.get(name, GRACE),
                 is_open=past.shards[name].closed > now,
                 waits_for=waiting.get(name),
+                holes=holes[name],
                 before=before.get(name),
                 earlier=earlier[name][0] if earlier[name] else None,
             ),
@@ -93,12 +141,24 @@ def _stored(judgement: Judgement) -> Before:
 
 
 def outcome(seed: int) -> Counter[str]:
-    """What came of one history: stops that had to be seen, those that were, alarms, messages."""
+    """What came of one history: stops and holes that had to be seen, those that were, alarms."""
     past = history(seed)
-    seen = list(observations(past))
-    noted = {(name, now) for now, found in seen for name, j in found.items() if is_noted(j)}
-    messages, known = heard_of(seen)
-    count = Counter(histories=1, observations=sum(len(found) for _, found in seen))
+    looks = list(observations(past))
+    noted = {(name, look.now) for look in looks for name, j in look.found.items() if is_noted(j)}
+    heard = heard_of(looks)
+    count = Counter(histories=1, observations=sum(len(look.found) for look in looks))
+    count += _stops(past, noted, heard.known)
+    count += _holes(past, looks, heard.holes)
+    count["not quiet"] = len(noted)
+    count["alarms"] = sum(j.level.is_alarm for look in looks for j in look.found.values())
+    count["messages"] = heard.messages
+    return count
+
+
+def _stops(
+    past: History, noted: set[tuple[str, float]], known: set[tuple[str, float]]
+) -> Counter[str]:
+    count = Counter[str]()
     for name, since, until in real_stops(past):
         if until - since < MUST_BE_SEEN:
             continue
@@ -112,9 +172,30 @@ def outcome(seed: int) -> Counter[str]:
         if until > first + EVERY:
             count["long stops"] += 1
             count["told"] += (name, first + EVERY) in known
-    count["not quiet"] = len(noted)
-    count["alarms"] = sum(j.level.is_alarm for _, found in seen for j in found.values())
-    count["messages"] = messages
+    return count
+
+
+def _holes(past: History, looks: list[Look], told: set[tuple[str, float]]) -> Counter[str]:
+    """What came of the cells in which something was lost, from when they were settled on."""
+    count = Counter[str]()
+    real = {(name, shard.minute(n)) for name, shard in past.shards.items() for n in shard.lost}
+    for look in looks:
+        assert all((name, look.now) in told for name, _ in look.news)
+        count["false holes"] += len(look.news - real)
+    settled = {
+        (name, cell): first
+        for name, shard in past.shards.items()
+        for cell, first in settled_cells(shard).items()
+    }
+    for (name, cell), first in settled.items():
+        if first + EVERY > END:
+            continue  # the day ends before the second observation
+        seen = [look for look in looks if look.now <= first + EVERY]
+        is_told = any((name, cell) in look.news for look in seen)
+        is_doubt = (name, cell) in seen[-1].doubts
+        count["hidden"] += is_doubt and not is_told  # more doubled there than was lost
+        count["holes"] += not is_doubt or is_told
+        count["holes told"] += is_told
     return count
 
 
@@ -123,20 +204,41 @@ def is_noted(judgement: Judgement) -> bool:
     return judgement.level is not Level.NONE
 
 
-def heard_of(
-    seen: Iterable[tuple[float, dict[str, Judgement]]],
-) -> tuple[int, set[tuple[str, float]]]:
-    """How many notifications there were, and at which observations people knew of which shard."""
+@dataclass(frozen=True)
+class Heard:
+    """What people were told: how many messages, at which observations they knew of which shard.
+
+    `holes`: at which observations they were told of a new hole on which shard.
+    """
+
+    messages: int
+    known: set[tuple[str, float]]
+    holes: set[tuple[str, float]]
+
+
+def heard_of(looks: Iterable[Look]) -> Heard:
+    """What the notifications of all these observations told."""
     told: dict[str, Notification] = {}
     known: set[tuple[str, float]] = set()
+    holes: set[tuple[str, float]] = set()
     messages = 0
-    for now, found in seen:
-        heard = [Heard("s", name, j.level, j.stands_still, "") for name, j in found.items()]
-        news = due_notifications(heard, told, as_of=instant(now))
+    for look in looks:
+        heard = [_shard_heard(name, j) for name, j in look.found.items()]
+        news = due_notifications(heard, told, as_of=instant(look.now))
         messages += len(news)
         told |= {item.shard_id: item for item in news}
-        known |= {(name, now) for name, n in told.items() if n.occasion is not Occasion.CLEAR}
-    return messages, known
+        holes |= {(item.shard_id, look.now) for item in news if item.occasion is Occasion.HOLE}
+        known |= {(name, look.now) for name, n in told.items() if n.occasion is not Occasion.CLEAR}
+    return Heard(messages, known, holes)
+
+
+def _shard_heard(name: str, judgement: Judgement) -> ShardHeard:
+    holes = judgement.witness.holes
+    return ShardHeard(
+        *("s", name, judgement.level, judgement.stands_still, ""),
+        has_holes=holes.cells > 0,
+        has_news=holes.news > 0,
+    )
 
 
 def outcomes(histories: int) -> dict[str, Counter[str]]:
@@ -147,6 +249,9 @@ def outcomes(histories: int) -> dict[str, Counter[str]]:
     stops = table["stop"]
     assert stops["reported"] == stops["stops"] > 0
     assert stops["told"] == stops["long stops"] > 0
+    for count in table.values():
+        assert count["false holes"] == 0
+        assert count["holes told"] == count["holes"]
     for kind in HEALTHY:
         assert (table[kind]["not quiet"], table[kind]["messages"]) == (0, 0)
     return table

@@ -15,13 +15,24 @@ END = HOURS * 60.0
 KINDS = (
     *("steady", "burst", "trickle", "idle night", "late flush", "reshard"),
     *("stop", "restart", "rewind"),
+    *("decoys", "hole", "hole at a stop", "hole at a reshard"),
 )
-HEALTHY = ("steady", "burst", "trickle", "idle night", "late flush", "reshard")
+HEALTHY = ("steady", "burst", "trickle", "idle night", "late flush", "reshard", "decoys")
+_DECOYS = ("steady", "burst", "trickle", "late flush", "reshard")
+_SHAPES = {
+    "decoys": _DECOYS,
+    "hole": ("steady", "burst", "trickle", "late flush", "restart", "rewind"),
+    "hole at a stop": ("stop",),
+    "hole at a reshard": ("reshard",),
+}
 
 
 @dataclass
 class SimShard:
-    """One shard: its messages (arrival, sent_at), its landings (time, message number)."""
+    """One shard: its messages (arrival, sent_at), its landings (time, message number).
+
+    `lost`: read by the consumer and never landed.
+    """
 
     name: str
     parent: str | None = None
@@ -30,6 +41,11 @@ class SimShard:
     arrivals: list[float] = field(default_factory=list)
     sent_at: list[float] = field(default_factory=list)
     landings: list[tuple[float, int]] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
+
+    def minute(self, number: int) -> int:
+        """The cell of a message."""
+        return int(self.sent_at[number] // 1)
 
 
 @dataclass
@@ -45,13 +61,19 @@ def history(seed: int) -> History:
     """The history of that number; the kinds take turns."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     kind = KINDS[seed % len(KINDS)]
-    shards = _shards(kind, chance)
+    shape = chance.choice(_SHAPES[kind]) if kind in _SHAPES else kind
+    shards = _shards(shape, chance)
     for shard in shards.values():
-        _produce(shard, kind, chance)
-    stops = _stops(kind, shards, chance)
+        _produce(shard, shape, chance)
+    stops = _stops(shape, shards, chance)
     for shard in shards.values():
         mine = [(since, until) for name, since, until in stops if name == shard.name]
-        _consume(shard, shards, kind, mine, chance)
+        _consume(shard, shards, shape, mine, chance)
+    if kind in _SHAPES:
+        for shard in shards.values():
+            _double_and_delay(shard, chance)
+    if kind in _SHAPES and kind != "decoys":
+        _lose(shards, stops, chance)
     return History(kind, shards, stops if kind == "stop" else [])
 
 
@@ -71,6 +93,33 @@ def real_stops(past: History) -> Iterator[tuple[str, float, float]]:
         ]
         if waiting:
             yield name, min(waiting), until
+
+
+def settled_cells(shard: SimShard) -> dict[int, float]:
+    """Per cell in which something was lost the first observation at which all of it was settled.
+
+    It is when something that arrived later had landed, and nothing more had landed in the cell of
+    that for ten minutes. A cell that never was is not there.
+    """
+    lost = {shard.minute(number) for number in shard.lost}
+    found: dict[int, float] = {}
+    sent: dict[int, int] = {}  # by cell, the newest that was sent
+    landed: dict[int, tuple[int, float]] = {}  # by cell, the newest that landed, the last landing
+    pending = events(shard)
+    for now in range(15, int(END) + 1, 15):
+        ready = [event for event in pending if event[0] <= now]
+        pending = pending[len(ready) :]
+        for at, side, number in ready:
+            cell = shard.minute(number)
+            if side == "sent":
+                sent[cell] = max(number, sent.get(cell, -1))
+            else:
+                landed[cell] = (max(number, landed.get(cell, (-1, at))[0]), at)
+        passed = max((key for key, last in landed.values() if last <= now - 10), default=-1)
+        for cell in lost - found.keys():
+            if sent.get(cell, END * 10**6) <= passed:
+                found[cell] = float(now)
+    return found
 
 
 def _shards(kind: str, chance: random.Random) -> dict[str, SimShard]:
@@ -155,10 +204,52 @@ def _begin(shard: SimShard, shards: dict[str, SimShard]) -> float:
     if shard.parent is None:
         return shard.opened
     parent = shards[shard.parent]
-    landed = {number for _, number in parent.landings}
+    landed = {number for _, number in parent.landings} | parent.lost
     if len(landed) < len(parent.arrivals):
         return END
     return max(shard.opened, max((at for at, _ in parent.landings), default=shard.opened))
+
+
+def _double_and_delay(shard: SimShard, chance: random.Random) -> None:
+    """What is no hole: rows that land twice, and rows that land minutes after later ones."""
+    landings = list(shard.landings)
+    for index, (at, number) in enumerate(landings):
+        if chance.random() < 0.005:
+            landings.append((at + chance.uniform(0, 60), number))
+        if chance.random() < 0.005:
+            landings[index] = (at + chance.uniform(0, 20), number)
+    shard.landings = sorted(landing for landing in landings if landing[0] < END)
+
+
+def _lose(
+    shards: dict[str, SimShard], stops: list[tuple[str, float, float]], chance: random.Random
+) -> None:
+    """Takes messages out of the sink: single ones, stretches, before a stop, beside a duplicate."""
+    for shard in shards.values():
+        number_of = len(shard.arrivals)
+        begins = [since for name, since, _ in stops if name == shard.name]
+        firsts = [chance.randrange(number_of) for _ in range(3) if number_of]
+        firsts += [sum(arrival < since for arrival in shard.arrivals) - 1 for since in begins]
+        for first in firsts:
+            length = min(chance.choice((1, 1, 2, 5, 40)), 1 + number_of // 10)
+            lost = set(range(max(first, 0), min(first + length, number_of)))
+            shard.lost |= lost
+            if chance.random() < 0.5:
+                _make_even(shard, lost, chance)
+        shard.landings = sorted(one for one in shard.landings if one[1] not in shard.lost)
+
+
+def _make_even(shard: SimShard, lost: set[int], chance: random.Random) -> None:
+    """Lands others of the same minutes twice, so that the counts cancel."""
+    for number in lost:
+        others = [
+            (at, other)
+            for at, other in shard.landings
+            if other not in shard.lost and shard.minute(other) == shard.minute(number)
+        ]
+        if others:
+            at, other = chance.choice(others)
+            shard.landings.append((min(at + chance.uniform(0, 2), END - 0.01), other))
 
 
 def events(shard: SimShard) -> list[tuple[float, str, int]]:

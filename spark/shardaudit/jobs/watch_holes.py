@@ -1,0 +1,182 @@
+"""Which holes the ledger shows behind each shard's consumer, and which of them are news."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import reduce
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.collected import collected
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.backfill.missing import LIVE
+from shardaudit.compare.drill_down import CELL
+from shardaudit.compare.holes import (
+    differing_cells,
+    explained,
+    hole_cells,
+    shard_holes,
+    unequal_hours,
+    with_news,
+)
+from shardaudit.ingest.instants import bucket_start
+from shardaudit.jobs.evidence import ingested
+from shardaudit.model.config import Stream
+from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
+from shardaudit.model.verdict import Kind
+from shardaudit.model.watch_tables import HOLES
+from shardaudit.model.window import Window
+from shardaudit.report.page_spans import newest_segments
+from shardaudit.report.page_streams import audit_spans
+from shardaudit.watch.facts import Holes, Progress, Rules
+
+# Settled at one watch, and still not the same at the next: what lands late lands in between.
+LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
+GONE_FOR = timedelta(days=1)  # how long one is told what has left the stream
+
+
+@dataclass(frozen=True, slots=True)
+class HoleFacts:
+    """Per shard its holes, and the cells of which nobody was told; None when there are none."""
+
+    holes: dict[str, Holes]
+    news: DataFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the shards of a stream stand, and how long a landing may take on each.
+
+    `settled`: up to where each was settled at an earlier watch.
+    """
+
+    name: str
+    stream: Stream
+    rules: Rules
+    progress: Mapping[str, Progress]
+    patience: Mapping[str, timedelta]
+    settled: Mapping[str, str]
+
+
+def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
+    """The holes of the stream's shards, within what the stream still holds and a day before.
+
+    Reads fingerprints, and where they differ what the audits found; no ids.
+    """
+    name, stream, rules = standing.name, standing.stream, standing.rules
+    first = rules.as_of - rules.retention - GONE_FOR
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
+    near = ledger.where(
+        (F.col("sent_day") >= F.lit(first.date())) & (F.col("bucket_start") >= F.lit(first))
+    )
+    hours = unequal_hours(near, bucket=stream.bucket).localCheckpoint()
+    if hours.isEmpty():
+        return HoleFacts({}, None)
+    cells = hole_cells(
+        differing_cells(near, hours, bucket=stream.bucket).localCheckpoint(),
+        _facts(warehouse, standing),
+        settled_by=rules.when_read.as_of - LOOKS_APART,
+        bucket=stream.bucket,
+        damage=ingested(warehouse, name).damage,
+    ).localCheckpoint()
+    if cells.isEmpty():
+        return HoleFacts({}, None)
+    told = warehouse.read(HOLES).where(F.col("stream") == name)
+    known = with_news(
+        _less_the_explained(
+            warehouse, name, cells, stream.bucket, window=Window(first, rules.as_of)
+        ),
+        told.where(F.col("bucket_start") >= F.lit(first)),
+        gone_before=rules.as_of - rules.retention,
+    ).localCheckpoint()
+    holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}
+    return HoleFacts(holes, known.where(F.col("is_new")))
+
+
+def store_told(warehouse: Warehouse, name: str, news: DataFrame, *, told_at: datetime) -> None:
+    """Writes of which cells people were told."""
+    rows = news.select(
+        F.lit(name).alias("stream"),
+        *CELL,
+        F.lit(told_at).alias("told_at"),
+        F.col("sent_n").alias("sent"),
+        F.col("landed_n").alias("landed"),
+        "missing",
+    )
+    warehouse.append(rows, HOLES)
+
+
+def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
+    """Of each shard that landed rows what `hole_cells` has to know."""
+    grace = standing.stream.settle_grace
+    rows = [
+        (
+            shard,
+            known.frontier is not None,
+            standing.settled.get(shard),
+            known.landed_until,
+            standing.patience.get(shard, grace).total_seconds(),
+        )
+        for shard, known in standing.progress.items()
+        if known.landed_until is not None
+    ]
+    return warehouse.spark.createDataFrame(
+        rows,
+        "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
+        "allowance double",
+    )
+
+
+def _less_the_explained(
+    warehouse: Warehouse, name: str, cells: DataFrame, bucket: timedelta, *, window: Window
+) -> DataFrame:
+    """The cells less what the newest audit of each knows by id to be accepted, or not missing."""
+    audits = warehouse.rows(
+        AUDITS, where=(pc.field("stream") == name) & (pc.field("status") == "published")
+    )
+    segments = newest_segments(audit_spans(audits), window)
+    if not segments:
+        return cells
+    starts = F.col("bucket_start")
+    of_newest = reduce(
+        lambda some, more: some | more,
+        (
+            (F.col("audit_id") == segment.audit_id)
+            & (starts >= F.lit(segment.start))
+            & (starts < F.lit(segment.end))
+            for segment in segments
+        ),
+    )
+    audited = warehouse.read(CELLS).where(of_newest & F.col("sums_digest").isNotNull())
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name)
+        & (F.col("kind") == Kind.MISSING.value)
+        & F.col("state").isin(*LIVE)
+        & (F.col("sent_at") >= F.lit(window.start))
+    )
+    live = findings.groupBy(
+        "shard_id", bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    ).agg(F.count("*").alias("live"))
+    return explained(cells, audited, live)
+
+
+def _holes(row: Row, bucket: timedelta) -> Holes:
+    return Holes(
+        cells=row.cells,
+        messages=row.missing,
+        sent=row.sent,
+        even=row.even,
+        news=row.news,
+        since=row.since,
+        until=_end(row["last"], bucket),
+        gone=row.gone,
+        doubts=row.doubts,
+        doubted_since=row.doubted_since,
+        doubted_until=_end(row.doubted_last, bucket),
+    )
+
+
+def _end(last: datetime | None, bucket: timedelta) -> datetime | None:
+    return None if last is None else last + bucket
