@@ -3,7 +3,8 @@
 `case.json` says what is asked; `traces.jsonl` and `sink.jsonl` hold what is there at the first
 audit, `later.traces.jsonl` and `later.sink.jsonl` what came before the second, and
 `later.removed.jsonl` the rows that were deleted from the sink by then. With `cut_at` the
-trace file is a gzip that broke off after its lines, at that time.
+trace file is a gzip that broke off after its lines, at that time. A row's `shard_id` or `sent_at`
+may be null; `sink_lacks` names the columns that the sink does not have at each audit.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Any  # JSON has no closer type
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import parse_duration, parse_instant
 from tests.history import (
+    EPOCH,
     Cell,
     CellResult,
     Damage,
@@ -40,7 +42,8 @@ Json = dict[str, Any]  # Any: as it was read
 class Step:
     """One audit of a case: what is new since the last one, what is known, what is asked.
 
-    `states` is what people and backfills made of findings in between.
+    `states` is what people and backfills made of findings in between; `sink_lacks`: columns that
+    the sink does not have yet.
     """
 
     traces: tuple[Trace, ...]
@@ -49,6 +52,7 @@ class Step:
     history: History
     question: Question
     states: Mapping[FindingKey, State]
+    sink_lacks: frozenset[str] = frozenset()
 
     def touched(self, findings: Mapping[FindingKey, Finding]) -> dict[FindingKey, Finding]:
         """The findings of the audit before, in the states that people gave them."""
@@ -115,6 +119,9 @@ class GoldenCase:
                 rows=tuple(row for row in before.rows + rows if row not in removed),
             ),
             question=self._question(number),
+            sink_lacks=frozenset(self.asked["sink_lacks"][number])
+            if "sink_lacks" in self.asked
+            else frozenset(),
             states={
                 (f"{self.name}/{s['message_id']}", Kind(s["kind"])): State(s["state"])
                 for s in states
@@ -156,11 +163,12 @@ class GoldenCase:
     def _row(self, line: Json) -> SinkRow:
         return SinkRow(
             message_id=f"{self.name}/{line['message_id']}",
-            shard_id=f"{self.name}/{line['shard_id']}",
+            shard_id=f"{self.name}/{line.get('shard_id')}",
             sequence_number=line["sequence_number"],
-            sent_at=_instant(line["sent_at"]),
+            sent_at=_instant(line["sent_at"]) if line.get("sent_at") else EPOCH,
             landed_at=_instant(line["landed_at"]),
             own=line.get("own", False),
+            lacks=frozenset(name for name in ("shard_id", "sent_at") if line.get(name) is None),
         )
 
 

@@ -25,7 +25,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class SinkRow:
-    """One delivery. `own`: a backfill of ours landed it, at a time at which nobody else did."""
+    """One delivery. `own`: a backfill of ours landed it, at a time at which nobody else did.
+
+    `lacks`: what the sink does not say of it, though it stands here.
+    """
 
     message_id: str
     shard_id: str
@@ -33,6 +36,7 @@ class SinkRow:
     sent_at: datetime
     landed_at: datetime
     own: bool = False
+    lacks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

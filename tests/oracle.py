@@ -5,13 +5,14 @@ it looks at every trace and every row of every id, with dicts and sets.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 from shardaudit.model.verdict import Cause, Kind, State
 from tests.history import Finding, History, Outcome, Question, SinkRow, Trace, number_order
 from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, thin_cells
+from tests.oracle_places import counting_order, with_places
 from tests.oracle_shards import Shard, shard_facts
 
 Sides = dict[datetime, set[str]]
@@ -19,7 +20,8 @@ Sides = dict[datetime, set[str]]
 
 def reconcile(history: History, question: Question) -> Outcome:
     """What the audit must find in a history."""
-    messages = _messages(history)
+    history = with_places(history)
+    messages = [m.seen_in(question) for m in _messages(history)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
     position_known = any(row.sequence_number for row in history.rows)
@@ -58,20 +60,27 @@ class _Message:
     @cached_property
     def counted(self) -> Trace | None:
         """The attempt that decides in which cell the id counts."""
-        return min(self.traces, key=_counting_order, default=None)
+        return min(self.traces, key=counting_order, default=None)
+
+    @cached_property
+    def home(self) -> tuple[str, datetime]:
+        """Shard and time: of the attempt that counts, else of the least row."""
+        if self.counted:
+            return self.counted.shard_id, self.counted.sent_at
+        return min((row.shard_id, row.sent_at) for row in self.rows)
+
+    def seen_in(self, question: Question) -> "_Message":
+        """As the window knows it: without a trace nothing leads to rows outside of it."""
+        inside = tuple(row for row in self.rows if question.covers(row.sent_at))
+        return self if self.traces or not inside else replace(self, rows=inside)
 
     @property
     def shard_id(self) -> str:
-        return self.counted.shard_id if self.counted else min(row.shard_id for row in self.rows)
+        return self.home[0]
 
     @property
     def sent_at(self) -> datetime:
-        return self.counted.sent_at if self.counted else self.rows[0].sent_at
-
-
-def _counting_order(trace: Trace) -> tuple[int, str, tuple[int, str]]:
-    number = trace.sequence_number  # an attempt without one goes before those that have one
-    return trace.batch, trace.shard_id, (-1, "") if number is None else number_order(number)
+        return self.home[1]
 
 
 def _messages(history: History) -> list[_Message]:

@@ -86,6 +86,7 @@ def differences(expected: Json, got: Json) -> list[str]:
 def feed(trial: Trial, step: Step, *, cut_at: datetime | None) -> None:
     """Brings what is new to the stream."""
     trial.log(step.traces, cut_at=cut_at)
+    trial.sink_lacks = step.sink_lacks
     trial.land(step.rows)
     trial.remove(step.removed)
     trial.ingest()

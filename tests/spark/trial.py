@@ -17,6 +17,7 @@ from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
+from shardaudit.model.choices import SinkFormat
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.own_rows import backfill_tag
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS
@@ -70,6 +71,7 @@ class Trial:
     name: str = "events"
     reached: str | None = None
     sink_lacks: frozenset[str] = frozenset()
+    sink_format: SinkFormat = SinkFormat.DELTA
     files: int = field(default=0, init=False)
 
     @property
@@ -84,7 +86,7 @@ class Trial:
             tolerance=ask.tolerance,
             trace_coverage_floor=ask.trace_coverage_floor,
             traces=Traces(path=f"{inputs}/traces"),
-            sink=Sink(path=f"{inputs}/sink"),
+            sink=Sink(path=f"{inputs}/sink", format=self.sink_format),
         )
 
     @property
@@ -118,11 +120,20 @@ class Trial:
 
     def _commit(self, rows: Iterable[SinkRow], **options: str) -> None:
         values = [
-            (r.message_id, r.shard_id, r.sequence_number, r.sent_at, r.landed_at) for r in rows
+            (
+                r.message_id,
+                None if "shard_id" in r.lacks else r.shard_id,
+                r.sequence_number,
+                None if "sent_at" in r.lacks else r.sent_at,
+                r.landed_at,
+            )
+            for r in rows
         ]
         frame = self.warehouse.spark.createDataFrame(values, ROWS_SCHEMA)
-        writer = frame.drop(*self.sink_lacks).coalesce(1).write.format("delta").mode("append")
-        writer.options(**options).save(str(self._sink))
+        writer = frame.drop(*self.sink_lacks).coalesce(1).write.mode("append").options(**options)
+        if self.sink_format is SinkFormat.DELTA:
+            writer = writer.option("mergeSchema", "true")
+        writer.format(self.sink_format.value).save(str(self._sink))
 
     def remove(self, rows: Iterable[SinkRow]) -> None:
         """Deletes rows from the sink."""

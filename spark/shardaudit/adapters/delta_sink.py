@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -21,7 +22,7 @@ from shardaudit.adapters.delta_log import (
     log_start,
     vectors_at,
 )
-from shardaudit.adapters.delta_statistics import Span, may_hold
+from shardaudit.adapters.delta_statistics import Span, may_hold, may_lack
 from shardaudit.adapters.files import FileStore, S3Access, StorageError
 from shardaudit.adapters.s3 import delta_rs_options
 from shardaudit.adapters.sink_file import Constant, SinkFile, Value, Wanted, partition_value
@@ -106,12 +107,16 @@ class DeltaVersion:
             for field in self._fields
         ]
 
-    def files(self, *, within: tuple[str, Sequence[Span]] | None = None) -> list[DeltaFile]:
+    def files(
+        self, *, within: tuple[str, Sequence[Span]] | None = None, lacking: Sequence[str] = ()
+    ) -> list[DeltaFile]:
         """The data files, with paths as in the log.
 
         Input:
             within: a column and spans of time: files of which the log says that no value of the
                 column lies in any span are left out.
+            lacking: columns: files of which the log says that no row has NULL in any are left out;
+                none given, none is.
 
         Raises:
             StorageError: the log could not be read, or is not whole.
@@ -124,6 +129,9 @@ class DeltaVersion:
         if within is not None:
             column, spans = within
             actions = actions.filter(may_hold(actions, self.columns[column].physical, spans))
+        if lacking:
+            gaps = (may_lack(actions, self.columns[name].physical) for name in lacking)
+            actions = actions.filter(reduce(pc.or_, gaps))
         return [
             DeltaFile(
                 path=row["path"],

@@ -34,6 +34,23 @@ def may_hold(actions: pa.Table, column: str, spans: Sequence[Span]) -> pa.Array:
     return pc.fill_null(found, True)
 
 
+def may_lack(actions: pa.Table, column: str) -> pa.Array:
+    """Whether a row of a file may have NULL in a column, for each file.
+
+    Input:
+        actions: as for `may_hold`; column: its physical name. Where the log says nothing, it may.
+    """
+    found = actions.column("null_count").combine_chunks() if _has_nulls(actions) else None
+    if found is None or found.type.get_field_index(column) < 0:
+        return pa.repeat(pa.scalar(True), actions.num_rows)
+    nulls = pc.struct_field(found, [found.type.get_field_index(column)])
+    return pc.fill_null(pc.not_equal(nulls, 0), True)
+
+
+def _has_nulls(actions: pa.Table) -> bool:
+    return "null_count" in actions.column_names
+
+
 def _edges(actions: pa.Table, name: str, column: str) -> pa.Array | None:
     """The least or greatest times of the files; a time without a zone is one in UTC."""
     if name not in actions.column_names:

@@ -72,12 +72,14 @@ class Column:
     """A column of a file, its type as Spark names it, and its number where writers number them.
 
     `is_plain`: Arrow, by what it left in the file, makes nothing else of it than Spark.
+    `nulls`: how many rows have none; NULL where the file does not say.
     """
 
     name: str
     kind: str
     field_id: int | None
     is_plain: bool
+    nulls: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +113,14 @@ def read_footer(file: pa.NativeFile) -> Footer:
     except DamageError as damage:
         return Footer(fault=str(damage))
     old = old_times(source)
-    fields = list(source.schema_arrow)
+    fields, nulls = list(source.schema_arrow), _nulls(source)
     columns = tuple(
         Column(
             field.name,
             "timestamp" if field.name in old else _spark_type(field.type),
             _field_id(field),
             _is_plain(field.type),
+            nulls.get(field.name),
         )
         for field in fields
     )
@@ -135,6 +138,20 @@ def old_times(source: pq.ParquetFile) -> set[str]:
 def _leaves(source: pq.ParquetFile) -> list[pq.ColumnSchema]:
     schema = source.schema
     return [schema.column(i) for i in range(len(schema))]
+
+
+def _nulls(source: pq.ParquetFile) -> dict[str, int]:
+    """How many NULLs each column has that is no nested one, where all of its parts say it."""
+    metadata = source.metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    found: dict[str, int] = {}
+    for i, leaf in enumerate(_leaves(source)):
+        if leaf.path != leaf.name:
+            continue
+        said = [group.column(i).statistics for group in groups]
+        if all(part is not None and part.has_null_count for part in said):
+            found[leaf.path] = sum(part.null_count for part in said)
+    return found
 
 
 def footer_row(file: pa.NativeFile, path: str) -> Iterator[pa.RecordBatch]:

@@ -39,6 +39,35 @@ def footer_fault(file: SinkFile, footer: Footer) -> str | None:
     return footer.fault
 
 
+def may_lack(file: SinkFile, footer: Footer, names: Sequence[str]) -> bool:
+    """Whether a row of the file may have NULL in one of these standard columns."""
+    return any(_nulls(file, footer, name) != 0 for name in names)
+
+
+def must_lack(file: SinkFile, footer: Footer, names: Sequence[str]) -> bool:
+    """Whether each row of the file has NULL in one of these standard columns.
+
+    Nothing is known of a file whose footer cannot be read: its reader tells of it.
+    """
+    return footer.fault is None and any(_is_nowhere(file, footer, name) for name in names)
+
+
+def _nulls(file: SinkFile, footer: Footer, name: str) -> int | None:
+    """How many rows have NULL, 1 where all have; None where nobody knows."""
+    if _is_nowhere(file, footer, name):
+        return 1
+    if name in file.constants:
+        return 0
+    found = _like(file.columns[name], footer.columns)
+    return found[0].nulls if len(found) == 1 else None
+
+
+def _is_nowhere(file: SinkFile, footer: Footer, name: str) -> bool:
+    if name in file.constants:
+        return file.constants[name].value is None
+    return name not in file.columns or not _like(file.columns[name], footer.columns)
+
+
 def ready_file(file: SinkFile, footer: Footer) -> ReadyFile:
     """The file as its sound footer says that it can be read."""
     is_plain = file.vector is None and _PLAIN.fullmatch(file.path) is not None

@@ -14,7 +14,13 @@ from pyspark.sql.types import StructType
 
 from shardaudit.adapters.files import FileStore, S3Access, StorageError, at_once
 from shardaudit.adapters.parquet_file import Footer
-from shardaudit.adapters.ready_file import ReadyFile, footer_fault, ready_file
+from shardaudit.adapters.ready_file import (
+    ReadyFile,
+    footer_fault,
+    may_lack,
+    must_lack,
+    ready_file,
+)
 from shardaudit.adapters.sink_file import Kinds, SinkFile
 from shardaudit.adapters.sources import find_damaged, read_footers, read_sink_files
 from shardaudit.model.source import SourceFile
@@ -95,6 +101,16 @@ class SinkReader:
         found = ((file, self._footers[file.path]) for file in files)
         faults = {file.path: footer_fault(file, footer) for file, footer in found}
         return {path: fault for path, fault in faults.items() if fault is not None}
+
+    def lacking(self, files: Sequence[SinkFile], names: Sequence[str]) -> list[SinkFile]:
+        """The files of which some row may have NULL in one of these standard columns."""
+        self.footers([file.opened for file in files])
+        return [f for f in files if may_lack(f, self._footers[f.path], names)]
+
+    def having(self, files: Sequence[SinkFile], names: Sequence[str]) -> list[SinkFile]:
+        """The files of which some row may have all of these standard columns."""
+        self.footers([file.opened for file in files])
+        return [f for f in files if not must_lack(f, self._footers[f.path], names)]
 
     def damaged(self, files: Sequence[SinkFile]) -> dict[str, str]:
         """Path -> reason, for the files of which not all rows can be read; decodes all of them."""

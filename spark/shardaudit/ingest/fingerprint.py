@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.ingest.faults import MAX_AHEAD
+from shardaudit.ingest.sink import UNPLACED
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 from shardaudit.model.table import LATENCY_BINS
 
@@ -63,21 +64,23 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
         now: a landing time over a day ahead of it moves no frontier.
     Output:
         `location`, CELL, MEASURES, `added` (good rows, bigint); one row with a NULL `bucket_start`
-        counts in `n` the added rows that cannot be used. `max_sequence_number` and `last_at` are of
-        the added rows alone, NULL where none was added. Rows of our own say nothing of the consumer
-        that reads the stream: only the sums and `own_n` know of them.
+        counts in `n` the added rows that cannot be used, one with UNPLACED those that lack a place;
+        neither is for the ledger, and both have no shard. `max_sequence_number` and `last_at` are
+        of the added rows alone, NULL where none was added. Rows of our own say nothing of the
+        consumer that reads the stream: only the sums and `own_n` know of them.
     """
     signed = added.withColumn("sign", F.lit(1))
     if removed is not None:
         gone = removed.where(F.col("reason").isNull()).withColumn("sign", F.lit(-1))
         signed = signed.unionByName(gone)
     is_good, is_added = F.col("reason").isNull(), F.col("sign") == 1
+    is_placed = is_good & (F.col("bucket_start") != F.lit(UNPLACED))
     is_own = F.coalesce("is_own", F.lit(False))
     is_consumed = is_good & ~is_own
     landed_at = F.when(F.col("landed_at") <= F.lit(now + MAX_AHEAD), F.col("landed_at"))
     per_bin = (
         signed.withColumn("latency_bin", latency_bin(F.col("sent_at"), F.col("landed_at")))
-        .withColumn("shard_id", F.when(is_good, F.col("shard_id")))
+        .withColumn("shard_id", F.when(is_placed, F.col("shard_id")))
         .withColumn("latency_bin", F.when(is_consumed, F.col("latency_bin")))
         .groupBy(*CELL, "latency_bin")
         .agg(

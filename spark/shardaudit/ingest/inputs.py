@@ -43,11 +43,6 @@ class _Inputs:
         values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
-    @property
-    def is_placed(self) -> bool:
-        """Whether each row says its shard and its time; so do none, where there is no column."""
-        return not self.columns or {"shard_id", "sent_at"} <= self.columns.keys()
-
     def with_damage(self, damaged: Sequence[DamagedFile]) -> Self:
         """The same, knowing of more unreadable files."""
         return replace(self, damaged=(*self.damaged, *damaged))
@@ -124,6 +119,7 @@ class ParquetInputs(_Inputs):
 
     `added` NULL: all is read anew. `excluded`: files that earlier batches found unreadable.
     `own_landings`: see `with_landings`.
+    `gaps`: paths of files of which some rows may lack a place, by what their footers say.
     """
 
     path: str = ""
@@ -132,6 +128,7 @@ class ParquetInputs(_Inputs):
     added: tuple[str, ...] | None = None
     excluded: tuple[SourceFile, ...] = ()
     own_landings: tuple[int, ...] = ()
+    gaps: tuple[str, ...] = ()
     format: str = "parquet"
 
     @property
@@ -166,6 +163,9 @@ class ParquetInputs(_Inputs):
         )
         added = None if values["added"] is None else tuple(values["added"])
         files = {"groups": groups, "added": added, "excluded": _files(values["excluded"])}
+        # Nothing is known of those that version 0.1 read: any may lack a place.
+        unknown = [file.path for group in groups for file in group.files]
+        files["gaps"] = tuple(values.get("gaps", unknown))
         return cls(**values | files | _landings(values))
 
 

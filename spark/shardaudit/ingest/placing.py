@@ -1,4 +1,4 @@
-"""Rows of a sink that knows no shard or no time → put where their traces are."""
+"""Rows of a sink that lack their shard or their time → put where their traces are."""
 
 from datetime import datetime, timedelta
 
@@ -17,13 +17,13 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
     """The rows with the shard and the time of the trace that counts their id, where they lack them.
 
     Without a trace an id is on UNKNOWN_SHARD, and was sent when it first landed, for all that is
-    known.
+    known; a row that has no time at all is then left out.
 
     Input:
         rows: DELIVERY; `shard_id`, `sent_at` or both are NULL.
         traces: TRACES of the stream, of every id that a row may have.
     Output:
-        DELIVERY, as many rows.
+        DELIVERY.
     """
     is_whole = F.col("sent_at").isNotNull() & F.col("shard_id").isNotNull()  # of traces it is
     homes = F.collect_list(F.when(is_whole, F.struct("sent_at", "shard_id")))
@@ -40,6 +40,7 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
         .withColumn("shard_id", shard_id)
         .withColumn("sent_at", F.coalesce("sent_at", "home.sent_at", first_landed))
         .withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
+        .where(F.col("bucket_start").isNotNull())
         .select(*DELIVERY)
     )
 

@@ -5,7 +5,7 @@ when it is added, rewritten and taken away again, else the ledger would not come
 """
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +20,6 @@ from pyspark.sql.types import (
 from shardaudit.ingest.faults import (
     ahead_fault,
     cut,
-    fault,
     first_fault,
     message_id_fault,
     sequence_number_fault,
@@ -54,6 +53,8 @@ DELIVERY_DDL = (
 REFUSED_DDL = "file string, line bigint, raw string, reason string"
 JUDGED_DDL = f"{DELIVERY_DDL}, reason string, file string, line bigint"
 TIMES = ("sent_at", "landed_at", "arrived_at")
+# Stands for the bucket of a good row that lacks its time or its shard: no sent_at is that old.
+UNPLACED = datetime(1970, 1, 1, tzinfo=UTC)
 # Types that the columns may have in a Parquet file, as Spark names them.
 READABLE_TYPES = ("string", "byte", "short", "integer", "long", "timestamp", "timestamp_ntz")
 
@@ -83,6 +84,7 @@ def judged_sink_rows(
         own_landings: the times, in µs since 1970, at which our backfills landed rows.
     Output:
         DELIVERY, `reason` (NULL when all is well), and what `rows` has beside the standard columns.
+        A good row without `sent_at` or `shard_id` has the bucket UNPLACED.
 
     Raises:
         SinkTypeError: a column cannot be what it should be.
@@ -96,18 +98,31 @@ def judged_sink_rows(
         *others,
     )
     standard = standard.withColumn("is_own", _is_own(own_landings))
-    judged = standard.withColumn("reason", _reason(kinds))
+    judged = standard.withColumn("reason", _reason())
     is_good = F.col("reason").isNull()
-    start = F.when(is_good, bucket_start(F.col("sent_at"), bucket)).alias("bucket_start")
+    found = F.when(_is_placed(), bucket_start(F.col("sent_at"), bucket)).otherwise(F.lit(UNPLACED))
+    start = F.when(is_good, found).alias("bucket_start")
     kept = judged.where(~is_good | in_sample(F.col("message_id"), sample_rate))
     return (kept if sample_rate < 1 else judged).select(*DELIVERY[:-1], start, "reason", *others)
 
 
 def good_deliveries(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
-    """The rows that can be used, in the columns of DELIVERY."""
+    """The rows that can be used and say their shard and time, in the columns of DELIVERY."""
     # The bucket anew: that of `judged` hangs on the reason, which would be found out twice.
     start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
-    return judged.where(F.col("reason").isNull()).select(*DELIVERY[:-1], start)
+    is_good = F.col("reason").isNull()
+    return judged.where(is_good & _is_placed()).select(*DELIVERY[:-1], start)
+
+
+def unplaced_deliveries(judged: DataFrame) -> DataFrame:
+    """The rows that can be used but lack shard or time: DELIVERY, the bucket UNPLACED."""
+    is_good = F.col("reason").isNull()
+    start = F.lit(UNPLACED).alias("bucket_start")
+    return judged.where(is_good & ~_is_placed()).select(*DELIVERY[:-1], start)
+
+
+def _is_placed() -> Column:
+    return F.col("sent_at").isNotNull() & F.col("shard_id").isNotNull()
 
 
 def refused_rows(judged: DataFrame) -> DataFrame:
@@ -168,14 +183,12 @@ def _is_given(name: str, kinds: dict[str, DataType]) -> Column:
     return given.alias(f"has_{name}")
 
 
-def _reason(kinds: dict[str, DataType]) -> Column:
-    """A column that the whole sink lacks is no row's fault."""
-    has_time, has_shard = (F.lit(name in kinds) for name in ("sent_at", "shard_id"))
+def _reason() -> Column:
+    """Where `sent_at` or `shard_id` is NULL, the row landed all the same: its trace places it."""
     return first_fault(
         message_id_fault(F.col("message_id")),
-        F.when(has_shard, shard_id_fault(F.col("shard_id"))),
+        F.when(F.col("shard_id").isNotNull(), shard_id_fault(F.col("shard_id"))),
         sequence_number_fault(F.col("sequence_number")),
-        fault(has_time & ~F.col("has_sent_at"), "sent_at is missing"),
         *(time_fault(name, F.col(name), is_given=F.col(f"has_{name}")) for name in TIMES),
         ahead_fault("sent_at", F.col("sent_at"), of=F.col("landed_at"), what="landed_at"),
     )

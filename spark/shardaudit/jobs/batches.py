@@ -63,11 +63,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a batch. `damage`: the cells that unreadable files may have fed."""
+    """What came of a batch. `damage`: the cells that unreadable files may have fed.
+
+    `unplaced`: of the rows, those that lack their shard or time.
+    """
 
     rows: int
     quarantined: int
     damage: Window | None = None
+    unplaced: int = 0
 
 
 class Batches(Generic[SomeInputs]):
@@ -124,6 +128,7 @@ class Batches(Generic[SomeInputs]):
             state="done",
             rows=result.rows,
             quarantined=result.quarantined,
+            unplaced=result.unplaced,
             damaged_from=result.damage.start if result.damage else None,
             damaged_to=result.damage.end if result.damage else None,
             done_at=at,

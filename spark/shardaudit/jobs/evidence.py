@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.ingest.placing import placed_ledger, placed_rows
@@ -29,11 +30,15 @@ SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What of a stream has been read so far: the newest batch of each side, and its damage."""
+    """What of a stream has been read so far: the newest batch of each side, and its damage.
+
+    `may_lack_places`: rows of the sink were ingested, or set aside, that lack their shard or time.
+    """
 
     sink_inputs: str | None
     damage: Damage
     numbers: dict[str, int]
+    may_lack_places: bool
 
     def as_json(self) -> str:
         """The batches that an audit stands on."""
@@ -53,7 +58,14 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         sink_inputs=sink[-1] if sink else None,
         damage=Damage(traces=tuple(spans["traces"]), sink=tuple(spans["sink"])),
         numbers={row["side"]: row["number"] for row in done},
+        may_lack_places=any(_may_lack_places(row) for row in done if row["side"] == "sink"),
     )
+
+
+def _may_lack_places(batch: Row) -> bool:
+    # Before warehouse version 4 such rows were set aside.
+    counted = batch["quarantined"] if batch["unplaced"] is None else batch["unplaced"]
+    return bool(counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +124,37 @@ def sources(
         none = Scan(warehouse.spark.createDataFrame([], DELIVERY_DDL))
         return Sources(traces, lambda _: none, bucket, whole, planted)
     sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
-    if sink.is_placed:
+    placed = None
+    if state.may_lack_places or not sink.has_places:
+        placed = _placed(sink, traces, request)
+    if placed is None:
         return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
-    placed = Scan(_placed(sink, traces, request))
-    of_rows = placed_ledger(placed.rows, now=request.as_of)
-    whole = ledger.where(F.col("side") == "traces").unionByName(of_rows)
-    whole = beside(planted.ledger, whole)
-    return Sources(traces, lambda _: placed, bucket, whole, planted)
+    whole = beside(whole, placed_ledger(placed, now=request.as_of))
+    return Sources(traces, partial(_with_placed, sink, placed), bucket, whole, planted)
 
 
 def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
     return sink.scan(within=("sent_at", [(window.start, window.end) for window in windows]))
 
 
-def _placed(sink: SinkRows, traces: DataFrame, request: AuditRequest) -> DataFrame:
-    """The rows that landed since the window began, read; and what the stream still held then."""
+def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -> Scan:
+    scan = _sent_within(sink, windows)
+    return replace(scan, rows=scan.rows.unionByName(placed))
+
+
+def _placed(sink: SinkRows, traces: DataFrame, request: AuditRequest) -> DataFrame | None:
+    """The rows without shard or time that landed since the window began, placed and read.
+
+    None when no file may have one.
+    """
     start = request.aligned.start
     since = start - request.stream.settle_grace
     oldest = (start - request.retention).date()
-    scan = sink.scan(within=("landed_at", [(since, _LAST)]))
-    landed = scan.rows.where(F.col("landed_at") >= F.lit(since))
+    scan = sink.unplaced(landed=(since, _LAST))
+    if not scan.files:
+        return None
+    landed_at = F.col("landed_at")
+    landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
     recent = traces.where(F.col("sent_day") >= F.lit(oldest))
     return scan.materialized(placed_rows(landed, recent, bucket=request.stream.bucket))
 

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -16,7 +16,7 @@ from shardaudit.adapters.sources import storage_errors
 from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import less_the_ledger, sink_fingerprints
 from shardaudit.ingest.inputs import DeltaInputs, SinkInputs, sink_inputs
-from shardaudit.ingest.sink import REFUSED_DDL
+from shardaudit.ingest.sink import REFUSED_DDL, UNPLACED
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
 from shardaudit.jobs.delta_plan import plan_delta, resumed_delta
 from shardaudit.jobs.parquet_plan import ParquetPlan, plan_parquet
@@ -25,8 +25,6 @@ from shardaudit.model.config import Stream
 from shardaudit.model.tables import FINGERPRINTS
 
 log = logging.getLogger(__name__)
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +42,10 @@ class SinkBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """What came: rows that can be used, rows that cannot, the least bucket."""
+    """What came: good rows, those of them without a place, bad ones, the least bucket."""
 
     good: int
+    unplaced: int
     bad: int
     first: datetime | None
 
@@ -101,21 +100,22 @@ class SinkSide:
         inputs, tally = measured.plan.inputs, measured.tally
         self._quarantine(batch, measured)
         fingerprints = (
-            measured.cells.where(F.col("bucket_start").isNotNull())
+            # The rows without a place are put into one by each audit, by what traces there are.
+            measured.cells.where(F.col("bucket_start") != F.lit(UNPLACED))
             .withColumn("batch_id", F.lit(batch.batch_id))
             .withColumn("stream", F.lit(self._name))
             .withColumn("side", F.lit(batch.side))
         )
-        if inputs.is_placed:
-            self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
+        self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
         span = damaged_span(
             [damage.file for damage in inputs.damaged],
             kept_from={},
-            batch_from=tally.first if inputs.is_placed else None,
+            batch_from=tally.first,
             audit_window=self._stream.audit_window,
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
-        result = Result(tally.good, tally.bad + len(inputs.damaged), damage)
+        quarantined = tally.bad + len(inputs.damaged)
+        result = Result(tally.good, quarantined, damage, unplaced=tally.unplaced)
         self._batches.finish(batch, inputs, result=result, at=now)
         return _summary(batch, measured, result)
 
@@ -140,9 +140,6 @@ class SinkSide:
 
     def _cells(self, batch: Batch, inputs: SinkInputs, reading: Reading) -> DataFrame:
         added = reading.added(self._warehouse.spark)
-        if not inputs.is_placed:  # one cell, for the count: the audit puts the rows into theirs
-            is_good = F.col("reason").isNull()
-            added = added.withColumn("bucket_start", F.when(is_good, F.lit(EPOCH)))
         cells = sink_fingerprints(added, reading.removed(), now=batch.planned_at)
         if not inputs.is_full or batch.number == 1:
             return cells
@@ -167,14 +164,18 @@ class SinkSide:
 
 def _tally(cells: DataFrame) -> _Tally:
     is_bad = F.col("bucket_start").isNull()
+    is_unplaced = F.col("bucket_start") == F.lit(UNPLACED)
     [row] = collected(
         cells.agg(
             F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
+            F.coalesce(F.sum(F.when(is_unplaced, F.col("added"))), F.lit(0)).alias("unplaced"),
             F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
-            F.min(F.when(F.col("added") > 0, F.col("bucket_start"))).alias("first"),
+            F.min(F.when((F.col("added") > 0) & ~is_unplaced, F.col("bucket_start"))).alias(
+                "first"
+            ),
         )
     )
-    return _Tally(row.good, row.bad, row["first"])
+    return _Tally(row.good, row.unplaced, row.bad, row["first"])
 
 
 def _summary(batch: Batch, measured: _Measured, result: Result) -> SinkBatch:

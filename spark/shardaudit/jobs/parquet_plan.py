@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.files import S3Access, has_folder, list_files
 from shardaudit.adapters.parquet_file import Footer
-from shardaudit.adapters.parquet_sink import partition_columns
+from shardaudit.adapters.parquet_sink import parquet_file, partition_columns
+from shardaudit.adapters.ready_file import may_lack
 from shardaudit.adapters.sink_file import SinkFile
 from shardaudit.adapters.sink_rows import SinkReader
 from shardaudit.ingest.columns import PLACES, REQUIRED, resolved_columns
@@ -103,6 +104,7 @@ def plan_parquet(
         added=tuple(file.path for file in fresh) if before else None,
         excluded=tuple(sorted(before.unread)) if before else (),
         own_landings=previous.own_landings if previous else (),
+        gaps=before.gaps if before else (),
     )
     reader = SinkReader(spark, access)
     return ParquetPlan(reader, _with_files(inputs, sink, reader.footers(fresh)))
@@ -127,12 +129,23 @@ def _with_files(
     columns = resolved_columns(
         sorted({column for found in types.values() for column in found}),
         sink.columns,
-        previous=inputs.columns,
+        # A writer may have no place for its rows, or no more: their traces then place them.
+        previous=inputs.columns.keys() - set(PLACES),
         version=f"the new files in {sink.path}",
     )
     used = [(file, _used(file, found, sink, columns)) for file, found in types.items()]
     groups = _grouped([*_pairs(inputs.groups), *used])
-    return replace(inputs.with_damage(damaged), columns=columns, groups=groups)
+    gaps = [
+        file.path
+        for file, columns_of in used
+        if may_lack(parquet_file(sink.path, file, columns_of), footers[file], PLACES)
+    ]
+    return replace(
+        inputs.with_damage(damaged),
+        columns={**inputs.columns, **columns},
+        groups=groups,
+        gaps=(*inputs.gaps, *gaps),
+    )
 
 
 def _types(folder: str, file: SourceFile, footer: Footer) -> dict[str, str]:
@@ -145,7 +158,7 @@ def _used(
     file: SourceFile, types: Mapping[str, str], sink: Sink, folder: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
     """Standard name -> (column, Spark type) of one file, which must have what is needed."""
-    needed = {name: c for name, c in folder.items() if name in (*REQUIRED, *PLACES)}
+    needed = {name: c for name, c in folder.items() if name in REQUIRED}
     wished = {name: c for name, c in sink.columns.items() if c in types} | needed
     columns = resolved_columns(list(types), wished, previous=(), version=f"file {file.path}")
     for standard, column in columns.items():

@@ -1,8 +1,8 @@
 """A sink in one of its formats, as the ingest sees it, and its rows as they were ingested."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,7 @@ from shardaudit.adapters.parquet_sink import parquet_file
 from shardaudit.adapters.sink_file import SinkFile
 from shardaudit.adapters.sink_rows import SinkReader
 from shardaudit.adapters.sources import storage_errors
+from shardaudit.ingest.columns import PLACES
 from shardaudit.ingest.inputs import (
     MOST_LANDINGS,
     DeltaInputs,
@@ -30,6 +31,7 @@ from shardaudit.ingest.sink import (
     good_deliveries,
     judged_sink_rows,
     refused_rows,
+    unplaced_deliveries,
 )
 
 
@@ -123,16 +125,18 @@ class SinkRows:
         self._version: DeltaVersion | None = None
 
     @property
-    def is_placed(self) -> bool:
-        """Whether each row says its shard and its time."""
-        return self._inputs.is_placed
+    def has_places(self) -> bool:
+        """Whether there is a column for each row's shard and one for its time."""
+        return not self._inputs.columns or set(PLACES) <= self._inputs.columns.keys()
 
     def says(self, name: str) -> bool:
         """Whether its rows have that standard column besides their shard and their time."""
-        return self.is_placed and name in self._inputs.columns
+        return self.has_places and name in self._inputs.columns
 
     def scan(self, *, within: tuple[str, Sequence[Span]] | None = None) -> Scan:
-        """The rows; where the log says enough, files that have none of the wanted are left out.
+        """The rows that say their shard and time.
+
+        Where the log says enough, files that have none of the wanted are left out.
 
         Input:
             within: a standard column and spans of time: the caller keeps no row outside of them.
@@ -140,12 +144,34 @@ class SinkRows:
         Raises:
             StorageError: a file is not there, or not as it was ingested.
         """
-        files = self._files(within)
+        shape = self._inputs.shape
+        if not self.has_places:
+            return self._scan([], unplaced_deliveries)
+        files = self._reader.having(self._files(within), PLACES)
+        return self._scan(files, partial(good_deliveries, bucket=shape.bucket))
+
+    def unplaced(self, *, landed: Span) -> Scan:
+        """The rows that lack their shard or time, as they are: a NULL `sent_at` or `shard_id`.
+
+        Only files that may have such a row are read; the log, footers or columns tell.
+
+        Input:
+            landed: when: the caller keeps no row that is known to have landed outside of it.
+
+        Raises:
+            StorageError: a file is not there, or not as it was ingested.
+        """
+        if isinstance(self._inputs, ParquetInputs):
+            files = _with_gaps(self._inputs)
+        else:
+            files = self._delta_files(self._inputs, ("landed_at", [landed]), with_gaps=True)
+        return self._scan(self._reader.lacking(files, PLACES), unplaced_deliveries)
+
+    def _scan(self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame]) -> Scan:
         rows = judged(self._reader.frames(files), self._inputs)
         if rows is None:
             return Scan(self._spark.createDataFrame([], DELIVERY_DDL))
-        good = good_deliveries(rows, bucket=self._inputs.shape.bucket)
-        return Scan(good, files, self._reader)
+        return Scan(kept(rows), files, self._reader)
 
     def _files(self, within: tuple[str, Sequence[Span]] | None) -> list[SinkFile]:
         if within is not None and not within[1]:
@@ -155,7 +181,11 @@ class SinkRows:
         return self._delta_files(self._inputs, within)
 
     def _delta_files(
-        self, inputs: DeltaInputs, within: tuple[str, Sequence[Span]] | None
+        self,
+        inputs: DeltaInputs,
+        within: tuple[str, Sequence[Span]] | None,
+        *,
+        with_gaps: bool = False,
     ) -> list[SinkFile]:
         if self._version is None:
             self._version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
@@ -163,7 +193,9 @@ class SinkRows:
         of_column = None
         if within is not None and within[0] in columns:
             of_column = (columns[within[0]], within[1])
-        found = self._version.files(within=of_column)
+        # A column that partitions has no statistics: its value decides, and not here.
+        lacking = [columns[name] for name in PLACES] if with_gaps and self.has_places else []
+        found = self._version.files(within=of_column, lacking=lacking)
         return [self._version.sink_file(f, columns) for f in found if f.path not in unread]
 
 
@@ -193,6 +225,16 @@ def landings(reader: SinkReader, files: Sequence[SinkFile], inputs: SinkInputs) 
     times = landed.select(F.unix_micros("landed_at").alias("micros")).distinct()
     newest = times.orderBy(F.desc("micros")).limit(MOST_LANDINGS)
     return {row.micros for row in collected(newest)}
+
+
+def _with_gaps(inputs: ParquetInputs) -> list[SinkFile]:
+    """The files of which some rows may lack their shard or time."""
+    gaps = set(inputs.gaps)
+    return [
+        file
+        for file in parquet_files(inputs.path, inputs.groups)
+        if file.path in gaps or not set(PLACES) <= {*file.columns, *file.constants}
+    ]
 
 
 def parquet_files(folder: str, groups: Sequence[FileGroup]) -> list[SinkFile]:

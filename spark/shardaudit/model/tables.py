@@ -65,6 +65,7 @@ BATCHES = Table(
         ("inputs", "string", "JSON: files with size and time, or table versions, and columns"),
         ("rows", "bigint", "good rows read"),
         ("quarantined", "bigint", "rows and files set aside"),
+        ("unplaced", "bigint", "of the rows, those without shard or time: audits place them"),
         ("damaged_from", "timestamp", "cells from here on may lack rows of an unreadable file"),
         ("damaged_to", "timestamp", "end of that span, exclusive"),
         ("planned_at", "timestamp", ""),

@@ -10,13 +10,13 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.model.choices import SinkFormat
 from shardaudit.model.table import Table
 from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import State
@@ -155,34 +155,75 @@ def test_audit_agrees_with_the_oracle_when_the_sink_lacks(
     trial.observe(history.known_shards, at=of.question.as_of)
     for batch in range(1, of.batches + 1):
         ingested(trial, history, batches, batch=batch)
-    outcome = reconcile(placed(history, lacks), of.question)
+    rows = tuple(replace(row, lacks=frozenset(lacks)) for row in history.rows)
+    outcome = reconcile(replace(history, rows=rows), of.question)
     assert_agreement(of, chosen, outcome, trial.audit())
 
 
-def placed(history: History, lacks: tuple[str, ...]) -> History:
-    """The history as far as it can be known without the columns: an id's trace says the rest."""
+@pytest.mark.parametrize("number", range(3))
+def test_audit_agrees_with_the_oracle_when_rows_lack_their_places(
+    warehouse: Warehouse, tmp_path: Path, number: int
+) -> None:
+    of = replace(some_terms(800 + number), batches=2)
+    chosen = some_cases(of, 800 + number, count=60)
+    history, batches = joined(chosen)
+    lacking = ("", "", "shard_id", "sent_at", "shard_id sent_at")
+    rows = (
+        replace(r, lacks=frozenset(lacking[at_random(repr(r)) % 5].split())) for r in history.rows
+    )
+    history = replace(history, rows=tuple(rows))
+    trial = Trial(warehouse, tmp_path, of.question)
+    trial.observe(history.known_shards, at=of.question.as_of)
+    for batch in (1, 2):
+        ingested(trial, history, batches, batch=batch)
+    assert_agreement(of, chosen, reconcile(history, of.question), trial.audit())
 
-    def order(trace: Trace) -> tuple[int, str, int, str]:
-        number = trace.sequence_number or ""
-        return trace.batch, trace.shard_id, len(number), number
 
-    homes = {t.message_id: t for t in sorted(history.traces, key=order, reverse=True)}
-    first: dict[str, datetime] = {}
-    for row in history.rows:
-        first[row.message_id] = min(row.landed_at, first.get(row.message_id, row.landed_at))
-    rows = []
-    for row in history.rows:
-        home = homes.get(row.message_id)
-        shard_id = home.shard_id if home else "(unknown)"
-        sent_at = home.sent_at if home else first[row.message_id]
-        rows.append(
-            replace(
-                row,
-                shard_id=shard_id if "shard_id" in lacks else row.shard_id,
-                sent_at=sent_at if "sent_at" in lacks else row.sent_at,
-            )
+@pytest.mark.parametrize("sink_format", list(SinkFormat))
+@pytest.mark.parametrize("gained", [("shard_id",), ("sent_at",), ("shard_id", "sent_at")])
+def test_audit_agrees_with_the_oracle_when_the_sink_gains(
+    warehouse: Warehouse, tmp_path: Path, gained: tuple[str, ...], sink_format: SinkFormat
+) -> None:
+    of = replace(some_terms(900 + len(gained)), batches=2)
+    chosen = some_cases(of, 900 + len(gained), count=40)
+    history, batches = joined(chosen)
+    rows = tuple(
+        # A trial marks what a backfill landed in Delta alone.
+        replace(
+            row,
+            lacks=frozenset(gained if batch == 1 else ()),
+            own=row.own and sink_format is SinkFormat.DELTA,
         )
-    return replace(history, rows=tuple(rows))
+        for row, batch in zip(history.rows, batches, strict=True)
+    )
+    trial = Trial(
+        *(warehouse, tmp_path, of.question),
+        sink_lacks=frozenset(gained),
+        sink_format=sink_format,
+    )
+    trial.observe(history.known_shards, at=of.question.as_of)
+    early = replace(history, rows=tuple(r for r in rows if r.lacks))
+    trial.log([t for t in history.traces if t.batch == 1])
+    middle = len(early.rows) // 2
+    for part in (early.rows[:middle], early.rows[middle:]):
+        trial.land(part)
+        trial.ingest()
+    seen = replace(early, traces=tuple(t for t in history.traces if t.batch == 1))
+    outcome = reconcile(seen, of.question)
+    findings = fold({}, outcome, of.question)
+    assert_agreement(of, chosen, outcome, trial.audit(), findings=findings)
+
+    trial.sink_lacks = frozenset()
+    whole = replace(history, rows=rows)
+    trial.log([t for t in history.traces if t.batch == 2])
+    late = [row for row in rows if not row.lacks]
+    trial.land(late[::2])
+    trial.ingest()
+    trial.land(late[1::2])
+    trial.ingest()
+    outcome = reconcile(whole, of.question)
+    after = fold(findings, outcome, of.question)
+    assert_agreement(of, chosen, outcome, trial.audit(), findings=after)
 
 
 @pytest.mark.parametrize("number", range(len(KNOWN)))

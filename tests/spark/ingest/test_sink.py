@@ -9,10 +9,12 @@ from pyspark.sql import functions as F
 
 from shardaudit.ingest.sink import (
     DELIVERY,
+    UNPLACED,
     SinkTypeError,
     good_deliveries,
     judged_sink_rows,
     refused_rows,
+    unplaced_deliveries,
 )
 from shardaudit.model.reserved import CANARY
 from tests.builders import SHARD, SINK_DDL, T0, Line, sink_row
@@ -48,12 +50,10 @@ def test_reason_is_given_when_a_row_is_bad(spark: SparkSession) -> None:
         (sink_row(landed_at=T0 - timedelta(days=1)), None),
         (sink_row(message_id=None), "message_id is missing"),
         (sink_row(message_id="é" * 513), "message_id is longer than 1024 bytes"),
-        (sink_row(shard_id=None), "shard_id is missing"),
         (sink_row(shard_id=""), "shard_id is not a text of 1 to 128 characters"),
         (sink_row(shard_id=f"{CANARY}a"), "shard_id" + RESERVED),
         (sink_row(message_id=CANARY), "message_id" + RESERVED),
         (sink_row(sequence_number="x"), "sequence_number is not a text of 1 to 129 decimal digits"),
-        (sink_row(sent_at=None), "sent_at is missing"),
         (sink_row(sent_at=datetime(1999, 12, 31, tzinfo=UTC)), "sent_at is before 2000"),
         (sink_row(landed_at=datetime(1970, 1, 1, tzinfo=UTC)), "landed_at is before 2000"),
         (
@@ -65,6 +65,19 @@ def test_reason_is_given_when_a_row_is_bad(spark: SparkSession) -> None:
     assert [row.reason for row in rows] == [reason for _, reason in cases]
     for row in rows:
         assert row.bucket_start == (None if row.reason else micros(T0))
+
+
+@pytest.mark.parametrize("lacking", ["shard_id", "sent_at"])
+def test_row_is_good_and_has_no_place_when_it_lacks(spark: SparkSession, lacking: str) -> None:
+    whole, partial = sink_row(), sink_row(1, **{lacking: None})
+    rows = frame(spark, [whole, partial])
+    assert {(r.message_id, r.reason, r.bucket_start) for r in judge(rows)} == {
+        ("m0", None, micros(T0)),
+        ("m1", None, micros(UNPLACED)),
+    }
+    judged = judged_sink_rows(rows, bucket=MINUTE, sample_rate=1.0)
+    assert [row.message_id for row in good_deliveries(judged, bucket=MINUTE).collect()] == ["m0"]
+    assert [row.message_id for row in unplaced_deliveries(judged).collect()] == ["m1"]
 
 
 @pytest.mark.parametrize(
@@ -122,11 +135,15 @@ def test_columns_are_null_when_the_sink_lacks_them(spark: SparkSession) -> None:
 
 
 def test_refused_row_shows_what_was_there_when_set_aside(spark: SparkSession) -> None:
-    rows = frame(spark, [sink_row(), sink_row(3, sent_at=None)])
+    rows = frame(spark, [sink_row(), sink_row(3, sequence_number="x")])
     placed = rows.withColumn("file", F.lit("f")).withColumn("line", F.lit(4))
     judged = judged_sink_rows(placed, bucket=MINUTE, sample_rate=1.0)
     [row] = refused_rows(judged).collect()
-    assert (row.file, row.line, row.reason) == ("f", 4, "sent_at is missing")
+    assert (row.file, row.line, row.reason) == (
+        "f",
+        4,
+        "sequence_number is not a text of 1 to 129 decimal digits",
+    )
     assert f'"message_id":"m3","shard_id":"{SHARD}"' in row.raw
 
 

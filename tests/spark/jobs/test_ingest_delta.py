@@ -36,7 +36,7 @@ def now_there(lake: Lake) -> Totals:
     rows = lake.spark.read.format("delta").load(str(lake.sink))
     names = [part.split()[0] for part in SINK_DDL.split(", ")]
     judged = judged_sink_rows(rows.select(*names), bucket=timedelta(seconds=60), sample_rate=1.0)
-    cells = sink_fingerprints(judged, None, now=NOW).where("bucket_start is not null")
+    cells = sink_fingerprints(judged, None, now=NOW).where("shard_id is not null")
     return {
         (row.shard_id, row.start): (*(row[name] for name in CELL_TOTALS), *row.latency_counts)
         for row in cells.withColumn("start", F.unix_seconds("bucket_start")).collect()
@@ -66,9 +66,14 @@ class Commits:
         self._next += 20
 
     def append_bad(self) -> None:
-        bad = sink_row(self._next, sent_at=None, day="0")
-        self._lake.land([bad, *rows_of_day(range(self._next + 1, self._next + 4))], DAY_DDL)
-        self._next += 4
+        bad = sink_row(self._next, shard_id="", day="0")
+        unplaced = [
+            sink_row(self._next + 1, sent_at=None, day="0"),
+            sink_row(self._next + 2, shard_id=None, day="0"),
+        ]
+        good = rows_of_day(range(self._next + 3, self._next + 6))
+        self._lake.land([bad, *unplaced, *good], DAY_DDL)
+        self._next += 6
 
     def delete(self) -> None:
         self._lake.sql(f"DELETE FROM SINK WHERE {self._one_of(7)}")  # noqa: S608 - our own SQL
@@ -219,15 +224,15 @@ def test_column_may_be_renamed_when_the_configuration_follows(lake: Lake) -> Non
 
 
 def test_bad_rows_are_set_aside_when_others_are_good(lake: Lake) -> None:
-    lake.land([sink_row(0), sink_row(1, shard_id=None), sink_row(2, sequence_number="x")])
+    lake.land([sink_row(0), sink_row(1, shard_id=""), sink_row(2, sequence_number="x")])
     summary = lake.ingest()
     assert (summary.sink_rows, summary.quarantined) == (1, 2)
     assert [(row.source, row.line, row.reason) for row in lake.refused()] == [
-        ("sink", 2, "shard_id is missing"),
+        ("sink", 2, "shard_id is not a text of 1 to 128 characters"),
         ("sink", 3, "sequence_number is not a text of 1 to 129 decimal digits"),
     ]
     assert all(Path(row.file).exists() for row in lake.refused())
-    lake.sql("DELETE FROM SINK WHERE shard_id IS NULL")
+    lake.sql("DELETE FROM SINK WHERE shard_id = ''")
     lake.ingest()
     assert sum(totals[0] for totals in lake.ledger("sink").values()) == 1
 

@@ -93,7 +93,10 @@ def test_text_of_version_0_1_is_read_when_it_is_of_a_parquet_sink() -> None:
         '"[\\"/lake\\", {}]","path":"/lake","shape":{"bucket_s":60,"sample_rate":1.0}}'
     )
     found = sink_inputs(text)
-    assert json.loads(found.as_json()) == json.loads(text) | {"own_landings": []}
+    assert json.loads(found.as_json()) == json.loads(text) | {
+        "own_landings": [],
+        "gaps": ["/lake/shard_id=a/x.parquet"],
+    }
     assert isinstance(found, ParquetInputs)
     assert found.groups[0].files == (SourceFile("/lake/shard_id=a/x.parquet", 1076, 1795346532788),)
     assert found.is_full
