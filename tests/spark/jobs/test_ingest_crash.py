@@ -41,7 +41,7 @@ def test_tables_are_the_same_when_runs_died_between_all_writes(
 ) -> None:
     lake.log("a.jsonl", [*(trace_line(number) for number in range(40)), "bad"])
     cut_off(lake.log("b.gz", [trace_line(n, attributes={"n": noise(n)}) for n in range(900)]))
-    lake.land([*(sink_row(number) for number in range(30)), sink_row(31, sent_at=None)])
+    lake.land([*(sink_row(number) for number in range(30)), sink_row(31, shard_id="")])
     lake.ingest()
     undisturbed = contents(lake)
 
