@@ -55,12 +55,14 @@ class Case:
     """One history; times in milliseconds from the window's start.
 
     traces: (message id, shard, number, sent, batch); rows: (…, number, sent, landed, batch, own).
+    acked: (message id, shard, number, when that was acknowledged), where that is known.
     Backfills land at times of their own, as no consumer does.
     """
 
     traces: tuple[tuple[str, int, str | None, int, int], ...]
     rows: tuple[tuple[str, int, str | None, int, int, int, bool], ...]
     idle_shard: bool = False
+    acked: tuple[tuple[str, int, str | None, int], ...] = ()
 
     @property
     def size(self) -> int:
@@ -76,9 +78,17 @@ class Case:
         def own_shard(shard: int) -> str:
             return f"case-{number:04d}-shard-{shard}"
 
+        acked = {(i, s, n): START + ms * MS for i, s, n, ms in self.acked}
         return History(
             traces=tuple(
-                Trace(own_id(i), own_shard(s), n, START + sent * MS, batch)
+                Trace(
+                    message_id=own_id(i),
+                    shard_id=own_shard(s),
+                    sequence_number=n,
+                    sent_at=START + sent * MS,
+                    batch=batch,
+                    acked_at=acked.get((i, s, n)),
+                )
                 for i, s, n, sent, batch in self.traces
             ),
             rows=tuple(

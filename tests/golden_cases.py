@@ -4,16 +4,19 @@
 audit, `later.traces.jsonl` and `later.sink.jsonl` what came before the second, and
 `later.removed.jsonl` the rows that were deleted from the sink by then. With `cut_at` the
 trace file is a gzip that broke off after its lines, at that time. A row's `shard_id` or `sent_at`
-may be null; `sink_lacks` names the columns that the sink does not have at each audit.
+may be null; `sink_lacks` names the columns that the sink does not have at each audit. `retentions`
+and `shorter` say of an audit (by its number from 0) what the stream kept then, and what it was once
+seen to keep.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any  # JSON has no closer type
 
+from shardaudit.model.retention import Shorter
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import parse_duration, parse_instant
 from tests.history import (
@@ -69,7 +72,8 @@ class GoldenCase:
     @property
     def group(self) -> str:
         """Cases of one group may share a stream: nothing that a stream has only once differs."""
-        alone = self.name if self.asked.get("alone") else ""
+        has_more = self.asked.keys() & {"alone", "retentions", "shorter"}
+        alone = self.name if has_more else ""
         return alone + json.dumps(
             [self.asked.get(k) for k in ("settings", "window", "windows", "as_of")]
         )
@@ -136,7 +140,10 @@ class GoldenCase:
             as_of=_instant(self.asked["as_of"][number]),
             bucket=parse_duration(settings["bucket"], where="bucket"),
             settle_grace=parse_duration(settings["settle_grace"], where="settle_grace"),
-            retention=parse_duration(settings["retention"], where="retention"),
+            retention=_length(
+                self.asked.get("retentions", {}).get(str(number), settings["retention"])
+            ),
+            shorter=self._shorter(number),
             tolerance=settings["tolerance"],
             trace_coverage_floor=settings["trace_coverage_floor"],
         )
@@ -145,6 +152,10 @@ class GoldenCase:
         """That of the case, or the step's own of its `windows`."""
         asked: list[str] = self.asked.get("windows", [self.asked["window"]] * (number + 1))[number]
         return asked
+
+    def _shorter(self, number: int) -> Shorter | None:
+        seen = self.asked.get("shorter", {}).get(str(number))
+        return Shorter(_length(seen["retention"]), _instant(seen["seen_at"])) if seen else None
 
     def _lines(self, name: str) -> list[Json]:
         path = FOLDER / self.name / f"{name}.jsonl"
@@ -158,6 +169,7 @@ class GoldenCase:
             shard_id=f"{self.name}/{line['shard_id']}",
             sequence_number=line["sequence_number"],
             sent_at=_instant(line["sent_at"]),
+            acked_at=_instant(line["acked_at"]) if "acked_at" in line else None,
         )
 
     def _row(self, line: Json) -> SinkRow:
@@ -240,8 +252,13 @@ def _told(cell: CellResult) -> Json:
 
 def _plain(finding: Finding) -> Json:
     values = asdict(finding)
+    del values["arrived_at"]
     values = {k: _text(v) if isinstance(v, datetime) else v for k, v in values.items()}
     return values | {"sequence_numbers": list(finding.sequence_numbers)}
+
+
+def _length(text: str) -> timedelta:
+    return parse_duration(text, where="golden case")
 
 
 def _instant(text: str) -> datetime:

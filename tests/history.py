@@ -1,9 +1,10 @@
 """What the oracle is given and what it answers: plain values, no engine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from shardaudit.model.retention import Shorter
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -14,13 +15,14 @@ FindingKey = tuple[str, Kind]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One acknowledged attempt. `batch`: which ingest brought it."""
+    """One acknowledged attempt. `batch`: which ingest brought it; `acked_at`: None, not logged."""
 
     message_id: str
     shard_id: str
     sequence_number: str | None
     sent_at: datetime
     batch: int = 1
+    acked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an audit is asked. `start` and `end` are on bucket edges."""
+    """What an audit is asked. `start` and `end` are on bucket edges.
+
+    `shorter`: a retention that the stream had before, and when that was last seen.
+    """
 
     start: datetime
     end: datetime
@@ -68,6 +73,7 @@ class Question:
     bucket: timedelta = timedelta(seconds=60)
     settle_grace: timedelta = timedelta(minutes=10)
     retention: timedelta = timedelta(hours=24)
+    shorter: Shorter | None = None
     tolerance: float = 0.0
     trace_coverage_floor: float = 0.99
 
@@ -78,6 +84,12 @@ class Question:
     def covers(self, instant: datetime) -> bool:
         """Whether the instant is inside the window."""
         return self.start <= instant < self.end
+
+    def deadline(self, arrived_at: datetime) -> datetime:
+        """When Kinesis drops what it took then, or already dropped it when it kept less."""
+        if self.shorter and arrived_at + self.shorter.length < self.shorter.seen_at:
+            return arrived_at + self.shorter.length
+        return arrived_at + self.retention
 
     @property
     def buckets(self) -> list[datetime]:
@@ -100,6 +112,7 @@ class Finding:
     recoverable_until: datetime | None
     first_landed_at: datetime | None
     last_landed_at: datetime | None
+    arrived_at: datetime | None = field(default=None, compare=False)  # its deadline tells it
 
 
 @dataclass(frozen=True, slots=True)

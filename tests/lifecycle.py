@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 
 from shardaudit.model.verdict import Kind, State
 from tests.history import Finding, FindingKey, Outcome, Question
@@ -20,7 +19,7 @@ def fold(
     for key, new in outcome.findings.items():
         before = existing.get(key)
         after[key] = new if before is None else replace(new, state=_found_again(before, new))
-    return {key: _dated(finding, question.as_of) for key, finding in after.items()}
+    return {key: _dated(finding, question) for key, finding in after.items()}
 
 
 def _closed(state: State, kind: Kind) -> State:
@@ -43,9 +42,14 @@ def _evidence(finding: Finding) -> tuple[int, int, tuple[str, ...]]:
     return finding.sent_count, finding.landed_count, finding.sequence_numbers
 
 
-def _dated(finding: Finding, as_of: datetime) -> Finding:
-    deadline = finding.recoverable_until  # missing findings alone have one
-    may_expire = finding.state in {State.OPEN, State.PLANNED, State.REPLAYED}
-    if may_expire and deadline is not None and as_of > deadline:
-        return replace(finding, state=State.EXPIRED)
-    return finding
+def _dated(finding: Finding, question: Question) -> Finding:
+    """The deadline as it is known now, and the state that follows from it, both ways."""
+    if finding.recoverable_until is None or finding.state in {State.RECOVERED, State.FALSE_ALARM}:
+        return finding
+    until = question.deadline(finding.arrived_at or finding.sent_at)
+    state = finding.state
+    if state in {State.OPEN, State.PLANNED, State.REPLAYED} and question.as_of > until:
+        state = State.EXPIRED
+    elif state is State.EXPIRED and question.as_of <= until:
+        state = State.OPEN
+    return replace(finding, recoverable_until=until, state=state)

@@ -82,6 +82,12 @@ class _Message:
     def sent_at(self) -> datetime:
         return self.home[1]
 
+    @property
+    def arrived_at(self) -> datetime:
+        """When Kinesis took its last attempt, as far as is known."""
+        times = [self.sent_at, *(trace.sent_at for trace in self.traces)]
+        return max(times + [trace.acked_at for trace in self.traces if trace.acked_at])
+
 
 def _messages(history: History) -> list[_Message]:
     traces: dict[str, dict[tuple[str, str | None], Trace]] = defaultdict(dict)
@@ -173,7 +179,8 @@ def _finding(message: _Message, kind: Kind, *, cause: Cause, question: Question)
     numbers = {trace.sequence_number for trace in message.traces}
     numbers |= {row.sequence_number for row in message.rows}
     landings = [row.landed_at for row in message.rows]
-    deadline = message.sent_at + question.retention if kind is Kind.MISSING else None
+    arrived_at = message.arrived_at if kind is Kind.MISSING else None
+    deadline = arrived_at and question.deadline(arrived_at)
     is_expired = deadline is not None and question.as_of > deadline
     return Finding(
         cause=cause,
@@ -184,6 +191,7 @@ def _finding(message: _Message, kind: Kind, *, cause: Cause, question: Question)
         landed_count=len(message.rows),
         sequence_numbers=tuple(sorted((n for n in numbers if n), key=number_order)),
         recoverable_until=deadline,
+        arrived_at=arrived_at,
         first_landed_at=min(landings, default=None),
         last_landed_at=max(landings, default=None),
     )

@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 FAULTS = frozenset(
     {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
-    | {"backfilled"}
+    | {"backfilled", "buffered"}
 )
 PALETTES = (
     FAULTS,
     FAULTS - {"silent", "stalled"},
     FAULTS - {"silent", "stalled", "lost", "doubled"},
-    frozenset({"late", "unnumbered", "doubled"}),
+    frozenset({"late", "unnumbered", "doubled", "buffered"}),
     frozenset({"late", "moved"}),
     frozenset({"backfilled", "lost", "silent", "stalled", "late"}),
 )
@@ -225,7 +225,23 @@ def cases(draw: DrawFn, of: Terms) -> Case:
             own_ms = sent_ms + draw(latencies(of, sent_ms))
             batch = draw(st.integers(1, of.batches))
             rows.append((message_id, traced[0].shard, number, sent_ms, own_ms, batch, True))
-    return Case(tuple(traces), tuple(rows), idle_shard=draw(st.integers(0, 5)) == 0)
+    acked = draw(_acknowledged(of, traces)) if "buffered" in of.faults else ()
+    return Case(tuple(traces), tuple(rows), idle_shard=draw(st.integers(0, 5)) == 0, acked=acked)
+
+
+@st.composite
+def _acknowledged(
+    draw: DrawFn, of: Terms, traces: list[tuple[str, int, str | None, int, int]]
+) -> tuple[tuple[str, int, str | None, int], ...]:
+    """When some attempts were acknowledged: soon, or by a producer that held the message back."""
+    as_of = of.end_ms + of.as_of_ms
+    edges = [as_of - of.retention_ms + d for d in (-1, 0, 1)]
+    found = {}
+    for message_id, shard, number, sent_ms, _ in traces:
+        late = [at for at in (*edges, as_of, as_of - 60_000) if at > sent_ms]
+        times = st.sampled_from([None, sent_ms - 500, sent_ms + 20, *late])
+        found[message_id, shard, number] = draw(times)
+    return tuple((*key, ms) for key, ms in found.items() if ms is not None)
 
 
 def sample(strategy: SearchStrategy[T], *, count: int, seed_number: int) -> list[T]:

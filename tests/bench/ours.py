@@ -24,6 +24,7 @@ from shardaudit.jobs.comparison import compared
 from shardaudit.jobs.evidence import ingested
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
+from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window, parse_instant
 from tests.bench.sides import bench_settings, raw_sides
 from tests.bench.timing import median_seconds
@@ -48,7 +49,7 @@ def main(folder: str) -> None:
             *(parse_instant(simulation[f"window_{x}"], where=x) for x in ("start", "end"))
         ),
         as_of=parse_instant(simulation["as_of"], where="as_of"),
-        retention=settings.stream(name).retention or timedelta(days=7),
+        retention=Retention(settings.stream(name).retention or timedelta(days=7)),
     )
     gates = open_gates(None)
     start = time.perf_counter()

@@ -44,6 +44,7 @@ from shardaudit.ingest.traces import (
     sampled,
 )
 from shardaudit.model.reserved import CANARY
+from shardaudit.model.retention import Retention, Shorter
 from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window
 from tests.engines.odd import INSTANTS_US, LONGS, NUMBERS, TEXTS
@@ -282,10 +283,13 @@ def cells_that_disagree(spark: SparkSession) -> DataFrame:
     return by(disagreeing_cells(some, cells, drilled), "shard_id", "bucket_start")
 
 
+KEPT = Retention(timedelta(minutes=29), Shorter(timedelta(minutes=1), T0 + 2 * MINUTE))
+
+
 @table()
 def folded(spark: SparkSession) -> DataFrame:
     """Findings that are new, that came back, that are over; before 1970 and without a time, too."""
-    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, timedelta(minutes=29), Damage())
+    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, KEPT, Damage())
     some = classified(spark)
     found = kinds(some)
     states = ("open", "planned", "replayed", "expired", "accepted", "recovered", "false_alarm")
@@ -343,7 +347,7 @@ def answers_to_a_canary(spark: SparkSession) -> DataFrame:
     """What is said of it, where its shards and ids are odd ones, too."""
     names = {name: F.concat(F.lit(CANARY), name) for name in ("shard_id", "message_id")}
     own = {"shard_id": names["shard_id"]}
-    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, DAY, Damage())
+    facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, Retention(DAY), Damage())
     some = classified(spark).withColumns(names)
     previous = filled(spark, [], FINDINGS.ddl)
     findings = folded_findings(kinds(some), previous, pending_ids(some), facts)

@@ -25,6 +25,7 @@ from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import GateError
+from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 from tests.builders import Line, write_lines
 from tests.cases import START, Case, Terms
@@ -171,7 +172,7 @@ def judge(engine: Engine, *, folder: str, number: int, size: int, to: str) -> st
         stream=stream,
         window=Window(ask.start, ask.end),
         as_of=ask.as_of,
-        retention=ask.retention,
+        retention=Retention(ask.retention),
     )
     try:
         return audit(warehouse, request, open_gates(None), now=now).status

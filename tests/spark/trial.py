@@ -20,6 +20,7 @@ from shardaudit.jobs.ingest import ingest
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.own_rows import backfill_tag
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.watch_tables import SHARDS
@@ -172,7 +173,7 @@ class Trial:
             stream=self.stream,
             window=Window(ask.start, ask.end),
             as_of=ask.as_of,
-            retention=ask.retention,
+            retention=Retention(ask.retention, ask.shorter),
         )
         audit(self.warehouse, request, open_gates(None), now=ask.as_of)
         return self.published(request.audit_id)
@@ -226,6 +227,7 @@ def _line(trace: Trace, stream: str) -> dict[str, str | None]:
         "shard_id": trace.shard_id,
         "sequence_number": trace.sequence_number,
         "sent_at": trace.sent_at.isoformat(),
+        "acked_at": trace.acked_at.isoformat() if trace.acked_at else None,
     }
 
 
@@ -270,6 +272,7 @@ def _findings(rows: DataFrame) -> dict[FindingKey, Finding]:
             recoverable_until=_maybe(row.recoverable_until),
             first_landed_at=_maybe(row.first_landed_at),
             last_landed_at=_maybe(row.last_landed_at),
+            arrived_at=_maybe(row.arrived_at),
         )
     return found
 

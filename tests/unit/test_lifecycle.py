@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from shardaudit.model.retention import Shorter
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from tests.history import Finding, FindingKey, Outcome, Question
 from tests.lifecycle import fold
@@ -76,13 +77,19 @@ def test_state_stays_when_the_audit_could_not_judge_the_id(unsure: dict[str, set
 
 @pytest.mark.parametrize("state", list(State))
 def test_state_stays_when_its_time_is_outside_the_window(state: State) -> None:
-    assert state_after(finding(state=state), answer(), ELSEWHERE) is state
+    if state is State.EXPIRED:  # it is not outside of its time
+        assert (
+            state_after(finding(state=state), answer(), replace(ELSEWHERE, as_of=LATER.as_of))
+            is state
+        )
+    else:
+        assert state_after(finding(state=state), answer(), ELSEWHERE) is state
 
 
 @pytest.mark.parametrize("state", list(State))
 def test_state_after_it_is_found_again(state: State) -> None:
     after = state_after(finding(state=state), answer({("a", Kind.MISSING): finding()}))
-    reopened = state in {State.FALSE_ALARM, State.RECOVERED}
+    reopened = state in {State.FALSE_ALARM, State.RECOVERED, State.EXPIRED}
     assert after is (State.OPEN if reopened else state)
 
 
@@ -119,6 +126,19 @@ def test_found_again_after_the_deadline_is_expired_at_once() -> None:
     for state in (*LIVE, State.FALSE_ALARM, State.RECOVERED, State.EXPIRED):
         assert state_after(finding(state=state), again, LATER) is State.EXPIRED
     assert state_after(finding(state=State.ACCEPTED), again, LATER) is State.ACCEPTED
+
+
+@pytest.mark.parametrize("ask", [LATER, replace(ELSEWHERE, as_of=LATER.as_of)])
+def test_expired_is_open_again_when_the_stream_keeps_it_for_longer(ask: Question) -> None:
+    expired = finding(state=State.EXPIRED)
+    found = {("a", Kind.MISSING): expired} if ask.covers(T0) else {}
+    longer = replace(ask, retention=48 * HOUR)
+    after = fold({("a", Kind.MISSING): expired}, answer(found), longer)["a", Kind.MISSING]
+    assert (after.state, after.recoverable_until) == (State.OPEN, T0 + 48 * HOUR)
+    # Had it left by the time when the stream was last seen to keep less, it would be gone.
+    for seen_at, state in ((T0 + 25 * HOUR, State.EXPIRED), (T0 + 24 * HOUR, State.OPEN)):
+        raised = replace(longer, shorter=Shorter(24 * HOUR, seen_at))
+        assert state_after(expired, answer(found), raised) is state
 
 
 def test_expired_is_a_false_alarm_when_it_arrived_after_all() -> None:

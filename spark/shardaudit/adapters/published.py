@@ -14,16 +14,17 @@ from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.model.config import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
 from shardaudit.model.gate_tables import GATES
+from shardaudit.model.missing_ids import MissingIds
 from shardaudit.model.table import Table
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.verdict import LIVE, Cause, Kind, State, Verdict
 from shardaudit.model.watch_tables import SHARDS
 
 COUNTS = (
     *("sent", "landed", "matched", "missing", "pending"),
     *("duplicated", "extra_rows", "untraced", "moved"),
 )
-_NOT_HERE = (State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED, State.ACCEPTED)
+_NOT_HERE = (*LIVE, State.EXPIRED, State.ACCEPTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +34,6 @@ class ShardSums:
     shard_id: str
     verdicts: frozenset[Verdict]
     sums: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class MissingIds:
-    """Missing ids of one shard, cause and state, and when the first of them leaves the stream."""
-
-    shard_id: str
-    cause: Cause
-    state: State
-    ids: int
-    recoverable_until: datetime
 
 
 def audit_row(settings: Settings, audit_id: str) -> Row | None:
@@ -75,7 +65,7 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
 
 
 def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
-    """What the audit, as the newest that looked, found missing; the nearest deadline first."""
+    """What the audit, as the newest that looked, found missing."""
     findings = _tables(settings).dataset(FINDINGS)
     if findings is None:
         return []
@@ -91,7 +81,7 @@ def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
         .group_by(["shard_id", "cause", "state"])
         .aggregate([("recoverable_until", "min"), ([], "count_all")])
     )
-    found = [
+    return [
         MissingIds(
             shard_id=row["shard_id"],
             cause=Cause(row["cause"]),
@@ -101,7 +91,6 @@ def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
         )
         for row in grouped.to_pylist()
     ]
-    return sorted(found, key=lambda missing: (missing.recoverable_until, missing.shard_id))
 
 
 def gate_results(settings: Settings, audit_id: str) -> list[SuiteResult]:

@@ -6,10 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.backfill.windows import AFTER, BEFORE
-from shardaudit.model.verdict import Kind, State
+from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 
-LIVE = (State.OPEN.value, State.PLANNED.value, State.REPLAYED.value)
 _NEVER_US = -(2**63)
 _MINUTE_US = 60_000_000
 # Producers ask again within seconds; a process may stand still for longer than that.

@@ -65,7 +65,8 @@ class Message:
 
     `own`: rows that our backfill landed; `later`: that came with the second batch of the sink;
     `gone`: that went with it.
-    `in_evidence`: an earlier audit read it, and nobody could read it again.
+    `in_evidence`: an earlier audit read it, and nobody could read it again. `is_held_back`: the
+    stream took it only now.
     `not_landed`: lost | stuck | pending. `causes`: by the other kinds.
     """
 
@@ -77,6 +78,7 @@ class Message:
     later: tuple[Record, ...] = ()
     gone: tuple[Record, ...] = ()
     in_evidence: bool = False
+    is_held_back: bool = False
     not_landed: str | None = None
     causes: dict[Kind, Cause] = field(default_factory=dict)
     before: Before | None = None
@@ -120,6 +122,9 @@ MESSAGES = (
             before=Before(State.RECOVERED, State.OPEN)),
     Message("expired", ANCIENT, _one(RUNNING, "6"), not_landed=LOST,
             before=Before(State.OPEN, State.EXPIRED)),
+    Message("held back", ANCIENT, _one(RUNNING, "28"), not_landed=LOST, is_held_back=True),
+    Message("kept for longer", HOLED, _one(RUNNING, "29"), not_landed=LOST,
+            before=Before(State.EXPIRED, State.OPEN)),
     # Doubled.
     Message("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
             causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY}),

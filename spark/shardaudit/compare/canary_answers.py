@@ -165,7 +165,7 @@ def _is_clean(message: Message) -> bool:
 
 def _findings(plan: CanaryPlan, message: Message, name: str) -> Iterator[Answer]:
     before = message.before
-    deadline = plan.starts[message.slot] + plan.retention
+    deadline = plan.retention.until(plan.arrived_at(message))
     for kind, cause in message.found.items():
         old = before if before and before.kind is kind else None
         state = old.after if old and old.after else State.OPEN

@@ -20,6 +20,7 @@ from shardaudit.compare.canary import (
 )
 from shardaudit.compare.classify import Damage
 from shardaudit.model.reserved import CANARY
+from shardaudit.model.retention import Retention
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import Window
@@ -38,7 +39,7 @@ class CanaryPlan:
     as_of: datetime
     bucket: timedelta
     settle_grace: timedelta
-    retention: timedelta
+    retention: Retention
     trace_coverage_floor: float
     damage: Damage
 
@@ -46,7 +47,7 @@ class CanaryPlan:
     def starts(self) -> dict[str, datetime]:
         """The start of each slot; the old ones end when the grace begins, or just before."""
         oldest = _beside_a_second(self.as_of - self.settle_grace) - len(OLD) * self.bucket
-        expired = _beside_a_second(min(self.as_of - self.retention, oldest))
+        expired = _beside_a_second(min(self.as_of - self.retention.length, oldest))
         return {
             ANCIENT: expired - self.bucket,
             **{slot: oldest + i * self.bucket for i, slot in enumerate(OLD)},
@@ -90,7 +91,8 @@ class CanaryPlan:
         for message in MESSAGES:
             for index, record in enumerate(message.sent):
                 row = self._placed(message, record)
-                yield message, row | {"counted": index == 0, "location": "producer"}
+                row |= {"counted": index == 0, "location": "producer"}
+                yield message, row | {"acked_at": self.arrived_at(message)}
 
     def rows(self) -> Iterator[tuple[str, Row]]:
         """Deliveries: `kept`, `gone` (by the sink's second batch) or `later` (with it)."""
@@ -114,6 +116,7 @@ class CanaryPlan:
                     "counted_key": (len(number), number) if number else None,
                     "sent_sequences": [number],
                     "landed_sequences": [],
+                    "arrived_at": self.arrived_at(message),
                     "location": "producer",
                 }
 
@@ -134,16 +137,24 @@ class CanaryPlan:
                 "landed_count": len(message.rows),
                 "sequence_numbers": numbers(message),
                 "recoverable_until": self.known_until(before),
+                "arrived_at": self._known_arrival(before),
                 "first_audit_id": "earlier",
                 "last_audit_id": "earlier",
-                "opened_at": self.as_of - self.retention,
+                "opened_at": self.as_of - self.retention.length,
             }
 
     def known_until(self, before: Before) -> datetime | None:
         """The deadline that an earlier audit gave it."""
         if before.kind is not Kind.MISSING:
             return None
-        return self.as_of + (_DAY if before.has_time else -_DAY)
+        return self.retention.until(self._known_arrival(before))
+
+    def _known_arrival(self, before: Before) -> datetime:
+        return self.as_of if before.has_time else self.as_of - self.retention.length - _DAY
+
+    def arrived_at(self, message: Message) -> datetime:
+        """When the stream took it, as far as its traces tell."""
+        return self.as_of if message.is_held_back else self.starts[message.slot]
 
     def _known_at(self, message: Message) -> datetime:
         """When an earlier audit took it for sent: only of those that are gone it matters."""

@@ -54,7 +54,9 @@ def judged_evidence(stored: DataFrame, cells: DataFrame) -> DataFrame:
         cells: of `compared_cells` with `bucket_digest`, unique on the cell.
     """
     now = cells.select(*CELL, "differs", F.col("bucket_digest").alias("digest_now"))
-    holds = F.col("bucket_digest") == F.col("digest_now")
+    # Evidence of an earlier version does not say when the stream took the id.
+    is_whole = F.col("arrived_at").isNotNull()
+    holds = (F.col("bucket_digest") == F.col("digest_now")) & is_whole
     return stored.join(now, CELL, how="inner").withColumn("holds", holds).drop("digest_now")
 
 

@@ -77,6 +77,7 @@ def traces_of(traces: DataFrame, suspects: DataFrame) -> DataFrame:
         F.col("sequence_number").alias("sent_sequence"),
         F.lit(None).cast("string").alias("landed_sequence"),
         "sent_at",
+        F.greatest("sent_at", "acked_at").alias("arrived_at"),
         F.lit(None).cast("timestamp").alias("landed_at"),
         "location",
         "attributes",
@@ -95,6 +96,7 @@ def rows_of(sink_rows: DataFrame, suspects: DataFrame) -> DataFrame:
         F.lit(None).cast("string").alias("sent_sequence"),
         F.col("sequence_number").alias("landed_sequence"),
         "sent_at",
+        F.coalesce(F.greatest("sent_at", "arrived_at"), "landed_at").alias("arrived_at"),
         "landed_at",
         F.lit(None).cast("string").alias("location"),
         F.lit(None).cast("map<string,string>").alias("attributes"),
@@ -110,8 +112,9 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
     Output:
         `message_id, shard_id, bucket_start, sent_count, counted, landed_count` (bigint),
         `counted_key` (struct or NULL), `sent_sequences`, `landed_sequences`
-        (arrays, sorted), `sent_at, first_landed_at, last_landed_at, location, attributes`,
-        `own_rows` (bigint; NULL: none).
+        (arrays, sorted), `sent_at`, `arrived_at` (when the stream took it, at the latest: of its
+        traces and rows the last `sent_at`, `acked_at`, `arrived_at`), `first_landed_at,
+        last_landed_at, location, attributes`, `own_rows` (bigint; NULL: none).
     """
     number = F.coalesce("sent_sequence", F.lit("")).alias("number")
     trace = F.struct(number, _entries())
@@ -125,6 +128,7 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
             F.collect_list("sent_sequence").alias("sent_sequences"),
             F.collect_list("landed_sequence").alias("landed_sequences"),
             F.min("sent_at").alias("sent_at"),
+            F.max("arrived_at").alias("arrived_at"),
             F.min("landed_at").alias("first_landed_at"),
             F.max("landed_at").alias("last_landed_at"),
             F.min("location").alias("location"),
@@ -144,6 +148,7 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         F.sort_array(F.array_distinct("sent_sequences")).alias("sent_sequences"),
         F.sort_array(F.array_distinct("landed_sequences")).alias("landed_sequences"),
         "sent_at",
+        "arrived_at",
         "first_landed_at",
         "last_landed_at",
         "location",
@@ -186,6 +191,7 @@ def ids(cell_ids: DataFrame) -> DataFrame:
         ).alias("sequence_numbers"),
         is_moved.alias("is_moved"),
         F.col("home.sent_at").alias("sent_at"),
+        "arrived_at",
         "first_landed_at",
         "last_landed_at",
         "location",
@@ -223,6 +229,7 @@ def _folded(cell_ids: DataFrame) -> DataFrame:
             F.collect_list(F.when(F.col("landed_count") > 0, shard)).alias("landed_shards"),
             F.collect_list(landed_pairs).alias("landed_pairs"),
             F.collect_list(F.concat("sent_sequences", "landed_sequences")).alias("numbers"),
+            F.max("arrived_at").alias("arrived_at"),
             F.min("first_landed_at").alias("first_landed_at"),
             F.max("last_landed_at").alias("last_landed_at"),
             F.min("location").alias("location"),

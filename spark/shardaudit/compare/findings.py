@@ -7,13 +7,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.compare.classify import Damage, is_damaged
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS, TRANSITIONS
-from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.verdict import LIVE, Kind, State, Verdict
 from shardaudit.model.window import Window
 
 KEY = ["message_id", "kind"]
 _EVIDENCE = ("sent_count", "landed_count", "sequence_numbers")
-_LIVE = (State.OPEN.value, State.PLANNED.value, State.REPLAYED.value)
 _ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
 
 
@@ -26,7 +26,7 @@ class AuditFacts:
     window: Window
     as_of: datetime
     bucket: timedelta
-    retention: timedelta
+    retention: Retention
     damage: Damage
 
 
@@ -43,21 +43,15 @@ def folded_findings(
         FINDINGS without `updated_at`, and `from_state` (NULL for a new one). Findings that the
         audit has nothing to say of are not in it.
     """
-    # Presence comes from the markers, never from a null key.
-    now = _current(kinds, facts).withColumn("is_found", F.lit(True)).alias("now")
-    before = previous.withColumn("is_known", F.lit(True)).alias("before")
-    unjudged = pending.withColumn("is_unjudged", F.lit(True))
-    both = (
-        now.join(before, KEY, how="full_outer")
-        .join(unjudged, ["message_id"], how="left")
-        .withColumn("is_found", F.coalesce("is_found", F.lit(False)))
-        .withColumn("is_known", F.coalesce("is_known", F.lit(False)))
-        .withColumn("was_in_reach", _was_in_reach(facts))
-        .withColumn("next_state", _state(facts))
-    )
+    both = _judged_again(kinds, previous, pending, facts)
     staged = both.select(
         *KEY,
         *(_newest(name) for name in _CARRIED),
+        # What is over keeps the deadline that it had.
+        F.when(F.col("next_state").isin(*_ENDED), F.col("before.recoverable_until"))
+        .otherwise(F.col("deadline"))
+        .alias("recoverable_until"),
+        F.col("before.recoverable_until").alias("old_deadline"),
         F.col("before.state").alias("from_state"),
         F.col("next_state").alias("state"),
         _reason(F.col("next_state")).alias("changed_because"),
@@ -71,11 +65,35 @@ def folded_findings(
     )
     changed = ~F.col("state").eqNullSafe(F.col("from_state"))
     reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
+    is_moved = ~F.col("recoverable_until").eqNullSafe(F.col("old_deadline"))
     return (
-        staged.where(F.col("is_found") | changed)
+        staged.where(F.col("is_found") | changed | is_moved)
         .withColumn("stream", F.lit(facts.stream))
         .withColumn("state_reason", reason)
         .select(*(name for name in FINDINGS.names if name != "updated_at"), "from_state")
+    )
+
+
+def _judged_again(
+    kinds: DataFrame, previous: DataFrame, pending: DataFrame, facts: AuditFacts
+) -> DataFrame:
+    """What was known (`before`) beside what is found now (`now`), with what becomes of it.
+
+    Output:
+        `is_found`, `is_known`, `was_in_reach`, `deadline`, `next_state`.
+    """
+    # Presence comes from the markers, never from a null key.
+    now = kinds.select(*KEY, *_CARRIED).withColumn("is_found", F.lit(True)).alias("now")
+    before = previous.withColumn("is_known", F.lit(True)).alias("before")
+    unjudged = pending.withColumn("is_unjudged", F.lit(True))
+    return (
+        now.join(before, KEY, how="full_outer")
+        .join(unjudged, ["message_id"], how="left")
+        .withColumn("is_found", F.coalesce("is_found", F.lit(False)))
+        .withColumn("is_known", F.coalesce("is_known", F.lit(False)))
+        .withColumn("was_in_reach", _was_in_reach(facts))
+        .withColumn("deadline", _deadline(facts.retention))
+        .withColumn("next_state", _state(facts))
     )
 
 
@@ -87,7 +105,7 @@ _CARRIED = (
     "first_landed_at",
     "last_landed_at",
     *_EVIDENCE,
-    "recoverable_until",
+    "arrived_at",
     "attributes",
 )
 
@@ -97,12 +115,20 @@ def _newest(name: str) -> Column:
     return F.when(F.col("is_found"), found).otherwise(known).alias(name)
 
 
-def _current(kinds: DataFrame, facts: AuditFacts) -> DataFrame:
-    deadline = F.col("sent_at") + F.lit(facts.retention)
-    is_missing = F.col("kind") == Kind.MISSING.value
-    return kinds.withColumn("recoverable_until", F.when(is_missing, deadline)).select(
-        *KEY, *_CARRIED
-    )
+def _deadline(kept: Retention) -> Column:
+    """Until when the stream holds a missing message."""
+    known_arrival = F.coalesce("before.arrived_at", "before.sent_at")
+    arrived_at = F.when(F.col("is_found"), F.col("now.arrived_at")).otherwise(known_arrival)
+    return F.when(F.col("kind") == Kind.MISSING.value, _until(arrived_at, kept))
+
+
+def _until(arrived_at: Column, kept: Retention) -> Column:
+    """`Retention.until` of a column."""
+    until = arrived_at + F.lit(kept.length)
+    if kept.shorter is None:
+        return until
+    gone_at = arrived_at + F.lit(kept.shorter.length)
+    return F.when(gone_at < F.lit(kept.shorter.seen_at), gone_at).otherwise(until)
 
 
 def _was_in_reach(facts: AuditFacts) -> Column:
@@ -124,10 +150,7 @@ def _has_new_evidence() -> Column:
 
 
 def _is_out_of_time(facts: AuditFacts) -> Column:
-    deadline = F.when(F.col("is_found"), F.col("now.recoverable_until")).otherwise(
-        F.col("before.recoverable_until")
-    )
-    return F.coalesce(F.lit(facts.as_of) > deadline, F.lit(False))
+    return F.coalesce(F.col("deadline") < F.lit(facts.as_of), F.lit(False))
 
 
 def _state(facts: AuditFacts) -> Column:
@@ -135,14 +158,18 @@ def _state(facts: AuditFacts) -> Column:
     is_gone = ~F.col("is_found") & F.col("was_in_reach")
     fresh = F.when(_is_out_of_time(facts), State.EXPIRED.value).otherwise(State.OPEN.value)
     was_repaired = (before == State.REPLAYED.value) | (F.col("kind") == Kind.DUPLICATED.value)
-    is_closable = before.isin(*_LIVE, State.EXPIRED.value)
+    is_closable = before.isin(*LIVE, State.EXPIRED.value)
     return (
         F.when(~F.col("is_known"), fresh)
         .when(is_gone & is_closable & was_repaired, State.RECOVERED.value)
         .when(is_gone & is_closable, State.FALSE_ALARM.value)
         .when(F.col("is_found") & before.isin(*_ENDED), fresh)
         .when(F.col("is_found") & (before == State.ACCEPTED.value) & _has_new_evidence(), fresh)
-        .when(before.isin(*_LIVE) & _is_out_of_time(facts), State.EXPIRED.value)
+        .when(before.isin(*LIVE) & _is_out_of_time(facts), State.EXPIRED.value)
+        .when(
+            (before == State.EXPIRED.value) & (F.col("deadline") >= F.lit(facts.as_of)),
+            State.OPEN.value,
+        )
         .otherwise(before)
     )
 
@@ -150,9 +177,11 @@ def _state(facts: AuditFacts) -> Column:
 def _reason(state: Column) -> Column:
     before = F.col("before.state")
     is_missing = F.col("kind") == Kind.MISSING.value
+    is_back = (before == State.EXPIRED.value) & (state == State.OPEN.value)
     return (
         F.when(state == State.EXPIRED.value, "the stream's retention has run out")
         .when(~F.col("is_known"), "found by the audit")
+        .when(is_back, "the stream keeps it for longer than was known")
         .when(~F.col("is_found") & (before == State.REPLAYED.value), "landed after the replay")
         .when(~F.col("is_found") & is_missing, "it arrived later")
         .when(~F.col("is_found"), "a later audit no longer finds it")

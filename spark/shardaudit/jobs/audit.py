@@ -61,7 +61,7 @@ def audit(
         with progress.stage("self-check"):
             wrong = planted.wrongly_judged(said.cells, comparison.classified, said.folded, facts)
             own = said.without_canary()
-            outcome = own.outcome(retention=request.retention, as_of=request.as_of)
+            outcome = own.outcome(request.audit_id)
         with progress.stage("gates"):
             broken = _broken(comparison, outcome, request)
             small = summaries(warehouse, request, comparison, outcome)

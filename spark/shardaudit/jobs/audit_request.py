@@ -1,10 +1,11 @@
 """What an audit is asked."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.config import Stream
+from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 
 
@@ -16,7 +17,7 @@ class AuditRequest:
     stream: Stream
     window: Window
     as_of: datetime
-    retention: timedelta
+    retention: Retention
 
     @property
     def aligned(self) -> Window:

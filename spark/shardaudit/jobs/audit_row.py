@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import functions as F
 
@@ -13,6 +13,7 @@ from shardaudit.compare.totals import SUMS
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.evidence import Ingested
 from shardaudit.jobs.outcome import Outcome
+from shardaudit.jobs.report_lines import audit_notes, deadline_lines, worst_shards
 from shardaudit.jobs.watermarks import stored_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.table import LATENCY_BINS
@@ -53,11 +54,12 @@ class AuditRow:
         self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str]
     ) -> AuditReport:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
+        kept_s, stream = self._retention_s, self.request.stream
         report = replace(
             self._report("published", outcome, "passed"),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
-            notes=tuple(noted),
+            notes=(*noted, *audit_notes(outcome.missing, kept_s=kept_s, stream=stream)),
         )
         self._finish(report, outcome)
         return report
@@ -99,7 +101,12 @@ class AuditRow:
             "engine": self.warehouse.engine,
             "config_digest": request.stream.digest(),
             "inputs": self.state.as_json(),
+            "retention_s": self._retention_s,
         }
+
+    @property
+    def _retention_s(self) -> int:
+        return self.request.retention.length // timedelta(seconds=1)
 
     def _latency(self) -> tuple[float | None, float | None]:
         """How long half and 99 % of the window's rows took to land, seconds, at most."""
@@ -139,11 +146,8 @@ class AuditRow:
             watermark_reason=None,
             cells_total=outcome.sums["cells"],
             cells_compared_by_id=outcome.sums["by_id"],
-            worst_shards=outcome.worst_shards(
-                tolerance=request.stream.tolerance,
-                coverage_floor=request.stream.trace_coverage_floor,
-            ),
-            deadlines=outcome.deadlines,
+            worst_shards=worst_shards(outcome.shards, request.stream),
+            deadlines=deadline_lines(outcome.missing),
             quarantined=quarantined.count(),
             notes=(),
         )

@@ -5,7 +5,7 @@ Nothing of the stream's shards is read, and nothing is written but the plan.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.backfill.missing import (
-    LIVE,
     asked_for,
     by_arrival,
     missing_ids,
@@ -28,8 +27,9 @@ from shardaudit.model.backfill import Plan, Stretch, WindowState
 from shardaudit.model.backfill_tables import BACKFILL_IDS, BACKFILLS
 from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
-from shardaudit.model.verdict import Cause, Kind, State
+from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.window import Window
 
@@ -44,7 +44,7 @@ class PlanRequest:
     name: str
     stream: Stream
     as_of: datetime
-    retention: timedelta
+    retention: Retention
     include_stuck: bool = False
     window: Window | None = None
     shard_ids: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     """
     # What somebody else was asked for is not planned again before they had their time.
     hands_over = request.stream.backfill_mode.hands_over and request.window is None
-    states = (State.OPEN.value,) if hands_over else LIVE
+    states = (State.OPEN,) if hands_over else LIVE
     window = request.window and request.window.aligned(request.stream.bucket)
     found = _missing(warehouse, request.name, states)
     missing = (by_arrival(found) if window is None else asked_for(found, window)).localCheckpoint()
@@ -66,7 +66,7 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     terms = Terms(
         request.name,
         request.as_of,
-        request.retention,
+        request.retention.length,
         request.stream.backfill.read_share,
         request.stream.digest(),
         takes_all=request.window is not None,
@@ -116,7 +116,7 @@ def _ranges(
         shard_ids,
         window,
         inside,
-        deadline=window.start + request.retention,
+        deadline=request.retention.until(window.start),
         delays=arrival_delays(warehouse, request.name, [window]),
     )
     return whole + ranges(s for s in chosen if not window.covers(s.bucket_start))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -27,6 +27,7 @@ from shardaudit.jobs.backfill_source import Reading, outcome_of, read_windows
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import BACKFILL_IDS
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS, QUARANTINE
 from shardaudit.model.verdict import Kind, State
 
@@ -45,7 +46,7 @@ class Replay:
     ledger: Ledger
     landing: Landing | None
     reading: Reading
-    retention: timedelta
+    retention: Retention
     now: Callable[[], datetime]
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -78,7 +79,7 @@ class Replay:
         started = self.now()
         with self.turn():
             self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
-        rows = self._read(windows, horizon=started - self.retention).localCheckpoint()
+        rows = self._read(windows, horizon=started - self.retention.length).localCheckpoint()
         told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
         outcomes = [outcome_of(row.outcome) for row in told]
         records = rows.where(F.col("outcome").isNull())

@@ -87,7 +87,7 @@ def _ledger(
     stream, window, ledger = request.stream, request.aligned, both.ledger
     sums = cell_sums(ledger).localCheckpoint()
     allowances = landing_allowances(
-        ledger, window=window, settle_grace=stream.settle_grace, retention=request.retention
+        ledger, window=window, settle_grace=stream.settle_grace, retention=request.retention.length
     )
     facts = shard_facts(
         sums, allowances, as_of=request.as_of, settle_grace=stream.settle_grace

@@ -9,11 +9,10 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
-from shardaudit.backfill.missing import LIVE
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES
 from shardaudit.model.tables import FINDINGS
-from shardaudit.model.verdict import Kind
+from shardaudit.model.verdict import LIVE, Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.backfill.approval import approver
 from shardaudit.backfill.copies import CONTENT, COPY, DIGEST, ID, INTERNAL, numbered_copies
-from shardaudit.backfill.missing import LIVE
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.backfill_sink import BackfillSink
@@ -23,8 +22,9 @@ from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
 from shardaudit.model.config import Settings
 from shardaudit.model.config_backfill import Backfill
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS
-from shardaudit.model.verdict import Kind
+from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 from shardaudit.report.progress import SILENT, Progress
 
@@ -38,7 +38,7 @@ class Dedupe:
     gates: Gates
     row: Row
     sink: BackfillSink
-    retention: timedelta
+    retention: Retention
     now: Callable[[], datetime]
     owner: str
     progress: Progress = SILENT

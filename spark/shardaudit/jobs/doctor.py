@@ -25,6 +25,7 @@ from shardaudit.model.config import Settings, Stream
 from shardaudit.model.config_engine import Embedded
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.inputs import SINK_COLUMNS
+from shardaudit.report.advice import retention_note
 from shardaudit.report.plain import harmless
 
 EXAMPLES = """\
@@ -143,7 +144,7 @@ def _outside(settings: Settings) -> Iterator[Line]:
         yield _looked(
             f"{name}: Kinesis",
             partial(_kinesis, settings, stream),
-            cure="check [aws]; without Kinesis set `retention`, no longer than the stream's",
+            cure="check [aws]; where Kinesis cannot be asked set `retention` to the stream's own",
             without=FAIL if stream.retention is None else WARN,
         )
         yield _looked(
@@ -177,8 +178,9 @@ def _warehouse(settings: Settings) -> tuple[str, str]:
 def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
     with kinesis_errors(stream.stream_name):
         facts = stream_facts(kinesis_client(settings), stream.stream_name)
-    if stream.retention is not None and stream.retention > facts.retention:
-        return WARN, f"keeps records for {facts.retention}, configured is {stream.retention}"
+    differs = retention_note(facts.retention, stream.retention)
+    if differs is not None:
+        return WARN, differs
     return OK, f"{stream.stream_name}: {len(facts.shards)} shards, {facts.retention} of records"
 
 

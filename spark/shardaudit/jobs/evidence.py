@@ -149,7 +149,7 @@ def _placed(sink: SinkRows, traces: DataFrame, request: AuditRequest) -> DataFra
     """
     start = request.aligned.start
     since = start - request.stream.settle_grace
-    oldest = (start - request.retention).date()
+    oldest = (start - request.retention.length).date()
     scan = sink.unplaced(landed=(since, _LAST))
     if not scan.files:
         return None

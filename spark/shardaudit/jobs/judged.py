@@ -1,7 +1,6 @@
 """What an audit says: of each cell, of each id with something wrong, and of the findings so far."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,7 +13,7 @@ from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.comparison import Comparison
-from shardaudit.jobs.outcome import Outcome, nearest_deadlines, outcome_of
+from shardaudit.jobs.outcome import Outcome, missing_ids, outcome_of
 from shardaudit.model.tables import FINDINGS
 
 
@@ -34,10 +33,9 @@ class Judged:
             without_canary(self.folded, "message_id"),
         )
 
-    def outcome(self, *, retention: timedelta, as_of: datetime) -> Outcome:
+    def outcome(self, audit_id: str) -> Outcome:
         """Its numbers."""
-        deadlines = nearest_deadlines(self.found, retention=retention, as_of=as_of)
-        return outcome_of(self.cells, self.found, deadlines)
+        return outcome_of(self.cells, self.found, missing_ids(self.folded, audit_id))
 
 
 def judged(

@@ -7,10 +7,12 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.claim import claim
 from shardaudit.adapters.claim_store import WATCH
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis import StreamFacts, kinesis_client, kinesis_errors, stream_facts
 from shardaudit.model.config import Settings, Stream
 from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyError
+from shardaudit.model.retention import Retention, observed_retention
 from shardaudit.model.watch_tables import SHARDS
 
 log = logging.getLogger(__name__)
@@ -70,26 +72,28 @@ def shard_rows(name: str, facts: StreamFacts, *, now: datetime) -> dict[str, dic
     }
 
 
-def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> timedelta:
-    """How long the stream keeps its records: as configured, else as last observed.
+def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> Retention:
+    """How long the stream keeps its records: as Kinesis said, else as configured.
 
     Raises:
         ConfigError: nobody knows.
     """
-    if stream.retention is not None:
-        return stream.retention
     # Through Spark: the table grows by a row per shard and watch.
-    newest = (
+    rows = collected(
         warehouse.read(SHARDS)
         .where((F.col("stream") == name) & F.col("retention_hours").isNotNull())
-        .orderBy(F.col("observed_at").desc(), F.col("retention_hours").desc())
-        .select("retention_hours")
-        .first()
+        .groupBy("retention_hours")
+        .agg(F.max("observed_at").alias("seen_at"))
     )
-    if newest is None:
-        raise ConfigError(
-            f"streams.{name}.retention",
-            "nothing, and Kinesis was not asked yet",
-            'retention = "168h", or an ingest that reaches Kinesis',
-        )
-    return timedelta(hours=newest.retention_hours)
+    observed = observed_retention(
+        {timedelta(hours=row.retention_hours): row.seen_at for row in rows}
+    )
+    if observed is not None:
+        return observed
+    if stream.retention is not None:
+        return Retention(stream.retention)
+    raise ConfigError(
+        f"streams.{name}.retention",
+        "nothing, and Kinesis was not asked yet",
+        'retention = "168h", or an ingest that reaches Kinesis',
+    )

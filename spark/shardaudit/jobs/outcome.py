@@ -1,18 +1,14 @@
 """The numbers of a finished comparison: collected once, then plain values."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.compare.totals import SUMS, ShardTotals, coverage, shard_totals
-from shardaudit.model.verdict import Cause, Kind, Verdict
-from shardaudit.report.summary import DeadlineLine, ShardLine
-
-WORST_SHARDS = 10
-NEAREST_DEADLINES = 10
+from shardaudit.model.missing_ids import MissingIds
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +18,7 @@ class Outcome:
     shards: tuple[ShardTotals, ...]
     sums: dict[str, int]
     kinds: dict[str, int]
-    deadlines: tuple[DeadlineLine, ...]
+    missing: tuple[MissingIds, ...]
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
@@ -37,34 +33,9 @@ class Outcome:
         """Landed ids with a trace / landed ids; None when none landed."""
         return coverage(self.sums)
 
-    def worst_shards(self, *, tolerance: float, coverage_floor: float) -> tuple[ShardLine, ...]:
-        """The shards that are not well, the worst verdict and the most messages first."""
-        lines = [
-            ShardLine(
-                shard_id=shard.shard_id,
-                verdict=shard.verdict(tolerance=tolerance, coverage_floor=coverage_floor),
-                **{
-                    name: shard.sums[name]
-                    for name in (
-                        "sent",
-                        "landed",
-                        "missing",
-                        "pending",
-                        "duplicated",
-                        "untraced",
-                        "moved",
-                    )
-                },
-            )
-            for shard in self.shards
-        ]
-        order = list(Verdict)
-        lines.sort(key=lambda line: (order.index(line.verdict), -line.missing, -line.duplicated))
-        return tuple(line for line in lines if not line.verdict.is_good)[:WORST_SHARDS]
 
-
-def outcome_of(judged: DataFrame, found: DataFrame, deadlines: DataFrame) -> Outcome:
-    """The numbers of the judged cells, the found (id, kind) pairs and the deadlines by shard."""
+def outcome_of(judged: DataFrame, found: DataFrame, missing: DataFrame) -> Outcome:
+    """The numbers of the judged cells, the found (id, kind) pairs, and `missing_ids`."""
     rows = collected(shard_totals(judged))
     shards = tuple(
         ShardTotals(
@@ -82,31 +53,26 @@ def outcome_of(judged: DataFrame, found: DataFrame, deadlines: DataFrame) -> Out
         shards=shards,
         sums={name: sum(row[name] for row in rows) for name in counted},
         kinds=kinds,
-        deadlines=tuple(
-            DeadlineLine(
-                shard_id=row.shard_id,
-                kind=Kind.MISSING,
-                cause=Cause(row.cause),
-                ids=row.ids,
-                recoverable_until=row.recoverable_until,
+        missing=tuple(
+            MissingIds(
+                row.shard_id, Cause(row.cause), State(row.state), row.ids, row.recoverable_until
             )
-            for row in collected(deadlines.limit(NEAREST_DEADLINES))
+            for row in collected(missing)
         ),
     )
 
 
-def nearest_deadlines(found: DataFrame, *, retention: timedelta, as_of: datetime) -> DataFrame:
-    """Per shard and cause, the messages that can still be saved: soonest first.
+def missing_ids(folded: DataFrame, audit_id: str) -> DataFrame:
+    """What the audit found missing: one row per shard, cause and state.
 
+    Input:
+        folded: of `compare.findings.folded_findings`.
     Output:
-        `shard_id`, `cause`, `ids`, `recoverable_until` (of the oldest of them).
+        `shard_id`, `cause`, `state`, `ids`, `recoverable_until` (of the first of them to go).
     """
-    deadline = F.col("sent_at") + F.lit(retention)
-    return (
-        found.where(F.col("kind") == Kind.MISSING.value)
-        .withColumn("deadline", deadline)
-        .where(F.col("deadline") >= F.lit(as_of))
-        .groupBy("shard_id", "cause")
-        .agg(F.count("*").alias("ids"), F.min("deadline").alias("recoverable_until"))
-        .orderBy("recoverable_until", "shard_id", "cause")
+    found = folded.where(
+        (F.col("kind") == Kind.MISSING.value) & (F.col("last_audit_id") == audit_id)
+    )
+    return found.groupBy("shard_id", "cause", "state").agg(
+        F.count("*").alias("ids"), F.min("recoverable_until").alias("recoverable_until")
     )

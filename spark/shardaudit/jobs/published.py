@@ -3,7 +3,6 @@
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.published import (
     COUNTS,
-    MissingIds,
     ShardSums,
     audit_row,
     damaged_spans,
@@ -13,17 +12,15 @@ from shardaudit.adapters.published import (
     shard_sums,
 )
 from shardaudit.compare.totals import ShardTotals
-from shardaudit.model.config import Settings, Stream
+from shardaudit.jobs.report_lines import audit_notes, deadline_lines, worst_shards
+from shardaudit.model.config import Settings
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.missing_ids import MissingIds
+from shardaudit.model.verdict import Cause, Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.page_gates import why_rejected
-from shardaudit.report.plain import instant, messages
-from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
-
-_SHARD_COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
-_STILL_WANTED = {State.OPEN, State.PLANNED, State.REPLAYED}
+from shardaudit.report.summary import AuditReport
 
 
 class NotPublishedError(FinalError, LookupError):
@@ -43,11 +40,8 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         NotPublishedError: there is no such audit, or it was rejected, failed, or still runs.
         WarehouseUnreadableError: the warehouse does not answer.
     """
-    row = audit_row(settings, audit_id)
-    if row is None:
-        raise NotPublishedError(stream, audit_id, "did not happen")
-    if row["status"] != "published":
-        raise NotPublishedError(stream, audit_id, _why_not(settings, row))
+    row = _published_row(settings, stream, audit_id)
+    configured = settings.stream(stream)
     window = Window(row["window_start"], row["window_end"])
     missing = missing_ids(settings, audit_id)
     is_damaged = any(
@@ -72,14 +66,23 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         watermark_reason=row["watermark_reason"],
         cells_total=row["cells_total"],
         cells_compared_by_id=row["cells_compared_by_id"],
-        worst_shards=_worst_shards(totals, settings.stream(stream)),
-        deadlines=_deadlines(missing),
+        worst_shards=worst_shards(totals, configured),
+        deadlines=deadline_lines(missing),
         quarantined=quarantined(settings, stream),
         notes=(
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
-            *_notes(missing),
+            *audit_notes(missing, kept_s=row["retention_s"], stream=configured),
         ),
     )
+
+
+def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:
+    row = audit_row(settings, audit_id)
+    if row is None:
+        raise NotPublishedError(stream, audit_id, "did not happen")
+    if row["status"] != "published":
+        raise NotPublishedError(stream, audit_id, _why_not(settings, row))
+    return row
 
 
 def _why_not(settings: Settings, row: Row) -> str:
@@ -97,39 +100,4 @@ def _totals(shard: ShardSums, missing: list[MissingIds], *, is_damaged: bool) ->
         ),
         verdicts=shard.verdicts,
         is_damaged=is_damaged,
-    )
-
-
-def _worst_shards(totals: list[ShardTotals], stream: Stream) -> tuple[ShardLine, ...]:
-    """The shards that are not well, as the audit itself orders them."""
-    lines = [
-        ShardLine(
-            shard_id=shard.shard_id,
-            verdict=shard.verdict(
-                tolerance=stream.tolerance, coverage_floor=stream.trace_coverage_floor
-            ),
-            **{name: shard.sums[name] for name in _SHARD_COUNTS},
-        )
-        for shard in totals
-    ]
-    order = list(Verdict)
-    lines.sort(key=lambda line: line.shard_id)
-    lines.sort(key=lambda line: (order.index(line.verdict), -line.missing, -line.duplicated))
-    return tuple(line for line in lines if not line.verdict.is_good)
-
-
-def _deadlines(missing: list[MissingIds]) -> tuple[DeadlineLine, ...]:
-    return tuple(
-        DeadlineLine(ids.shard_id, Kind.MISSING, ids.cause, ids.ids, ids.recoverable_until)
-        for ids in missing
-        if ids.state in _STILL_WANTED
-    )
-
-
-def _notes(missing: list[MissingIds]) -> tuple[str, ...]:
-    return tuple(
-        f"{messages(ids.ids)} of {ids.shard_id} left the stream, the first at "
-        f"{instant(ids.recoverable_until)}"
-        for ids in missing
-        if ids.state is State.EXPIRED
     )

@@ -74,9 +74,11 @@ def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = S
         warehouse.upsert(list(asked.rows.values()), SHARDS)
     elif stream.retention is None and not past.listing:
         raise asked.failures[0]
+    kept = retention_of(warehouse, name, stream)
     rules = Rules(
         as_of=as_of,
-        retention=retention_of(warehouse, name, stream),
+        retention=kept.length,
+        shorter=kept.shorter,
         bucket=stream.bucket,
         read_share=stream.backfill.read_share,
         ledger_age=as_of - (read_at or as_of),
@@ -120,7 +122,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
         shard: known
         for shard, known in seen.progress.items()
         if not parents
-        or (known.ahead and known.ahead.until + rules.retention > rules.as_of)
+        or (known.ahead and rules.kept.until(known.ahead.until) > rules.as_of)
         or shard in seen.holes
     }
     waiting = waits_for(progress.values(), parents)

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.backfill.missing import LIVE
 from shardaudit.compare.drill_down import CELL
 from shardaudit.compare.holes import (
     differing_cells,
@@ -25,7 +24,7 @@ from shardaudit.ingest.instants import bucket_start
 from shardaudit.jobs.evidence import ingested
 from shardaudit.model.config import Stream
 from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
-from shardaudit.model.verdict import Kind
+from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.watch_tables import HOLES
 from shardaudit.model.window import Window
 from shardaudit.report.page_spans import newest_segments

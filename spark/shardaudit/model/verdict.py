@@ -55,3 +55,6 @@ class State(StrEnum):
     EXPIRED = "expired"
     FALSE_ALARM = "false_alarm"
     ACCEPTED = "accepted"
+
+
+LIVE = (State.OPEN, State.PLANNED, State.REPLAYED)  # somebody still has to see to it

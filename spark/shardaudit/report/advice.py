@@ -1,5 +1,7 @@
 """What to look at next, from the numbers of an audit."""
 
+from datetime import timedelta
+
 from shardaudit.model.verdict import Cause
 from shardaudit.report.plain import harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine
@@ -48,4 +50,14 @@ def _deadline(report: AuditReport, line: DeadlineLine) -> str:
     return (
         f"{shard}: {messages(line.ids)} {were} passed over, and can be read again until "
         f"{until} ({left} left)"
+    )
+
+
+def retention_note(kept: timedelta, configured: timedelta | None) -> str | None:
+    """A sentence where Kinesis keeps records for another time than is configured."""
+    if configured is None or kept == configured:
+        return None
+    return (
+        f"Kinesis keeps records for {length(kept)}, configured is a retention of "
+        f"{length(configured)}: deadlines are counted with what Kinesis says"
     )

@@ -78,7 +78,8 @@ def _worse(changes: Mapping[Change, int]) -> list[str]:
             new = changes.get((kind, None, state), 0)
             if new:
                 found.append(f"{messages(new)} newly {meaning}{more}")
-        again = sum(changes.get((kind, state, State.OPEN), 0) for state in State)
+        closed = (state for state in State if state is not State.EXPIRED)
+        again = sum(changes.get((kind, state, State.OPEN), 0) for state in closed)
         if again:
             found.append(f"{messages(again)} {meaning} again")
     expired = sum(changes.get((Kind.MISSING, state, State.EXPIRED), 0) for state in State)
@@ -90,6 +91,10 @@ def _better(changes: Mapping[Change, int]) -> list[str]:
         meaning: sum(n for (_, _, to), n in changes.items() if to is state)
         for state, meaning in _GOOD.items()
     }
+    # The retention is longer than was known.
+    counts["can be read again after all"] = changes.get(
+        (Kind.MISSING, State.EXPIRED, State.OPEN), 0
+    )
     return [f"{messages(count)} {meaning}" for meaning, count in counts.items() if count]
 
 

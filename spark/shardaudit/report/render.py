@@ -19,6 +19,7 @@ from shardaudit.report.summary import (
     ShardLine,
 )
 
+SHOWN = 10  # shards and deadlines
 _STYLES = {
     Verdict.OK: "bold green",
     Verdict.PENDING: "bold green",
@@ -44,9 +45,10 @@ def audit_view(report: AuditReport) -> RenderableType:
     """The final page of an audit."""
     parts: list[RenderableType] = [_headline(report), _facts(report), "", _counts(report)]
     if report.worst_shards:
-        parts += [_title("Worst shards"), _shards(report.worst_shards)]
+        shown = _shards(report.worst_shards[:SHOWN])
+        parts += [_title("Worst shards"), shown, *_more(len(report.worst_shards))]
     if report.deadlines:
-        parts += [_title("Nearest deadlines"), _deadlines(report)]
+        parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
     parts += _sentences("Notes", report.notes)
     parts += _sentences("Look at next", next_steps(report))
     return Group(*parts)
@@ -147,7 +149,7 @@ def _shards(lines: Sequence[ShardLine]) -> Table:
 def _deadlines(report: AuditReport) -> Table:
     table = _table("recoverable until", "left", "shard", "what")
     table.add_column("messages", justify="right")
-    for line in report.deadlines:
+    for line in report.deadlines[:SHOWN]:
         table.add_row(
             instant(line.recoverable_until),
             _left(line, report),
@@ -156,6 +158,10 @@ def _deadlines(report: AuditReport) -> Table:
             f"{line.ids:,}",
         )
     return table
+
+
+def _more(count: int) -> list[Text]:
+    return [Text(f"… and {count - SHOWN:,} more (--json)")] if count > SHOWN else []
 
 
 def _what(line: FindingLine) -> str:

@@ -35,7 +35,7 @@ class Deadline:
 
     def is_over(self, rules: Rules) -> bool:
         """Whether all of it has left the stream: there is nothing left to save."""
-        return self.ahead.until + rules.retention <= rules.as_of
+        return rules.kept.until(self.ahead.until) <= rules.as_of
 
     def used(self, rules: Rules) -> float:
         """Which share of the retention the oldest message has used up."""
@@ -49,7 +49,7 @@ def deadline(witness: Witness, rules: Rules) -> Deadline | None:
         return None
     size = bytes_at_most(ahead)
     hours = hours_to_read(size, ahead.messages, share=rules.read_share)
-    until = ahead.since + rules.retention
+    until = rules.kept.until(ahead.since)
     return Deadline(
         ahead=ahead,
         bytes_at_most=size,
@@ -67,7 +67,7 @@ def hole_deadline(holes: Holes, rules: Rules) -> Deadline | None:
     minutes = Span(holes.sent, holes.since, holes.since + holes.cells * rules.bucket)
     size = bytes_at_most(minutes)
     hours = hours_to_read(size, holes.sent, share=rules.read_share)
-    until = holes.since + rules.retention
+    until = rules.kept.until(holes.since)
     return Deadline(
         ahead=Span(holes.messages, holes.since, holes.until),
         bytes_at_most=size,

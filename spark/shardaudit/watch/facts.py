@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shardaudit.model.position import Position
+from shardaudit.model.retention import Retention, Shorter
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.shard_state import Level
 
@@ -138,6 +139,12 @@ class Rules:
     bucket: timedelta
     read_share: float
     ledger_age: timedelta = timedelta(0)
+    shorter: Shorter | None = None
+
+    @property
+    def kept(self) -> Retention:
+        """How long the stream keeps its records."""
+        return Retention(self.retention, self.shorter)
 
     @property
     def when_read(self) -> "Rules":

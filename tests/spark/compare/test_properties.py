@@ -10,6 +10,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,11 +18,12 @@ import pytest
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.model.choices import SinkFormat
+from shardaudit.model.retention import Shorter
 from shardaudit.model.table import Table
 from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import State
 from tests.cases import MS, START, Case, Terms, case_number
-from tests.history import Finding, FindingKey, History, Outcome, Trace
+from tests.history import Finding, FindingKey, History, Outcome, Question, Trace
 from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.oracle_watermark import Record
@@ -303,9 +305,12 @@ def test_two_adjacent_windows_find_what_the_wide_one_finds(
     assert_sums(second)
 
 
-def test_findings_live_on_as_the_oracle_says(warehouse: Warehouse, tmp_path: Path) -> None:
-    of = replace(some_terms(400), batches=2)
-    chosen = some_cases(of, 400, count=100)
+@pytest.mark.parametrize(("number", "share"), [(400, 1.0), (401, 2.0), (402, 0.5)])
+def test_findings_live_on_as_the_oracle_says(
+    warehouse: Warehouse, tmp_path: Path, number: int, share: float
+) -> None:
+    of = replace(some_terms(number), batches=2)
+    chosen = some_cases(of, number, count=100)
     trial = Trial(warehouse, tmp_path, of.question)
     (early, early_batches), (late, late_batches) = joined(chosen, up_to_batch=1), joined(chosen)
     trial.observe(early.known_shards, at=of.question.as_of)
@@ -315,9 +320,16 @@ def test_findings_live_on_as_the_oracle_says(warehouse: Warehouse, tmp_path: Pat
 
     ingested(trial, late, late_batches, batch=2)
     later = replace(of, as_of_ms=of.as_of_ms + of.retention_ms // 2)
-    outcome = reconcile(late, later.question)
-    after = fold(existing, outcome, later.question)
-    assert_agreement(of, chosen, outcome, trial.audit(later.question), findings=after)
+    question = changed(later.question, share=share, seen_at=of.question.as_of)
+    outcome = reconcile(late, question)
+    after = fold(existing, outcome, question)
+    assert_agreement(of, chosen, outcome, trial.audit(question), findings=after)
+
+
+def changed(question: Question, *, share: float, seen_at: datetime) -> Question:
+    """The question after the retention was changed; what it was before was seen last at a time."""
+    shorter = Shorter(question.retention, seen_at) if share > 1 else None
+    return replace(question, retention=question.retention * share, shorter=shorter)
 
 
 def test_watermark_is_that_of_all_audits_whatever_window_each_looks_at(

@@ -32,6 +32,7 @@ from shardaudit.model.backfill import Plan
 from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.gate_tables import GATES
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS, QUARANTINE
 from shardaudit.simulate.scenario import Scenario
 from tests.unit.simulate.simulated import Simulated
@@ -57,10 +58,14 @@ class Loss:
     def simulated(self) -> Simulated:
         return Simulated(self.folder)
 
+    @property
+    def kept(self) -> Retention:
+        return Retention(self.scenario.retention)
+
     def audited(self) -> None:
         stream, as_of = self.settings.stream(NAME), self.scenario.as_of
         ingest(self.warehouse, NAME, stream, now=as_of)
-        request = AuditRequest(NAME, stream, self.scenario.window, as_of, self.scenario.retention)
+        request = AuditRequest(NAME, stream, self.scenario.window, as_of, self.kept)
         audit(self.warehouse, request, open_gates(None), now=as_of)
 
     def planned(self, **wanted: object) -> Plan:
@@ -68,7 +73,7 @@ class Loss:
             NAME,
             self.settings.stream(NAME),
             self.scenario.as_of,
-            self.scenario.retention,
+            self.kept,
             **wanted,  # type: ignore[arg-type] # the test's choice
         )
         return plan_backfill(self.warehouse, request, now=self.scenario.as_of)
@@ -101,7 +106,7 @@ class Loss:
             gates=open_gates(None),
             row=row,
             sink=backfill_sink(self.warehouse.spark, self.settings, NAME),
-            retention=self.scenario.retention,
+            retention=self.kept,
             now=lambda: self.scenario.as_of,
             owner="test",
         )

@@ -7,6 +7,7 @@ from pyspark.sql import Row
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.gates import open_gates
+from shardaudit.model.retention import Retention
 from shardaudit.model.watch_tables import NOTIFICATIONS
 from shardaudit.model.window import Window
 from tests.builders import NOW, T0, sink_row, trace_line
@@ -20,7 +21,7 @@ def audited(lake: Lake, *, hours: int = 0) -> list[Row]:
     as_of = NOW + timedelta(hours=hours)
     lake.ingest(now=as_of)
     window = Window(T0, T0 + timedelta(minutes=5))
-    request = AuditRequest(lake.name, lake.stream, window, as_of, timedelta(days=7))
+    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)))
     audit(lake.warehouse, request, open_gates(None), now=as_of)
     return sorted(lake.rows(NOTIFICATIONS), key=lambda row: row.observed_at)
 

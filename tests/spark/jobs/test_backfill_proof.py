@@ -19,6 +19,7 @@ from shardaudit.jobs.backfill_verify import Verified, verify
 from shardaudit.jobs.gates import open_gates
 from shardaudit.model.backfill import Plan, WindowState
 from shardaudit.model.config import Settings
+from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, trace_line
 from tests.spark.jobs.lake import Lake
@@ -52,7 +53,7 @@ class Repair:
 
     def planned(self, window: Window | None = None) -> Plan:
         request = PlanRequest(
-            self.lake.name, self.lake.stream, self.as_of, RETENTION, window=window
+            self.lake.name, self.lake.stream, self.as_of, Retention(RETENTION), window=window
         )
         return plan_backfill(self.lake.warehouse, request, now=self.as_of)
 
@@ -62,7 +63,8 @@ class Repair:
         ledger = Ledger(self.lake.warehouse, rows, "test")
         ledger.save(rows, now=self.as_of, **MERGED | changes)
         reading = Reading(StreamAddress("kinesis-events"), 0.5)
-        replay = Replay(self.lake.warehouse, ledger, None, reading, RETENTION, lambda: self.as_of)
+        kept = Retention(RETENTION)
+        replay = Replay(self.lake.warehouse, ledger, None, reading, kept, lambda: self.as_of)
         found = verify(replay, self.settings, open_gates(None), clock_now=self.as_of)
         return found, [(row["state"], row["error"]) for row in ledger.rows]
 

@@ -16,6 +16,7 @@ from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.gates import open_gates
 from shardaudit.model.errors import GateError, InvariantError
 from shardaudit.model.gate_tables import GATES
+from shardaudit.model.retention import Retention
 from shardaudit.model.table import Table
 from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.watch_tables import NOTIFICATIONS
@@ -60,7 +61,7 @@ class Nights:
             stream=self.lake.stream,
             window=Window(as_of - 24 * HOUR, as_of),
             as_of=as_of,
-            retention=timedelta(days=7),
+            retention=Retention(timedelta(days=7)),
         )
         return audit(self.lake.warehouse, request, open_gates(self.suites), now=as_of)
 
@@ -221,7 +222,7 @@ def test_half_a_day_that_was_in_the_ledger_and_is_gone_stops(nights: Nights) -> 
         nights.lake.stream,
         Window(as_of - 20 * HOUR, as_of),
         as_of,
-        timedelta(days=7),
+        Retention(timedelta(days=7)),
     )
     with pytest.raises((GateError, InvariantError)):
         audit(nights.lake.warehouse, request, open_gates(None), now=as_of)

@@ -10,6 +10,7 @@ from shardaudit.compare.canary_answers import differences
 from shardaudit.compare.canary_plan import CanaryPlan
 from shardaudit.compare.classify import Damage
 from shardaudit.model.reserved import CANARY
+from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 
@@ -18,13 +19,19 @@ SECOND, TICK = timedelta(seconds=1), timedelta(microseconds=1)
 DARK = Damage(traces=((NOW - timedelta(days=9), NOW + SECOND),))
 
 
-def plan(*, as_of: datetime = NOW, bucket_s: int = 60, damage: Damage | None = None) -> CanaryPlan:
+def plan(
+    *,
+    as_of: datetime = NOW,
+    bucket_s: int = 60,
+    damage: Damage | None = None,
+    retention: Retention | None = None,
+) -> CanaryPlan:
     return CanaryPlan(
         window=Window(NOW - timedelta(hours=1), NOW),
         as_of=as_of,
         bucket=timedelta(seconds=bucket_s),
         settle_grace=timedelta(minutes=10),
-        retention=timedelta(hours=24),
+        retention=retention or Retention(timedelta(hours=24)),
         trace_coverage_floor=0.99,
         damage=damage or Damage(),
     )
@@ -58,7 +65,7 @@ def test_slots_never_begin_with_a_second_and_lie_where_they_should(
     assert max(starts[slot] for slot in starts if slot != "fresh") + planted.bucket <= (
         as_of - planted.settle_grace
     )
-    assert ancient + planted.bucket <= as_of - planted.retention
+    assert ancient + planted.bucket <= as_of - planted.retention.length
     assert sum((w.end - w.start) // planted.bucket for w in planted.windows) == len(starts)
 
 

@@ -74,6 +74,7 @@ def test_losses_come_first_then_what_came_back_then_the_nearest_deadline() -> No
         (Kind.MISSING, State.OPEN, State.FALSE_ALARM): 4,
         (Kind.MISSING, State.OPEN, State.EXPIRED): 5,
         (Kind.MISSING, None, State.EXPIRED): 6,
+        (Kind.MISSING, State.EXPIRED, State.OPEN): 7,
     }
     news = told(
         changes,
@@ -89,6 +90,7 @@ def test_losses_come_first_then_what_came_back_then_the_nearest_deadline() -> No
         "for example a",
         "13 messages recovered",
         "4 messages arrived after all",
+        "7 messages can be read again after all",
         "nearest deadline: 3 messages of shard-7 leave the stream from 2026-11-22T02:00:00Z on "
         "(2 d 2 h left)",
     ]
