@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from tests.mutants.mutations import ROOT, Mutant, mutants
@@ -16,6 +17,7 @@ from tests.mutants.suites import SUITES, is_audited
 
 RESULTS = ROOT / ".mutants" / "results.jsonl"
 AT_ONCE = 25  # mutants in one process
+_FIELDS = {"check": "check", "tests": "killed_by"}  # where the results of a part stand
 GOOD = ("ok", "pending")  # verdicts that let a loss pass
 
 Result = dict[str, str | None]
@@ -44,31 +46,36 @@ def main() -> None:
 def _is_open(mutant: Mutant, part: str, known: dict[str, Result]) -> bool:
     if part == "check" and not is_audited(mutant.path):
         return False
-    return {"check": "check", "tests": "killed_by"}[part] not in known.get(mutant.name, {})
+    return _FIELDS[part] not in known.get(mutant.name, {})
 
 
-def _run(some: list[Mutant], part: str) -> list[tuple[str, Result]]:
+def _run(some: list[Mutant], part: str) -> Iterator[tuple[str, Result]]:
     """The mutants in one process; who ends it is done, the others follow in another one."""
     asked = json.dumps({"parts": [part], "mutants": [asdict(mutant) for mutant in some]})
     words = [sys.executable, "-m", "tests.mutants.worker"]
-    ended = subprocess.run(
-        words,
-        input=asked,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        check=False,
-    )
-    lines = [json.loads(line) for line in ended.stdout.splitlines()]
-    done = [(line.pop("name"), line) for line in lines if "begun" not in line]
-    begun = [line["name"] for line in lines if "begun" in line]
-    left = some[len(begun) :]
-    if len(begun) > len(done):
-        crash = "error crash" if part == "check" else "crash"
-        done.append((begun[-1], {{"check": "check", "tests": "killed_by"}[part]: crash}))
-    elif not begun:
+    begun: list[str] = []
+    done = 0
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as worker:
+        if worker.stdin is None or worker.stdout is None:
+            raise RuntimeError("no pipes")
+        worker.stdin.write(asked)
+        worker.stdin.close()
+        for line in worker.stdout:
+            found = json.loads(line)
+            name = found.pop("name")
+            if "begun" in found:
+                begun.append(name)
+            else:
+                done += 1
+                yield name, found
+    if not begun:
         raise RuntimeError("the process ended before the first mutant")
-    return done + (_run(left, part) if left else [])
+    if len(begun) > done:
+        yield begun[-1], {_FIELDS[part]: "error crash" if part == "check" else "crash"}
+    if len(begun) < len(some):
+        yield from _run(some[len(begun) :], part)
 
 
 def _known() -> dict[str, Result]:
