@@ -8,20 +8,18 @@ starts from its rows. Plans over cached frames repeat what is below them and gro
 
 from datetime import datetime
 
-from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.findings import AuditFacts
-from shardaudit.compare.totals import broken_invariants, disagreeing_cells
 from shardaudit.jobs.audit_news import tell_published, tell_rejected
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.audit_row import AuditRow
 from shardaudit.jobs.canary import canary
-from shardaudit.jobs.comparison import Comparison, compared
+from shardaudit.jobs.comparison import compared
 from shardaudit.jobs.evidence import ingested
 from shardaudit.jobs.gates import Gates, store
+from shardaudit.jobs.invariants import broken_rules
 from shardaudit.jobs.judged import judged
-from shardaudit.jobs.outcome import Outcome
 from shardaudit.jobs.publish import publish
 from shardaudit.jobs.summaries import summaries
 from shardaudit.jobs.watermarks import moved_watermark
@@ -63,7 +61,7 @@ def audit(
             own = said.without_canary()
             outcome = own.outcome(request.audit_id)
         with progress.stage("gates"):
-            broken = _broken(comparison, outcome, request)
+            broken = broken_rules(comparison, outcome, request, state)
             small = summaries(warehouse, request, comparison, outcome)
             results = gates.judge(small, invariants=broken)
             store(warehouse, request, gates, results)
@@ -81,18 +79,6 @@ def audit(
             report = row.publish(outcome, watermark=mark, noted=noted)
     tell_published(warehouse, request, report)
     return report
-
-
-def _broken(comparison: Comparison, outcome: Outcome, request: AuditRequest) -> list[str]:
-    buckets = (request.aligned.end - request.aligned.start) // request.stream.bucket
-    sums = outcome.sums | {"grid_cells": buckets * len(outcome.shards)}
-    torn = disagreeing_cells(comparison.seen, comparison.cells, comparison.read)
-    return broken_invariants(sums, outcome.kinds) + [
-        f"cell {row.shard_id} {row.bucket_start:%Y-%m-%dT%H:%M:%SZ}: the ledger "
-        f"counts {row.sent_n} ids sent and {row.landed_n} rows, traces and sink hold "
-        f"{row.counted} and {row.rows}"
-        for row in collected(torn.limit(5))
-    ]
 
 
 def _rejection(

@@ -66,9 +66,11 @@ class Result:
     """What came of a batch. `damage`: the cells that unreadable files may have fed.
 
     `unplaced`: of the rows, those that lack their shard or time.
+    `counted`: ids (traces) or rows (sink) that it added to the ledger, less those it took away.
     """
 
     rows: int
+    counted: int
     quarantined: int
     damage: Window | None = None
     unplaced: int = 0
@@ -127,6 +129,7 @@ class Batches(Generic[SomeInputs]):
             inputs,
             state="done",
             rows=result.rows,
+            counted=result.counted,
             quarantined=result.quarantined,
             unplaced=result.unplaced,
             damaged_from=result.damage.start if result.damage else None,

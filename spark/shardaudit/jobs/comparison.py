@@ -28,7 +28,8 @@ class Comparison:
     """Everything that the verdicts are made of, the canary too, but for `sums`: the whole ledger.
 
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
-    that this run read, and `seen` what stands in them; `classified`: the ids.
+    that this run read, and `seen` what stands in them; `classified`: the ids; `is_placing`: rows
+    that no batch counted are among those of the sink.
     """
 
     sums: DataFrame
@@ -38,6 +39,7 @@ class Comparison:
     read: DataFrame
     seen: DataFrame
     classified: DataFrame
+    is_placing: bool
 
 
 def compared(
@@ -77,7 +79,8 @@ def compared(
         damage=planted.plan.judged_damage,
     ).localCheckpoint()
     by_id = read.union(known.covered).distinct()
-    return Comparison(without_canary(sums), cells, facts, by_id, read, seen, classified)
+    own = without_canary(sums)
+    return Comparison(own, cells, facts, by_id, read, seen, classified, both.is_placing)
 
 
 def _ledger(

@@ -33,12 +33,14 @@ class Ingested:
     """What of a stream has been read so far: the newest batch of each side, and its damage.
 
     `may_lack_places`: rows of the sink were ingested, or set aside, that lack their shard or time.
+    `counted`: by side what its batches added to the ledger; None where one of them does not say.
     """
 
     sink_inputs: str | None
     damage: Damage
     numbers: dict[str, int]
     may_lack_places: bool
+    counted: dict[str, int | None]
 
     def as_json(self) -> str:
         """The batches that an audit stands on."""
@@ -59,6 +61,9 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         damage=Damage(traces=tuple(spans["traces"]), sink=tuple(spans["sink"])),
         numbers={row["side"]: row["number"] for row in done},
         may_lack_places=any(_may_lack_places(row) for row in done if row["side"] == "sink"),
+        counted={
+            side: _sum(row["counted"] for row in done if row["side"] == side) for side in spans
+        },
     )
 
 
@@ -66,6 +71,15 @@ def _may_lack_places(batch: Row) -> bool:
     # Before warehouse version 4 such rows were set aside.
     counted = batch["quarantined"] if batch["unplaced"] is None else batch["unplaced"]
     return bool(counted)
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +101,17 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Both sides as they were ingested. `ledger`: their fingerprints, with those of the canary."""
+    """Both sides as they were ingested. `ledger`: their fingerprints, with those of the canary.
+
+    `is_placing`: with those of rows that no batch could put into a cell.
+    """
 
     traces: DataFrame
     landed: Callable[[list[Window]], Scan]
     bucket: timedelta
     ledger: DataFrame
     planted: Canary
+    is_placing: bool = False
 
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""
@@ -130,7 +148,8 @@ def sources(
     if placed is None:
         return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
     whole = beside(whole, placed_ledger(placed, now=request.as_of))
-    return Sources(traces, partial(_with_placed, sink, placed), bucket, whole, planted)
+    landed = partial(_with_placed, sink, placed)
+    return Sources(traces, landed, bucket, whole, planted, is_placing=True)
 
 
 def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:

@@ -42,10 +42,14 @@ class SinkBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """What came: good rows, those of them without a place, bad ones, the least bucket."""
+    """What came: good rows, those of them without a place, bad ones, the least bucket.
+
+    `counted`: the rows with a place less those that went.
+    """
 
     good: int
     unplaced: int
+    counted: int
     bad: int
     first: datetime | None
 
@@ -115,7 +119,7 @@ class SinkSide:
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
         quarantined = tally.bad + len(inputs.damaged)
-        result = Result(tally.good, quarantined, damage, unplaced=tally.unplaced)
+        result = Result(tally.good, tally.counted, quarantined, damage, unplaced=tally.unplaced)
         self._batches.finish(batch, inputs, result=result, at=now)
         return _summary(batch, measured, result)
 
@@ -169,13 +173,16 @@ def _tally(cells: DataFrame) -> _Tally:
         cells.agg(
             F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
             F.coalesce(F.sum(F.when(is_unplaced, F.col("added"))), F.lit(0)).alias("unplaced"),
+            F.coalesce(F.sum(F.when(~is_bad & ~is_unplaced, F.col("n"))), F.lit(0)).alias(
+                "counted"
+            ),
             F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
             F.min(F.when((F.col("added") > 0) & ~is_unplaced, F.col("bucket_start"))).alias(
                 "first"
             ),
         )
     )
-    return _Tally(row.good, row.unplaced, row.bad, row["first"])
+    return _Tally(row.good, row.unplaced, row.counted, row.bad, row["first"])
 
 
 def _summary(batch: Batch, measured: _Measured, result: Result) -> SinkBatch:

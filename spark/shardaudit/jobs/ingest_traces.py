@@ -95,9 +95,10 @@ class TraceSide:
         tally = _tally(judged)
         if tally.bad:
             quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
+        counted = 0
         if tally.buckets is not None:
-            self._append(judged, batch, days=tally.days, buckets=tally.buckets)
-        result = self._result(tally, inputs)
+            counted = self._append(judged, batch, days=tally.days, buckets=tally.buckets)
+        result = self._result(tally, inputs, counted=counted)
         damaged = [
             DamagedFile(file, tally.damaged[file.path])
             for file in inputs.files
@@ -124,7 +125,8 @@ class TraceSide:
         *,
         days: Iterable[date],
         buckets: tuple[datetime, datetime],
-    ) -> None:
+    ) -> int:
+        """Writes the new traces and their fingerprints; gives how many of them count."""
         of_days = (F.col("stream") == self._name) & F.col("sent_day").isin(sorted(days))
         is_own = F.col("batch_id") == batch.batch_id
         stored = self._warehouse.read(TRACES).where(of_days)
@@ -145,8 +147,9 @@ class TraceSide:
             .withColumn("side", F.lit(batch.side))
         )
         self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
+        return own.where(F.col("counted")).count()
 
-    def _result(self, tally: _Tally, inputs: TraceInputs) -> Result:
+    def _result(self, tally: _Tally, inputs: TraceInputs, *, counted: int) -> Result:
         span = damaged_span(
             [file for file in inputs.files if file.path in tally.damaged],
             kept_from=tally.kept_from,
@@ -154,7 +157,7 @@ class TraceSide:
             audit_window=self._stream.audit_window,
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
-        return Result(rows=tally.good, quarantined=tally.bad, damage=damage)
+        return Result(tally.good, counted, tally.bad, damage)
 
 
 def _tally(judged: DataFrame) -> _Tally:

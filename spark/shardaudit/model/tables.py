@@ -64,6 +64,11 @@ BATCHES = Table(
         ("state", "string", "planned | done"),
         ("inputs", "string", "JSON: files with size and time, or table versions, and columns"),
         ("rows", "bigint", "good rows read"),
+        (
+            "counted",
+            "bigint",
+            "ids or rows added to the ledger, less those taken away",
+        ),
         ("quarantined", "bigint", "rows and files set aside"),
         ("unplaced", "bigint", "of the rows, those without shard or time: audits place them"),
         ("damaged_from", "timestamp", "cells from here on may lack rows of an unreadable file"),

@@ -298,7 +298,7 @@ def test_sink_is_not_read_anew_when_version_0_1_read_it_last(
     old = sink_inputs(inputs)
     assert json.loads(old.as_json()) == json.loads(inputs) | {"own_landings": []}
     batch = stored.plan(old, at=NOW)
-    stored.finish(batch, old, result=Result(rows=40, quarantined=0), at=NOW)
+    stored.finish(batch, old, result=Result(rows=40, counted=40, quarantined=0), at=NOW)
     assert read_again(lake) == table.versions[1].rows.total()
     summary = lake.ingest(now=NOW)
     assert (summary.sink_from_version, summary.sink_to_version) == (1, len(table.versions) - 1)

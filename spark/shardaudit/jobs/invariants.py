@@ -1,0 +1,48 @@
+"""Whether the numbers of an audit add up: among themselves, and with what was ingested."""
+
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.collected import collected
+from shardaudit.compare.totals import broken_invariants, disagreeing_cells
+from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.comparison import Comparison
+from shardaudit.jobs.evidence import Ingested
+from shardaudit.jobs.outcome import Outcome
+
+
+def broken_rules(
+    comparison: Comparison, outcome: Outcome, request: AuditRequest, state: Ingested
+) -> list[str]:
+    """What does not add up, one sentence each; none when all is well."""
+    buckets = (request.aligned.end - request.aligned.start) // request.stream.bucket
+    sums = outcome.sums | {"grid_cells": buckets * len(outcome.shards)}
+    return [
+        *broken_invariants(sums, outcome.kinds),
+        *_torn_cells(comparison),
+        *_torn_ledger(comparison, state),
+    ]
+
+
+def _torn_cells(comparison: Comparison) -> list[str]:
+    torn = disagreeing_cells(comparison.seen, comparison.cells, comparison.read)
+    return [
+        f"cell {row.shard_id} {row.bucket_start:%Y-%m-%dT%H:%M:%SZ}: the ledger "
+        f"counts {row.sent_n} ids sent and {row.landed_n} rows, traces and sink hold "
+        f"{row.counted} and {row.rows}"
+        for row in collected(torn.limit(5))
+    ]
+
+
+def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
+    """Where all that the ledger counts is not what its batches say that they counted."""
+    counts = {"sent": F.sum("sent_n"), "landed": F.sum("landed_n")}
+    [row] = collected(comparison.sums.agg(*(n.alias(name) for name, n in counts.items())))
+    held = {"traces": row.sent or 0, "sink": row.landed or 0}
+    if comparison.is_placing:
+        del held["sink"]
+    return [
+        f"the ledger counts {found} of the {side}, the batches that were ingested say {said}: a "
+        "batch is in it in part, or twice; `shardaudit ingest` finishes one that was cut off"
+        for side, found in held.items()
+        if (said := state.counted[side]) is not None and said != found
+    ]
