@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JError
@@ -26,19 +27,34 @@ _TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """Where in the sink a row of the same message can be: Column -> its values, or its range."""
+    """Where in the sink a row of the same message can be: Column -> its values, or its range.
+
+    `lacking`: columns of which the sink has rows without a value: such a row can be anyone's.
+    """
 
     ranges: dict[str, tuple[object, object]]
     values: dict[str, list[object]]
+    lacking: tuple[str, ...] = ()
 
     def condition(self) -> Column:
         """What the rows of the target `t` must meet."""
+        holds = self.is_near()
+        for is_lacking in self.are_lacking():
+            holds |= is_lacking
+        return holds
+
+    def is_near(self) -> Column:
+        """Whether a row of the target `t` that has all values can be one of them."""
         holds = F.lit(True)
         for name, (least, most) in self.ranges.items():
             holds &= F.col(f"t.{quoted(name)}").between(F.lit(least), F.lit(most))
         for name, values in self.values.items():
             holds &= F.col(f"t.{quoted(name)}").isin(values)
         return holds
+
+    def are_lacking(self) -> list[Column]:
+        """Whether a row of the target `t` lacks a value, by column."""
+        return [F.col(f"t.{quoted(name)}").isNull() for name in self.lacking]
 
 
 def depends_on_message_alone(
@@ -62,9 +78,14 @@ def absent_rows(
         ids: the columns of the id, in `rows` as text, and in the table.
     """
     mine, theirs = ids
-    found = table.alias("t").where(pruning.condition())
-    known = found.select(F.col(f"t.{quoted(theirs)}").cast("string").alias(mine))
-    return rows.join(known, [mine], how="left_anti")
+    # Looked for one by one: by an `or` of them no partition could be left out.
+    known = [
+        table.alias("t")
+        .where(place)
+        .select(F.col(f"t.{quoted(theirs)}").cast("string").alias(mine))
+        for place in (pruning.is_near(), *pruning.are_lacking())
+    ]
+    return rows.join(reduce(DataFrame.union, known), [mine], how="left_anti")
 
 
 @dataclass(frozen=True, slots=True)

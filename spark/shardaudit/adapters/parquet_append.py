@@ -6,7 +6,6 @@ import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructType
 
 from shardaudit.adapters.files import S3Access, list_files, open_file
 from shardaudit.adapters.parquet_file import old_times, opened
@@ -15,6 +14,7 @@ from shardaudit.adapters.unpack import DamageError
 from shardaudit.model.errors import ConfigError, RetryableError
 from shardaudit.model.own_rows import appended_name
 from shardaudit.model.sink_field import SinkField
+from shardaudit.model.sql_name import quoted
 
 _OLD = pa.timestamp("us", "UTC")
 _UNSIGNED = {
@@ -71,10 +71,8 @@ def _simple(kind: pa.DataType) -> str:
 
 def dataset_rows(spark: SparkSession, path: str, fields: Sequence[SinkField]) -> DataFrame:
     """All rows of a dataset, with these columns."""
-    schema = StructType()
-    for field in fields:
-        schema.add(field.name, field.kind)
-    return spark.read.schema(schema).parquet(path)
+    ddl = ", ".join(f"{quoted(field.name)} {field.kind}" for field in fields)
+    return spark.read.schema(ddl).parquet(path)
 
 
 def append_files(

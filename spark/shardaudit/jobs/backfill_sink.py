@@ -89,25 +89,29 @@ class BackfillSink:
         kinds = {source.field.name: source.field.kind for source in self.sources}
         if kinds.get(self.sent_column) == "timestamp":
             edges = (F.lit(sent[0] - _PRECISION), F.lit(sent[1] + _PRECISION))
-            rows = rows.where(F.col(quoted(self.sent_column)).between(*edges))
+            at = F.col(quoted(self.sent_column))
+            rows = rows.where(at.between(*edges) | at.isNull())
         same = F.col(quoted(self.id_column)).cast("string") == F.col(key)
         return rows.join(ids, same, how="left_semi")
 
-    def keep_one(self, rows: DataFrame, *, tag: str) -> None:
+    def keep_one(self, rows: DataFrame, *, copies: DataFrame, tag: str) -> None:
         """Puts each row in the place of all rows of its message, in one commit.
 
         Input:
-            rows: the table's columns, unique on the id, computed.
+            rows: the table's columns, unique on the id, computed; copies: all rows of the messages.
         """
-        SinkMerge(self.spark, self.path, self.id_column, self._pruning(rows)).replace(rows, tag=tag)
+        pruning = self._pruning(copies)
+        SinkMerge(self.spark, self.path, self.id_column, pruning).replace(rows, tag=tag)
 
     def _pruning(self, rows: DataFrame) -> Pruning:
         """Where copies of these messages can be: `sent_at` and what hangs on it is theirs alone."""
+        lacking = self._lacking()
         kinds = {source.field.name: source.field.kind for source in self.sources}
         sets = [F.collect_set(quoted(name)).alias(f"in {name}") for name in self.pruned_by]
         if kinds.get(self.sent_column) != "timestamp":
             found = rows.agg(F.count("*"), *sets).collect()[0]
-            return Pruning({}, {name: found[f"in {name}"] for name in self.pruned_by})
+            values = {name: found[f"in {name}"] for name in self.pruned_by}
+            return Pruning({}, values, lacking)
         sent = F.col(quoted(self.sent_column))
         found = rows.agg(
             F.unix_micros(F.min(sent)).alias("first"),
@@ -117,9 +121,24 @@ class BackfillSink:
         ).collect()[0]
         values = {name: found[f"in {name}"] for name in self.pruned_by}
         if found["first"] is None or found["unknown"]:
-            return Pruning({}, values)
+            return Pruning({}, values, lacking)
         edges = (_instant(found["first"]) - _PRECISION, _instant(found["last"]) + _PRECISION)
-        return Pruning({self.sent_column: edges}, values)
+        return Pruning({self.sent_column: edges}, values, lacking)
+
+    def _lacking(self) -> tuple[str, ...]:
+        """The columns that prune and of which a row has no value: it may be of any message.
+
+        Asked column by column: the files' statistics answer for those that have all values.
+        """
+        prune = [
+            s.field for s in self.sources if s.field.name in (self.sent_column, *self.pruned_by)
+        ]
+        return tuple(
+            field.name
+            for field in prune
+            if field.nullable
+            and not self.table().where(F.col(quoted(field.name)).isNull()).limit(1).isEmpty()
+        )
 
 
 def sink_sources(settings: Settings, name: str, *, only_ids: bool = False) -> list[Source]:

@@ -84,7 +84,7 @@ class Dedupe:
             self.warehouse.merge(self._kept(extra), REMOVED_ROWS)
             tag = json.dumps({"by": "shardaudit dedupe", "plan_id": self.plan_id})
             first = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
-            self.sink.keep_one(first, tag=tag)
+            self.sink.keep_one(first, copies=copies, tag=tag)
         return count
 
     def _copies(self) -> DataFrame:

@@ -1,6 +1,7 @@
 """Rows reach a Delta sink once, beside other writers, and without looking at other partitions."""
 
 import threading
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,10 @@ from shardaudit.adapters.delta_merge import (
 from shardaudit.adapters.delta_sink import DeltaSink
 from shardaudit.adapters.files import S3Access
 from shardaudit.backfill.copies import COPY, ID, INTERNAL, numbered_copies
-from shardaudit.model.sink_field import SinkField
+from shardaudit.backfill.decode import ID as COPIED
+from shardaudit.jobs.backfill_sink import BackfillSink
+from shardaudit.model.choices import SinkFormat
+from shardaudit.model.sink_field import Origin, SinkField, Source
 from tests.builders import T0
 
 pytestmark = pytest.mark.apache_spark  # repairs
@@ -77,6 +81,84 @@ def test_other_partitions_are_not_read(spark: SparkSession, path: str) -> None:
     target.merge(absent, tag="t")
     kept = spark.read.format("delta").load(path).where("day = '2026-11-20'").count()
     assert kept == 12
+
+
+def backfill_sink(spark: SparkSession, path: str, kind: SinkFormat) -> BackfillSink:
+    """The sink as a backfill sees it, pruned by the time and the day of a message."""
+    fields = {
+        "id": SinkField("id", "string", nullable=False),
+        "sent_at": SinkField("sent_at", "timestamp"),
+        "day": SinkField("day", "string", partitions=True),
+        "n": SinkField("n", "int"),
+    }
+    return BackfillSink(
+        spark,
+        path,
+        S3Access(),
+        kind,
+        tuple(Source(field, Origin.PAYLOAD, f"$.{name}") for name, field in fields.items()),
+        id_column="id",
+        sent_column="sent_at",
+        pruned_by=("day",),
+        order_columns=("n",),
+    )
+
+
+TIMELESS = [
+    ("m20", None, "2026-12-24", 0),  # where its consumer put it
+    ("m21", None, None, 0),
+    ("m22", T0, None, 0),
+]
+
+
+@pytest.mark.parametrize("kind", list(SinkFormat))
+def test_message_is_not_inserted_again_when_its_row_has_no_time(
+    spark: SparkSession, path: str, tmp_path: Path, kind: SinkFormat
+) -> None:
+    timeless = spark.createDataFrame(TIMELESS, DDL)
+    timeless.write.format("delta").mode("append").save(path)
+    if kind is SinkFormat.PARQUET:
+        files = str(tmp_path / "files")
+        spark.read.format("delta").load(path).write.partitionBy("day").parquet(files)
+        path = files
+    target = backfill_sink(spark, path, kind)
+    wanted = rows(spark, range(8, 26, 2)).union(rows(spark, range(21, 22)))
+    decoded = wanted.withColumn(COPIED, F.col("id")).localCheckpoint()
+    absent = target.absent(decoded).localCheckpoint()
+    expected = [f"m{i}" for i in range(10, 26, 2) if i not in (20, 22)]
+    assert sorted(row.id for row in absent.collect()) == expected
+    if kind is SinkFormat.DELTA:
+        target.merge(decoded, tag="t")
+    else:
+        target.append(absent, job_id="job")
+    landed = Counter(row.id for row in target.table().collect())
+    assert set(landed.values()) == {1}
+    assert {"m8", "m20", "m21", "m22", "m24"} <= set(landed)
+
+
+def test_one_row_stays_when_a_copy_has_no_time(spark: SparkSession, path: str) -> None:
+    timeless = spark.createDataFrame(TIMELESS, DDL)
+    again = rows(spark, range(20, 24), n=1)
+    timeless.union(again).write.format("delta").mode("append").save(path)
+    target = backfill_sink(spark, path, SinkFormat.DELTA)
+    wanted = spark.createDataFrame([(f"m{i}",) for i in range(24)], "key string")
+    for _ in range(2):
+        found = target.rows_of(wanted, key="key", sent=(T0, T0 + timedelta(days=1)))
+        copies = numbered_copies(found, id_column="id", order=["n"]).localCheckpoint()
+        kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+        target.keep_one(kept, copies=copies, tag="t")
+    assert ids(spark, path) == sorted(f"m{i}" for i in [*range(10), *range(20, 24)])
+
+
+def test_other_partitions_are_not_read_when_every_row_has_a_time(
+    spark: SparkSession, path: str
+) -> None:
+    for file in (Path(path) / "day=2026-11-21").glob("*.parquet"):
+        file.write_bytes(b"broken")
+    target = backfill_sink(spark, path, SinkFormat.DELTA)
+    decoded = rows(spark, range(0, 24, 2)).withColumn(COPIED, F.col("id")).localCheckpoint()
+    assert target.absent(decoded).count() == 7
+    target.merge(decoded, tag="t")
 
 
 def test_nothing_is_lost_or_doubled_beside_a_live_writer(spark: SparkSession, path: str) -> None:
