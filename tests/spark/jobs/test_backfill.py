@@ -152,5 +152,5 @@ def test_range_by_hand_brings_all_that_the_sink_does_not_have(loss: Loss) -> Non
     ]
     assert len(in_range) > 60
     assert min(landed[one] for one in in_range) == 1
-    assert {w["state"] for w in loss.windows(plan)} == {"verified"}
+    assert {(w["state"], w["error"]) for w in loss.windows(plan)} == {("verified", None)}
     assert loss.findings()["stuck_shard", "recovered"] > 0

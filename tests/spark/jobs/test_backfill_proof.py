@@ -47,8 +47,7 @@ class Repair:
     @property
     def settings(self) -> Settings:
         streams = {self.lake.name: self.lake.stream.model_dump()}
-        endpoints = {"endpoint_url": "http://127.0.0.1:9"}
-        values = {"warehouse": str(self.lake.folder / "warehouse"), "aws": endpoints}
+        values = {"warehouse": str(self.lake.folder / "warehouse")}
         return Settings.model_validate(values | {"streams": streams})
 
     def planned(self, window: Window | None = None) -> Plan:
