@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 
@@ -178,7 +179,7 @@ def _warehouse(settings: Settings) -> tuple[str, str]:
 def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
     with kinesis_errors(stream.stream_name):
         facts = stream_facts(kinesis_client(settings), stream.stream_name)
-    differs = retention_note(facts.retention, stream.retention)
+    differs = retention_note(facts.retention // timedelta(seconds=1), stream.retention)
     if differs is not None:
         return WARN, differs
     return OK, f"{stream.stream_name}: {len(facts.shards)} shards, {facts.retention} of records"

@@ -1,7 +1,7 @@
 """From a page's state and the warehouse to the values that its templates show."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import Lock
 
@@ -14,6 +14,7 @@ from shardaudit.adapters.skew_reader import read_skew
 from shardaudit.model.cell_grid import ALL_SHARDS, Segment
 from shardaudit.model.config import Settings
 from shardaudit.model.window import Window
+from shardaudit.report.advice import retention_note
 from shardaudit.report.page_findings import FindingRow, finding_rows
 from shardaudit.report.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.report.page_spans import bins_of, newest_segments, unseen_bins
@@ -54,7 +55,11 @@ def read_line(
 ) -> tuple[StreamLine, list[Row]]:
     """The stream's line, and the shards of its newest watch."""
     shards = newest_watch(settings, name, now=now)
-    return stream_line(name, audits=audits, findings=findings, shards=shards, now=now), shards
+    line = stream_line(name, audits=audits, findings=findings, shards=shards, now=now)
+    newest = newest_audit(audits)
+    kept_s = newest["retention_s"] if newest else None
+    note = retention_note(kept_s, settings.stream(name).retention)
+    return replace(line, retention_note=note), shards
 
 
 def open_findings(settings: Settings) -> list[OpenFindings]:

@@ -1,7 +1,6 @@
 """What a report says of an audit: the same whether it has just run or is read from the tables."""
 
 from collections.abc import Iterable
-from datetime import timedelta
 
 from shardaudit.compare.totals import ShardTotals
 from shardaudit.model.config import Stream
@@ -55,7 +54,5 @@ def audit_notes(
         for ids in sorted(missing, key=lambda ids: ids.order)
         if ids.state is State.EXPIRED
     )
-    differs = (
-        None if kept_s is None else retention_note(timedelta(seconds=kept_s), stream.retention)
-    )
+    differs = retention_note(kept_s, stream.retention)
     return (*expired, *([differs] if differs else []))

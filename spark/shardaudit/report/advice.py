@@ -53,11 +53,15 @@ def _deadline(report: AuditReport, line: DeadlineLine) -> str:
     )
 
 
-def retention_note(kept: timedelta, configured: timedelta | None) -> str | None:
-    """A sentence where Kinesis keeps records for another time than is configured."""
-    if configured is None or kept == configured:
+def retention_note(kept_s: int | None, configured: timedelta | None) -> str | None:
+    """A sentence where Kinesis keeps records for another time than is configured.
+
+    Input:
+        kept_s: how long they are kept, seconds; None: an older audit did not note it.
+    """
+    if kept_s is None or configured is None or timedelta(seconds=kept_s) == configured:
         return None
     return (
-        f"Kinesis keeps records for {length(kept)}, configured is a retention of "
-        f"{length(configured)}: deadlines are counted with what Kinesis says"
+        f"Kinesis keeps records for {length(timedelta(seconds=kept_s))}, configured is a retention "
+        f"of {length(configured)}: deadlines are counted with what Kinesis says"
     )

@@ -1,0 +1,23 @@
+"""What people are told besides the numbers."""
+
+from datetime import timedelta
+
+import pytest
+
+from shardaudit.report.advice import retention_note
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(("kept_s", "configured"), [(86400, DAY), (86400, None), (None, DAY)])
+def test_nothing_is_said_of_a_retention_that_is_as_configured(
+    kept_s: int | None, configured: timedelta | None
+) -> None:
+    assert retention_note(kept_s, configured) is None
+
+
+@pytest.mark.parametrize("configured", [DAY / 2, 7 * DAY])
+def test_another_retention_than_the_configured_one_is_told(configured: timedelta) -> None:
+    note = retention_note(86400, configured)
+    assert note is not None
+    assert note.startswith("Kinesis keeps records for 1 d 0 h, configured is a retention of ")
