@@ -60,7 +60,7 @@ class Case:
     """
 
     traces: tuple[tuple[str, int, str | None, int, int], ...]
-    rows: tuple[tuple[str, int, str | None, int, int, int, bool], ...]
+    rows: tuple[tuple[str, int, str | None, int, int | None, int, bool], ...]
     idle_shard: bool = False
     acked: tuple[tuple[str, int, str | None, int], ...] = ()
 
@@ -97,7 +97,7 @@ class Case:
                     shard_id=own_shard(s),
                     sequence_number=n,
                     sent_at=START + sent * MS,
-                    landed_at=START + landed * MS + own * BACKFILLS,
+                    landed_at=None if landed is None else START + landed * MS + own * BACKFILLS,
                     own=own,
                 )
                 for i, s, n, sent, landed, _, own in self.rows

@@ -110,7 +110,10 @@ class GoldenCase:
         traces = tuple(
             replace(self._trace(line), batch=number + 1) for line in self._lines(f"{later}traces")
         )
-        rows = tuple(self._row(line) for line in self._lines(f"{later}sink"))
+        seen_at = _instant(self.asked["as_of"][number])
+        rows = tuple(
+            replace(self._row(line), seen_at=seen_at) for line in self._lines(f"{later}sink")
+        )
         removed = tuple(self._row(line) for line in self._lines("later.removed")) if number else ()
         states = self.asked.get("states", []) if number else []
         return Step(
@@ -120,7 +123,9 @@ class GoldenCase:
             history=replace(
                 before,
                 traces=before.traces + traces,
-                rows=tuple(row for row in before.rows + rows if row not in removed),
+                rows=tuple(
+                    row for row in before.rows + rows if replace(row, seen_at=None) not in removed
+                ),
             ),
             question=self._question(number),
             sink_lacks=frozenset(self.asked["sink_lacks"][number])
@@ -178,7 +183,7 @@ class GoldenCase:
             shard_id=f"{self.name}/{line.get('shard_id')}",
             sequence_number=line["sequence_number"],
             sent_at=_instant(line["sent_at"]) if line.get("sent_at") else EPOCH,
-            landed_at=_instant(line["landed_at"]),
+            landed_at=_instant(line["landed_at"]) if line["landed_at"] else None,
             own=line.get("own", False),
             lacks=frozenset(name for name in ("shard_id", "sent_at") if line.get(name) is None),
         )

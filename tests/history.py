@@ -29,16 +29,25 @@ class Trace:
 class SinkRow:
     """One delivery. `own`: a backfill of ours landed it, at a time at which nobody else did.
 
-    `lacks`: what the sink does not say of it, though it stands here.
+    `lacks`: what the sink does not say of it, though it stands here. `seen_at`: when an ingest
+    found a row that does not say when it landed: by then it had.
     """
 
     message_id: str
     shard_id: str
     sequence_number: str | None
     sent_at: datetime
-    landed_at: datetime
+    landed_at: datetime | None
     own: bool = False
     lacks: frozenset[str] = frozenset()
+    seen_at: datetime | None = None
+
+    @property
+    def landed_by(self) -> datetime:
+        """When it landed, at the latest."""
+        landed = self.landed_at or self.seen_at
+        assert landed is not None
+        return landed
 
 
 @dataclass(frozen=True, slots=True)

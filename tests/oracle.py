@@ -24,8 +24,7 @@ def reconcile(history: History, question: Question) -> Outcome:
     messages = [m.seen_in(question) for m in _messages(history)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
-    position_known = any(row.sequence_number for row in history.rows)
-    judge = _Judge(question, shards, damaged, position_known=position_known)
+    judge = _Judge(question, shards, damaged)
     judged = [(m, judge.causes(m)) for m in messages if question.covers(m.sent_at)]
     tallies = [_tally(m, causes, question) for m, causes in judged]
     cells, unsettled = cell_results(
@@ -132,7 +131,6 @@ class _Judge:
     question: Question
     shards: dict[str, Shard]
     damaged: Sides
-    position_known: bool
 
     def causes(self, message: _Message) -> dict[Kind, Cause]:
         """One cause per kind; none for an id that is well, or that did not land but still may."""
@@ -145,13 +143,14 @@ class _Judge:
     def _missing_cause(self, message: _Message) -> Cause | None:
         shard = self.shards[message.shard_id]
         number = message.counted.sequence_number if message.counted else None
-        overdue = self.question.as_of - message.sent_at > shard.allowance
+        overdue = self.question.as_of - message.sent_at > shard.patience
         if shard.is_silent:
             return Cause.STUCK if overdue else None
-        if number is None or not self.position_known:
-            return Cause.LOST if overdue else None
-        if shard.settled_frontier is not None and number_order(number) <= shard.settled_frontier:
+        frontier = shard.settled_frontier
+        if number and frontier is not None and number_order(number) <= frontier:
             return Cause.LOST
+        if number is None or not shard.has_position:
+            return Cause.LOST if overdue else None
         return Cause.STUCK if shard.is_stalled and overdue else None
 
 
@@ -178,7 +177,7 @@ def _duplicate_cause(rows: tuple[SinkRow, ...]) -> Cause:
 def _finding(message: _Message, kind: Kind, *, cause: Cause, question: Question) -> Finding:
     numbers = {trace.sequence_number for trace in message.traces}
     numbers |= {row.sequence_number for row in message.rows}
-    landings = [row.landed_at for row in message.rows]
+    landings = [row.landed_at for row in message.rows if row.landed_at]
     arrived_at = message.arrived_at if kind is Kind.MISSING else None
     deadline = arrived_at and question.deadline(arrived_at)
     is_expired = deadline is not None and question.as_of > deadline

@@ -112,7 +112,7 @@ def _is_settled(
     shard: Shard, numbers: list[tuple[int, str]], *, start: datetime, question: Question
 ) -> bool:
     """Whether time is over, or the consumer has passed every attempt acknowledged in the cell."""
-    if question.as_of - (start + question.bucket) >= shard.allowance:
+    if question.as_of - (start + question.bucket) >= shard.patience:
         return True
     frontier = shard.settled_frontier
     return bool(numbers) and frontier is not None and max(numbers) <= frontier

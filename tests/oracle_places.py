@@ -34,7 +34,7 @@ def with_places(history: History) -> History:
 def _first_landings(rows: Iterable[SinkRow]) -> dict[str, datetime]:
     first: dict[str, datetime] = {}
     for row in rows:
-        first[row.message_id] = min(row.landed_at, first.get(row.message_id, row.landed_at))
+        first[row.message_id] = min(row.landed_by, first.get(row.message_id, row.landed_by))
     return first
 
 

@@ -1,10 +1,11 @@
 """The oracle's shards: where each consumer provably is and how long its messages may take."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tests.history import Question, SinkRow, number_order
+from tests.history import EPOCH, Question, SinkRow, number_order
 
 LAST_LATENCY_BIN = 21  # bin i ends at 2^i seconds; this one has no end
 
@@ -13,8 +14,9 @@ LAST_LATENCY_BIN = 21  # bin i ends at 2^i seconds; this one has no end
 class Shard:
     """What the rows of one shard say of its consumer."""
 
-    allowance: timedelta
+    patience: timedelta
     settled_frontier: tuple[int, str] | None
+    has_position: bool
     is_silent: bool
     is_stalled: bool
 
@@ -31,30 +33,53 @@ def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> S
     for row in rows:
         cells[question.bucket_start(row.sent_at)].append(row)
     numbers_at = [
-        (number_order(row.sequence_number), max(r.landed_at for r in cell))
+        (number_order(row.sequence_number), max(r.landed_by for r in cell))
         for cell in cells.values()
         for row in cell
         if row.sequence_number
     ]
-    allowance = _allowance([r for r in rows if question.covers(r.sent_at)], question)
+    patience = _patience(rows, question)
     settled_by = question.as_of - question.settle_grace
     frontier_at = max(numbers_at)[1] if numbers_at else None
+    unnumbered = [row.landed_by for row in rows if not row.sequence_number]
+    has_position = frontier_at is not None and all(at <= frontier_at for at in unnumbered)
     return Shard(
-        allowance=allowance,
+        patience=patience,
         settled_frontier=max((n for n, at in numbers_at if at <= settled_by), default=None),
+        has_position=has_position,
         is_silent=produced and not rows,
-        is_stalled=frontier_at is not None and frontier_at < question.as_of - allowance,
+        is_stalled=frontier_at is not None and frontier_at < question.as_of - patience,
     )
 
 
-def _allowance(rows: list[SinkRow], question: Question) -> timedelta:
-    if not rows:
-        return question.settle_grace
-    bins = sorted(_latency_bin(row.landed_at - row.sent_at) for row in rows)
-    p99_bin = bins[-(-99 * len(bins) // 100) - 1]
-    cap = question.retention / 10
-    p99 = cap if p99_bin == LAST_LATENCY_BIN else timedelta(seconds=2**p99_bin)
-    return max(question.settle_grace, min(p99, cap))
+def _patience(rows: list[SinkRow], question: Question) -> timedelta:
+    """What the hours of the last seven days make usual, by when their messages were sent."""
+    hour = max(timedelta(hours=1), question.bucket)
+    hours: dict[int, list[int]] = defaultdict(lambda: [0] * (LAST_LATENCY_BIN + 1))
+    for row in rows:
+        start = question.bucket_start(row.sent_at)
+        is_recent = question.as_of - timedelta(days=7) <= start < question.as_of
+        if row.landed_at and is_recent:
+            hours[(start - EPOCH) // hour][_latency_bin(row.landed_at - row.sent_at)] += 1
+    return usual_patience(hours.values(), question.settle_grace, question.retention)
+
+
+def usual_patience(
+    hours: Iterable[Sequence[int]], settle_grace: timedelta, retention: timedelta
+) -> timedelta:
+    """What a third of the hours keep; each is how many rows had a latency of each bin."""
+    cap = retention / 10
+    known = [_p99_bin(counts) for counts in hours if sum(counts)]
+    if not known:
+        return settle_grace
+    edges = [timedelta(seconds=2**i) for i in known if i < LAST_LATENCY_BIN]
+    usual = sorted(edge for edge in edges if edge <= cap)
+    return max(settle_grace, usual[(len(usual) - 1) // 3] if usual else cap)
+
+
+def _p99_bin(counts: Sequence[int]) -> int:
+    rank = -(-99 * sum(counts) // 100)
+    return next(i for i in range(len(counts)) if sum(counts[: i + 1]) >= rank)
 
 
 def _latency_bin(latency: timedelta) -> int:

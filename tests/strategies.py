@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 FAULTS = frozenset(
     {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
-    | {"backfilled", "buffered"}
+    | {"backfilled", "buffered", "untimed"}
 )
 PALETTES = (
     FAULTS,
     FAULTS - {"silent", "stalled"},
     FAULTS - {"silent", "stalled", "lost", "doubled"},
     frozenset({"late", "unnumbered", "doubled", "buffered"}),
-    frozenset({"late", "moved"}),
+    frozenset({"late", "moved", "untimed"}),
     frozenset({"backfilled", "lost", "silent", "stalled", "late"}),
 )
 
@@ -131,6 +131,8 @@ class _Shard:
     silent: bool
     stops_after: int | None  # the index of the last record that lands
     unnumbered: bool
+    sink_numbers: int  # of a hundred rows so many have their number
+    untimed: int  # of a hundred rows so many do not say when they landed
 
     def number(self, index: int) -> str | None:
         return None if self.unnumbered else str(self.first + self.step * index)
@@ -146,6 +148,10 @@ def _shards(draw: DrawFn, of: Terms) -> list[_Shard]:
             silent="silent" in of.faults and draw(st.integers(0, 7)) == 0,
             stops_after=draw(st.integers(0, 25)) if stops else None,
             unnumbered="unnumbered" in of.faults and draw(st.integers(0, 15)) == 0,
+            sink_numbers=draw(st.sampled_from([100] * 6 + [0, 50]))
+            if "unnumbered" in of.faults
+            else 100,
+            untimed=draw(st.sampled_from([0] * 6 + [100, 30])) if "untimed" in of.faults else 0,
         )
 
     return [one() for _ in range(draw(st.integers(1, 4)))]
@@ -217,9 +223,13 @@ def cases(draw: DrawFn, of: Terms) -> Case:
             batch = draw(st.integers(1, of.batches))
             traces.append((message_id, a.shard, a.number, sent_ms, batch))
         for a, landed_ms in landed:
-            number = a.number if of.sink_has_numbers else None
+            shard = shards[a.shard]
+            has_number = draw(st.integers(1, 100)) <= shard.sink_numbers
+            number = a.number if of.sink_has_numbers and has_number else None
+            is_untimed = draw(st.integers(1, 100)) <= shard.untimed
             batch = draw(st.integers(1, of.batches))
-            rows.append((message_id, a.shard, number, sent_ms, landed_ms, batch, False))
+            landed_at = None if is_untimed else landed_ms
+            rows.append((message_id, a.shard, number, sent_ms, landed_at, batch, False))
         if "backfilled" in of.faults and traced and draw(st.integers(0, 2 + 9 * len(landed))) == 0:
             number = traced[0].number if of.sink_has_numbers else None
             own_ms = sent_ms + draw(latencies(of, sent_ms))

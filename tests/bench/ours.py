@@ -80,7 +80,12 @@ def kinds_from_raw(spark: SparkSession, folder: str) -> list[object]:
 
 
 def _ledger(rows: DataFrame, side: str) -> DataFrame:
-    nothing = {"max_sequence_number": "string", "last_at": "timestamp", "own_n": "bigint"}
+    nothing = {
+        "max_sequence_number": "string",
+        "last_at": "timestamp",
+        "unnumbered_at": "timestamp",
+    }
+    nothing |= {"own_n": "bigint", "without_landed_at": "bigint"}
     return (
         rows.groupBy(*CELL)
         .agg(*fingerprint_sums(F.xxhash64("message_id")))

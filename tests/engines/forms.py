@@ -23,9 +23,10 @@ from shardaudit.compare.drill_down import cell_ids, ids, rows_of, seen, suspects
 from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids, transitions
 from shardaudit.compare.grid import grid
 from shardaudit.compare.hours import hour_sums
-from shardaudit.compare.progress import landing_bins, shard_progress, shard_times
+from shardaudit.compare.patience import patiences
+from shardaudit.compare.progress import shard_progress, shard_times
 from shardaudit.compare.sample import sampled_cells, with_neighbours
-from shardaudit.compare.shard_facts import landing_allowances, shard_facts
+from shardaudit.compare.shard_facts import shard_facts
 from shardaudit.compare.totals import disagreeing_cells, shard_totals
 from shardaudit.ingest.batch_summary import batch_summaries
 from shardaudit.ingest.fingerprint import (
@@ -166,11 +167,11 @@ def evidence(spark: SparkSession) -> DataFrame:
 @cache
 def facts_of_shards(spark: SparkSession) -> DataFrame:
     grace = timedelta(seconds=30)
-    allowances = landing_allowances(
-        ledger(spark), window=WINDOW, settle_grace=grace, retention=7 * DAY
+    patience = patiences(
+        ledger(spark), as_of=AS_OF, bucket=MINUTE, settle_grace=grace, retention=7 * DAY
     )
     sums, _ = compared(spark)
-    facts = shard_facts(sums, allowances, as_of=AS_OF, settle_grace=grace)
+    facts = shard_facts(sums, patience, as_of=AS_OF, settle_grace=grace)
     return facts.localCheckpoint()
 
 
@@ -181,7 +182,6 @@ def classified(spark: SparkSession) -> DataFrame:
         ids(evidence(spark)),
         facts_of_shards(spark),
         as_of=AS_OF,
-        sink_has_sequences=True,
         damage=damage,
     ).localCheckpoint()
 
@@ -371,8 +371,12 @@ def progress_of_shards(spark: SparkSession) -> DataFrame:
 
 
 @table()
-def times_and_bins_of_shards(spark: SparkSession) -> DataFrame:
-    both = shard_times(ledger(spark)).join(landing_bins(ledger(spark)), ["shard_id"], how="left")
+def times_and_patience_of_shards(spark: SparkSession) -> DataFrame:
+    grace = timedelta(seconds=1)
+    patience = patiences(
+        ledger(spark), as_of=AS_OF, bucket=MINUTE, settle_grace=grace, retention=DAY
+    )
+    both = shard_times(ledger(spark)).join(patience, ["shard_id"], how="left")
     return by(both, "shard_id")
 
 

@@ -15,6 +15,7 @@ SUITES: dict[str, tuple[tuple[str, ...], ...]] = {
     "shardaudit/compare/findings.py": ((_GOLDEN,), (_ORACLE,)),
     "shardaudit/compare/grid.py": ((_GOLDEN,), (_ORACLE,)),
     "shardaudit/compare/hours.py": (_COMPARE, ("tests/spark/jobs/test_gates.py",)),
+    "shardaudit/compare/patience.py": (("tests/spark/compare/test_patience.py",), (_GOLDEN,)),
     "shardaudit/compare/progress.py": (
         ("tests/spark/compare/test_progress.py",),
         ("tests/spark/jobs/test_watch.py", "tests/histories"),
@@ -51,7 +52,7 @@ SUITES: dict[str, tuple[tuple[str, ...], ...]] = {
         f"shardaudit/watch/{name}.py": (("tests/unit/watch",), ("tests/histories",))
         for name in (
             *("advice", "deadline", "evidence", "facts", "judge", "lineage", "notifications"),
-            *("patience", "skew", "state", "texts"),
+            *("skew", "state", "texts"),
         )
     },
 }

@@ -89,7 +89,7 @@ def feed(trial: Trial, step: Step, *, cut_at: datetime | None) -> None:
     trial.sink_lacks = step.sink_lacks
     trial.land(step.rows)
     trial.remove(step.removed)
-    trial.ingest()
+    trial.ingest(now=step.question.as_of)
     assert trial.damage() == step.history.damaged
 
 

@@ -161,9 +161,9 @@ class Trial:
                     known = known.withColumn(name, F.lit(None).cast(kind))
             self.warehouse.merge(known, SHARDS)
 
-    def ingest(self) -> None:
-        """Takes in all that is new."""
-        ingest(self.warehouse, self.name, self.stream, now=self.question.as_of)
+    def ingest(self, *, now: datetime | None = None) -> None:
+        """Takes in all that is new, when the question is asked if no other time is given."""
+        ingest(self.warehouse, self.name, self.stream, now=now or self.question.as_of)
 
     def audit(self, question: Question | None = None) -> Published:
         """Audits as the question says (the stream's own when none is given); gives the tables."""

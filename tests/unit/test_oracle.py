@@ -112,7 +112,7 @@ def test_stuck_when_position_not_past_it_and_shard_stalled() -> None:
 
 
 @pytest.mark.parametrize(("younger", "stuck"), [(timedelta(0), False), (-TICK, True)])
-def test_stuck_only_when_older_than_the_allowance(younger: timedelta, *, stuck: bool) -> None:
+def test_stuck_only_when_older_than_the_patience(younger: timedelta, *, stuck: bool) -> None:
     ask = replace(LATE, as_of=T0 + 13 * MINUTE)  # grace 10 minutes
     minute = 3 + younger / MINUTE
     result = outcome(sent("a"), landed("a"), sent("b", "2", minute=minute), ask=ask)
@@ -120,7 +120,7 @@ def test_stuck_only_when_older_than_the_allowance(younger: timedelta, *, stuck: 
 
 
 @pytest.mark.parametrize(("later", "stuck"), [(timedelta(0), False), (-TICK, True)])
-def test_stalled_only_when_the_frontier_is_older_than_the_allowance(
+def test_stalled_only_when_the_frontier_is_older_than_the_patience(
     later: timedelta, *, stuck: bool
 ) -> None:
     ask = replace(LATE, as_of=T0 + 13 * MINUTE)
@@ -262,7 +262,7 @@ def test_untraced_is_nobodys_fault_when_a_trace_file_is_damaged(side: str, cause
 
 
 @pytest.mark.parametrize(("early", "settled"), [(timedelta(0), True), (TICK, False)])
-def test_an_empty_cell_is_pending_until_its_end_is_an_allowance_ago(
+def test_an_empty_cell_is_pending_until_its_end_is_a_patience_ago(
     early: timedelta, *, settled: bool
 ) -> None:
     ask = replace(LATE, end=T0 + MINUTE, as_of=T0 + 11 * MINUTE - early)
@@ -271,13 +271,13 @@ def test_an_empty_cell_is_pending_until_its_end_is_an_allowance_ago(
 
 
 @pytest.mark.parametrize(
-    ("latency_s", "allowance_s"),
+    ("latency_s", "patience_s"),
     [(512, 600), (513, 1024), (1024, 1024), (1025, 2048), (9000, 8640)],
 )
-def test_allowance_follows_the_shards_own_latency_up_to_a_tenth_of_the_retention(
-    latency_s: int, allowance_s: int
+def test_patience_follows_the_shards_own_latency_up_to_a_tenth_of_the_retention(
+    latency_s: int, patience_s: int
 ) -> None:
-    at_edge = timedelta(seconds=allowance_s)
+    at_edge = timedelta(seconds=patience_s)
     # The frontier is unknown (no numbers), so that age alone decides.
     slow = landed("slow", None, after=latency_s / 60)
     for beyond, lost in ((timedelta(0), False), (TICK, True)):
@@ -286,7 +286,7 @@ def test_allowance_follows_the_shards_own_latency_up_to_a_tenth_of_the_retention
         assert (("a", Kind.MISSING) in found(result)) is lost
 
 
-def test_one_slow_message_in_two_hundred_does_not_stretch_the_allowance() -> None:
+def test_one_slow_message_in_two_hundred_does_not_stretch_the_patience() -> None:
     ids = [str(i) for i in range(200)]
     well = [e for i in ids[1:] for e in (sent(i, i), landed(i, None))]
     slow = (sent("0", "0"), landed("0", None, after=40))

@@ -161,6 +161,7 @@ MESSAGES = (
             before=Before(State.PLANNED, State.PLANNED, cause=Cause.STUCK)),
     Message("still silent", FRESH, _one(SILENT, "2"), not_landed=PENDING),
     Message("overdue", WAITING, _one(UNNUMBERED, None), not_landed=LOST),
+    Message("overdue with number", WAITING, _one(UNNUMBERED, "2"), not_landed=LOST),
     Message("not overdue", FRESH, _one(UNNUMBERED, None), not_landed=PENDING),
     Message("settled early", FRESH, _one(AHEAD, "4"), _one(AHEAD, "4")),
     # What an earlier audit read holds while its bucket is the same, and not a batch longer.

@@ -49,7 +49,7 @@ def judged_cells(
         .join(F.broadcast(facts), ["shard_id"], how="left")
         .fillna(0, subset=list(numbers))
         .fillna("fingerprint", subset=["compared"])
-        .fillna(judgement.settle_grace.total_seconds(), subset=["allowance"])
+        .fillna(judgement.settle_grace.total_seconds(), subset=["patience"])
     )
     sent = F.col("sent_n") - F.col("over_counted")
     return (
@@ -80,12 +80,12 @@ def judged_cells(
 
 
 def is_settled(as_of: datetime) -> Column:
-    """Whether a cell is settled: an allowance over, or all sent in it behind the settled frontier.
+    """Whether a cell is settled: a patience over, or all sent in it behind the settled frontier.
 
-    Of a row with `bucket_end`, `sent`, `sent_key`, and `allowance` and `settled_frontier` of its
+    Of a row with `bucket_end`, `sent`, `sent_key`, and `patience` and `settled_frontier` of its
     shard.
     """
-    is_over = seconds_between(F.col("bucket_end"), F.lit(as_of)) >= F.col("allowance")
+    is_over = seconds_between(F.col("bucket_end"), F.lit(as_of)) >= F.col("patience")
     is_passed = (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier"))
     return is_over | F.coalesce(is_passed, F.lit(False))
 

@@ -33,18 +33,12 @@ def is_damaged(
 
 
 def classified_ids(
-    ids: DataFrame,
-    shard_facts: DataFrame,
-    *,
-    as_of: datetime,
-    sink_has_sequences: Column | bool,
-    damage: Damage,
+    ids: DataFrame, shard_facts: DataFrame, *, as_of: datetime, damage: Damage
 ) -> DataFrame:
     """One row per id with what is wrong with it.
 
     Input:
         ids: of `drill_down.ids`; shard_facts: of `shard_facts`, unique on shard_id.
-        sink_has_sequences: whether any row of the stream's sink ever carried a sequence number.
     Output:
         the ids' columns; `not_landed` (lost | stuck | pending, NULL when it landed),
         `duplicated`, `untraced`, `moved` (the cause, NULL when it is not so).
@@ -53,26 +47,26 @@ def classified_ids(
     facts = F.broadcast(shard_facts)
     return (
         ids.join(facts, ["shard_id"], how="left")
-        .withColumn("not_landed", _not_landed(as_of, sink_has_sequences, damage))
+        .withColumn("not_landed", _not_landed(as_of, damage))
         .withColumn("duplicated", _duplicated())
         .withColumn("untraced", _untraced(damage))
         .withColumn("moved", F.when(F.col("is_moved"), Cause.RESHARD.value))
-        .drop("frontier", "settled_frontier", "frontier_at", "allowance", "shard_state")
+        .drop(*(name for name in shard_facts.columns if name != "shard_id"))
     )
 
 
-def _not_landed(as_of: datetime, sink_has_sequences: Column | bool, damage: Damage) -> Column:
-    is_overdue = seconds_between(F.col("sent_at"), F.lit(as_of)) > F.col("allowance")
-    has_no_position = F.col("counted_key").isNull() | ~F.lit(sink_has_sequences)
+def _not_landed(as_of: datetime, damage: Damage) -> Column:
+    is_overdue = seconds_between(F.col("sent_at"), F.lit(as_of)) > F.col("patience")
+    has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
     is_passed = F.coalesce(F.col("counted_key") <= F.col("settled_frontier"), F.lit(False))
     state = F.col("shard_state")
     verdict = (
         F.when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
         .when((state == "silent") & is_overdue, Cause.STUCK.value)
         .when(state == "silent", Verdict.PENDING.value)
+        .when(is_passed, Cause.LOST.value)
         .when(has_no_position & is_overdue, Cause.LOST.value)
         .when(has_no_position, Verdict.PENDING.value)
-        .when(is_passed, Cause.LOST.value)
         .when((state == "stalled") & is_overdue, Cause.STUCK.value)
         .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)
     )

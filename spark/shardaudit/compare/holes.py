@@ -69,7 +69,7 @@ def hole_cells(
         differing: of `differing_cells`, settled or not.
         facts: unique on shard_id: `has_position` (whether it has a frontier), `settled_until`
         (sequence number or NULL: up to where it was settled by that time), `landed_until`
-        (timestamp: start of the newest cell that landed), `allowance` (seconds).
+        (timestamp: start of the newest cell that landed), `patience` (seconds).
     Output:
         `shard_id`, `bucket_start`, `sent_n`, `landed_n`, `missing` (at least so many ids of the
         cell did not land in it), `is_sure` (false: more rows landed than ids were sent; nothing

@@ -27,6 +27,7 @@ class Hour:
     sent: int
     landed: int
     sent_before: int | None = None
+    without_landed_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,14 @@ def hour_sums(sums: DataFrame, before: DataFrame, *, window: Window, width: time
         F.col("sent_n").alias("sent"),
         F.col("landed_n").alias("landed"),
         unknown.alias("sent_before"),
+        "without_landed_at",
     )
     earlier = before.select(
         hour_start(width).alias("start"),
         unknown.alias("sent"),
         unknown.alias("landed"),
         F.col("sent").alias("sent_before"),
+        F.lit(0).cast("bigint").alias("without_landed_at"),
     )
     return (
         ledger.unionByName(earlier)
@@ -77,6 +80,7 @@ def hour_sums(sums: DataFrame, before: DataFrame, *, window: Window, width: time
             F.coalesce(F.sum("sent"), F.lit(0)).alias("sent"),
             F.coalesce(F.sum("landed"), F.lit(0)).alias("landed"),
             F.sum("sent_before").alias("sent_before"),
+            F.sum("without_landed_at").alias("without_landed_at"),
         )
         .where((F.col("sent") > 0) | (F.col("landed") > 0) | F.col("sent_before").isNotNull())
     )

@@ -17,7 +17,6 @@ from shardaudit.compare.cells import (
     sequence_number,
 )
 from shardaudit.compare.shard_facts import settled_frontier
-from shardaudit.model.table import LATENCY_BINS
 
 _SPAN = ("n", "since", "last")
 
@@ -39,22 +38,6 @@ def shard_times(fingerprints: DataFrame) -> DataFrame:
     )
 
 
-def landing_bins(fingerprints: DataFrame) -> DataFrame:
-    """How long rows took to land: one row per shard, `bins` as `latency_counts` (bigint)."""
-    landed = fingerprints.where((F.col("side") == "sink") & F.col("latency_counts").isNotNull())
-    sums = [
-        F.sum(F.get("latency_counts", i)).cast("bigint").alias(f"bin_{i}")
-        for i in range(LATENCY_BINS)
-    ]
-    return (
-        landed.groupBy("shard_id")
-        .agg(*sums)
-        .select(
-            "shard_id", F.array(*(F.col(f"bin_{i}") for i in range(LATENCY_BINS))).alias("bins")
-        )
-    )
-
-
 def shard_progress(
     fingerprints: DataFrame, horizons: DataFrame, *, bucket: timedelta, rested_since: datetime
 ) -> DataFrame:
@@ -68,12 +51,14 @@ def shard_progress(
         `rested_at` (when the known frontier landed; NULL).
         rested_since: since when nothing may have landed in a cell for it to be settled.
     Output:
-        `shard_id`, `frontier`, `settled_frontier` (text), `frontier_at`, `relanded_until`, and of
-        the cells ahead `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position
-        `passed_n`, `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`.
+        `shard_id`, `frontier` (text; NULL: the rows that landed last have no sequence number),
+        `settled_frontier` (text), `frontier_at`, `relanded_until`, and of the cells ahead
+        `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position `passed_n`,
+        `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`.
     """
     cells = _recent_cells(fingerprints, horizons)
-    stands = cells.withColumns(_frontiers()).withColumns(_standing(bucket))
+    stands = cells.withColumns(_frontiers()).withColumns(_positions())
+    stands = stands.withColumns(_standing(bucket))
     is_at_frontier = F.col("landed_key") == F.col("frontier")
     is_landed = F.col("last_landed_at").isNotNull()
     return (
@@ -123,6 +108,16 @@ def _frontiers() -> dict[str, Column]:
         "frontier": F.greatest(seen, sequence_key(F.col("known_frontier"))),
         "landed_before": F.when(is_landed, F.coalesce(before, F.col("rested_at"))),
     }
+
+
+def _positions() -> dict[str, Column]:
+    """The frontier, unless rows landed without a number since: then it is not where they are."""
+    of_shard = Window.partitionBy("shard_id")
+    at_frontier = F.when(F.col("landed_key") == F.col("frontier"), F.col("last_landed_at"))
+    reached = F.coalesce(F.max(at_frontier).over(of_shard), F.col("rested_at"))
+    unnumbered = F.max("unnumbered_at").over(of_shard)
+    is_newest = unnumbered.isNull() | F.coalesce(unnumbered <= reached, F.lit(False))
+    return {"frontier": F.when(is_newest, F.col("frontier"))}
 
 
 def _standing(bucket: timedelta) -> dict[str, Column]:

@@ -18,7 +18,17 @@ SUMS = ("n", "sum_lo", "sum_hi")
 SINK_LOCATION = "sink"
 
 # The columns of FINGERPRINTS without those that say whose they are, in table order.
-MEASURES = (*SUMS, "max_sequence_number", "last_at", "latency_counts", "sent_day", "own_n")
+MEASURES = (
+    *SUMS,
+    "max_sequence_number",
+    "last_at",
+    "latency_counts",
+    "sent_day",
+    "own_n",
+    "without_landed_at",
+    "unnumbered_at",
+)
+_ROWS = ("own_n", "without_landed_at")  # counted besides `n`
 
 _LOW_HALF = 0xFFFFFFFF
 _SECOND_US = 1_000_000
@@ -51,7 +61,8 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
     return (
         grouped.where(F.size("seen") > 0)  # always; it keeps the set in the plan
         .withColumn("latency_counts", F.lit(None).cast("array<bigint>"))
-        .withColumn("own_n", F.lit(None).cast("bigint"))
+        .withColumns({name: F.lit(None).cast("bigint") for name in _ROWS})
+        .withColumn("unnumbered_at", F.lit(None).cast("timestamp"))
         .select("location", *CELL, *_measures())
     )
 
@@ -67,7 +78,8 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
         counts in `n` the added rows that cannot be used, one with UNPLACED those that lack a place;
         neither is for the ledger, and both have no shard. `max_sequence_number` and `last_at` are
         of the added rows alone, NULL where none was added. Rows of our own say nothing of the
-        consumer that reads the stream: only the sums and `own_n` know of them.
+        consumer that reads the stream: only the sums and `own_n` know of them. Rows without
+        `landed_at` are not in `last_at`, see `seen_by`.
     """
     signed = added.withColumn("sign", F.lit(1))
     if removed is not None:
@@ -78,6 +90,8 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
     is_own = F.coalesce("is_own", F.lit(False))
     is_consumed = is_good & ~is_own
     landed_at = F.when(F.col("landed_at") <= F.lit(now + MAX_AHEAD), F.col("landed_at"))
+    is_bare = is_consumed & F.col("landed_at").isNull()
+    is_unnumbered = is_added & is_consumed & F.col("sequence_number").isNull()
     per_bin = (
         signed.withColumn("latency_bin", latency_bin(F.col("sent_at"), F.col("landed_at")))
         .withColumn("shard_id", F.when(is_placed, F.col("shard_id")))
@@ -89,6 +103,8 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
             F.max(F.when(is_added & is_consumed, _sequence_key())).alias("max_key"),
             F.max(F.when(is_added & is_consumed, landed_at)).alias("last_at"),
             F.sum(F.when(is_good & is_own, F.col("sign")).otherwise(0)).alias("own_n"),
+            F.sum(F.when(is_bare, F.col("sign")).otherwise(0)).alias("without_landed_at"),
+            F.max(F.when(is_unnumbered, F.coalesce(landed_at, F.lit(now)))).alias("unnumbered_at"),
             _hashed_not_sorted("latency_bin"),
         )
     )
@@ -109,7 +125,8 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
         F.lit(None).cast("string").alias("max_sequence_number"),
         F.lit(None).cast("timestamp").alias("last_at"),
         F.array(*(-F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
-        (-F.sum(F.coalesce("own_n", F.lit(0)))).alias("own_n"),
+        *((-F.sum(F.coalesce(name, F.lit(0)))).alias(name) for name in _ROWS),
+        F.lit(None).cast("timestamp").alias("unnumbered_at"),
         F.lit(None).cast("bigint").alias("added"),
     )
     return (
@@ -123,10 +140,24 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             F.max("max_sequence_number").alias("max_sequence_number"),
             F.max("last_at").alias("last_at"),
             F.array(*(F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
-            F.sum("own_n").alias("own_n"),
+            *(F.sum(name).alias(name) for name in _ROWS),
+            F.max("unnumbered_at").alias("unnumbered_at"),
         )
         .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_with_day(), "added")
     )
+
+
+def seen_by(cells: DataFrame, *, now: datetime) -> DataFrame:
+    """The same cells, with what is known of rows that do not say when they landed: by now.
+
+    Only where more of them came than went: what is rewritten did not land anew.
+
+    Input:
+        cells: of `sink_fingerprints` or `less_the_ledger`; now: when the sink was looked at.
+    """
+    latest = F.greatest(F.coalesce("last_at", F.lit(now)), F.lit(now))
+    landed = F.when(F.col("without_landed_at") > 0, latest).otherwise(F.col("last_at"))
+    return cells.withColumn("last_at", landed)
 
 
 def latency_bin(sent_at: Column, landed_at: Column) -> Column:
@@ -165,9 +196,8 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
     """The rows per (cell, latency bin) put together: one row per cell."""
     by_bin = F.struct(F.get("seen", 0).alias("bin"), "n")
     grouped = per_bin.groupBy(*CELL).agg(
-        *(F.sum(name).alias(name) for name in (*SUMS, "added", "own_n")),
-        F.max("max_key").alias("max_key"),
-        F.max("last_at").alias("last_at"),
+        *(F.sum(name).alias(name) for name in (*SUMS, "added", *_ROWS)),
+        *(F.max(name).alias(name) for name in ("max_key", "last_at", "unnumbered_at")),
         F.collect_list(by_bin).alias("by_bin"),
     )
     counts = F.map_from_entries(F.filter("by_bin", lambda entry: entry["bin"].isNotNull()))
@@ -187,7 +217,8 @@ def _measures() -> list[Column]:
         F.substring("max_key", NUMBER_AT, MAX_DIGITS).alias("max_sequence_number"),
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),
-        F.col("own_n").cast("bigint").alias("own_n"),
+        *(F.col(name).cast("bigint").alias(name) for name in _ROWS),
+        F.col("unnumbered_at"),
     ]
 
 

@@ -6,14 +6,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.canary_answers import is_canary, without_canary
+from shardaudit.compare.canary_answers import without_canary
 from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
 from shardaudit.compare.cells import cell_sums, compared_cells
 from shardaudit.compare.classify import classified_ids
 from shardaudit.compare.drill_down import CELL, ids, suspects
 from shardaudit.compare.grid import grid
+from shardaudit.compare.patience import patiences
 from shardaudit.compare.sample import sampled_cells, with_neighbours
-from shardaudit.compare.shard_facts import landing_allowances, shard_facts
+from shardaudit.compare.shard_facts import shard_facts
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.evidence import Ingested, Sources, buckets_of, sources
@@ -69,14 +70,8 @@ def compared(
         others = stored.join(digests, CELL, how="left_anti")  # those of other windows stay
         rows = others.unionByName(without_canary(evidence))
         warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
-    own = without_canary(facts)
-    has_sequences = own.where(F.col("frontier").isNotNull()).limit(1).count() > 0
     classified = classified_ids(
-        ids(evidence),
-        facts,
-        as_of=request.as_of,
-        sink_has_sequences=F.lit(has_sequences) | is_canary(),
-        damage=planted.plan.judged_damage,
+        ids(evidence), facts, as_of=request.as_of, damage=planted.plan.judged_damage
     ).localCheckpoint()
     by_id = read.union(known.covered).distinct()
     own = without_canary(sums)
@@ -89,12 +84,15 @@ def _ledger(
     """The ledger's cells, the grid's with both fingerprints, and the facts of each shard."""
     stream, window, ledger = request.stream, request.aligned, both.ledger
     sums = cell_sums(ledger).localCheckpoint()
-    allowances = landing_allowances(
-        ledger, window=window, settle_grace=stream.settle_grace, retention=request.retention.length
+    as_of, grace = request.as_of, stream.settle_grace
+    patience = patiences(
+        ledger,
+        as_of=as_of,
+        bucket=stream.bucket,
+        settle_grace=grace,
+        retention=request.retention.length,
     )
-    facts = shard_facts(
-        sums, allowances, as_of=request.as_of, settle_grace=stream.settle_grace
-    ).localCheckpoint()
+    facts = shard_facts(sums, patience, as_of=as_of, settle_grace=grace).localCheckpoint()
     known = warehouse.read(SHARDS).where(F.col("stream") == request.name).select("shard_id")
     shards = facts.select("shard_id").union(known).distinct()
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)

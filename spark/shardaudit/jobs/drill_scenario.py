@@ -65,6 +65,8 @@ class Incident:
             "latency_counts": bins if side == "sink" else None,
             "sent_day": minute.date(),
             "own_n": 0,
+            "without_landed_at": 0,
+            "unnumbered_at": None,
         }
 
 

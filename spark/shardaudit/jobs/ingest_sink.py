@@ -14,7 +14,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.adapters.sources import storage_errors
 from shardaudit.ingest.damage import damaged_span
-from shardaudit.ingest.fingerprint import less_the_ledger, sink_fingerprints
+from shardaudit.ingest.fingerprint import less_the_ledger, seen_by, sink_fingerprints
 from shardaudit.ingest.inputs import DeltaInputs, SinkInputs, sink_inputs
 from shardaudit.ingest.sink import REFUSED_DDL, UNPLACED
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
@@ -146,13 +146,13 @@ class SinkSide:
         added = reading.added(self._warehouse.spark)
         cells = sink_fingerprints(added, reading.removed(), now=batch.planned_at)
         if not inputs.is_full or batch.number == 1:
-            return cells
+            return seen_by(cells, now=batch.planned_at)
         ledger = self._warehouse.read(FINGERPRINTS).where(
             (F.col("stream") == self._name)
             & (F.col("side") == batch.side)
             & (F.col("batch_id") != batch.batch_id)
         )
-        return less_the_ledger(cells, ledger)
+        return seen_by(less_the_ledger(cells, ledger), now=batch.planned_at)
 
     def _quarantine(self, batch: Batch, measured: _Measured) -> None:
         spark, damaged = self._warehouse.spark, measured.plan.inputs.damaged

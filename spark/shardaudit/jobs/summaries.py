@@ -102,7 +102,10 @@ def _hours(
     before = cells.where(F.col("audit_id") == seen[-1]) if seen else cells.limit(0)
     width = slot(request.stream.bucket)
     rows = collected(hour_sums(comparison.sums, before, window=window, width=width))
-    known = [Hour(row.start, row.sent, row.landed, row.sent_before) for row in rows]
+    known = [
+        Hour(row.start, row.sent, row.landed, row.sent_before, row.without_landed_at or 0)
+        for row in rows
+    ]
     return _ledger_rows(known, width, since=window.start - width)
 
 
@@ -122,6 +125,7 @@ def _ledger_rows(known: list[Hour], width: timedelta, *, since: datetime) -> lis
                 "sent": hour.sent,
                 "landed": hour.landed,
                 "sent_before": hour.sent_before,
+                "rows_without_landing_time": hour.without_landed_at,
                 "hours_without_traces": 0 if hole.is_open else hole.hours,
                 "hours_since_traces": hole.hours if hole.is_open else 0,
                 "rows_without_traces": hole.landed,

@@ -14,7 +14,7 @@ from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.watch_asked import Asked, ask
 from shardaudit.jobs.watch_history import History, history, told
 from shardaudit.jobs.watch_holes import LOOKS_APART, HoleFacts, Standing, found_holes, store_told
-from shardaudit.jobs.watch_ledger import Known, ledger_facts
+from shardaudit.jobs.watch_ledger import Known, ledger_progress, usual_patience
 from shardaudit.jobs.watch_report import watch_report
 from shardaudit.jobs.watch_rows import notification_rows, position_rows, watched_rows
 from shardaudit.model.config import Settings
@@ -26,7 +26,6 @@ from shardaudit.watch.facts import Holes, Rules, Witness
 from shardaudit.watch.facts import Progress as ShardProgress
 from shardaudit.watch.judge import Judgement, judged, waits_for
 from shardaudit.watch.notifications import Heard, due_notifications
-from shardaudit.watch.patience import patiences
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +84,15 @@ def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = S
     )
     with progress.stage("read the ledger"):
         known = Known(past.before, asked.positions)
-        facts = ledger_facts(warehouse, name, as_of=as_of, stream=stream, known=known)
-        patience = patiences(
-            facts.bins, settle_grace=stream.settle_grace, retention=rules.retention
+        stands = ledger_progress(warehouse, name, as_of=as_of, stream=stream, known=known)
+        patience = usual_patience(
+            warehouse, name, stream, as_of=rules.when_read.as_of, retention=rules.retention
         )
         settled = past.settled_by(rules.when_read.as_of - LOOKS_APART)
-        standing = Standing(name, stream, rules, facts.progress, patience, settled)
+        standing = Standing(name, stream, rules, stands, patience, settled)
         holes = found_holes(warehouse, standing)
     with progress.stage("judge and store"):
-        seen = Seen(asked, facts.progress, patience, holes.holes, past)
+        seen = Seen(asked, stands, patience, holes.holes, past)
         judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
         _store(warehouse, request, asked, judgements)
         told_now = _store_news(warehouse, name, judgements, holes)

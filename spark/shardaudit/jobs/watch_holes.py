@@ -124,7 +124,7 @@ def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
     return warehouse.spark.createDataFrame(
         rows,
         "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
-        "allowance double",
+        "patience double",
     )
 
 

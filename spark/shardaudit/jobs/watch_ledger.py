@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.progress import landing_bins, shard_progress, shard_times
+from shardaudit.compare.patience import patiences
+from shardaudit.compare.progress import shard_progress, shard_times
 from shardaudit.model.config import Stream
 from shardaudit.model.position import Position
 from shardaudit.model.tables import FINGERPRINTS
@@ -18,7 +19,6 @@ from shardaudit.watch.facts import Before, Pause, Progress, Span
 # Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
 # and a shard that catches up lands hours of cells between two watches.
 _SLACK = timedelta(hours=6)
-_TYPICAL = timedelta(days=1)  # what a landing usually takes is learnt from the last day
 
 _Horizon = tuple[
     str, datetime, datetime | None, str | None, str | None, bool, datetime | None, datetime | None
@@ -37,30 +37,33 @@ class Known:
     positions: Mapping[str, Position]
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerFacts:
-    """Per shard of the ledger its progress, and how many rows took how long to land."""
+def usual_patience(
+    warehouse: Warehouse, name: str, stream: Stream, *, as_of: datetime, retention: timedelta
+) -> dict[str, timedelta]:
+    """Per shard how long a landing may take; a shard that is not there has the settle grace."""
+    found = patiences(
+        warehouse.read(FINGERPRINTS).where(F.col("stream") == name),
+        as_of=as_of,
+        bucket=stream.bucket,
+        settle_grace=stream.settle_grace,
+        retention=retention,
+    )
+    return {row.shard_id: timedelta(seconds=row.patience) for row in collected(found)}
 
-    progress: dict[str, Progress]
-    bins: dict[str, list[int]]
 
-
-def ledger_facts(
+def ledger_progress(
     warehouse: Warehouse,
     name: str,
     *,
     as_of: datetime,
     stream: Stream,
     known: Known,
-) -> LedgerFacts:
+) -> dict[str, Progress]:
     """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
     times = {row.shard_id: row for row in collected(shard_times(ledger))}
-    recent = ledger.where(F.col("bucket_start") >= F.lit(as_of - _TYPICAL))
-    recent = recent.where(F.col("sent_day") >= F.lit((as_of - _TYPICAL).date()))
-    bins = {row.shard_id: list(row.bins) for row in collected(landing_bins(recent))}
     if not times:
-        return LedgerFacts({}, bins)
+        return {}
     horizons = [_horizon(row, as_of, known) for row in times.values()]
     first_day = min(horizon[1] for horizon in horizons).date()
     progress = shard_progress(
@@ -70,13 +73,10 @@ def ledger_facts(
         rested_since=as_of - stream.settle_grace,
     )
     standing = {row.shard_id: row for row in collected(progress)}
-    return LedgerFacts(
-        {
-            shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
-            for shard, row in times.items()
-        },
-        bins,
-    )
+    return {
+        shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
+        for shard, row in times.items()
+    }
 
 
 def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
@@ -107,7 +107,7 @@ def _progress(times: Row, standing: Row | None, last: Before | None, bucket: tim
         return found
     frontier_at = standing.frontier_at
     if frontier_at is None:  # its cell is older than the horizon, or the sink has no numbers
-        is_same = last is not None and last.frontier == standing.frontier
+        is_same = last is not None and last.frontier == standing.frontier is not None
         frontier_at = (last.frontier_at if last and is_same else None) or found.last_landed_at
     return replace(
         found,

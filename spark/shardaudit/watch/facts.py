@@ -107,11 +107,14 @@ class Witness:
 
     @property
     def resting_since(self) -> datetime | None:
-        """Since when the frontier is where it is; rows that land twice do not make it younger."""
+        """Since when the frontier is where it is; rows that land twice do not make it younger.
+
+        Without sequence numbers nobody knows that a row landed twice: since the last landing.
+        """
         at, before = self.progress.frontier_at, self.before
         if before is None or before.frontier_at is None:
             return at
-        if self.progress.frontier != before.frontier:
+        if self.progress.frontier is None or self.progress.frontier != before.frontier:
             return at
         return before.frontier_at if at is None else min(at, before.frontier_at)
 

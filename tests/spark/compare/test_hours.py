@@ -11,24 +11,32 @@ from shardaudit.model.window import Window
 DAY = datetime(2026, 11, 19, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 WINDOW = Window(DAY, DAY + 24 * HOUR)
-SUMS_DDL = "shard_id string, bucket_start timestamp, sent_n bigint, landed_n bigint"
+SUMS_DDL = (
+    "shard_id string, bucket_start timestamp, sent_n bigint, landed_n bigint, "
+    "without_landed_at bigint"
+)
 BEFORE_DDL = "shard_id string, bucket_start timestamp, sent bigint"
 
 
 def found(
     spark: SparkSession,
-    cells: Sequence[tuple[str, datetime, int, int]],
+    cells: Sequence[tuple[object, ...]],
     before: Sequence[tuple[str, datetime, int]] = (),
     *,
     width: timedelta = HOUR,
 ) -> list[Hour]:
     rows = hour_sums(
-        spark.createDataFrame(list(cells), SUMS_DDL),
+        spark.createDataFrame([(*cell, 0)[:5] for cell in cells], SUMS_DDL),
         spark.createDataFrame(list(before), BEFORE_DDL),
         window=WINDOW,
         width=width,
     ).collect()
-    told = [Hour(row.start.astimezone(UTC), row.sent, row.landed, row.sent_before) for row in rows]
+    told = [
+        Hour(
+            row.start.astimezone(UTC), row.sent, row.landed, row.sent_before, row.without_landed_at
+        )
+        for row in rows
+    ]
     return sorted(told, key=lambda hour: hour.start)
 
 
@@ -36,7 +44,8 @@ def test_an_hour_sums_up_its_cells_over_all_shards(spark: SparkSession) -> None:
     cells = [
         ("s0", DAY, 2, 1),
         ("s1", DAY + HOUR - timedelta(seconds=1), 3, 5),
-        ("s1", DAY + HOUR, 0, 4),
+        ("s1", DAY + HOUR, 0, 4, 3),
+        ("s2", DAY + HOUR, 0, 0, -1),
         ("s1", DAY + 2 * HOUR, 0, 0),
         ("s1", DAY + 24 * HOUR, 9, 9),
         ("s1", DAY - LOOK_BACK, 1, 0),
@@ -45,7 +54,7 @@ def test_an_hour_sums_up_its_cells_over_all_shards(spark: SparkSession) -> None:
     assert found(spark, cells) == [
         Hour(DAY - LOOK_BACK, 1, 0),
         Hour(DAY, 5, 6),
-        Hour(DAY + HOUR, 0, 4),
+        Hour(DAY + HOUR, 0, 4, None, 2),
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.watch_holes import LOOKS_APART, Standing, found_holes
-from shardaudit.jobs.watch_ledger import Known, ledger_facts
+from shardaudit.jobs.watch_ledger import Known, ledger_progress
 from shardaudit.model.shard_state import Level
 from shardaudit.model.tables import FINGERPRINTS
 from shardaudit.watch.facts import Before, Holes, Progress, Rules
@@ -76,13 +76,13 @@ def test_spark_and_plain_python_see_the_same(warehouse: Warehouse, seed: int) ->
     for now, (name, some) in zip(TIMES, ledgers.items(), strict=True):
         seen_at = instant(now) - timedelta(minutes=15)
         last = Before(seen_at, Level.NONE)
-        found = ledger_facts(
+        found = ledger_progress(
             warehouse,
             name,
             as_of=instant(now),
             stream=STREAM,
             known=Known({ledger.name: last for ledger in some}, {}),
-        ).progress
+        )
         expected: dict[str, Progress] = {one.name: one.progress(now, last) for one in some}
         assert found == expected
 

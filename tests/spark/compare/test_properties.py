@@ -48,11 +48,12 @@ def some_cases(of: Terms, number: int, *, count: int) -> list[Case]:
     return sample(cases(of), count=count, seed_number=SEED + number)
 
 
-def joined(chosen: Iterable[Case], *, up_to_batch: int = 2) -> tuple[History, list[int]]:
+def joined(of: Terms, chosen: Iterable[Case], *, up_to_batch: int = 2) -> tuple[History, list[int]]:
     """All cases as one stream's history, as far as it was ingested; and each row's batch."""
+    seen_at = of.question.as_of
     parts = [case.history(number) for number, case in enumerate(chosen)]
     batches = [row[5] for case in chosen for row in case.rows]
-    rows = [row for part in parts for row in part.rows]
+    rows = [replace(row, seen_at=seen_at) for part in parts for row in part.rows]
     history = History(
         traces=tuple(t for part in parts for t in part.traces if t.batch <= up_to_batch),
         rows=tuple(r for r, batch in zip(rows, batches, strict=True) if batch <= up_to_batch),
@@ -131,7 +132,7 @@ def assert_sums(published: Published) -> None:
 
 def run(trial: Trial, of: Terms, chosen: list[Case]) -> tuple[Outcome, Published]:
     """Feeds the cases, in as many ingests as the terms say, and audits them."""
-    history, batches = joined(chosen)
+    history, batches = joined(of, chosen)
     trial.observe(history.known_shards, at=of.question.as_of)
     for batch in range(1, of.batches + 1):
         ingested(trial, history, batches, batch=batch)
@@ -150,9 +151,9 @@ def test_audit_agrees_with_the_oracle(warehouse: Warehouse, tmp_path: Path, numb
 def test_audit_agrees_with_the_oracle_when_the_sink_lacks(
     warehouse: Warehouse, tmp_path: Path, lacks: tuple[str, ...]
 ) -> None:
-    of = some_terms(600 + len(lacks), faults=FAULTS - {"moved"})
+    of = some_terms(600 + len(lacks), faults=FAULTS - {"moved", "untimed"})
     chosen = some_cases(of, 600 + len(lacks), count=60)
-    history, batches = joined(chosen)
+    history, batches = joined(of, chosen)
     trial = Trial(warehouse, tmp_path, of.question, sink_lacks=frozenset(lacks))
     trial.observe(history.known_shards, at=of.question.as_of)
     for batch in range(1, of.batches + 1):
@@ -166,9 +167,9 @@ def test_audit_agrees_with_the_oracle_when_the_sink_lacks(
 def test_audit_agrees_with_the_oracle_when_rows_lack_their_places(
     warehouse: Warehouse, tmp_path: Path, number: int
 ) -> None:
-    of = replace(some_terms(800 + number), batches=2)
+    of = replace(some_terms(800 + number, faults=FAULTS - {"untimed"}), batches=2)
     chosen = some_cases(of, 800 + number, count=60)
-    history, batches = joined(chosen)
+    history, batches = joined(of, chosen)
     lacking = ("", "", "shard_id", "sent_at", "shard_id sent_at")
     rows = (
         replace(r, lacks=frozenset(lacking[at_random(repr(r)) % 5].split())) for r in history.rows
@@ -186,9 +187,9 @@ def test_audit_agrees_with_the_oracle_when_rows_lack_their_places(
 def test_audit_agrees_with_the_oracle_when_the_sink_gains(
     warehouse: Warehouse, tmp_path: Path, gained: tuple[str, ...], sink_format: SinkFormat
 ) -> None:
-    of = replace(some_terms(900 + len(gained)), batches=2)
+    of = replace(some_terms(900 + len(gained), faults=FAULTS - {"untimed"}), batches=2)
     chosen = some_cases(of, 900 + len(gained), count=40)
-    history, batches = joined(chosen)
+    history, batches = joined(of, chosen)
     rows = tuple(
         # A trial marks what a backfill landed in Delta alone.
         replace(
@@ -243,7 +244,7 @@ def test_nothing_changes_when_rows_are_shuffled_and_files_are_split(
 ) -> None:
     of = some_terms(100)
     chosen = some_cases(of, 100, count=60)
-    whole, _ = joined(chosen)
+    whole, _ = joined(of, chosen)
     history = replace(whole, traces=tuple(replace(t, batch=1) for t in whole.traces))
     trial = Trial(warehouse, tmp_path, of.question)
     trial.observe(history.known_shards, at=of.question.as_of)
@@ -288,11 +289,10 @@ def lines(warehouse: Warehouse, table: Table) -> list[str]:
 def test_two_adjacent_windows_find_what_the_wide_one_finds(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    # Without late arrivals: else the allowance, which a window's own rows decide, would differ.
-    of = replace(some_terms(300, faults=FAULTS - {"late"}), buckets=8)
+    of = replace(some_terms(300), buckets=8)
     chosen = some_cases(of, 300, count=60)
     trial = Trial(warehouse, tmp_path, of.question)
-    history, batches = joined(chosen)
+    history, batches = joined(of, chosen)
     for batch in (1, 2):
         ingested(trial, history, batches, batch=batch)
     middle = START + 3 * of.bucket_ms * MS
@@ -312,7 +312,10 @@ def test_findings_live_on_as_the_oracle_says(
     of = replace(some_terms(number), batches=2)
     chosen = some_cases(of, number, count=100)
     trial = Trial(warehouse, tmp_path, of.question)
-    (early, early_batches), (late, late_batches) = joined(chosen, up_to_batch=1), joined(chosen)
+    (early, early_batches), (late, late_batches) = (
+        joined(of, chosen, up_to_batch=1),
+        joined(of, chosen),
+    )
     trial.observe(early.known_shards, at=of.question.as_of)
     ingested(trial, early, early_batches, batch=1)
     trial.audit()
@@ -343,7 +346,7 @@ def test_watermark_is_that_of_all_audits_whatever_window_each_looks_at(
     # Start, end (buckets) and as_of (minutes after): out of order, with a gap, looked at again.
     audits = [(2, 4, 0), (6, 7, 30), (3, 6, 60), (0, 2, 10), (2, 8, 90), (4, 5, 20)]
     for number, (start, end, later) in enumerate(audits):
-        history, batches = joined(chosen, up_to_batch=1 if number < 3 else 2)
+        history, batches = joined(of, chosen, up_to_batch=1 if number < 3 else 2)
         if number in {0, 3}:
             ingested(trial, history, batches, batch=1 + number // 3)
         question = replace(

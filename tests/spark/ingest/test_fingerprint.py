@@ -11,6 +11,7 @@ from shardaudit.ingest.fingerprint import (
     fingerprint_sums,
     latency_bin,
     less_the_ledger,
+    seen_by,
     sink_fingerprints,
     trace_fingerprints,
 )
@@ -112,6 +113,31 @@ def test_landing_in_the_future_moves_no_frontier_when_clocks_are_wrong(spark: Sp
     [row] = of_sink(spark, rows).select("*", F.unix_seconds("last_at").alias("at")).collect()
     assert row["at"] == int(T0.timestamp()) + 30
     assert (row.n, row.latency_counts[19]) == (2, 1)
+
+
+def test_rows_that_do_not_say_when_they_landed_had_by_now(spark: SparkSession) -> None:
+    untimed = sink_row(1, landed_at=None)
+    cells = of_sink(spark, [sink_row(0), untimed])
+    [row] = seen_by(cells, now=NOW).select("*", F.unix_seconds("last_at").alias("at")).collect()
+    assert (row.n, row.without_landed_at, row["at"]) == (2, 1, int(NOW.timestamp()))
+    rewritten = of_sink(spark, [sink_row(0), untimed], [untimed])
+    [row] = seen_by(rewritten, now=NOW).select("*", F.unix_seconds("last_at").alias("at")).collect()
+    assert (row.n, row.without_landed_at, row["at"]) == (1, 0, int(T0.timestamp()) + 30)
+    again = less_the_ledger(cells, cells)
+    [row] = seen_by(again, now=NOW).select("*", F.unix_seconds("last_at").alias("at")).collect()
+    assert (row.n, row.without_landed_at, row["at"]) == (0, 0, int(T0.timestamp()) + 30)
+
+
+def test_latest_landing_without_a_number_is_known(spark: SparkSession) -> None:
+    bare = sink_row(1, sequence_number=None)
+    rows = [sink_row(5), bare, sink_row(0, sequence_number=None)]
+    at = F.unix_seconds("unnumbered_at").alias("at")
+    [row] = of_sink(spark, rows).select(at).collect()
+    assert row["at"] == int(T0.timestamp()) + 31
+    [row] = of_sink(spark, [bare | {"landed_at": None}]).select(at).collect()
+    assert row["at"] == int(NOW.timestamp())
+    [row] = of_sink(spark, [sink_row(5)]).select(at).collect()
+    assert row["at"] is None
 
 
 @pytest.mark.parametrize(

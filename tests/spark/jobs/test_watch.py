@@ -11,15 +11,17 @@ from shardaudit.adapters.notifiers import Letter
 from shardaudit.jobs.notify import alarms, notify_stream
 from shardaudit.jobs.watch import Watched, WatchRequest, watch
 from shardaudit.jobs.watch_history import history
-from shardaudit.jobs.watch_ledger import Known, LedgerFacts, ledger_facts
+from shardaudit.jobs.watch_ledger import Known, ledger_progress
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
 from shardaudit.model.shard_state import Level, ShardState
 from shardaudit.model.tables import FINGERPRINTS
 from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
+from shardaudit.watch.facts import Before, Progress
 from tests.builders import NOW, sequence
 
 MINUTE = timedelta(minutes=1)
+HOUR = 60 * MINUTE
 START = NOW - timedelta(hours=20)
 NOBODY = "http://127.0.0.1:1"  # where no Kinesis answers
 
@@ -64,6 +66,9 @@ def cell(
         "last_at": start + after / 2 if side == "traces" else start + after,
         "latency_counts": bins if side == "sink" else None,
         "sent_day": start.date(),
+        "own_n": 0,
+        "without_landed_at": 0,
+        "unnumbered_at": None,
     }
 
 
@@ -73,9 +78,10 @@ def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]]) -> None:
     warehouse.append(frame, FINGERPRINTS)
 
 
-def facts(warehouse: Warehouse, known: Known | None = None) -> LedgerFacts:
+def facts(warehouse: Warehouse, known: Known | None = None) -> dict[str, Progress]:
     stream = settings(Path("any")).stream("events")
-    return ledger_facts(warehouse, "events", as_of=NOW, stream=stream, known=known or Known({}, {}))
+    known = known or Known({}, {})
+    return ledger_progress(warehouse, "events", as_of=NOW, stream=stream, known=known)
 
 
 LAST = 20 * 60  # minutes from START to NOW
@@ -97,7 +103,7 @@ def ledger(warehouse: Warehouse) -> Warehouse:
 
 
 def test_each_shard_has_its_frontier_and_what_is_ahead_of_it(ledger: Warehouse) -> None:
-    found = facts(ledger).progress
+    found = facts(ledger)
     well, stopped = found["well"], found["stopped"]
     assert (well.frontier, well.ahead, well.pause) == (sequence(LAST - 1), None, None)
     assert well.frontier_at == NOW
@@ -120,12 +126,28 @@ def test_what_a_backfill_landed_moves_no_frontier_and_waits_no_more(warehouse: W
     own = [cell("shard", m, "sink") | nothing for m in range(LAST - 60, LAST - 20)]
     fill(warehouse, [*sent, *consumed, *own])
     found = facts(warehouse)
-    shard = found.progress["shard"]
+    shard = found["shard"]
     assert (shard.frontier, shard.frontier_at) == (sequence(LAST - 61), NOW - 60 * MINUTE)
     assert (shard.landed_until, shard.last_landed_at) == (NOW - 61 * MINUTE, NOW - 60 * MINUTE)
     assert shard.ahead is not None
     assert (shard.ahead.since, shard.ahead.until) == (NOW - 20 * MINUTE, NOW)
     assert shard.ahead.messages == 60
+
+
+def test_a_shard_that_lands_rows_without_numbers_does_not_stand_still(warehouse: Warehouse) -> None:
+    """Its writer gave numbers until an hour ago: the frontier of then is not where it is now."""
+    minutes = range(LAST - 90, LAST)
+    sent = [cell("shard", m) for m in minutes]
+    numbered = [cell("shard", m, "sink") for m in range(LAST - 90, LAST - 60)]
+    without = [
+        cell("shard", m, "sink")
+        | {"max_sequence_number": None, "unnumbered_at": START + (m + 1) * MINUTE}
+        for m in range(LAST - 60, LAST)
+    ]
+    fill(warehouse, [*sent, *numbered, *without])
+    then = Before(NOW - HOUR, Level.NONE, sequence(LAST - 61), NOW - HOUR)
+    shard = facts(warehouse, Known({"shard": then}, {}))["shard"]
+    assert (shard.frontier, shard.frontier_at, shard.ahead) == (None, NOW, None)
 
 
 def test_a_pause_that_is_over_is_seen(warehouse: Warehouse) -> None:
@@ -136,7 +158,7 @@ def test_a_pause_that_is_over_is_seen(warehouse: Warehouse) -> None:
     sent = [cell("shard", m) for m in range(LAST - 40, LAST)]
     on_time = [cell("shard", m, "sink") for m in range(LAST - 20, LAST)]
     fill(warehouse, [*healthy("shard", LAST - 40), *waited, *sent, *on_time])
-    pause = facts(warehouse).progress["shard"].pause
+    pause = facts(warehouse)["shard"].pause
     assert pause is not None
     assert pause.until == START + (LAST - 20) * MINUTE
     assert pause.length == 19 * MINUTE
@@ -147,7 +169,7 @@ def test_a_sink_without_sequence_numbers_is_judged_by_its_cells_times(
 ) -> None:
     landed = [cell("shard", m, "sink") | {"max_sequence_number": None} for m in range(10)]
     fill(warehouse, [*landed, *(cell("shard", m) for m in range(30))])
-    found = facts(warehouse).progress["shard"]
+    found = facts(warehouse)["shard"]
     assert found.frontier is None
     assert found.ahead is not None
     assert found.ahead.since == START + 10 * MINUTE

@@ -54,6 +54,8 @@ def week(warehouse: Warehouse, day: int, side: str) -> DataFrame:
         .alias("latency_counts"),
         F.to_date(start).alias("sent_day"),
         F.lit(0).alias("own_n"),
+        F.lit(0).alias("without_landed_at"),
+        F.lit(None).alias("unnumbered_at"),
     )
     stands = (F.col("shard_id") == STUCK) & (minute >= 2 * 1440)
     return rows.where(~stands) if is_sink else rows

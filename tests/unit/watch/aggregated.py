@@ -51,7 +51,7 @@ class ShardLedger:
 
     name: str
     cells: dict[int, Cell] = field(default_factory=dict)
-    bins: list[int] = field(default_factory=lambda: [0] * 22)
+    hours: dict[int, list[int]] = field(default_factory=dict)
     produced_until: float | None = None
 
     def send(self, number: int, sent_at: float) -> None:
@@ -70,7 +70,8 @@ class ShardLedger:
         cell.apart[number] -= 1
         cell.last_landed = max(at, cell.last_landed or at)
         seconds = max((at - sent_at) * 60, 0)
-        self.bins[next(i for i in range(22) if seconds <= 2**i)] += 1
+        hour = self.hours.setdefault(int(sent_at // 60), [0] * 22)
+        hour[next(i for i in range(22) if seconds <= 2**i)] += 1
 
     def progress(self, now: float, before: Before | None) -> Progress:
         """What the watch is told at that time."""

@@ -10,7 +10,7 @@ from shardaudit.watch.facts import Before, Holes, Rules, Witness
 from shardaudit.watch.judge import Judgement, judged, waits_for
 from shardaudit.watch.notifications import Heard as ShardHeard
 from shardaudit.watch.notifications import Notification, Occasion, due_notifications
-from shardaudit.watch.patience import patiences
+from tests.oracle_shards import usual_patience
 from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
 from tests.unit.watch.simulated import (
     END,
@@ -107,15 +107,17 @@ def _judge(
 ) -> dict[str, Judgement]:
     rules = Rules(as_of=instant(now), retention=RETENTION, bucket=MINUTE, read_share=0.5)
     progress = {name: ledger.progress(now, before.get(name)) for name, ledger in alive.items()}
-    bins = {name: ledger.bins for name, ledger in alive.items()}
-    patience = patiences(bins, settle_grace=GRACE, retention=RETENTION)
+    patience = {
+        name: usual_patience(ledger.hours.values(), GRACE, RETENTION)
+        for name, ledger in alive.items()
+    }
     parents = {name: tuple(filter(None, (past.shards[name].parent,))) for name in alive}
     waiting = waits_for(progress.values(), parents)
     return {
         name: judged(
             Witness(
                 progress=progress[name],
-                patience=patience.get(name, GRACE),
+                patience=patience[name],
                 is_open=past.shards[name].closed > now,
                 waits_for=waiting.get(name),
                 holes=holes[name],

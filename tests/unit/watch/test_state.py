@@ -6,7 +6,6 @@ import pytest
 from shardaudit.model.shard_state import Level, ShardState
 from shardaudit.watch.facts import Pause, Progress, Span
 from shardaudit.watch.judge import waits_for
-from shardaudit.watch.patience import patiences
 from tests.builders import NOW, SHARD, sequence
 from tests.unit.watch.witnesses import (
     GRACE,
@@ -62,6 +61,12 @@ def test_rows_that_land_twice_do_not_make_the_frontier_younger() -> None:
     looping = behind(HOUR, frontier_at=NOW - MINUTE, last_landed_at=NOW - MINUTE)
     last = before(15 * MINUTE, frontier=looping.frontier, frontier_at=NOW - HOUR)
     assert judge(looping, before=last).state is ShardState.STALLED
+
+
+def test_without_numbers_a_landing_is_the_newest_thing_known() -> None:
+    slow = behind(HOUR, frontier=None, frontier_at=NOW - MINUTE, last_landed_at=NOW - MINUTE)
+    last = before(15 * MINUTE, frontier=None, frontier_at=NOW - HOUR)
+    assert judge(slow, before=last).state is ShardState.LAGGING
 
 
 def test_a_shard_of_which_nothing_ever_landed_is_silent() -> None:
@@ -129,33 +134,6 @@ def test_a_pause_that_is_over_is_a_notice_once() -> None:
     )
     short = Pause(NOW - 14 * MINUTE, NOW - 5 * MINUTE)
     assert judge(progress(pause=short)).level is Level.NONE
-
-
-def bins(**counts: int) -> list[int]:
-    """Rows per latency bin: `b8=10` are ten within 256 s."""
-    return [counts.get(f"b{i}", 0) for i in range(22)]
-
-
-def test_patience_is_twice_the_median_and_at_least_the_grace() -> None:
-    found = patiences(
-        {"a": bins(b8=10), "b": bins(b10=10), "c": bins(b10=9), "none": bins()},
-        settle_grace=GRACE,
-        retention=RULES.retention,
-    )
-    assert found == {"a": GRACE, "b": timedelta(seconds=2048), "c": timedelta(seconds=2048)}
-
-
-def test_a_shard_that_was_days_late_is_watched_as_closely_as_the_others() -> None:
-    late, well = bins(b5=40, b18=60), bins(b5=100)
-    found = patiences(
-        {"late": late, "a": well, "b": well}, settle_grace=GRACE, retention=RULES.retention
-    )
-    assert found["late"] == GRACE
-
-
-def test_patience_is_never_above_a_tenth_of_the_retention() -> None:
-    found = patiences({"a": bins(b21=5)}, settle_grace=GRACE, retention=timedelta(hours=24))
-    assert found["a"] == timedelta(hours=2.4)
 
 
 def test_a_ledger_that_is_old_stops_nobody_and_deadlines_run_on() -> None:
