@@ -125,9 +125,12 @@ MESSAGES = (
     Message("held back", ANCIENT, _one(RUNNING, "28"), not_landed=LOST, is_held_back=True),
     Message("kept for longer", HOLED, _one(RUNNING, "29"), not_landed=LOST,
             before=Before(State.EXPIRED, State.OPEN)),
+    Message("replayed in vain", HOLED, _one(RUNNING, "10"), not_landed=LOST,
+            before=Before(State.REPLAYED, State.REPLAYED)),
     # Doubled.
     Message("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
-            causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY}),
+            causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY},
+            before=Before(State.OPEN, State.OPEN, Kind.DUPLICATED, Cause.CONSUMER_REPLAY)),
     Message("sent twice", DOUBLED, _one(RUNNING, "13") + _one(RUNNING, "14"),
             _one(RUNNING, "13") + _one(RUNNING, "14"),
             causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),

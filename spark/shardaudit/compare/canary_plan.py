@@ -51,8 +51,14 @@ class CanaryPlan:
         return {
             ANCIENT: expired - self.bucket,
             **{slot: oldest + i * self.bucket for i, slot in enumerate(OLD)},
-            FRESH: _beside_a_second(self.as_of),
+            FRESH: _beside_a_second(self.as_of - self._age),
         }
+
+    @property
+    def _age(self) -> timedelta:
+        """How old what is fresh may be, to the second: half of what would be too old."""
+        half = min(self.settle_grace, self.bucket) / 2
+        return half if half > _SECOND else timedelta(0)
 
     @property
     def windows(self) -> list[Window]:

@@ -61,7 +61,9 @@ def test_slots_never_begin_with_a_second_and_lie_where_they_should(
     starts = planted.starts
     assert {start.microsecond for start in starts.values()} == {1}
     fresh, ancient = starts["fresh"], starts["ancient"]
-    assert as_of - SECOND < fresh <= as_of
+    half = min(planted.settle_grace, planted.bucket) / 2
+    assert as_of - half - SECOND < fresh <= as_of
+    assert as_of - fresh < planted.settle_grace
     assert max(starts[slot] for slot in starts if slot != "fresh") + planted.bucket <= (
         as_of - planted.settle_grace
     )
