@@ -144,6 +144,7 @@ class CellResult:
 class Outcome:
     """All that an audit says. `pending` ids and `damaged` buckets are what it could not judge.
 
+    `quiet`: by shard, the silences that it tells, in the window or before.
     `held`: cells that it could not call complete, whatever findings they have or have not.
     """
 
@@ -154,6 +155,7 @@ class Outcome:
     trace_coverage: float | None
     pending: frozenset[str]
     damaged: frozenset[datetime]
+    quiet: tuple[tuple[str, datetime, datetime], ...] = ()
 
 
 def number_order(sequence_number: str) -> tuple[int, str]:

@@ -11,8 +11,9 @@ from functools import cached_property
 
 from shardaudit.model.verdict import Cause, Kind, State
 from tests.history import Finding, History, Outcome, Question, SinkRow, Trace, number_order
-from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, thin_cells
+from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, silenced, thin_cells
 from tests.oracle_places import counting_order, with_places
+from tests.oracle_quiet import silent_spans
 from tests.oracle_shards import Shard, shard_facts
 
 Sides = dict[datetime, set[str]]
@@ -30,6 +31,9 @@ def reconcile(history: History, question: Question) -> Outcome:
     cells, unsettled = cell_results(
         tallies, shards, question=question, history=history, damaged=frozenset(damaged)
     )
+    silent = silent_spans(history, question)
+    doubted, told = silenced(cells, silent, damaged=frozenset(damaged))
+    cells = cells | doubted | told
     traced = frozenset(trace.shard_id for trace in history.traces)
     return Outcome(
         cells=cells,
@@ -38,13 +42,18 @@ def reconcile(history: History, question: Question) -> Outcome:
             for m, causes in judged
             for kind, cause in causes.items()
         },
-        verdict=audit_verdict(cells, tallies, question=question, damaged=frozenset(damaged)),
+        verdict=audit_verdict(
+            cells, tallies, question=question, damaged=frozenset(damaged), quiet=told.keys()
+        ),
         held=unsettled
+        | doubted.keys()
+        | told.keys()
         | {cell for cell in cells if cell[1] in damaged}
         | thin_cells(tallies, question=question, traced=traced),
         trace_coverage=coverage(tallies),
         pending=frozenset(m.message_id for m, causes in judged if not m.rows and not causes),
         damaged=frozenset(damaged),
+        quiet=tuple((s.shard_id, s.start, s.end) for s in silent if s.told),
     )
 
 

@@ -1,12 +1,13 @@
 """The oracle's cells: what their ids add up to, the verdicts, and how far all is well."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shardaudit.model.verdict import Cause, Kind, Verdict
 from tests.history import Cell, CellResult, History, Question, number_order
+from tests.oracle_quiet import SilentSpan
 from tests.oracle_shards import Shard
 
 
@@ -130,6 +131,7 @@ def audit_verdict(
     *,
     question: Question,
     damaged: frozenset[datetime],
+    quiet: Collection[Cell] = (),
 ) -> Verdict:
     """The worst verdict of the cells, but for what the shard as a whole may be forgiven.
 
@@ -141,7 +143,9 @@ def audit_verdict(
     for tally in tallies:
         by_shard[tally.cell[0]].append(tally)
     weighed = {
-        cell.verdict if start in damaged else _weighed(cell.verdict, by_shard[shard_id], question)
+        cell.verdict
+        if start in damaged or (shard_id, start) in quiet
+        else _weighed(cell.verdict, by_shard[shard_id], question)
         for (shard_id, start), cell in cells.items()
     }
     return next(verdict for verdict in Verdict if verdict in weighed)
@@ -161,6 +165,23 @@ def _weighed(verdict: Verdict, of_shard: list[Tally], question: Question) -> Ver
     if verdict is Verdict.INCONCLUSIVE and covered:
         return Verdict.UNTRACED
     return verdict
+
+
+def silenced(
+    cells: Mapping[Cell, CellResult], spans: list[SilentSpan], *, damaged: frozenset[datetime]
+) -> tuple[dict[Cell, CellResult], dict[Cell, CellResult]]:
+    """The empty cells in a silence that is open to doubt, and those in one that is told."""
+    doubted: dict[Cell, CellResult] = {}
+    told: dict[Cell, CellResult] = {}
+    for (shard_id, start), cell in cells.items():
+        around = [span for span in spans if span.covers(shard_id, start)]
+        if cell.sent or cell.landed or start in damaged or not around:
+            continue
+        if around[0].told:
+            told[shard_id, start] = replace(cell, verdict=Verdict.INCONCLUSIVE)
+        else:
+            doubted[shard_id, start] = replace(cell, verdict=Verdict.PENDING)
+    return doubted, told
 
 
 def thin_cells(

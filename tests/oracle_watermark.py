@@ -31,6 +31,10 @@ class Record:
             first = self.first.setdefault(shard_id, question.start)
             if question.as_of >= newest or start not in cells or start < first:
                 cells[start] = (shard_id, start) in outcome.held
+        for shard_id, since, until in outcome.quiet:
+            for start in self.held[shard_id]:
+                if since <= start < until and start >= self.first[shard_id]:
+                    self.held[shard_id][start] = True
         for shard_id in {shard_id for shard_id, _ in outcome.cells}:
             known = self.newest.get(shard_id, question.as_of)
             self.newest[shard_id] = max(known, question.as_of)

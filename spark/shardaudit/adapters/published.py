@@ -19,6 +19,7 @@ from shardaudit.model.table import Table
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
 from shardaudit.model.verdict import LIVE, Cause, Kind, State, Verdict
 from shardaudit.model.watch_tables import SHARDS
+from shardaudit.model.watermark import WHY, Held
 
 COUNTS = (
     *("sent", "landed", "matched", "missing", "pending"),
@@ -29,10 +30,14 @@ _NOT_HERE = (*LIVE, State.EXPIRED, State.ACCEPTED)
 
 @dataclass(frozen=True, slots=True)
 class ShardSums:
-    """A shard's cells in one audit: the sums of `COUNTS` and each verdict that one of them has."""
+    """A shard's cells in one audit: the sums of `COUNTS` and each verdict that one of them has.
+
+    `is_quiet`: a cell is inconclusive for want of traces where there used to be some.
+    """
 
     shard_id: str
     verdicts: frozenset[Verdict]
+    is_quiet: bool
     sums: dict[str, int]
 
 
@@ -48,7 +53,7 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
     if cells is None:
         return []
     batches = cells.to_batches(
-        columns=["shard_id", "verdict", *COUNTS], filter=pc.field("audit_id") == audit_id
+        columns=["shard_id", "verdict", "reason", *COUNTS], filter=pc.field("audit_id") == audit_id
     )
     partial = [_summed(pa.Table.from_batches([batch])) for batch in batches]
     by_shard: dict[str, list[Row]] = {}
@@ -58,6 +63,10 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
         ShardSums(
             shard_id=shard_id,
             verdicts=frozenset(Verdict(row["verdict"]) for row in rows),
+            is_quiet=any(
+                row["reason"] == WHY[Held.QUIET] and row["verdict"] == Verdict.INCONCLUSIVE
+                for row in rows
+            ),
             sums={name: sum(row[name] for row in rows) for name in COUNTS},
         )
         for shard_id, rows in by_shard.items()
@@ -161,7 +170,7 @@ def _tables(settings: Settings) -> DeltaRs:
 
 
 def _summed(cells: pa.Table) -> pa.Table:
-    """Per shard and verdict, with the columns of the input, so that it can be summed again."""
-    key = ["shard_id", "verdict"]
+    """Per shard, verdict and reason, in the input's columns: it can be summed again."""
+    key = ["shard_id", "verdict", "reason"]
     grouped = cells.group_by(key).aggregate([(name, "sum") for name in COUNTS])
     return grouped.rename_columns([*key, *COUNTS])

@@ -16,18 +16,28 @@ from shardaudit.compare.classify import (
 )
 from shardaudit.compare.drill_down import CELL
 from shardaudit.model.verdict import Verdict
-from shardaudit.model.watermark import Held
+from shardaudit.model.watermark import WHY, Held
+
+_SAID = (
+    *("verdict", "compared", "sums_digest", "reason"),
+    *("lost", "is_damaged", "held_by", "is_quiet"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The values that the verdict of a cell depends on, besides its counts."""
+    """The values that the verdict of a cell depends on, besides its counts.
+
+    `silences`: `shard_id, silence, since, until`: where nothing was sent and nothing landed, and
+    that is not as usual. `silence` is QUIET or PENDING of `Held`; times in microseconds since 1970.
+    """
 
     as_of: datetime
     bucket: timedelta
     settle_grace: timedelta
     trace_coverage_floor: float
     damage: Damage
+    silences: DataFrame | None = None
 
 
 def judged_cells(
@@ -40,7 +50,8 @@ def judged_cells(
         facts: of `shard_facts`. The last three are unique on their keys.
     Output:
         CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
-        `Held`: why the cell cannot be called complete, findings aside; NULL when it can).
+        `Held`: why the cell cannot be called complete, findings aside; NULL when it can),
+        `is_quiet` (no traces where there used to be some, longer than can be usual).
     """
     numbers = COUNTS + INTERNAL_COUNTS
     joined = (
@@ -53,7 +64,8 @@ def judged_cells(
     )
     sent = F.col("sent_n") - F.col("over_counted")
     return (
-        joined.withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
+        _with_silence(joined, judgement.silences)
+        .withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
         .withColumn("sent", sent)
         .withColumn("landed", F.col("landed_n"))
         .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
@@ -61,6 +73,8 @@ def judged_cells(
         .withColumn("is_settled", is_settled(judgement.as_of))
         .withColumn("verdict", verdict(judgement))
         .withColumn("held_by", held_by(judgement))
+        .withColumn("reason", _reason())
+        .withColumn("is_quiet", F.col("silence").eqNullSafe(F.lit(Held.QUIET.value)))
         .withColumn("sums_digest", F.when(F.col("differs"), sums_digest()))
         .select(
             *CELL,
@@ -69,13 +83,37 @@ def judged_cells(
             "landed",
             "matched",
             *COUNTS,
-            "verdict",
-            "compared",
-            "sums_digest",
-            "lost",
-            "is_damaged",
-            "held_by",
+            *_SAID,
         )
+    )
+
+
+def _with_silence(cells: DataFrame, silences: DataFrame | None) -> DataFrame:
+    """The cells with `silence`: that which an empty cell lies in, NULL where there is none."""
+    none = F.lit(None).cast("string")
+    if silences is None:
+        return cells.withColumn("silence", none)
+    spans = silences.groupBy("shard_id").agg(
+        F.collect_list(F.struct("silence", "since", "until")).alias("silences")
+    )
+    at = F.unix_micros("bucket_start")
+    # Unique on the shard on the right, by its grouping; the spans of a shard do not overlap.
+    around = F.filter("silences", lambda span: (span["since"] <= at) & (at < span["until"]))
+    is_empty = (F.col("sent_n") == 0) & (F.col("landed_n") == 0)
+    return (
+        cells.join(F.broadcast(spans), ["shard_id"], how="left")
+        .withColumn("silence", F.when(is_empty, F.get(around, 0)["silence"]))
+        .drop("silences")
+    )
+
+
+def _reason() -> Column:
+    """Why a verdict is what it is, where no message tells."""
+    is_inconclusive = F.col("verdict") == Verdict.INCONCLUSIVE.value
+    return (
+        F.when(is_inconclusive & F.col("is_damaged"), WHY[Held.DAMAGED])
+        .when(F.col("silence").isNotNull(), WHY[Held.QUIET])
+        .when(is_inconclusive, WHY[Held.THIN])
     )
 
 
@@ -101,7 +139,9 @@ def held_by(judgement: Judgement) -> Column:
     """Why a cell is not complete, other than by findings. Untraced messages are no gap in it."""
     return (
         F.when(F.col("is_damaged"), Held.DAMAGED.value)
+        .when(F.col("silence") == Held.QUIET.value, Held.QUIET.value)
         .when((F.col("pending") > 0) | ~F.col("is_settled"), Held.PENDING.value)
+        .when(F.col("silence").isNotNull(), Held.PENDING.value)
         .when(_is_thin(judgement), Held.THIN.value)
     )
 
@@ -111,6 +151,8 @@ def verdict(judgement: Judgement) -> Column:
     is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
     return (
         F.when(F.col("is_damaged"), Verdict.INCONCLUSIVE.value)
+        .when(F.col("silence") == Held.QUIET.value, Verdict.INCONCLUSIVE.value)
+        .when(F.col("silence").isNotNull(), Verdict.PENDING.value)
         .when(is_silent, Verdict.SILENT.value)
         .when(F.col("stuck") > 0, Verdict.STALLED.value)
         .when((F.col("lost") > 0) & (F.col("duplicated") > 0), Verdict.MIXED.value)

@@ -21,6 +21,7 @@ class ShardTotals:
     lost: int
     verdicts: frozenset[Verdict]
     is_damaged: bool
+    is_quiet: bool
 
     @property
     def trace_coverage(self) -> float | None:
@@ -38,7 +39,7 @@ class ShardTotals:
                 standing.add(Verdict.DUPLICATION)
             standing -= {Verdict.LOSS, Verdict.MIXED}
         covered = self.trace_coverage is None or self.trace_coverage >= coverage_floor
-        if Verdict.INCONCLUSIVE in standing and covered and not self.is_damaged:
+        if Verdict.INCONCLUSIVE in standing and covered and not (self.is_damaged or self.is_quiet):
             # A cell of ten messages is below any floor by one lost trace; the shard is not.
             standing = (standing - {Verdict.INCONCLUSIVE}) | {Verdict.UNTRACED}
         return standing or {Verdict.OK}
@@ -55,12 +56,13 @@ def shard_totals(judged: DataFrame) -> DataFrame:
 
     Output:
         `shard_id`, the names in `SUMS` and `lost` (bigint), `verdicts` (array), `is_damaged`,
-        `cells`, `by_id`, `without_verdict`, `impossible` (bigint).
+        `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint).
     """
     return judged.groupBy("shard_id").agg(
         *(F.sum(name).alias(name) for name in (*SUMS, "lost")),
         F.sort_array(F.collect_set("verdict")).alias("verdicts"),
         F.max("is_damaged").alias("is_damaged"),
+        F.max("is_quiet").alias("is_quiet"),
         F.count("*").alias("cells"),
         F.count_if(F.col("compared") == "ids").alias("by_id"),
         F.count_if(F.col("verdict").isNull()).alias("without_verdict"),

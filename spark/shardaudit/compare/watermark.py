@@ -108,6 +108,23 @@ def recorded(
     )
 
 
+def silenced(record: ShardRecord, told: Iterable[Hold], quiet_times: Sequence[Span]) -> ShardRecord:
+    """The record with the silences that are told now, though they began before the window.
+
+    Input:
+        quiet_times: of which a person said that nothing was sent: they hold nothing any more.
+    """
+    looked_at = Span(record.audited_from, record.audited_until)
+    seen = [
+        replace(hold, start=part.start, end=part.end)
+        for hold in told
+        if (part := _common(hold.window, looked_at))
+    ]
+    quiet = [hold for hold in record.holds if hold.why is Held.QUIET]
+    others = [hold for hold in record.holds if hold.why is not Held.QUIET]
+    return replace(record, holds=_joined([*others, *without([*quiet, *seen], quiet_times)]))
+
+
 def _unseen(window: Span, before: ShardRecord) -> list[Span]:
     """The parts of a window that nobody had looked at."""
     fresh = [hold.window for hold in before.holds if hold.why is Held.UNAUDITED]

@@ -25,6 +25,7 @@ from shardaudit.jobs.summaries import summaries
 from shardaudit.jobs.watermarks import moved_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
+from shardaudit.report.held import quiet_note
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 
@@ -72,10 +73,10 @@ def audit(
             raise rejection
         with progress.stage("publish"):
             publish(warehouse, facts, judged=own.cells, folded=own.folded, now=now)
-            mark = moved_watermark(
-                warehouse, request, outcome, judged=own.cells, sums=comparison.sums
+            mark = moved_watermark(warehouse, request, outcome, judged=own, sums=comparison.sums)
+            noted = sentences(results, severity=Severity.WARN) + quiet_note(
+                request.name, request.aligned, outcome.quiet_shards
             )
-            noted = sentences(results, severity=Severity.WARN)
             report = row.publish(outcome, watermark=mark, noted=noted)
     tell_published(warehouse, request, report)
     return report

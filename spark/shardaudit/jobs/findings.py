@@ -11,6 +11,8 @@ from shardaudit.jobs.moves import move_findings
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import State
+from shardaudit.model.watermark_tables import QUIET_TIMES
+from shardaudit.model.window import Window
 
 # Closed ones are over; there is nothing left to accept in them.
 _ACCEPTABLE = [State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED]
@@ -56,3 +58,49 @@ def accept_findings(
     if accepted:
         move_findings(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
     return Accepted(stream, accepted, len(found) - accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """What a person says: nothing was sent in a time. `shard_ids`: none for all of the stream."""
+
+    stream: str
+    window: Window
+    shard_ids: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedQuiet:
+    """What is kept of it."""
+
+    stream: str
+    quiet_from: datetime
+    quiet_until: datetime
+    shard_ids: tuple[str, ...]
+    reason: str
+    accepted_by: str
+
+
+def accept_quiet(warehouse: Warehouse, quiet: Quiet, *, by: str, now: datetime) -> AcceptedQuiet:
+    """Keeps that silence is no lack of traces there: audits from now on go by it.
+
+    Findings stay as they are. Saying it again keeps the last reason.
+    """
+    said = AcceptedQuiet(
+        quiet.stream, quiet.window.start, quiet.window.end, quiet.shard_ids, quiet.reason, by
+    )
+    rows = [
+        {
+            "stream": quiet.stream,
+            "shard_id": shard_id,
+            "quiet_from": quiet.window.start,
+            "quiet_until": quiet.window.end,
+            "reason": quiet.reason,
+            "accepted_by": by,
+            "accepted_at": now,
+        }
+        for shard_id in quiet.shard_ids or (None,)
+    ]
+    warehouse.upsert(rows, QUIET_TIMES)
+    return said

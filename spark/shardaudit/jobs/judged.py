@@ -14,16 +14,21 @@ from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.comparison import Comparison
 from shardaudit.jobs.outcome import Outcome, missing_ids, outcome_of
+from shardaudit.jobs.silences import Silences, silences
 from shardaudit.model.tables import FINDINGS
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judged cells, the (id, kind) pairs that were found, and the findings after them; all read."""
+    """Judged cells, the (id, kind) pairs that were found, and the findings after them; all read.
+
+    `silences`: of the whole ledger, where there used to be messages.
+    """
 
     cells: DataFrame
     found: DataFrame
     folded: DataFrame
+    silences: Silences
 
     def without_canary(self) -> "Judged":
         """What is said of the stream alone."""
@@ -31,6 +36,7 @@ class Judged:
             without_canary(self.cells),
             without_canary(self.found, "message_id"),
             without_canary(self.folded, "message_id"),
+            self.silences,
         )
 
     def outcome(self, audit_id: str) -> Outcome:
@@ -47,6 +53,7 @@ def judged(
 ) -> Judged:
     """The comparison judged, and folded into the stream's findings, with the canary's."""
     classified = comparison.classified
+    silent = silences(warehouse, request, comparison.sums)
     cells = judged_cells(
         comparison.cells,
         cell_counts(classified),
@@ -58,10 +65,11 @@ def judged(
             settle_grace=request.stream.settle_grace,
             trace_coverage_floor=request.stream.trace_coverage_floor,
             damage=facts.damage,
+            silences=silent.frame(warehouse.spark),
         ),
     ).localCheckpoint()
     found = kinds(classified).localCheckpoint()
     own = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
     previous = beside(planted.findings, own)
     folded = folded_findings(found, previous, pending_ids(classified), facts).localCheckpoint()
-    return Judged(cells, found, folded)
+    return Judged(cells, found, folded, silent)

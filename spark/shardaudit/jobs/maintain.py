@@ -28,13 +28,13 @@ from shardaudit.model.tables import (
     TRANSITIONS,
 )
 from shardaudit.model.watch_tables import HOLES, NOTIFICATIONS, POSITIONS, SHARDS
-from shardaudit.model.watermark_tables import WATERMARKS
+from shardaudit.model.watermark_tables import QUIET_TIMES, WATERMARKS
 
 # Tables of one claim each.
 OF_LEDGER = (
     TRACES, FINGERPRINTS, BATCHES, QUARANTINE, CELLS, EVIDENCE, FINDINGS, TRANSITIONS, AUDITS,
     BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
-    WATERMARKS,
+    WATERMARKS, QUIET_TIMES,
 )  # fmt: skip
 OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS, HOLES)
 MANY_FILES = 16  # in one partition: fewer are not worth a rewrite

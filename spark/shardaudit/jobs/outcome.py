@@ -29,6 +29,11 @@ class Outcome:
         return min(verdicts, key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
 
     @property
+    def quiet_shards(self) -> list[str]:
+        """Those with no traces where there used to be some."""
+        return [shard.shard_id for shard in self.shards if shard.is_quiet]
+
+    @property
     def trace_coverage(self) -> float | None:
         """Landed ids with a trace / landed ids; None when none landed."""
         return coverage(self.sums)
@@ -44,6 +49,7 @@ def outcome_of(judged: DataFrame, found: DataFrame, missing: DataFrame) -> Outco
             lost=row.lost,
             verdicts=frozenset(Verdict(v) for v in row.verdicts),
             is_damaged=row.is_damaged,
+            is_quiet=row.is_quiet,
         )
         for row in rows
     )

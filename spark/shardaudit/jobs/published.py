@@ -19,6 +19,7 @@ from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.missing_ids import MissingIds
 from shardaudit.model.verdict import Cause, Verdict
 from shardaudit.model.window import Window
+from shardaudit.report.held import quiet_note
 from shardaudit.report.page_gates import why_rejected
 from shardaudit.report.summary import AuditReport
 
@@ -72,6 +73,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         notes=(
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *audit_notes(missing, kept_s=row["retention_s"], stream=configured),
+            *quiet_note(stream, window, [shard.shard_id for shard in shards if shard.is_quiet]),
         ),
     )
 
@@ -100,4 +102,5 @@ def _totals(shard: ShardSums, missing: list[MissingIds], *, is_damaged: bool) ->
         ),
         verdicts=shard.verdicts,
         is_damaged=is_damaged,
+        is_quiet=shard.is_quiet,
     )

@@ -18,9 +18,11 @@ from shardaudit.compare.watermark import (
     first_unsettled,
     held_spans,
     recorded,
+    silenced,
     unsettled,
 )
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.judged import Judged
 from shardaudit.jobs.outcome import Outcome
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import Kind, State
@@ -34,7 +36,7 @@ def moved_watermark(
     request: AuditRequest,
     outcome: Outcome,
     *,
-    judged: DataFrame,
+    judged: Judged,
     sums: DataFrame,
 ) -> Watermark:
     """Stores each shard's watermark after this audit, published findings included; the stream's.
@@ -43,15 +45,19 @@ def moved_watermark(
     per shard.
 
     Input:
-        judged: of `judged_cells`; sums: of `cell_sums`; outcome: has the shards of the grid.
+        judged: without the canary; sums: of `cell_sums`; outcome: has the shards of the grid.
     """
     before = {row["shard_id"]: _record(row) for row in _rows(warehouse, request.name)}
     bucket = request.stream.bucket
-    spans = collected(held_spans(judged, bucket=bucket))
+    spans = collected(held_spans(judged.cells, bucket=bucket))
     found = _found(spans, sums, outcome.shards, floor=request.stream.trace_coverage_floor)
     after = before | {
-        shard_id: recorded(
-            before.get(shard_id), window=request.aligned, as_of=request.as_of, found=holds
+        shard_id: silenced(
+            recorded(
+                before.get(shard_id), window=request.aligned, as_of=request.as_of, found=holds
+            ),
+            judged.silences.told(shard_id),
+            judged.silences.quiet_times(shard_id),
         )
         for shard_id, holds in found.items()
     }

@@ -116,6 +116,7 @@ CELLS = Table(
         ("verdict", "string", ""),
         ("compared", "string", "fingerprint | ids"),
         ("sums_digest", "bigint", "of both fingerprints as compared; NULL where they were equal"),
+        ("reason", "string", "why it is inconclusive, or not ok without a message; else NULL"),
     ),
     ("audit_id", "stream", "shard_id", "bucket_start"),
     ("audit_id",),

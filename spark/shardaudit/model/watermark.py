@@ -18,6 +18,15 @@ class Held(StrEnum):
     PENDING = "pending"
 
 
+WHY = {
+    Held.DAMAGED: "a file that cannot be read may have fed it",
+    Held.QUIET: "no traces where there used to be some",
+    Held.THIN: "too few of its landed messages have a trace",
+    Held.UNAUDITED: "nobody audited it",
+    Held.PENDING: "messages were on their way, or could still come",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """A span `[start, end)` of a shard's time that no audit could call complete."""

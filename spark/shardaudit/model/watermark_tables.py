@@ -17,3 +17,17 @@ WATERMARKS = Table(
     ),
     ("stream", "shard_id"),
 )
+
+QUIET_TIMES = Table(
+    "quiet_times",
+    (
+        ("stream", "string", ""),
+        ("shard_id", "string", "NULL: all of the stream's"),
+        ("quiet_from", "timestamp", "a person says that nothing was sent from then"),
+        ("quiet_until", "timestamp", "to then, exclusive"),
+        ("reason", "string", ""),
+        ("accepted_by", "string", ""),
+        ("accepted_at", "timestamp", ""),
+    ),
+    ("stream", "shard_id", "quiet_from", "quiet_until"),
+)

@@ -1,11 +1,11 @@
 """Why a stream's watermark is where it is, and what moves it on: one sentence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from shardaudit.model.verdict import Kind
-from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.watermark import WHY, Held, Hold
 from shardaudit.model.window import Window
 from shardaudit.report.plain import harmless, instant, messages
 
@@ -13,13 +13,6 @@ _LACKING = {
     (Kind.MISSING, False): "missing",
     (Kind.MISSING, True): "missing for good",
     (Kind.DUPLICATED, False): "landed more than once",
-}
-_WHY = {
-    Held.DAMAGED: "a file that cannot be read may have fed it",
-    Held.QUIET: "no traces where there used to be some",
-    Held.THIN: "too few of its landed messages have a trace",
-    Held.UNAUDITED: "nobody audited it",
-    Held.PENDING: "messages were on their way, or could still come",
 }
 
 
@@ -40,6 +33,19 @@ def complete_until(at: datetime | None, reason: str | None) -> str:
     return f"the stream is complete until {instant(at)}" + (f": {reason}" if reason else "")
 
 
+def quiet_note(stream: str, window: Window, shard_ids: Sequence[str]) -> list[str]:
+    """What to do about shards that are silent where they used not to be; nothing without any."""
+    if not shard_ids:
+        return []
+    first, more = harmless(min(shard_ids)), len(shard_ids) - 1
+    whose = f"{first} and {more:,} shards more" if more else first
+    return [
+        f"{whose}: {WHY[Held.QUIET]}. Either producers' traces are not shipped and the consumer "
+        "stands still, or nothing was sent. If so: `shardaudit findings accept --quiet --stream "
+        f"{stream} --from {instant(window.start)} --to {instant(window.end)} --reason …`"
+    ]
+
+
 def held_because(holding: Holding, *, window: Window) -> str:
     """The sentence; outside of the window that was just audited it names the audit to run."""
     hold = holding.hold
@@ -54,7 +60,7 @@ def held_because(holding: Holding, *, window: Window) -> str:
         return f"{shard_id} has {counted}, sent from {instant(hold.start)} on: not {done}"
     where = "" if hold.why is Held.UNAUDITED else f"{shard_id}: "
     span = f"{instant(hold.start)} to {instant(hold.end)}"
-    text = f"{where}{_WHY[hold.why]} ({span})"
+    text = f"{where}{WHY[hold.why]} ({span})"
     if window.start <= hold.start and hold.end <= window.end:
         return text
     again = "" if hold.why is Held.UNAUDITED else " again"

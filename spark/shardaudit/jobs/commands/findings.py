@@ -7,17 +7,21 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.finding_reader import Row, Wanted, read_findings
+from shardaudit.adapters.person import person
 from shardaudit.jobs.command import Desk, Reply
-from shardaudit.jobs.findings import accept_findings
+from shardaudit.jobs.findings import Quiet, accept_findings, accept_quiet
 from shardaudit.jobs.opened import opened
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
+from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.render import findings_view
 from shardaudit.report.summary import FindingLine
 
 EXAMPLES = """\
   shardaudit findings list --stream events --kind missing --state open
   shardaudit findings accept --stream events --message-id 4711 4712 --reason "test traffic"
+  shardaudit findings accept --stream events --quiet --from 2026-11-19T22:00:00Z \\
+    --to 2026-11-20T06:00:00Z --reason "the shops were closed"
 """
 ACCEPT_STAGES = 2
 _FILTERS = ("stream", "kind", "state")
@@ -33,7 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--limit", type=int, default=50, metavar="N", help="default: 50")
     accepted = actions.add_parser("accept", help="says that findings are known")
     accepted.add_argument("--stream", required=True, help="its name in the configuration")
-    accepted.add_argument("--message-id", required=True, nargs="+", metavar="ID")
+    what = accepted.add_mutually_exclusive_group(required=True)
+    what.add_argument("--message-id", nargs="+", metavar="ID", help="all findings of these")
+    what.add_argument(
+        "--quiet", action="store_true", help="nothing was sent from --from to --to, say you"
+    )
+    accepted.add_argument("--from", dest="start", metavar="T", help="with --quiet: since when")
+    accepted.add_argument("--to", dest="end", metavar="T", help="with --quiet: until when")
+    accepted.add_argument("--shard", nargs="+", metavar="ID", help="with --quiet; default: all")
     accepted.add_argument("--reason", required=True, help="why; it is kept with the findings")
 
 
@@ -62,6 +73,10 @@ def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings.stream(arguments.stream)
     if not arguments.reason.strip():
         raise ConfigError("--reason", arguments.reason, "a reason")
+    if arguments.quiet:
+        return _accept_quiet(arguments, desk)
+    if arguments.start or arguments.end or arguments.shard:
+        raise ConfigError("--message-id", "--from, --to or --shard", "these with --quiet alone")
     progress = desk.progress(ACCEPT_STAGES)
     with (
         opened(settings, owner="findings accept", progress=progress) as warehouse,
@@ -78,6 +93,29 @@ def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
     if outcome.unchanged:
         text += f"; accepted or closed before: {outcome.unchanged:,}"
     return Reply(document=outcome, view=Text(text))
+
+
+def _accept_quiet(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    if not (arguments.start and arguments.end):
+        raise ConfigError("--quiet", "no --from or no --to", "both")
+    window = Window(
+        parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
+    )
+    progress = desk.progress(ACCEPT_STAGES)
+    with (
+        opened(desk.settings(), owner="findings accept", progress=progress) as warehouse,
+        progress.stage("accept"),
+    ):
+        outcome = accept_quiet(
+            warehouse,
+            Quiet(arguments.stream, window, tuple(arguments.shard or ()), arguments.reason),
+            by=person(),
+            now=now(),
+        )
+    return Reply(
+        document=outcome,
+        view=Text(f"quiet as {outcome.accepted_by} says: the next audit counts it"),
+    )
 
 
 def _line(row: Row) -> FindingLine:

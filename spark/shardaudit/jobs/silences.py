@@ -1,0 +1,179 @@
+"""The silences of an audit's shards, and of its stream as a whole, that are not as usual."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.quiet import LOOK_BACK, Silence, doubtful_silences
+from shardaudit.compare.watermark import without
+from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.model.watch_tables import SHARDS
+from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.watermark_tables import QUIET_TIMES
+from shardaudit.model.window import Window as Span
+
+_HOUR = timedelta(hours=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DDL = "shard_id string, silence string, since bigint, until bigint"
+
+Quiet = list[tuple[str | None, Span]]  # what people said: of a shard, or of all
+
+
+@dataclass(frozen=True, slots=True)
+class Silences:
+    """By shard, the spans of silence that are told (QUIET) or open to doubt (PENDING).
+
+    `quiet`: what people said.
+    """
+
+    holds: Mapping[str, tuple[Hold, ...]]
+    quiet: Quiet
+
+    def told(self, shard_id: str) -> list[Hold]:
+        """Those of the shard that are longer than can be usual."""
+        return [hold for hold in self.holds.get(shard_id, ()) if hold.why is Held.QUIET]
+
+    def quiet_times(self, shard_id: str) -> list[Span]:
+        """When the shard was quiet, as a person said."""
+        return _of(self.quiet, shard_id)
+
+    def frame(self, spark: SparkSession) -> DataFrame | None:
+        """`shard_id, silence, since, until` (microseconds since 1970); None when there is none."""
+        rows = [
+            (shard_id, hold.why.value, _micros(hold.start), _micros(hold.end))
+            for shard_id, holds in sorted(self.holds.items())
+            for hold in holds
+        ]
+        return spark.createDataFrame(rows, _DDL) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """The hours of a shard with messages, its first one, and the end of its last bucket."""
+
+    hours: list[int]
+    born: int
+    last: datetime
+
+
+def silences(warehouse: Warehouse, request: AuditRequest, sums: DataFrame) -> Silences:
+    """What of the ledger is silent and should not be, whatever window the audit looks at.
+
+    Input:
+        sums: `cell_sums` of the stream's whole ledger.
+    """
+    shards = _shards(sums, request)
+    until = (request.as_of - request.stream.settle_grace - _EPOCH) // _HOUR
+    quiet = _quiet_times(warehouse, request.name)
+    found = {name: _holds(shard, until, name, quiet) for name, shard in shards.items()}
+    found = {name: holds for name, holds in found.items() if holds}
+    whole = _whole(shards)
+    of_stream = _holds(whole, until, None, quiet) if whole else []
+    if not found and not of_stream:
+        return Silences({}, quiet)
+    closed = _closed(warehouse, request.name)
+    births = {shard.born for shard in shards.values()}
+    told = {
+        name: tuple(_merged(of_stream, [] if _is_resharded(name, shard, births, closed) else own))
+        for name, shard in shards.items()
+        if (own := found.get(name, [])) or of_stream
+    }
+    return Silences({name: holds for name, holds in told.items() if holds}, quiet)
+
+
+def _shards(sums: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
+    """The shards that ever had a message: a row of some hundred numbers each."""
+    bucket = request.stream.bucket
+    hour_us = _HOUR // timedelta(microseconds=1)
+    micros = F.unix_micros("bucket_start")
+    hour = ((micros - F.pmod(micros, F.lit(hour_us))) / F.lit(hour_us)).cast("bigint")
+    begins = (request.aligned.start - _EPOCH) // _HOUR
+    of_shard = Window.partitionBy("shard_id")
+    active = (
+        sums.where((F.col("sent_n") > 0) | (F.col("landed_n") > 0))
+        .groupBy("shard_id", hour.alias("hour"))
+        .agg(F.max(micros).alias("last"))
+        .withColumn("born", F.min("hour").over(of_shard))
+        .withColumn("before", F.max(F.when(F.col("hour") < begins, F.col("hour"))).over(of_shard))
+        .where(F.col("hour") >= F.coalesce("before", F.lit(begins)) - LOOK_BACK)
+        .groupBy("shard_id")
+        .agg(
+            F.collect_list("hour").alias("hours"),
+            F.min("born").alias("born"),
+            F.max("last").alias("last"),
+        )
+    )
+    more = max(1, -(-bucket // _HOUR))
+    return {
+        row.shard_id: _Shard(
+            hours=sorted({hour + k for hour in row.hours for k in range(more)}),
+            born=row.born,
+            last=_EPOCH + timedelta(microseconds=row.last) + bucket,
+        )
+        for row in active.collect()
+    }
+
+
+def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:
+    """The stream as if it were one shard."""
+    if not shards:
+        return None
+    hours = sorted({hour for shard in shards.values() for hour in shard.hours})
+    born = min(shard.born for shard in shards.values())
+    return _Shard(hours, born, max(shard.last for shard in shards.values()))
+
+
+def _holds(shard: _Shard, until: int, name: str | None, quiet: Quiet) -> list[Hold]:
+    own = _of(quiet, name)
+
+    def is_quiet(hour: int) -> bool:
+        return any(span.covers(_EPOCH + hour * _HOUR) for span in own)
+
+    found = doubtful_silences(shard.hours, until=until, born=shard.born, is_quiet=is_quiet)
+    return without([_hold(silence, shard) for silence in found], own)
+
+
+def _of(quiet: Quiet, name: str | None) -> list[Span]:
+    return [span for of, span in quiet if of is None or of == name]
+
+
+def _hold(silence: Silence, shard: _Shard) -> Hold:
+    """From the end of the last bucket with a message on, where that is known."""
+    start, end = (_EPOCH + hour * _HOUR for hour in (silence.start, silence.end))
+    is_last = start - _HOUR < shard.last <= start
+    why = Held.QUIET if silence.is_told else Held.PENDING
+    return Hold(shard.last if is_last else start, end, why)
+
+
+def _merged(of_stream: Iterable[Hold], own: Iterable[Hold]) -> list[Hold]:
+    """A shard's own silences, and those of the stream around them."""
+    first = list(of_stream)
+    told = [hold.window for hold in first]
+    return [*first, *without(own, told)]
+
+
+def _is_resharded(name: str, shard: _Shard, births: set[int], closed: set[str]) -> bool:
+    """Whether the shard is closed; or, where Kinesis is not asked, another began then."""
+    last = shard.hours[-1]
+    return name in closed or any(last - 1 <= born <= last + 1 for born in births - {shard.born})
+
+
+def _closed(warehouse: Warehouse, stream: str) -> set[str]:
+    rows = warehouse.read(SHARDS).where(
+        (F.col("stream") == stream) & ((F.col("state") == "closed") | ~F.col("opened"))
+    )
+    return {row.shard_id for row in rows.select("shard_id").distinct().collect()}
+
+
+def _quiet_times(warehouse: Warehouse, stream: str) -> Quiet:
+    rows = warehouse.rows(QUIET_TIMES, where=pc.field("stream") == stream)
+    return [(row["shard_id"], Span(row["quiet_from"], row["quiet_until"])) for row in rows]
+
+
+def _micros(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)

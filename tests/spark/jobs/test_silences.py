@@ -1,0 +1,108 @@
+"""Silence on both sides through the real path: told, called quiet by a person, or healed."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.jobs.findings import Quiet, accept_quiet
+from shardaudit.model.tables import CELLS
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.watch_tables import SHARDS
+from shardaudit.model.watermark_tables import QUIET_TIMES, WATERMARKS
+from shardaudit.model.window import Window
+from tests.history import Question, SinkRow, Trace
+from tests.spark.trial import Trial
+
+STOP = datetime(2026, 11, 20, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ASK = Question(STOP, STOP + 6 * HOUR, STOP + 6.5 * HOUR, bucket=HOUR / 2)
+
+
+def messages(shard_id: str, hours: range, *, every: int = 1) -> list[tuple[Trace, SinkRow]]:
+    """A message an hour, counted from STOP."""
+    found = []
+    for hour in hours[::every]:
+        at, name, number = STOP + hour * HOUR, f"{shard_id}/{hour}", str(10_000 + hour)
+        trace = Trace(name, shard_id, number, at)
+        found.append((trace, SinkRow(name, shard_id, number, at, at + timedelta(seconds=20))))
+    return found
+
+
+def feed(trial: Trial, sent: list[tuple[Trace, SinkRow]]) -> None:
+    trial.log([trace for trace, _ in sent])
+    trial.land([row for _, row in sent])
+    trial.ingest()
+
+
+@pytest.fixture
+def trial(warehouse: Warehouse, tmp_path: Path) -> Trial:
+    """A stream of a shard that stopped, and of one that goes on."""
+    trial = Trial(warehouse, tmp_path, ASK)
+    feed(trial, messages("stopped", range(-400, 0)) + messages("running", range(-400, 6)))
+    return trial
+
+
+@pytest.mark.both_engines
+def test_silence_is_told_until_a_person_says_that_it_was_quiet(trial: Trial) -> None:
+    first = trial.audit()
+    assert (first.audit.verdict, first.watermark) == ("inconclusive", STOP)
+    reasons = trial.warehouse.read(CELLS).select("shard_id", "verdict", "reason").distinct()
+    assert {tuple(row) for row in reasons.collect()} == {
+        ("running", "ok", None),
+        ("stopped", "inconclusive", "no traces where there used to be some"),
+    }
+    assert first.audit.watermark_reason.startswith("stopped: no traces where there used to be some")
+
+    said = Quiet("events", Window(STOP - HOUR, STOP + 9 * HOUR), ("stopped",), "moved house")
+    for _ in range(2):
+        accept_quiet(trial.warehouse, said, by="ann", now=STOP)
+    [kept] = trial.warehouse.rows(QUIET_TIMES, where=pc.scalar(True))
+    assert (kept["accepted_by"], kept["reason"]) == ("ann", "moved house")
+    later = replace(ASK, start=STOP + 6 * HOUR, end=STOP + 7 * HOUR, as_of=STOP + 9 * HOUR)
+    feed(trial, messages("running", range(6, 8)))
+    second = trial.audit(later)
+    assert (second.audit.verdict, second.watermark) == ("ok", STOP + 7 * HOUR)
+
+
+def test_watermark_goes_back_to_where_a_silence_began_before_the_window(trial: Trial) -> None:
+    early = replace(ASK, end=STOP + HOUR, as_of=STOP + 1.1 * HOUR)
+    assert trial.audit(early).audit.verdict in {Verdict.OK, Verdict.PENDING}
+    later = replace(ASK, start=STOP + HOUR)
+    told = trial.audit(later)
+    # The first audit looked at nothing before STOP: there the record begins.
+    assert (told.audit.verdict, told.watermark) == ("inconclusive", STOP)
+
+
+def test_silence_heals_when_the_traces_come(trial: Trial) -> None:
+    assert trial.audit().audit.verdict == "inconclusive"
+    feed(trial, messages("stopped", range(6)))
+    healed = trial.audit(replace(ASK, as_of=STOP + 7 * HOUR))
+    assert (healed.audit.verdict, healed.watermark) == ("ok", STOP + 6 * HOUR)
+
+
+def test_stream_of_sparse_shards_is_told_as_a_whole(warehouse: Warehouse, tmp_path: Path) -> None:
+    trial = Trial(warehouse, tmp_path, ASK)
+    sent = [m for i in range(12) for m in messages(f"s{i:02d}", range(-400 + i, 0), every=12)]
+    feed(trial, sent)
+    published = trial.audit()
+    verdicts = {cell.verdict for cell in published.cells.values()}
+    assert (published.audit.verdict, verdicts) == ("inconclusive", {Verdict.INCONCLUSIVE})
+
+
+def test_closed_shard_is_quiet(trial: Trial) -> None:
+    trial.observe({"stopped"}, at=STOP + HOUR)
+    shards = trial.warehouse
+    rows = shards.spark.createDataFrame([("events", "stopped")], "stream string, shard_id string")
+    for name, kind, _ in SHARDS.columns:
+        if name not in rows.columns:
+            value = {"observed_at": STOP + 2 * HOUR, "opened": False}.get(name)
+            rows = rows.withColumn(name, F.lit(value).cast(kind))
+    shards.merge(rows, SHARDS)
+    assert trial.audit().audit.verdict == "ok"
+    [kept] = shards.rows(WATERMARKS, where=pc.field("shard_id") == "stopped")
+    assert kept["held_by"] is None
