@@ -1,20 +1,25 @@
 """A shard is warn or worse: the backfill is planned at once, and a person asked, not only at night.
 
-Starts the DAG `backfill` once for each stream that the watch's event names. A stuck tail is in its
-plan as soon as it must be read within hours; nothing is read before somebody approved it there.
+Where messages are missing behind a consumer, or more landed than was sent, an audit names them
+first: the DAG `nightly_audit` over that time alone. Then the DAG `backfill` is started once for
+each stream that the watch's event has in alarm. A stuck tail is in its plan as soon as it must be
+read within hours; nothing is read before somebody approved it there.
 The next alarm asks anew: its plan holds what the one before it holds, if that is still unanswered,
 and a message in two approved plans lands once.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import Asset, dag, task
+from airflow.sdk import Asset, TriggerRule, dag, task
 
-from backfill_steps import forms_of_alarms
+from backfill_steps import audits_of_alarms, forms_of_alarms
 
 # As in retention_watch.py: an asset is known by its name and address.
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
+POLL_S = 30
+TO_NAME = timedelta(hours=1)  # an audit that is switched off must not keep the question back
 
 
 @dag(
@@ -28,13 +33,34 @@ def backfill_on_alarm() -> None:
     """Asks for a plan of each stream in danger."""
 
     @task
+    def audits(triggering_asset_events: Any = None) -> list[dict[str, str]]:
+        return audits_of_alarms(event.extra for event in triggering_asset_events[ALARMS])
+
+    @task
     def streams(triggering_asset_events: Any = None) -> list[dict[str, str]]:
         return forms_of_alarms(event.extra for event in triggering_asset_events[ALARMS])
 
-    forms: Any = streams()  # Any: Airflow gives the operator the value, not the XComArg that it is
-    TriggerDagRunOperator.partial(
-        task_id="ask", trigger_dag_id="backfill", map_index_template="{{ task.conf.stream }}"
+    wanted: Any = audits()  # Any: Airflow gives the operator the value, not the XComArg that it is
+    audited = TriggerDagRunOperator.partial(
+        task_id="audit",
+        trigger_dag_id="nightly_audit",
+        map_index_template="{{ task.conf.stream }}",
+        wait_for_completion=True,
+        deferrable=True,
+        poke_interval=POLL_S,
+        execution_timeout=TO_NAME,
+        # Its last task is red when something is missing: that is why it was asked for.
+        allowed_states=["success", "failed"],
+        failed_states=[],
+    ).expand(conf=wanted)
+    forms: Any = streams()  # Any: as above
+    asked = TriggerDagRunOperator.partial(
+        task_id="ask",
+        trigger_dag_id="backfill",
+        map_index_template="{{ task.conf.stream }}",
+        trigger_rule=TriggerRule.ALL_DONE,  # also when the audit was not needed, or came to no end
     ).expand(conf=forms)
+    audited >> asked
 
 
 backfill_on_alarm()

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 PLAN, RUN, REPLAY, VERIFY = "plan", "run", "replay", "verify"
 COMMANDS = {Repair.MISSING: "backfill", Repair.DUPLICATES: "dedupe"}
+AUDIT_OF = ("stream", "from", "to")
 OF_MISSING = ("from", "to", "shards", "include_stuck")
 APPROVE, REJECT = "Approve", "Reject"
 
@@ -172,15 +173,15 @@ def _what(form: Mapping[str, object]) -> Repair:
 
 
 def forms_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """One form of a backfill for each stream that the watch's events name.
-
-    Raises:
-        AirflowSkipException: they name none.
-    """
+    """One form of a backfill for each stream in which a shard is in alarm."""
     streams = sorted({str(alarm["stream"]) for extra in extras for alarm in extra["alarms"]})
-    if not streams:
-        raise AirflowSkipException("no event names a stream")
     return [{"stream": name} for name in streams]
+
+
+def audits_of_alarms(extras: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """One form of an audit for each stream in which messages are to be named: the newest."""
+    newest = {str(form["stream"]): form for extra in extras for form in extra.get("audits", ())}
+    return [{key: str(newest[name][key]) for key in AUDIT_OF} for name in sorted(newest)]
 
 
 def _instants(form: Mapping[str, object], *keys: str) -> list[str]:

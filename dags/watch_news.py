@@ -38,20 +38,29 @@ def tell_audits(planned: PlannedJob) -> int:
 
 
 def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:
-    """The asset event's `extra`: every shard that is warn or worse.
+    """The asset event's `extra`: every shard that is warn or worse, and what to audit at once.
 
     Raises:
-        AirflowSkipException: nothing changed since the last event, or no shard is warn or worse.
+        AirflowSkipException: nothing changed since the last event, or no shard is warn or worse;
+        and nothing must be audited.
     """
+    from shardaudit.jobs.audit_wanted import audit_wanted  # noqa: PLC0415
     from shardaudit.jobs.notify import alarms  # noqa: PLC0415
 
-    if not any(told):
+    settings, names = configured(), [job["stream"] for job in planned]
+    wanted = {name: audit_wanted(settings, name, now=now()) for name in names}
+    audits = [
+        {"stream": name, "from": window.start.isoformat(), "to": window.end.isoformat()}
+        for name, window in wanted.items()
+        if window is not None
+    ]
+    if not any(told) and not audits:
         raise AirflowSkipException("nothing is new since the last watch")
-    settings = configured()
-    found = [news for job in planned for news in alarms(settings, job["stream"])]
-    if not found:
+    found = [news for name in names for news in alarms(settings, name)]
+    if not found and not audits:
         raise AirflowSkipException("no shard is warn or worse")
     return {
+        "audits": audits,
         "alarms": [
             {
                 "notification_id": news.notification_id,
@@ -61,5 +70,5 @@ def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> di
                 "text": news.text,
             }
             for news in found
-        ]
+        ],
     }

@@ -1,10 +1,11 @@
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-import pytest
 from airflow.sdk import DAG, Asset
-from airflow.sdk.exceptions import AirflowSkipException
 
-from backfill_steps import forms_of_alarms
+from audit_plan import plan_audits
+from backfill_steps import audits_of_alarms, forms_of_alarms
 from retention_watch import ALARMS
 
 
@@ -14,7 +15,10 @@ def test_watchs_own_event_starts_it(dags: dict[str, DAG]) -> None:
     assert isinstance(ALARMS, Asset)
     ask = dag.get_task("ask")
     assert ask.partial_kwargs["trigger_dag_id"] == "backfill"
-    assert ask.upstream_task_ids == {"streams"}
+    assert ask.upstream_task_ids == {"streams", "audit"}
+    audit = dag.get_task("audit")
+    assert audit.partial_kwargs["trigger_dag_id"] == "nightly_audit"
+    assert audit.partial_kwargs["allowed_states"] == ["success", "failed"]  # red: it found some
 
 
 def test_each_stream_is_asked_for_once_however_many_shards_it_has() -> None:
@@ -25,6 +29,20 @@ def test_each_stream_is_asked_for_once_however_many_shards_it_has() -> None:
     assert forms_of_alarms(extras) == [{"stream": "a"}, {"stream": "b"}]
 
 
-def test_nothing_is_asked_for_when_no_event_names_a_stream() -> None:
-    with pytest.raises(AirflowSkipException):
-        forms_of_alarms([{"alarms": []}])
+def test_what_is_to_be_named_is_audited_once_a_stream_over_the_time_that_was_asked_last() -> None:
+    first = {"stream": "b", "from": "2026-11-20T02:00:00+00:00", "to": "2026-11-20T03:00:00+00:00"}
+    last = first | {"to": "2026-11-20T04:00:00+00:00"}
+    extras: list[dict[str, Any]] = [
+        {"alarms": [], "audits": [first]},
+        {"alarms": [], "audits": [last]},
+        {"alarms": []},
+    ]
+    assert audits_of_alarms(extras) == [last]
+    assert forms_of_alarms(extras) == []
+
+
+def test_the_form_of_an_audit_is_one_that_the_audit_takes(config: Path) -> None:
+    form = {"stream": "events", "from": "2026-11-20T02:00:00+00:00", "to": "2026-11-20T03:00:00Z"}
+    (asked,) = audits_of_alarms([{"audits": [form | {"level": "warn"}]}])
+    (audit,) = plan_audits(config, asked, run_after=datetime(2026, 11, 20, 5, tzinfo=UTC))
+    assert "--from=2026-11-20T02:00:00+00:00" in audit["arguments"]["audit"]

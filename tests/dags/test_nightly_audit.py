@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from audit_verdict import BadVerdictError
 from launch import JobBusyError, JobFailedError
+from shardaudit.report.repair_time import AUDIT_EVERY
 
 DAGS = Path(__file__).parents[2] / "dags"
 TASKS = ["plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict"]
@@ -40,6 +41,7 @@ def test_it_runs_at_two_and_not_before_the_next_night(dag: DAG) -> None:
     timetable: Any = dag.timetable  # Any: the base class has no cron
     assert (timetable.expression, str(timetable.timezone)) == ("0 2 * * *", "UTC")
     assert timetable.run_immediately == timedelta(0)
+    assert timedelta(days=1) == AUDIT_EVERY  # what `doctor` and the page count with
     assert dag.start_date is None
     assert dag.catchup is False
 

@@ -12,7 +12,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 from deltalake import DeltaTable, write_deltalake
 
 from audit_plan import PlanRefusedError
-from shardaudit.model.watch_tables import NOTIFICATIONS
+from shardaudit.adapters.clock import now
+from shardaudit.model.tables import AUDITS
+from shardaudit.model.watch_tables import NOTIFICATIONS, SHARDS
 from tests.dags.fake_spark import read_calls
 from tests.dags.warehouses import arrow
 from watch_news import alarm_extra
@@ -155,5 +157,29 @@ def test_the_event_names_every_shard_that_is_still_in_alarm(config: Path) -> Non
         ("events", "s1", "urgent"),
         ("orders", "o1", "warn"),
     ]
+    assert extra["audits"] == []
     with pytest.raises(AirflowSkipException):
+        alarm_extra(planned_watches(), [0, 0])
+
+
+def test_what_differs_behind_a_consumer_is_audited_at_once_when_its_deadline_is_near(
+    config: Path,
+) -> None:
+    warehouse, seen_at = config.with_name("warehouse"), now() - timedelta(minutes=1)
+    row = {"stream": "events", "state": "ok", "level": "none", "observed_at": seen_at}
+    near = {"audit_level": "warn", "unnamed_since": NOON, "unnamed_until": NOON + timedelta(0, 60)}
+    rows = [
+        row | near | {"shard_id": "s1"},
+        row | near | {"shard_id": "s2", "unnamed_since": NOON - timedelta(hours=1)},
+        row | near | {"shard_id": "s3", "audit_level": "notice", "unnamed_until": seen_at},
+        row | {"shard_id": "s4", "audit_level": "none"},
+    ]
+    write_deltalake(str(warehouse / "shards"), arrow(SHARDS, rows))
+    extra = alarm_extra(planned_watches(), [0, 0])
+    asked = {"stream": "events", "from": "2026-11-20T11:00:00+00:00"}
+    assert extra == {"alarms": [], "audits": [asked | {"to": "2026-11-20T12:01:00+00:00"}]}
+    tried = {"audit_id": "a", "stream": "events", "status": "failed", "as_of": seen_at}
+    over = {"window_start": NOON - timedelta(days=1), "window_end": seen_at, "started_at": seen_at}
+    write_deltalake(str(warehouse / "audits"), arrow(AUDITS, [tried | over]))
+    with pytest.raises(AirflowSkipException):  # not again within the hour
         alarm_extra(planned_watches(), [0, 0])

@@ -122,7 +122,7 @@ def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFram
         live: `shard_id`, `bucket_start`, `live` (findings of missing ids that are not ended).
     Output:
         the columns of `cells`; `missing` and `is_sure` as the audit has them, where the cell is
-        still what the audit saw.
+        still what the audit saw: there `is_named`.
     """
     then = audited.select(*CELL, "pending", F.col("sums_digest").alias("digest_then"))
     # Unique on the cell on the right, both times.
@@ -138,6 +138,7 @@ def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFram
         "landed_n",
         missing.alias("missing"),
         (F.col("is_sure") | F.col("is_known")).alias("is_sure"),
+        F.col("is_known").alias("is_named"),
         "sums_digest",
     )
 
@@ -173,10 +174,12 @@ def shard_holes(cells: DataFrame) -> DataFrame:
         `shard_id`; of the holes `cells`, `missing`, `sent`, `even` (cells of which as many rows
         landed as ids were sent), `news` (bigint), `since`, `last` (starts of cells, NULL when there
         is none); `gone` (ids that have left the stream); of the cells with more rows than ids
-        `doubts` (bigint), `doubted_since`, `doubted_last`.
+        `doubts` (bigint), `doubted_since`; of the holes and doubts that no audit has named
+        `unnamed_since`, `unnamed_last`.
     """
     is_here = F.col("is_sure") & ~F.col("is_gone")
     is_doubt = ~F.col("is_sure") & ~F.col("is_gone")
+    is_unnamed = ~F.col("is_named") & ~F.col("is_gone")
     is_even = is_here & (F.col("sent_n") == F.col("landed_n"))
     return cells.groupBy("shard_id").agg(
         F.count_if(is_here).alias("cells"),
@@ -191,7 +194,8 @@ def shard_holes(cells: DataFrame) -> DataFrame:
         ),
         F.count_if(is_doubt).alias("doubts"),
         F.min(F.when(is_doubt, F.col("bucket_start"))).alias("doubted_since"),
-        F.max(F.when(is_doubt, F.col("bucket_start"))).alias("doubted_last"),
+        F.min(F.when(is_unnamed, F.col("bucket_start"))).alias("unnamed_since"),
+        F.max(F.when(is_unnamed, F.col("bucket_start"))).alias("unnamed_last"),
     )
 
 

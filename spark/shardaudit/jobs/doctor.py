@@ -27,7 +27,8 @@ from shardaudit.model.config_engine import Embedded
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.inputs import SINK_COLUMNS
 from shardaudit.report.advice import retention_note
-from shardaudit.report.plain import harmless
+from shardaudit.report.plain import harmless, length
+from shardaudit.report.repair_time import too_short
 
 EXAMPLES = """\
   shardaudit doctor
@@ -149,6 +150,12 @@ def _outside(settings: Settings) -> Iterator[Line]:
             without=FAIL if stream.retention is None else WARN,
         )
         yield _looked(
+            f"{name}: time to repair",
+            partial(_repair, settings, stream),
+            cure="extend the stream's retention, audit more often, or raise backfill.read_share",
+            without=WARN,
+        )
+        yield _looked(
             f"{name}: traces",
             partial(_traces, settings, stream),
             cure="check traces.path, its rights, and that the producers write there",
@@ -183,6 +190,18 @@ def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
     if differs is not None:
         return WARN, differs
     return OK, f"{stream.stream_name}: {len(facts.shards)} shards, {facts.retention} of records"
+
+
+def _repair(settings: Settings, stream: Stream) -> tuple[str, str]:
+    try:
+        with kinesis_errors(stream.stream_name):
+            kept = stream_facts(kinesis_client(settings), stream.stream_name).retention
+    except ShardauditError:
+        if stream.retention is None:
+            raise
+        kept = stream.retention
+    note = too_short(kept, read_share=stream.backfill.read_share)
+    return (OK, f"fits into {length(kept)} of retention") if note is None else (WARN, note)
 
 
 def _traces(settings: Settings, stream: Stream) -> tuple[str, str]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.adapters.published import gate_results
 from shardaudit.jobs.page_reading import Shown, open_findings, read_line, read_map
 from shardaudit.model.cell_grid import ALL_SHARDS, ShardRange
-from shardaudit.model.config import Settings
+from shardaudit.model.config import Settings, Stream
 from shardaudit.report.page_gates import gate_lines, why_rejected
 from shardaudit.report.page_script import script_map
 from shardaudit.report.page_state import PageState
@@ -17,6 +17,7 @@ from shardaudit.report.page_streams import ShardDue, due_shards, trend
 from shardaudit.report.page_svg import curves, drawing
 from shardaudit.report.page_words import METRICS, Metric
 from shardaudit.report.plain import instant
+from shardaudit.report.repair_time import too_short
 
 SHOWN_DUE = 25
 Values = dict[str, Any]  # Any: what a template is given
@@ -46,6 +47,7 @@ def stream_values(
         "gates": gate_lines(judged),
         "reasons": line.refused and why_rejected(judged, self_check=line.refused.self_check),
         "due": due_lines(state, due),
+        "too_short": _too_short(settings.stream(state.stream), watched),
         "curves": curves(trend(audits)),
         "findings": None,
         "total": 0,
@@ -87,6 +89,13 @@ def due_lines(state: PageState, due: Iterable[ShardDue]) -> list[DueLine]:
         )
         for shard in list(due)[:SHOWN_DUE]
     ]
+
+
+def _too_short(stream: Stream, watched: Sequence[Row]) -> str | None:
+    """The sentence about a retention that is too short for a repair, where one knows it."""
+    hours = [row["retention_hours"] for row in watched if row["retention_hours"] is not None]
+    kept = timedelta(hours=max(hours)) if hours else stream.retention
+    return None if kept is None else too_short(kept, read_share=stream.backfill.read_share)
 
 
 def _is_one(state: PageState) -> bool:

@@ -137,7 +137,7 @@ def _less_the_explained(
     )
     segments = newest_segments(audit_spans(audits), window)
     if not segments:
-        return cells
+        return cells.withColumn("is_named", F.lit(False))
     starts = F.col("bucket_start")
     of_newest = reduce(
         lambda some, more: some | more,
@@ -173,7 +173,8 @@ def _holes(row: Row, bucket: timedelta) -> Holes:
         gone=row.gone,
         doubts=row.doubts,
         doubted_since=row.doubted_since,
-        doubted_until=_end(row.doubted_last, bucket),
+        unnamed_since=row.unnamed_since,
+        unnamed_until=_end(row.unnamed_last, bucket),
     )
 
 

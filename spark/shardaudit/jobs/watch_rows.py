@@ -41,9 +41,9 @@ def _watched(name: str, judgement: Judgement) -> Values:
         "hole_until": holes.until,
         "hole_recoverable_until": hole_due.recoverable_until if hole_due else None,
         "hole_start_by": hole_due.start_by if hole_due else None,
-        "doubts": holes.doubts,
-        "doubted_since": holes.doubted_since,
-        "doubted_until": holes.doubted_until,
+        "unnamed_since": holes.unnamed_since,
+        "unnamed_until": holes.unnamed_until,
+        "audit_level": judgement.audit_level.value,
     }
 
 

@@ -30,9 +30,9 @@ SHARDS = Table(
         ("hole_until", "timestamp", "end of the last of them, exclusive"),
         ("hole_recoverable_until", "timestamp", "when the oldest of them leaves the stream"),
         ("hole_start_by", "timestamp", "when reading them again must begin"),
-        ("doubts", "bigint", "cells with more rows than ids sent: only an audit can judge them"),
-        ("doubted_since", "timestamp", "start of the first of them; NULL when there is none"),
-        ("doubted_until", "timestamp", "end of the last of them, exclusive"),
+        ("unnamed_since", "timestamp", "start of the first cell that differs and none audited"),
+        ("unnamed_until", "timestamp", "end of the last of them, exclusive"),
+        ("audit_level", "string", "how urgent an audit of them is: as level"),
     ),
     ("stream", "shard_id", "observed_at"),
 )

@@ -96,6 +96,7 @@ class ShardDue:
     recoverable_until: datetime | None
     hours_left: float | None
     hours_to_read: float | None
+    hole_messages: int  # missing behind its consumer, at least
     advice: str | None
 
 
@@ -175,10 +176,11 @@ def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:
             shard_id=row["shard_id"],
             state=row["state"],
             level=row["level"],
-            start_by=row["start_by"],
-            recoverable_until=row["recoverable_until"],
-            hours_left=_hours(row["start_by"], now),
+            start_by=_first(row["start_by"], row["hole_start_by"]),
+            recoverable_until=_first(row["recoverable_until"], row["hole_recoverable_until"]),
+            hours_left=_hours(_first(row["start_by"], row["hole_start_by"]), now),
             hours_to_read=row["hours_to_read"],
+            hole_messages=row["hole_messages"] or 0,
             advice=row["advice"],
         )
         for row in noted
@@ -238,6 +240,10 @@ def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:
         return None
     last = max(later, key=audit_order)
     return Refused(last["audit_id"], last["status"], last["as_of"], last["self_check"])
+
+
+def _first(ahead: datetime | None, hole: datetime | None) -> datetime | None:
+    return min(filter(None, (ahead, hole)), default=None)
 
 
 def _hours(until: datetime | None, now: datetime) -> float | None:

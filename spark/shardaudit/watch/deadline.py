@@ -1,6 +1,6 @@
 """Until when a shard can be repaired: what is ahead, how long it reads, by when to begin."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shardaudit.model.quotas import (
@@ -83,6 +83,13 @@ def hole_level(holes: Holes, due: Deadline | None, rules: Rules) -> Level:
     if due is not None:
         return _of_stopped(due, rules)
     return Level.NOTICE if holes.gone else Level.NONE
+
+
+def audit_level(holes: Holes, rules: Rules) -> Level:
+    """How urgent it is that an audit names what nobody looked at by id, as if it were missing."""
+    since, until = holes.unnamed_since, holes.unnamed_until
+    unnamed = replace(holes, since=since, until=until, cells=1)
+    return hole_level(unnamed, hole_deadline(unnamed, rules), rules) if since else Level.NONE
 
 
 def bytes_at_most(ahead: Span) -> int:

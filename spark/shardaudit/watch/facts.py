@@ -61,6 +61,7 @@ class Holes:
     as many rows landed as ids were sent, but others. `news`: cells of which nobody was told yet.
     `gone`: messages missing in cells that have left the stream within the last day.
     `doubts`: cells with more rows than ids sent: whether something is missing only an audit sees.
+    `unnamed_since`, `unnamed_until`: around the holes and doubts that no audit looked at by id.
     """
 
     cells: int = 0
@@ -73,7 +74,8 @@ class Holes:
     gone: int = 0
     doubts: int = 0
     doubted_since: datetime | None = None
-    doubted_until: datetime | None = None
+    unnamed_since: datetime | None = None
+    unnamed_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,14 @@ from datetime import datetime, timedelta
 
 from shardaudit.model.shard_state import Level, ShardState
 from shardaudit.watch.advice import advice, hole_advice
-from shardaudit.watch.deadline import Deadline, deadline, hole_deadline, hole_level, level
+from shardaudit.watch.deadline import (
+    Deadline,
+    audit_level,
+    deadline,
+    hole_deadline,
+    hole_level,
+    level,
+)
 from shardaudit.watch.evidence import evidence
 from shardaudit.watch.facts import Progress, Rules, Witness
 from shardaudit.watch.lineage import undrained_ancestor
@@ -18,6 +25,7 @@ class Judgement:
     """What the watch says of one shard. `advice` is a sentence, or one per trouble, or None.
 
     `deadline`: of what is ahead of the consumer, `hole_deadline`: of what is missing behind it.
+    `audit_level`: how urgent an audit of the cells is that differ and that none looked at.
     `stands_still`: stalled or silent, be it open or closed.
     """
 
@@ -28,6 +36,7 @@ class Judgement:
     level: Level
     deadline: Deadline | None
     hole_deadline: Deadline | None
+    audit_level: Level
     advice: str | None
     evidence: tuple[str, ...]
 
@@ -68,6 +77,7 @@ def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgem
         level=max(grade, hole_grade, key=lambda one: one.rank),
         deadline=due,
         hole_deadline=holes_due,
+        audit_level=audit_level(witness.holes, rules),
         advice="; ".join(filter(None, advised)) or None,
         evidence=evidence(witness, known, settle_grace=settle_grace),
     )

@@ -41,6 +41,18 @@ def test_absent_places_fail_with_their_names(
     assert exit_code is ExitCode.FAILED
 
 
+def test_a_retention_that_is_too_short_for_a_repair_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    config = tmp_path / "shardaudit.toml"
+    for hours, level in (("24h", "warn"), ("168h", "ok")):
+        text = LEAST.replace("traces =", f'retention = "{hours}"\ntraces =')
+        config.write_text(text)
+        lines, _ = checked(config)
+        assert lines["events: time to repair"].level == level
+
+
 def test_java_is_missing_when_java_home_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

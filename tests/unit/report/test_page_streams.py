@@ -102,7 +102,8 @@ def test_open_findings_are_the_streams_own_with_the_nearest_deadline() -> None:
 
 
 def shard(shard_id: str, level: str, start_by: datetime | None) -> Row:
-    nothing = dict.fromkeys(("recoverable_until", "hours_to_read", "advice"))
+    of_holes = ("hole_start_by", "hole_recoverable_until", "hole_messages")
+    nothing = dict.fromkeys(("recoverable_until", "hours_to_read", "advice", *of_holes))
     return {
         "shard_id": shard_id,
         "state": "stalled",
@@ -133,6 +134,16 @@ def test_shards_are_listed_by_their_start_and_only_those_that_need_something() -
         ("late", 9.0),
         ("notice", None),
     ]
+
+
+def test_a_hole_with_an_earlier_deadline_than_the_tail_comes_first() -> None:
+    of_hole: dict[str, object] = {"hole_start_by": NOW + H, "hole_messages": 7}
+    of_hole["hole_recoverable_until"] = NOW + 2 * H
+    both = {**shard("both", "warn", NOW + 9 * H), **of_hole}
+    rows = [shard("tail", "warn", NOW + 2 * H), both]
+    first, _ = due_shards(rows, now=NOW)
+    assert (first.shard_id, first.start_by, first.hole_messages) == ("both", NOW + H, 7)
+    assert first.recoverable_until == NOW + 2 * H
 
 
 def test_a_part_that_was_audited_again_is_no_point_of_the_trend() -> None:
