@@ -179,6 +179,7 @@ def _cells(start: datetime, end: datetime, *, shards: int, bucket: timedelta) ->
             "verdict": pa.array(verdict, pa.string()),
             "compared": pa.array(np.where(verdict == "ok", "fingerprint", "ids"), pa.string()),
             "sums_digest": pa.nulls(len(verdict), pa.int64()),
+            "reason": pa.nulls(len(verdict), pa.string()),
         }
     ).select(CELLS.names)
 
