@@ -152,15 +152,20 @@ class _Judge:
     def _missing_cause(self, message: _Message) -> Cause | None:
         shard = self.shards[message.shard_id]
         number = message.counted.sequence_number if message.counted else None
-        overdue = self.question.as_of - message.sent_at > shard.patience
+        overdue = self.question.as_of - message.arrived_at > shard.patience
         if shard.is_silent:
             return Cause.STUCK if overdue else None
-        frontier = shard.settled_frontier
-        if number and frontier is not None and number_order(number) <= frontier:
+        if _is_at_or_before(number, shard.settled_frontier):
+            return Cause.LOST
+        if overdue and _is_at_or_before(number, shard.untimed_frontier):
             return Cause.LOST
         if number is None or not shard.has_position:
             return Cause.LOST if overdue else None
         return Cause.STUCK if shard.is_stalled and overdue else None
+
+
+def _is_at_or_before(number: str | None, frontier: tuple[int, str] | None) -> bool:
+    return number is not None and frontier is not None and number_order(number) <= frontier
 
 
 def _landed_causes(message: _Message, damaged_sides: set[str]) -> dict[Kind, Cause]:

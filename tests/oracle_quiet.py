@@ -68,20 +68,29 @@ def _spans(buckets: set[datetime], question: Question) -> list[tuple[datetime, d
         while hour < until and hour not in active:
             hour += 1
         lasts = hour == until and not any(later >= until for later in active)
-        missed = sum(1 for h in range(start, hour) if start - born < WEEK or h - WEEK in active)
-        usual = max((m for at, m in past if start - WEEK <= at < start), default=0)
-        if start - born >= 2 * WEEK:
-            busy = sum(1 for h in range(start - WEEK, start) if h in active) >= 24
-        else:
-            busy = all(h in active for h in range(start - DAY, start))
-        told = busy and missed >= (3 * usual + 4 if start - born >= WEEK else 72)
+        told, doubted, missed = _said(active, past, born=born, start=start, end=hour)
         if not told:
-            past.append((start, missed if start - born >= WEEK else 0))
-        if told or (busy and lasts and missed > usual):
+            past.append((start, missed))
+        if told or (lasts and doubted):
             ends = [b + question.bucket for b in buckets if _hour(b) == start - 1]
             exact = max(ends) if lasts else EPOCH + start * HOUR
             spans.append((exact, EPOCH + hour * HOUR, told))
     return spans
+
+
+def _said(
+    active: set[int], past: list[tuple[int, int]], *, born: int, start: int, end: int
+) -> tuple[bool, bool, int]:
+    """Whether a silence is told, whether it is doubted while it lasts, and what it missed."""
+    day = [h for h in range(start - DAY, start) if h in active]
+    week = [h for h in range(start - WEEK, start) if h in active]
+    missed = sum(1 for h in range(start, end) if start - born >= WEEK and h - WEEK in active)
+    usual = max((m for at, m in past if start - WEEK <= at < start), default=0)
+    if start - born < WEEK or (start - born < 2 * WEEK and len(day) < DAY):
+        busy, told = len(day) >= 8, end - start >= 72
+        return busy and told, busy and any(h - DAY in day for h in range(start, end)), missed
+    busy = start - born < 2 * WEEK or len(week) >= 24
+    return busy and missed >= 3 * usual + 4, busy and missed > usual, missed
 
 
 def _hour(at: datetime) -> int:

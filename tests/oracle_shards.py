@@ -16,6 +16,7 @@ class Shard:
 
     patience: timedelta
     settled_frontier: tuple[int, str] | None
+    untimed_frontier: tuple[int, str] | None
     has_position: bool
     is_silent: bool
     is_stalled: bool
@@ -38,6 +39,13 @@ def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> S
         for row in cell
         if row.sequence_number
     ]
+    untimed = [
+        number_order(row.sequence_number)
+        for cell in cells.values()
+        if not any(row.landed_at for row in cell)
+        for row in cell
+        if row.sequence_number
+    ]
     patience = _patience(rows, question)
     settled_by = question.as_of - question.settle_grace
     frontier_at = max(numbers_at)[1] if numbers_at else None
@@ -46,6 +54,7 @@ def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> S
     return Shard(
         patience=patience,
         settled_frontier=max((n for n, at in numbers_at if at <= settled_by), default=None),
+        untimed_frontier=max(untimed, default=None),
         has_position=has_position,
         is_silent=produced and not rows,
         is_stalled=frontier_at is not None and frontier_at < question.as_of - patience,

@@ -31,8 +31,8 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
         `shard_id`, `bucket_start`, `sent_n, sent_sum_lo, sent_sum_hi`, `landed_n, …` (bigint, never
         NULL), `sent_key`, `landed_key` (sequence keys of the greatest, or NULL),
         `last_landed_at`, `unnumbered_at` (of rows without a sequence number; timestamps or NULL),
-        `ever_landed` (boolean), `without_landed_at` (rows), `ledger_rows` (bigint). Of rows that
-        our own backfills landed the sums and `ledger_rows` alone know.
+        `ever_landed` (boolean), `consumed_n`, `without_landed_at` (rows), `ledger_rows` (bigint).
+        Of rows that our own backfills landed the sums and `ledger_rows` alone know.
     """
     sides = {"sent": F.col("side") == "traces", "landed": F.col("side") == "sink"}
     sums = [
@@ -50,6 +50,7 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
         F.max(F.when(sides["landed"], F.col("last_at"))).alias("last_landed_at"),
         F.max(F.when(sides["landed"], F.col("unnumbered_at"))).alias("unnumbered_at"),
         F.max(sides["landed"] & (consumed_rows() > 0)).alias("ever_landed"),
+        F.sum(F.when(sides["landed"], consumed_rows()).otherwise(0)).alias("consumed_n"),
         F.sum(F.coalesce("without_landed_at", F.lit(0))).alias("without_landed_at"),
         F.count("*").alias("ledger_rows"),
     )

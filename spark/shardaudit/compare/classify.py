@@ -56,16 +56,20 @@ def classified_ids(
 
 
 def _not_landed(as_of: datetime, damage: Damage) -> Column:
-    is_overdue = seconds_between(F.col("sent_at"), F.lit(as_of)) > F.col("patience")
+    # What a producer held back is no older than its arrival.
+    arrived_at = F.coalesce("arrived_at", "sent_at")
+    is_overdue = seconds_between(arrived_at, F.lit(as_of)) > F.col("patience")
     has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
     is_passed = F.coalesce(F.col("counted_key") <= F.col("settled_frontier"), F.lit(False))
+    # Whether what landed beyond it is at rest, nobody can say; another ingest may come too late.
+    is_passed_once = F.coalesce(F.col("counted_key") <= F.col("untimed_frontier"), F.lit(False))
     state = F.col("shard_state")
     verdict = (
         F.when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
         .when((state == "silent") & is_overdue, Cause.STUCK.value)
         .when(state == "silent", Verdict.PENDING.value)
         .when(is_passed, Cause.LOST.value)
-        .when(has_no_position & is_overdue, Cause.LOST.value)
+        .when((has_no_position | is_passed_once) & is_overdue, Cause.LOST.value)
         .when(has_no_position, Verdict.PENDING.value)
         .when((state == "stalled") & is_overdue, Cause.STUCK.value)
         .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)

@@ -9,9 +9,10 @@ The rule counts in whole hours, off what the shard itself did before:
 - A silence is told when it misses three times its usual one and four hours more. One that lasts
   until now is open to doubt as soon as it misses more than the usual one.
 - Only of a shard that was busy: active in 24 hours of the week before.
-- In its first two weeks a shard has to have been active in each of the 24 hours before. In the
-  first of them every silent hour is missed, and a silence is told after three days: longer than a
-  weekend.
+- A shard is new in its first week, and in its second unless it was active in each of the 24 hours
+  before. A new one was busy with 8 active hours in the day before. Its silence is told after three
+  days, longer than a weekend; one that lasts until now is open to doubt as soon as it misses an
+  hour that had messages the day before.
 """
 
 from bisect import bisect_left
@@ -23,6 +24,7 @@ DAY, WEEK = 24, 7 * 24  # hours
 TOLD_TIMES, TOLD_HOURS = 3, 4
 TOLD_HOURS_OF_THE_NEW = 72  # longer than a weekend, of which it may have had none yet
 BUSY_HOURS = 24  # of a week
+BUSY_HOURS_OF_THE_NEW = 8  # of a day
 
 LOOK_BACK = 4 * WEEK  # so far back the hours of a shard are read: the usual of its usual silences
 
@@ -63,23 +65,34 @@ def doubtful_silences(
         if start >= end:
             continue
         age, of_week = start - born, _usual(usual, start)
-        missed = _hours(active, start - WEEK, end - WEEK) if age >= WEEK else end - start
-        told = TOLD_HOURS + TOLD_TIMES * of_week if age >= WEEK else TOLD_HOURS_OF_THE_NEW
-        is_busy = _was_busy(active, start, age)
-        is_told = is_busy and missed >= told
-        is_doubted = is_busy and after is None and missed > of_week
+        missed = _hours(active, start - WEEK, end - WEEK) if age >= WEEK else 0
+        if _is_new(active, start, age):
+            lacking, told = end - start, TOLD_HOURS_OF_THE_NEW
+            is_busy = _hours(active, start - DAY, start) >= BUSY_HOURS_OF_THE_NEW
+            is_doubted = _misses_the_day_before(active, start, end)
+        else:
+            lacking, told = missed, TOLD_HOURS + TOLD_TIMES * of_week
+            is_busy = age < 2 * WEEK or _hours(active, start - WEEK, start) >= BUSY_HOURS
+            is_doubted = missed > of_week
+        is_told = is_busy and lacking >= told
         if is_quiet(start) or not is_told:
-            usual.append((start, missed if age >= WEEK else 0))
-        if (is_told or is_doubted) and not is_quiet(start):
-            found.append(Silence(start, end, missed, is_told))
+            usual.append((start, missed))
+        lasts = after is None
+        if (is_told or (lasts and is_busy and is_doubted)) and not is_quiet(start):
+            found.append(Silence(start, end, lacking, is_told))
     return found
 
 
-def _was_busy(known: Sequence[int], start: int, age: int) -> bool:
-    """Whether a shard had so many messages that their absence says something."""
-    if age < 2 * WEEK:
-        return _hours(known, start - DAY, start) == DAY
-    return _hours(known, start - WEEK, start) >= BUSY_HOURS
+def _is_new(known: Sequence[int], start: int, age: int) -> bool:
+    """Whether too little is known of a shard to know its usual silences."""
+    never_paused = _hours(known, start - DAY, start) == DAY
+    return age < WEEK or (age < 2 * WEEK and not never_paused)
+
+
+def _misses_the_day_before(active: Sequence[int], start: int, end: int) -> bool:
+    """Whether a silence lacks what the day before it had, day after day."""
+    day = active[bisect_left(active, start - DAY) : bisect_left(active, start)]
+    return any(hour + DAY < end for hour in day)
 
 
 def _usual(silences: Iterable[tuple[int, int]], start: int) -> int:

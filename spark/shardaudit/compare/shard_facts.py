@@ -16,7 +16,8 @@ def shard_facts(
         patience: `patiences`; a shard that is not there has the settle grace.
     Output:
         `shard_id`, `frontier`, `settled_frontier` (sequence keys or NULL), `frontier_at` (timestamp
-        or NULL), `has_position` (boolean: whether the frontier says where the consumer is),
+        or NULL), `untimed_frontier` (the same over cells of which nobody knows when they landed),
+        `has_position` (boolean: whether the frontier says where the consumer is),
         `patience` (seconds, double), `shard_state` (silent | stalled | advancing).
         A stalled shard's frontier is older than its patience; whether it has something to do, the
         ids say.
@@ -26,6 +27,7 @@ def shard_facts(
         F.max("landed_key").alias("frontier"),
         F.max_by("last_landed_at", "landed_key").alias("frontier_at"),
         settled_frontier(as_of - settle_grace).alias("settled_frontier"),
+        F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
         F.max(F.col("ever_landed")).alias("has_landed"),
         F.max(produced).alias("has_produced"),
         F.max("unnumbered_at").alias("unnumbered_at"),
@@ -41,6 +43,7 @@ def shard_facts(
             "frontier",
             "settled_frontier",
             "frontier_at",
+            "untimed_frontier",
             "has_position",
             "patience",
             "shard_state",
@@ -56,6 +59,12 @@ def settled_frontier(rested_since: datetime) -> Column:
     """
     is_at_rest = F.col("last_landed_at") <= F.lit(rested_since)
     return F.max(F.when(is_at_rest, F.col("landed_key")))
+
+
+def _is_untimed() -> Column:
+    """Whether none of a cell's rows says when it landed: only that an ingest found them."""
+    untimed = F.col("without_landed_at")
+    return (untimed > 0) & (untimed >= F.col("consumed_n"))
 
 
 def _has_position() -> Column:

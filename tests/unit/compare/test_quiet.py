@@ -59,11 +59,20 @@ def test_silence_that_ended_is_told_when_it_was_long_and_not_doubted_when_it_was
 
 
 def test_new_shard_is_doubted_after_a_busy_day_and_told_after_three() -> None:
+    assert doubtful_silences(list(range(7)), until=DAY + WEEK, born=0) == []
     day = list(range(DAY))
-    assert doubtful_silences(day[:-1], until=DAY + WEEK, born=0) == []
     [doubted] = doubtful_silences(day, until=DAY + 71, born=0)
     [found] = doubtful_silences(day, until=DAY + 72, born=0)
     assert (doubted.is_told, found.is_told) == (False, True)
+
+
+def test_new_shard_with_quiet_nights_is_doubted_by_day_and_not_by_night() -> None:
+    active = [day * DAY + hour for day in range(3) for hour in range(6, 22)]
+    active += [3 * DAY + hour for hour in range(6, 11)]
+    night, noon = 3 * DAY + 6, 3 * DAY + 12
+    assert doubtful_silences(active[:-5], until=night, born=6) == []
+    [found] = doubtful_silences(active, until=noon, born=6)
+    assert (found.start, found.is_told) == (3 * DAY + 11, False)
 
 
 def test_silence_that_a_person_called_quiet_is_usual_from_then_on() -> None:
