@@ -25,7 +25,7 @@ def shard_facts(
     produced = F.col("sent_n") > 0
     frontiers = sums.groupBy("shard_id").agg(
         F.max("landed_key").alias("frontier"),
-        F.max_by("last_landed_at", "landed_key").alias("frontier_at"),
+        F.max_by("last_landed_at", _furthest_then_latest()).alias("frontier_at"),
         settled_frontier(as_of - settle_grace).alias("settled_frontier"),
         F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
         F.max(F.col("ever_landed")).alias("has_landed"),
@@ -59,6 +59,12 @@ def settled_frontier(rested_since: datetime) -> Column:
     """
     is_at_rest = F.col("last_landed_at") <= F.lit(rested_since)
     return F.max(F.when(is_at_rest, F.col("landed_key")))
+
+
+def _furthest_then_latest() -> Column:
+    """Sorts cells by their sequence key; of an aggregate's two cells the one that landed last."""
+    landed_us = F.coalesce(F.unix_micros("last_landed_at"), F.lit(0))
+    return F.concat("landed_key", (landed_us + F.lit(10**17)).cast("string"))
 
 
 def _is_untimed() -> Column:

@@ -125,13 +125,13 @@ def _ledger_rows(known: list[Hour], width: timedelta, *, since: datetime) -> lis
                 "sent": hour.sent,
                 "landed": hour.landed,
                 "sent_before": hour.sent_before,
-                "rows_without_landing_time": hour.without_landed_at,
                 "hours_without_traces": 0 if hole.is_open else hole.hours,
                 "hours_since_traces": hole.hours if hole.is_open else 0,
                 "rows_without_traces": hole.landed,
                 "quiet_hours": quiet,
                 "usual_quiet_hours": usual,
                 "active_hours": active,
+                "rows_without_landing_time": hour.without_landed_at,
             }
         )
     return rows

@@ -133,7 +133,6 @@ LEDGER_GATE = Contract(
         "sent": "distinct ids that the ledger has of it",
         "landed": "rows of the sink that the ledger has of it",
         "sent_before": "ids that the last published audit counted in it; NULL: not in its window",
-        "rows_without_landing_time": "rows of the sink whose landed_at is NULL",
         "hours_without_traces": "length of the hole around it: rows landed, no trace was logged, "
         "but before and after it; 0 outside of one",
         "rows_without_traces": "rows that landed in that hole",
@@ -141,6 +140,7 @@ LEDGER_GATE = Contract(
         "quiet_hours": "hours before it with neither traces nor rows on any shard",
         "usual_quiet_hours": "the longest such silence in the rest of the ledger",
         "active_hours": "hours of the ledger in which there was something",
+        "rows_without_landing_time": "rows of the sink whose landed_at is NULL",
     },
 )
 RESULT_GATE = Contract(
