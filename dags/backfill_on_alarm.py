@@ -19,13 +19,14 @@ from backfill_steps import audits_of_alarms, forms_of_alarms
 # As in retention_watch.py: an asset is known by its name and address.
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
 POLL_S = 30
-TO_NAME = timedelta(hours=1)  # an audit that is switched off must not keep the question back
+TO_NAME = timedelta(hours=1)  # no longer: the next alarm must not wait for an audit that hangs
 
 
 @dag(
     schedule=[ALARMS],
     catchup=False,
     max_active_runs=1,
+    dagrun_timeout=TO_NAME,  # the server knows no time limit of a task that is deferred
     tags=["shardaudit"],
     doc_md=__doc__,
 )
@@ -48,7 +49,7 @@ def backfill_on_alarm() -> None:
         wait_for_completion=True,
         deferrable=True,
         poke_interval=POLL_S,
-        execution_timeout=TO_NAME,
+        fail_when_dag_is_paused=True,  # then it is asked without
         # Its last task is red when something is missing: that is why it was asked for.
         allowed_states=["success", "failed"],
         failed_states=[],

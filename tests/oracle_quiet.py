@@ -74,7 +74,7 @@ def _spans(buckets: set[datetime], question: Question) -> list[tuple[datetime, d
         if told or (lasts and doubted):
             ends = [b + question.bucket for b in buckets if _hour(b) == start - 1]
             exact = max(ends) if lasts else EPOCH + start * HOUR
-            spans.append((exact, EPOCH + hour * HOUR, told))
+            spans.append((exact, question.as_of if lasts else EPOCH + hour * HOUR, told))
     return spans
 
 
@@ -90,7 +90,7 @@ def _said(
         busy, told = len(day) >= 8, end - start >= 72
         return busy and told, busy and any(h - DAY in day for h in range(start, end)), missed
     busy = start - born < 2 * WEEK or len(week) >= 24
-    return busy and missed >= 3 * usual + 4, busy and missed > usual, missed
+    return busy and missed >= min(3 * usual + 4, len(week)), busy and missed > usual, missed
 
 
 def _hour(at: datetime) -> int:

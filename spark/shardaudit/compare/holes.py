@@ -84,7 +84,7 @@ def hole_cells(
         }
     )
     has_no_position = F.col("sent_key").isNull() | ~F.col("has_position")
-    is_behind = F.when(has_no_position, F.col("bucket_start") < F.col("landed_until")).otherwise(
+    is_behind = F.when(has_no_position, F.col("bucket_start") <= F.col("landed_until")).otherwise(
         F.coalesce(F.col("sent_key") <= F.col("settled_frontier"), F.lit(False))
     )
     judged = standing.where(

@@ -4,10 +4,10 @@ Producers whose traces are no longer shipped, and a consumer that stopped, look 
 The rule counts in whole hours, off what the shard itself did before:
 
 - An hour without messages is missed when the shard had some in the same hour of the week before.
-- Its usual silence is the greatest number of hours missed in one silence of the week before. Those
-  that were told do not count, unless a person said that they were quiet.
-- A silence is told when it misses three times its usual one and four hours more. One that lasts
-  until now is open to doubt as soon as it misses more than the usual one.
+- Its usual silence is the greatest number of hours missed in one silence of the week before. What
+  was told does not count, nor what a person said was quiet: that holds for its time alone.
+- A silence is told when it misses three times its usual one and four hours more, or all the hours
+  of a week. One that lasts until now is open to doubt as soon as it misses more than the usual one.
 - Only of a shard that was busy: active in 24 hours of the week before.
 - A shard is new in its first week, and in its second unless it was active in each of the 24 hours
   before. A new one was busy with 8 active hours in the day before. Its silence is told after three
@@ -18,6 +18,7 @@ The rule counts in whole hours, off what the shard itself did before:
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 DAY, WEEK = 24, 7 * 24  # hours
 
@@ -33,14 +34,15 @@ LOOK_BACK = 4 * WEEK  # so far back the hours of a shard are read: the usual of 
 class Silence:
     """Hours `[start, end)` since 1970 without a message on either side.
 
-    `missed`: how many of them used to have some. `is_told`: more than can be usual; else it lasts
-    until now, and is open to doubt.
+    `missed`: how many of them used to have some. `is_told`: more than can be usual; else it is open
+    to doubt. `lasts`: until now.
     """
 
     start: int
     end: int
     missed: int
     is_told: bool
+    lasts: bool = False
 
 
 def doubtful_silences(
@@ -56,7 +58,7 @@ def doubtful_silences(
         active: the hours with messages, in order, from at least LOOK_BACK before those of interest.
         until: hours from here on are not over, or not settled.
         born: the first hour that ever had a message.
-        is_quiet: whether a person said of a silence that begins in an hour that it was quiet.
+        is_quiet: whether a person said of an hour that it was quiet.
     """
     found: list[Silence] = []
     usual: list[tuple[int, int]] = []  # the start of each usual silence, and what it missed
@@ -64,23 +66,54 @@ def doubtful_silences(
         start, end = last + 1, until if after is None else min(after, until)
         if start >= end:
             continue
-        age, of_week = start - born, _usual(usual, start)
-        missed = _hours(active, start - WEEK, end - WEEK) if age >= WEEK else 0
-        if _is_new(active, start, age):
-            lacking, told = end - start, TOLD_HOURS_OF_THE_NEW
-            is_busy = _hours(active, start - DAY, start) >= BUSY_HOURS_OF_THE_NEW
-            is_doubted = _misses_the_day_before(active, start, end)
-        else:
-            lacking, told = missed, TOLD_HOURS + TOLD_TIMES * of_week
-            is_busy = age < 2 * WEEK or _hours(active, start - WEEK, start) >= BUSY_HOURS
-            is_doubted = missed > of_week
-        is_told = is_busy and lacking >= told
-        if is_quiet(start) or not is_told:
-            usual.append((start, missed))
-        lasts = after is None
-        if (is_told or (lasts and is_busy and is_doubted)) and not is_quiet(start):
-            found.append(Silence(start, end, lacking, is_told))
+        rule = _rule(active, usual, start=start, born=born)
+        missed = 0
+        for begin, stop in _not_quiet(start, end, is_quiet):
+            of_week = _hours(active, begin - WEEK, stop - WEEK) if start - born >= WEEK else 0
+            lacking = stop - begin if rule.is_new else of_week
+            is_told = rule.is_busy and lacking >= rule.told_at
+            is_doubted = after is None and stop == end and rule.is_busy
+            is_doubted &= (
+                _misses_the_day_before(active, start, stop) if rule.is_new else of_week > rule.usual
+            )
+            missed = max(missed, 0 if is_told else of_week)
+            if is_told or is_doubted:
+                lasts = after is None and stop == end
+                found.append(Silence(begin, stop, lacking, is_told, lasts))
+        usual.append((start, missed))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What holds for a silence by what was before it. `told_at`: missed hours."""
+
+    is_new: bool
+    is_busy: bool
+    usual: int
+    told_at: int
+
+
+def _rule(
+    active: Sequence[int], silences: Iterable[tuple[int, int]], *, start: int, born: int
+) -> _Rule:
+    age, usual = start - born, _usual(silences, start)
+    if _is_new(active, start, age):
+        is_busy = _hours(active, start - DAY, start) >= BUSY_HOURS_OF_THE_NEW
+        return _Rule(True, is_busy, usual, TOLD_HOURS_OF_THE_NEW)
+    in_week = _hours(active, start - WEEK, start)
+    is_busy = age < 2 * WEEK or in_week >= BUSY_HOURS
+    # Never more than a week without a message, whatever is usual.
+    return _Rule(False, is_busy, usual, min(TOLD_HOURS + TOLD_TIMES * usual, in_week))
+
+
+def _not_quiet(start: int, end: int, is_quiet: Callable[[int], bool]) -> Iterable[tuple[int, int]]:
+    """The parts of a silence that nobody said were quiet."""
+    by_word = groupby(range(start, end), key=is_quiet)
+    for quiet, hours in by_word:
+        if not quiet:
+            part = list(hours)
+            yield part[0], part[-1] + 1
 
 
 def _is_new(known: Sequence[int], start: int, age: int) -> bool:

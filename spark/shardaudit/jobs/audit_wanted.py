@@ -35,6 +35,6 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     tried = [
         row["started_at"] or row["as_of"]
         for row in audits
-        if row["window_start"] <= window.start and window.end <= row["window_end"]
+        if row["window_start"] <= window.start < row["window_end"]
     ]
     return None if tried and now - max(tried) < AGAIN_AFTER else window

@@ -81,7 +81,8 @@ def _of_others(replay: Replay, asked: Sequence[Row]) -> list[tuple[str, Proof]]:
 
 def _of_cells(replay: Replay, asked: Sequence[Row], audit_id: str) -> list[tuple[str, Proof]]:
     """What is on its way, as far as the audit knows, and what it cannot judge yet."""
-    is_open = (F.col("pending") > 0) | (F.col("verdict") == Verdict.PENDING.value)
+    is_unknown = F.col("verdict").isin(Verdict.PENDING.value, Verdict.INCONCLUSIVE.value)
+    is_open = (F.col("pending") > 0) | is_unknown
     cells = replay.warehouse.read(CELLS).where((F.col("audit_id") == audit_id) & is_open)
     sums = (
         _in_parts(replay, asked, cells, F.col("bucket_start"))

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.delta_rs import Row
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.ingest.placing import placed_ledger, placed_rows
@@ -32,7 +31,8 @@ SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip 
 class Ingested:
     """What of a stream has been read so far: the newest batch of each side, and its damage.
 
-    `may_lack_places`: rows of the sink were ingested, or set aside, that lack their shard or time.
+    `may_lack_places`: rows of the sink may lack their shard or time (batches of before warehouse
+    version 4 do not say so); `unplaced`: how many were ingested that do.
     `counted`: by side what its batches added to the ledger; None where one of them does not say.
     """
 
@@ -40,6 +40,7 @@ class Ingested:
     damage: Damage
     numbers: dict[str, int]
     may_lack_places: bool
+    unplaced: int
     counted: dict[str, int | None]
 
     def as_json(self) -> str:
@@ -60,17 +61,12 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         sink_inputs=sink[-1] if sink else None,
         damage=Damage(traces=tuple(spans["traces"]), sink=tuple(spans["sink"])),
         numbers={row["side"]: row["number"] for row in done},
-        may_lack_places=any(_may_lack_places(row) for row in done if row["side"] == "sink"),
+        may_lack_places=any(row["unplaced"] != 0 for row in done if row["side"] == "sink"),
+        unplaced=sum(row["unplaced"] or 0 for row in done if row["side"] == "sink"),
         counted={
             side: _sum(row["counted"] for row in done if row["side"] == side) for side in spans
         },
     )
-
-
-def _may_lack_places(batch: Row) -> bool:
-    # Before warehouse version 4 such rows were set aside.
-    counted = batch["quarantined"] if batch["unplaced"] is None else batch["unplaced"]
-    return bool(counted)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

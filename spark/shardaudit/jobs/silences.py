@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.quiet import LOOK_BACK, Silence, doubtful_silences
 from shardaudit.compare.watermark import without
+from shardaudit.ingest.placing import UNKNOWN_SHARD
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
@@ -69,20 +70,26 @@ def silences(warehouse: Warehouse, request: AuditRequest, sums: DataFrame) -> Si
     """
     shards = _shards(sums, request)
     until = (request.as_of - request.stream.settle_grace - _EPOCH) // _HOUR
+    until -= until % max(
+        1, request.stream.bucket // _HOUR
+    )  # a bucket that is not over says nothing
     quiet = _quiet_times(warehouse, request.name)
-    found = {name: _holds(shard, until, name, quiet) for name, shard in shards.items()}
+    found = {
+        name: _holds(shard, until, request.as_of, _of(quiet, name))
+        for name, shard in shards.items()
+    }
     found = {name: holds for name, holds in found.items() if holds}
     whole = _whole(shards)
-    of_stream = _holds(whole, until, None, quiet) if whole else []
+    of_stream = _holds(whole, until, request.as_of, _of(quiet, None)) if whole else []
     if not found and not of_stream:
         return Silences({}, quiet)
     closed = _closed(warehouse, request.name)
     births = {shard.born for shard in shards.values()}
-    told = {
-        name: tuple(_merged(of_stream, [] if _is_resharded(name, shard, births, closed) else own))
-        for name, shard in shards.items()
-        if (own := found.get(name, [])) or of_stream
-    }
+    told = {}
+    for name, shard in shards.items():
+        is_over = name in closed if closed is not None else _is_resharded(shard, births)
+        own = [] if is_over else found.get(name, [])
+        told[name] = tuple(_merged(without(of_stream, _of(quiet, name)), own))
     return Silences({name: holds for name, holds in told.items() if holds}, quiet)
 
 
@@ -96,6 +103,7 @@ def _shards(sums: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
     of_shard = Window.partitionBy("shard_id")
     active = (
         sums.where((F.col("sent_n") > 0) | (F.col("landed_n") > 0))
+        .where(F.col("shard_id") != UNKNOWN_SHARD)
         .groupBy("shard_id", hour.alias("hour"))
         .agg(F.max(micros).alias("last"))
         .withColumn("born", F.min("hour").over(of_shard))
@@ -128,26 +136,24 @@ def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:
     return _Shard(hours, born, max(shard.last for shard in shards.values()))
 
 
-def _holds(shard: _Shard, until: int, name: str | None, quiet: Quiet) -> list[Hold]:
-    own = _of(quiet, name)
-
+def _holds(shard: _Shard, until: int, as_of: datetime, quiet: list[Span]) -> list[Hold]:
     def is_quiet(hour: int) -> bool:
-        return any(span.covers(_EPOCH + hour * _HOUR) for span in own)
+        return any(span.covers(_EPOCH + hour * _HOUR) for span in quiet)
 
     found = doubtful_silences(shard.hours, until=until, born=shard.born, is_quiet=is_quiet)
-    return without([_hold(silence, shard) for silence in found], own)
+    return without([_hold(silence, shard, as_of) for silence in found], quiet)
 
 
 def _of(quiet: Quiet, name: str | None) -> list[Span]:
     return [span for of, span in quiet if of is None or of == name]
 
 
-def _hold(silence: Silence, shard: _Shard) -> Hold:
-    """From the end of the last bucket with a message on, where that is known."""
+def _hold(silence: Silence, shard: _Shard, as_of: datetime) -> Hold:
+    """From the end of the last bucket with a message on, where that is known, or until now."""
     start, end = (_EPOCH + hour * _HOUR for hour in (silence.start, silence.end))
     is_last = start - _HOUR < shard.last <= start
     why = Held.QUIET if silence.is_told else Held.PENDING
-    return Hold(shard.last if is_last else start, end, why)
+    return Hold(shard.last if is_last else start, as_of if silence.lasts else end, why)
 
 
 def _merged(of_stream: Iterable[Hold], own: Iterable[Hold]) -> list[Hold]:
@@ -157,17 +163,23 @@ def _merged(of_stream: Iterable[Hold], own: Iterable[Hold]) -> list[Hold]:
     return [*first, *without(own, told)]
 
 
-def _is_resharded(name: str, shard: _Shard, births: set[int], closed: set[str]) -> bool:
-    """Whether the shard is closed; or, where Kinesis is not asked, another began then."""
+def _is_resharded(shard: _Shard, births: set[int]) -> bool:
+    """Whether another shard began when this one ended."""
     last = shard.hours[-1]
-    return name in closed or any(last - 1 <= born <= last + 1 for born in births - {shard.born})
+    return any(last - 1 <= born <= last + 1 for born in births - {shard.born})
 
 
-def _closed(warehouse: Warehouse, stream: str) -> set[str]:
-    rows = warehouse.read(SHARDS).where(
-        (F.col("stream") == stream) & ((F.col("state") == "closed") | ~F.col("opened"))
+def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
+    """The shards that Kinesis says are closed; None when it was never asked."""
+    is_closed = (F.col("state") == "closed") | ~F.col("opened")
+    rows = (
+        warehouse.read(SHARDS)
+        .where((F.col("stream") == stream) & F.col("opened").isNotNull())
+        .groupBy("shard_id")
+        .agg(F.max(F.coalesce(is_closed, F.lit(False))).alias("is_closed"))
+        .collect()
     )
-    return {row.shard_id for row in rows.select("shard_id").distinct().collect()}
+    return {row.shard_id for row in rows if row.is_closed} if rows else None
 
 
 def _quiet_times(warehouse: Warehouse, stream: str) -> Quiet:

@@ -101,8 +101,12 @@ def _newest(warehouse: Warehouse, name: str, *, as_of: datetime, having: str) ->
     for span in _LOOK_BACK:
         since = pc.field("observed_at") >= pc.scalar(as_of - span)
         rows = warehouse.rows(SHARDS, where=mine & since)
-        if rows:
-            return rows
+        if (
+            rows
+        ):  # a watch that finds the ledger held judges by what was an hour before the last one
+            newest = max(row["observed_at"] for row in rows)
+            near = pc.field("observed_at") >= pc.scalar(newest - _LOOK_BACK[0])
+            return warehouse.rows(SHARDS, where=mine & near)
     return []
 
 

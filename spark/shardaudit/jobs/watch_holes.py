@@ -73,13 +73,17 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     hours = unequal_hours(near, bucket=stream.bucket).localCheckpoint()
     if hours.isEmpty():
         return HoleFacts({}, None)
+    state = ingested(warehouse, name)
     cells = hole_cells(
         differing_cells(near, hours, bucket=stream.bucket).localCheckpoint(),
         _facts(warehouse, standing),
         settled_by=rules.when_read.as_of - LOOKS_APART,
         bucket=stream.bucket,
-        damage=ingested(warehouse, name).damage,
-    ).localCheckpoint()
+        damage=state.damage,
+    )
+    if state.unplaced:  # what a cell lacks may be among the rows that lack their cell
+        cells = cells.where(F.col("sent_n") - F.col("landed_n") > state.unplaced)
+    cells = cells.localCheckpoint()
     if cells.isEmpty():
         return HoleFacts({}, None)
     told = warehouse.read(HOLES).where(F.col("stream") == name)

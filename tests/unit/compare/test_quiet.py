@@ -75,14 +75,24 @@ def test_new_shard_with_quiet_nights_is_doubted_by_day_and_not_by_night() -> Non
     assert (found.start, found.is_told) == (3 * DAY + 11, False)
 
 
-def test_silence_that_a_person_called_quiet_is_usual_from_then_on() -> None:
+def test_what_a_person_called_quiet_is_so_for_its_time_alone() -> None:
     stop = 3 * WEEK
     active = [*range(stop), *range(stop + 9, stop + 50)]
     until = stop + 50 + 20
     first, second = doubtful_silences(active, until=until, born=0)
     assert (first.is_told, second.missed, second.is_told) == (True, 20, True)
-    said = doubtful_silences(active, until=until, born=0, is_quiet=lambda hour: hour == stop)
-    assert [(s.start, s.is_told) for s in said] == [(stop + 50, False)]
+    said = doubtful_silences(active, until=until, born=0, is_quiet=lambda hour: hour < stop + 9)
+    assert [(s.start, s.is_told) for s in said] == [(stop + 50, True)]
+    said = doubtful_silences(BUSY, until=until, born=0, is_quiet=lambda hour: hour < stop + 4)
+    assert [(s.start, s.end, s.is_told) for s in said] == [(stop + 4, until, True)]
+
+
+def test_shard_that_pauses_at_random_is_told_after_a_week_at_most() -> None:
+    busy = [day * DAY + hour for day in (0, 3, 4, 8, 9, 14, 16, 20) for hour in range(12)]
+    active = [*busy, *(3 * WEEK + hour for hour in busy)]
+    last = active[-1] + 1
+    [found] = [s for s in doubtful_silences(active, until=last + WEEK, born=0) if s.lasts]
+    assert found.is_told
 
 
 @st.composite
