@@ -125,7 +125,7 @@ def test_range_by_hand_is_not_proven_before_it_is_settled(repair: Repair) -> Non
 
 
 def test_message_that_was_held_back_is_read_where_it_was_acknowledged(repair: Repair) -> None:
-    late = NOW - 10 * MIN
+    late = NOW - 20 * MIN
     held = {"acked_at": late.isoformat(), "sequence_number": None, "shard_id": shard(0)}
     repair.lake.log("b.jsonl", [trace_line(n, **held) for n in (100, 101)])
     land(repair, [*range(60), 3600])
