@@ -48,7 +48,7 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
     """
     reason = ["shard_id", "held_by"]
     cells = judged.where(F.col("held_by").isNotNull())
-    nth = F.row_number().over(Window.partitionBy(*reason).orderBy("bucket_start"))
+    nth = F.row_number().over(Window.partitionBy(*reason).orderBy("bucket_start")).cast("bigint")
     index = F.unix_micros("bucket_start") - nth * F.lit(bucket // timedelta(microseconds=1))
     spans = (
         cells.withColumn("span", index)
