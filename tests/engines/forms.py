@@ -323,6 +323,7 @@ def hours_of_a_ledger(spark: SparkSession) -> DataFrame:
         F.timestamp_micros("us").alias("bucket_start"),
         F.lit(2).cast("bigint").alias("sent_n"),
         F.lit(1).cast("bigint").alias("landed_n"),
+        F.lit(1).cast("bigint").alias("without_landed_at"),
     )
     before = sums.select("shard_id", "bucket_start", F.col("sent_n").alias("sent"))
     windows = [Window(AS_OF - DAY, AS_OF), Window(datetime(1969, 12, 1, tzinfo=UTC), AS_OF)]
@@ -507,7 +508,10 @@ def stretches_of_missing_messages(spark: SparkSession) -> DataFrame:
     at = F.timestamp_micros("us")
     place = F.struct(F.length("number").alias("digits"), F.col("number").alias("text"))
     named = {"bucket_start": at, "sent_at": at, "recoverable_until": F.when(at > F.lit(T0), at)}
-    placed = missing.withColumns({**named, "place": F.when(F.col("number") != "9", place)})
+    arrival = {"arrives_from": at, "arrives_until": at, "acked_at": F.when(at < F.lit(T0), at)}
+    placed = missing.withColumns(
+        {**named, **arrival, "place": F.when(F.col("number") != "9", place)}
+    )
     return by(stretches(placed), "shard_id", "bucket_start", "cause")
 
 

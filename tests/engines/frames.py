@@ -215,12 +215,18 @@ def rows_of_a_warehouse(spark: SparkSession) -> DataFrame:
         "message_id",
         F.concat(F.lit("\\"), "case").alias("shard_id"),
         F.timestamp_micros("us").alias("bucket_start"),
-        *(F.lit(2**62).alias(name) for name in ("bucket_digest", "sent_count", "counted")),
+        *(
+            F.lit(2**62).alias(name)
+            for name in ("bucket_digest", "sent_count", "counted", "own_rows")
+        ),
         F.col("us").alias("landed_count"),
         F.when(F.col("case") % 2 == 0, key).alias("counted_key"),
         F.array("message_id", F.lit("")).alias("sent_sequences"),
         F.filter(F.array("message_id"), lambda x: x == "a").alias("landed_sequences"),
-        *(F.timestamp_micros("us").alias(name) for name in ("sent_at", "first_landed_at")),
+        *(
+            F.timestamp_micros("us").alias(name)
+            for name in ("sent_at", "arrived_at", "first_landed_at")
+        ),
         F.lit(None).cast("timestamp").alias("last_landed_at"),
         F.lit(None).cast("string").alias("location"),
         F.lit(None).cast("map<string,string>").alias("attributes"),
