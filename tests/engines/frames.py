@@ -257,8 +257,9 @@ def values_alone_in_their_files(spark: SparkSession) -> DataFrame:
         *(F.lit("x").alias(name) for name in ("batch_id", "side")),
         F.col("case").cast("string").alias("stream"),
         *(F.col("t").alias(name) for name in ("location", "shard_id", "max_sequence_number")),
-        *(F.timestamp_micros("us").alias(name) for name in ("bucket_start", "last_at")),
-        *(F.col("n").alias(name) for name in ("n", "sum_lo", "sum_hi")),
+        *(F.timestamp_micros("us").alias(n) for n in ("bucket_start", "last_at", "unnumbered_at")),
+        *(F.col("n").alias(name) for name in ("n", "sum_lo", "sum_hi", "own_n")),
+        F.col("n").alias("without_landed_at"),
         F.array("n").alias("latency_counts"),
         F.to_date(F.timestamp_micros("us")).alias("sent_day"),
     )
