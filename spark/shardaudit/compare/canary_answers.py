@@ -12,14 +12,13 @@ from shardaudit.compare.canary import DAMAGED, MESSAGES, SHARDS, VERDICTS, Messa
 from shardaudit.compare.canary_plan import CanaryPlan, numbers
 from shardaudit.compare.classify import COUNTS
 from shardaudit.model.reserved import CANARY
-from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.verdict import LIVE, Kind, State, Verdict
 from shardaudit.model.watermark import Held
 
 _NONE = "-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _CLOSED = {State.RECOVERED, State.FALSE_ALARM}
-_LIVE = {State.OPEN, State.PLANNED, State.REPLAYED}
 _NUMBERS = ("sent", "landed", "matched", *COUNTS)
 
 
@@ -170,7 +169,7 @@ def _findings(plan: CanaryPlan, message: Message, name: str) -> Iterator[Answer]
         old = before if before and before.kind is kind else None
         state = old.after if old and old.after else State.OPEN
         until = deadline if kind is Kind.MISSING else None
-        if until is not None and plan.as_of > until and state in _LIVE:
+        if until is not None and plan.as_of > until and state in LIVE:
             state = State.EXPIRED
         yield _finding(message, name, _same_text(kind, cause, state), until)
         yield from _transition(name, kind, old.state if old else None, state)

@@ -42,7 +42,7 @@ class Silence:
     end: int
     missed: int
     is_told: bool
-    lasts: bool = False
+    lasts: bool
 
 
 def doubtful_silences(
@@ -72,13 +72,12 @@ def doubtful_silences(
             of_week = _hours(active, begin - WEEK, stop - WEEK) if start - born >= WEEK else 0
             lacking = stop - begin if rule.is_new else of_week
             is_told = rule.is_busy and lacking >= rule.told_at
-            is_doubted = after is None and stop == end and rule.is_busy
-            is_doubted &= (
+            lasts = after is None and stop == end
+            is_unusual = (
                 _misses_the_day_before(active, start, stop) if rule.is_new else of_week > rule.usual
             )
             missed = max(missed, 0 if is_told else of_week)
-            if is_told or is_doubted:
-                lasts = after is None and stop == end
+            if is_told or (lasts and rule.is_busy and is_unusual):
                 found.append(Silence(begin, stop, lacking, is_told, lasts))
         usual.append((start, missed))
     return found
@@ -109,8 +108,7 @@ def _rule(
 
 def _not_quiet(start: int, end: int, is_quiet: Callable[[int], bool]) -> Iterable[tuple[int, int]]:
     """The parts of a silence that nobody said were quiet."""
-    by_word = groupby(range(start, end), key=is_quiet)
-    for quiet, hours in by_word:
+    for quiet, hours in groupby(range(start, end), key=is_quiet):
         if not quiet:
             part = list(hours)
             yield part[0], part[-1] + 1

@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.compare.classify import seconds_between
+
 
 def shard_facts(
     sums: DataFrame, patience: DataFrame, *, as_of: datetime, settle_grace: timedelta
@@ -85,9 +87,9 @@ def _has_position() -> Column:
 
 
 def _shard_state(as_of: datetime) -> Column:
-    resting_us = F.unix_micros(F.lit(as_of)) - F.unix_micros("frontier_at")
+    resting = seconds_between(F.col("frontier_at"), F.lit(as_of))
     return (
         F.when(F.col("has_produced") & ~F.col("has_landed"), "silent")
-        .when(resting_us / F.lit(1_000_000) > F.col("patience"), "stalled")
+        .when(resting > F.col("patience"), "stalled")
         .otherwise("advancing")
     )

@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.model.verdict import Kind, State
+from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 
 MOST_SPANS = 50  # of a shard and reason in one audit; so few that a driver can hold all of them
 
 # A message in these states lacks, or is there twice, and nobody has said that this is well.
-_UNSETTLED = [s.value for s in (State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED)]
+_UNSETTLED = [s.value for s in (*LIVE, State.EXPIRED)]
 _HOLDING = [Kind.MISSING.value, Kind.DUPLICATED.value]
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.jobs.evidence import SCAN_WINDOWS, ingested
+from shardaudit.jobs.evidence import SCAN_WINDOWS, in_windows, ingested
 from shardaudit.jobs.sink_reading import SinkRows
 from shardaudit.model.backfill import Stretch
 from shardaudit.model.tables import TRACES
@@ -42,7 +42,9 @@ def arrival_delays(
         return {}
     both = [_of_traces(warehouse, name, windows), *_of_rows(warehouse, name, windows)]
     slowest = [
-        one.where(_inside(windows)).groupBy("shard_id").agg(F.max("delay_us").alias("delay_us"))
+        one.where(in_windows(F.col("sent_at"), windows))
+        .groupBy("shard_id")
+        .agg(F.max("delay_us").alias("delay_us"))
         for one in both
     ]
     found: dict[str, timedelta] = {}
@@ -76,11 +78,3 @@ def _of_rows(warehouse: Warehouse, name: str, windows: Sequence[Window]) -> list
 
 def _delay_us(arrival: str) -> Column:
     return (F.unix_micros(arrival) - F.unix_micros("sent_at")).alias("delay_us")
-
-
-def _inside(windows: Sequence[Window]) -> Column:
-    sent = F.col("sent_at")
-    inside = F.lit(False)
-    for window in windows:
-        inside |= (sent >= F.lit(window.start)) & (sent < F.lit(window.end))
-    return inside

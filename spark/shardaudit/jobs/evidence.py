@@ -116,10 +116,10 @@ class Sources:
             return Near(self.planted.traces, Scan(self.planted.rows))
         days = {day for window in windows for day in _days(window)}
         traces = self.traces.where(F.col("sent_day").isin(sorted(days))).where(
-            _in_windows(F.col("bucket_start"), windows)
+            in_windows(F.col("bucket_start"), windows)
         )
         landed = self.landed(windows)
-        rows = landed.rows.where(_in_windows(F.col("sent_at"), windows))
+        rows = landed.rows.where(in_windows(F.col("sent_at"), windows))
         return Near(
             beside(self.planted.traces, traces),
             replace(landed, rows=beside(self.planted.rows, rows)),
@@ -181,7 +181,8 @@ def _days(window: Window) -> Iterable[object]:
         day += timedelta(days=1)
 
 
-def _in_windows(instant: Column, windows: list[Window]) -> Column:
+def in_windows(instant: Column, windows: Sequence[Window]) -> Column:
+    """Whether an instant lies in one of the windows."""
     inside = F.lit(False)
     for window in windows:
         inside |= (instant >= F.lit(window.start)) & (instant < F.lit(window.end))

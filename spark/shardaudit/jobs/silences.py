@@ -70,9 +70,8 @@ def silences(warehouse: Warehouse, request: AuditRequest, sums: DataFrame) -> Si
     """
     shards = _shards(sums, request)
     until = (request.as_of - request.stream.settle_grace - _EPOCH) // _HOUR
-    until -= until % max(
-        1, request.stream.bucket // _HOUR
-    )  # a bucket that is not over says nothing
+    # A bucket that is not over says nothing.
+    until -= until % max(1, request.stream.bucket // _HOUR)
     quiet = _quiet_times(warehouse, request.name)
     found = {
         name: _holds(shard, until, request.as_of, _of(quiet, name))
