@@ -24,6 +24,7 @@ class Proof:
 
     `gone`: of the missing ones, those that reached the stream before its oldest record.
     `unsettled`: cells of which the audit cannot say yet that nothing is missing.
+    `unjudged`: cells of which it cannot say so at all; `reason` is that of one of them.
     """
 
     back: int = 0
@@ -31,6 +32,8 @@ class Proof:
     left: int = 0
     gone: int = 0
     unsettled: int = 0
+    unjudged: int = 0
+    reason: str = ""
 
     def __add__(self, other: "Proof") -> "Proof":
         return Proof(
@@ -39,6 +42,8 @@ class Proof:
             self.left + other.left,
             self.gone + other.gone,
             self.unsettled + other.unsettled,
+            self.unjudged + other.unjudged,
+            self.reason or other.reason,
         )
 
 
@@ -80,19 +85,22 @@ def _of_others(replay: Replay, asked: Sequence[Row]) -> list[tuple[str, Proof]]:
 
 
 def _of_cells(replay: Replay, asked: Sequence[Row], audit_id: str) -> list[tuple[str, Proof]]:
-    """What is on its way, as far as the audit knows, and what it cannot judge yet."""
-    is_unknown = F.col("verdict").isin(Verdict.PENDING.value, Verdict.INCONCLUSIVE.value)
-    is_open = (F.col("pending") > 0) | is_unknown
+    """What is on its way, as far as the audit knows, and what it cannot judge yet, or at all."""
+    is_unjudged = F.col("verdict") == Verdict.INCONCLUSIVE.value
+    is_open = (F.col("pending") > 0) | (F.col("verdict") == Verdict.PENDING.value) | is_unjudged
     cells = replay.warehouse.read(CELLS).where((F.col("audit_id") == audit_id) & is_open)
     sums = (
         _in_parts(replay, asked, cells, F.col("bucket_start"))
         .groupBy("window_id")
-        .agg(F.sum("pending").alias("pending"), F.count("*").alias("cells"))
+        .agg(
+            F.sum("pending").alias("left"),
+            F.count_if(~is_unjudged).alias("unsettled"),
+            F.count_if(is_unjudged).alias("unjudged"),
+            F.coalesce(F.max("reason"), F.lit("")).alias("reason"),
+        )
     )
-    return [
-        (str(row.window_id), Proof(left=row.pending, unsettled=row.cells))
-        for row in collected(sums)
-    ]
+    counted = [row.asDict() for row in collected(sums)]
+    return [(str(row.pop("window_id")), Proof(**row)) for row in counted]
 
 
 def _missing(replay: Replay) -> DataFrame:

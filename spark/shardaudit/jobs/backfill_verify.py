@@ -27,7 +27,8 @@ class Verified:
     """How many of the plan's messages came to which end, and the audit that says so.
 
     `cut_short`: windows that were not read to their end, or of which no audit can say yet that
-    nothing is missing. `hands_over`: what is left may be on its way, somebody else lands it.
+    nothing is missing. `unjudged`: cells of which none can say so at all: to verify them again
+    later does not help. `hands_over`: what is left may be on its way, somebody else lands it.
     """
 
     audit_id: str
@@ -35,6 +36,7 @@ class Verified:
     expired: int
     left: int
     cut_short: int
+    unjudged: int
     hands_over: bool = False
 
 
@@ -71,7 +73,15 @@ def verify(
     if not hands_over:
         _reopen(replay, as_of)
     total = sum(proven.values(), Proof())
-    return Verified(report.audit_id, total.back, total.expired, total.left, cut_short, hands_over)
+    return Verified(
+        audit_id=report.audit_id,
+        recovered=total.back,
+        expired=total.expired,
+        left=total.left,
+        cut_short=cut_short,
+        unjudged=total.unjudged,
+        hands_over=hands_over,
+    )
 
 
 def _is_cut_short(row: Row, proven: Mapping[str, Proof], *, hands_over: bool) -> bool:
@@ -122,6 +132,9 @@ def _end(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
         return {"state": WindowState.EXPIRED.value, "error": error}
     if proof.unsettled:
         error = f"{proof.unsettled} cells are not settled yet: run the plan again later"
+        return {"state": WindowState.INCOMPLETE.value, "error": error}
+    if proof.unjudged:
+        error = f"of {proof.unjudged} cells no audit can say that all is there: {proof.reason}"
         return {"state": WindowState.INCOMPLETE.value, "error": error}
     if proof.expired or _has_expired(row):
         return {"state": WindowState.EXPIRED.value}

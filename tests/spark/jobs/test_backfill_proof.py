@@ -124,6 +124,17 @@ def test_range_by_hand_is_not_proven_before_it_is_settled(repair: Repair) -> Non
     assert windows[0] == ("incomplete", "1 cells are not settled yet: run the plan again later")
 
 
+def test_range_by_hand_is_not_proven_where_no_audit_can_judge(repair: Repair) -> None:
+    land(repair, [*range(60), 3600])
+    repair.lake.land([sink_row(n, shard_id=shard(1)) for n in range(1000, 1020)])  # no traces
+    repair.lake.ingest()
+    found, windows = repair.verified(repair.planned(RANGE))
+    assert (found.left, found.cut_short, found.unjudged) == (0, 0, 1)
+    reason = "too few of its landed messages have a trace"
+    unproven = ("incomplete", f"of 1 cells no audit can say that all is there: {reason}")
+    assert Counter(windows) == {("verified", None): 3, unproven: 1}
+
+
 def test_message_that_was_held_back_is_read_where_it_was_acknowledged(repair: Repair) -> None:
     late = NOW - 20 * MIN
     held = {"acked_at": late.isoformat(), "sequence_number": None, "shard_id": shard(0)}

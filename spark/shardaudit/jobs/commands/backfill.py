@@ -142,7 +142,8 @@ def exit_code(running: Running, action: str) -> ExitCode:
         return ExitCode.RETRY if running.chosen(WindowState.INCOMPLETE) else ExitCode.DONE
     if verified.cut_short:  # to verify it again reads nothing
         return ExitCode.FAILED if action == VERIFY else ExitCode.RETRY
-    return ExitCode.FAILED if verified.left and not verified.hands_over else ExitCode.DONE
+    is_short = verified.unjudged or (verified.left and not verified.hands_over)
+    return ExitCode.FAILED if is_short else ExitCode.DONE
 
 
 def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:
