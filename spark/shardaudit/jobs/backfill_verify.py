@@ -121,24 +121,28 @@ def _not_over(replay: Replay) -> list[Row]:
 def _end(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
     """A window's last state: incomplete while a message is missing that the stream may have."""
     proof = proven[str(row["window_id"])]
-    if row["state"] != WindowState.MERGED:
-        error = row["error"] or "no run read it to its end"
-        return {"state": WindowState.INCOMPLETE.value, "error": error}
-    if proof.left > proof.gone:
-        error = f"{proof.left} messages were not in the stream as it is now"
+    if error := _unproven(row, proof):
         return {"state": WindowState.INCOMPLETE.value, "error": error}
     if proof.gone:
         error = f"{proof.gone} messages had left the stream before they were read"
         return {"state": WindowState.EXPIRED.value, "error": error}
+    is_expired = proof.expired or _has_expired(row)
+    return {"state": (WindowState.EXPIRED if is_expired else WindowState.VERIFIED).value}
+
+
+def _unproven(row: Row, proof: Proof) -> str | None:
+    """Why nobody can say yet that the window's messages are there or gone for good."""
+    if row["state"] != WindowState.MERGED:
+        return row["error"] or "no run read it to its end"
+    if proof.left > proof.gone:
+        return f"{proof.left} messages were not in the stream as it is now"
+    if proof.gone:
+        return None
     if proof.unsettled:
-        error = f"{proof.unsettled} cells are not settled yet: run the plan again later"
-        return {"state": WindowState.INCOMPLETE.value, "error": error}
+        return f"{proof.unsettled} cells are not settled yet: run the plan again later"
     if proof.unjudged:
-        error = f"of {proof.unjudged} cells no audit can say that all is there: {proof.reason}"
-        return {"state": WindowState.INCOMPLETE.value, "error": error}
-    if proof.expired or _has_expired(row):
-        return {"state": WindowState.EXPIRED.value}
-    return {"state": WindowState.VERIFIED.value}
+        return f"of {proof.unjudged} cells no audit can say that all is there: {proof.reason}"
+    return None
 
 
 def _has_expired(row: Row) -> bool:
