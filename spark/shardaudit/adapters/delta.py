@@ -85,6 +85,11 @@ class Warehouse:
             return
         _shaped(rows, table).write.format("delta").mode("append").save(place)
 
+    def take_back(self, table: Table, *, batch_id: str) -> None:
+        """Deletes the rows of a batch."""
+        self._check()
+        self._small.delete(table, column="batch_id", value=batch_id)
+
     def merge(self, rows: DataFrame, table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. `rows` is unique on the key."""
         self._check()

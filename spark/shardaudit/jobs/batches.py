@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
@@ -173,10 +174,23 @@ def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:
 
 
 def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch) -> None:
-    """Stores the refused rows of a batch, once."""
+    """Stores the refused rows of a batch, each once; after a crash, those that came since."""
+    if batch.is_resumed:
+        stored = quarantined(warehouse, batch).select(*_PLACE)
+        # Presence only; a whole file has no line.
+        same = [F.col(f"r.{name}").eqNullSafe(F.col(f"s.{name}")) for name in _PLACE]
+        refused = refused.alias("r").join(stored.alias("s"), same, how="left_anti")
     by = Refuser(batch.batch_id, batch.stream, batch.side, batch.planned_at)
-    rows = quarantine_rows(refused, by)
-    warehouse.append(rows, QUARANTINE, retried=batch.retried)
+    warehouse.append(quarantine_rows(refused, by), QUARANTINE)
+
+
+_PLACE = ("file", "line", "reason")
+
+
+def quarantined(warehouse: Warehouse, batch: Batch) -> DataFrame:
+    """What is stored of a batch's refused rows: QUARANTINE."""
+    own = (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
+    return warehouse.read(QUARANTINE).where(own)
 
 
 def cell_shape(name: str, stream: Stream, previous: CellShape | None) -> CellShape:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.ingest.placing import placed_ledger, placed_rows
@@ -33,7 +34,8 @@ class Ingested:
 
     `may_lack_places`: rows of the sink may lack their shard or time (batches of before warehouse
     version 4 do not say so); `unplaced`: how many were ingested that do.
-    `counted`: by side what its batches added to the ledger; None where one of them does not say.
+    `counted`: by side what its batches added to the ledger, as they said when they were done. Those
+    of before warehouse version 4 do not say so: of them, what it holds.
     """
 
     sink_inputs: str | None
@@ -41,7 +43,7 @@ class Ingested:
     numbers: dict[str, int]
     may_lack_places: bool
     unplaced: int
-    counted: dict[str, int | None]
+    counted: dict[str, int]
 
     def as_json(self) -> str:
         """The batches that an audit stands on."""
@@ -63,19 +65,22 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         numbers={row["side"]: row["number"] for row in done},
         may_lack_places=any(row["unplaced"] != 0 for row in done if row["side"] == "sink"),
         unplaced=sum(row["unplaced"] or 0 for row in done if row["side"] == "sink"),
-        counted={
-            side: _sum(row["counted"] for row in done if row["side"] == side) for side in spans
-        },
+        counted=_counted(warehouse, name, done),
     )
 
 
-def _sum(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
+def _counted(warehouse: Warehouse, name: str, done: Sequence[Row]) -> dict[str, int]:
+    counted = {
+        side: sum(row["counted"] or 0 for row in done if row["side"] == side)
+        for side in ("traces", "sink")
+    }
+    silent = [row["batch_id"] for row in done if row["counted"] is None]
+    if silent:
+        of_them = (F.col("stream") == name) & F.col("batch_id").isin(silent)
+        ledger = warehouse.read(FINGERPRINTS).where(of_them)
+        for row in collected(ledger.groupBy("side").agg(F.sum("n").alias("n"))):
+            counted[row.side] += row.n
+    return counted
 
 
 @dataclass(frozen=True, slots=True)

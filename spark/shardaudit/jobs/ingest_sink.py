@@ -139,6 +139,8 @@ class SinkSide:
             if another is None:
                 raise
             log.warning("%s: a file could not be read; reading otherwise", batch.batch_id)
+        if batch.is_resumed:  # an earlier try may have counted what cannot be read any more
+            self._warehouse.take_back(FINGERPRINTS, batch_id=batch.batch_id)
         self._batches.plan_again(batch, another.inputs)
         return self._measured(batch, another)
 

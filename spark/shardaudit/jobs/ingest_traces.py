@@ -1,24 +1,25 @@
 """New trace files → traces and their fingerprints, each batch exactly once."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.files import list_files
+from shardaudit.adapters.files import FileStore, at_once, list_files
 from shardaudit.adapters.sources import read_traces, storage_errors
 from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces, repeated_ids, sampled
-from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
+from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
 from shardaudit.model.config import Stream
 from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.model.source import SourceFile
 from shardaudit.model.tables import FINGERPRINTS, TRACES
 
 log = logging.getLogger(__name__)
@@ -36,12 +37,16 @@ class TraceBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """What is in the files of a batch. `damaged`: path -> reason; `kept_from`: path -> time."""
+    """What is in the files of a batch. `damaged`: path -> reason; `kept_from`: path -> time.
+
+    `first`: the least `sent_at` that was kept.
+    """
 
     good: int
     bad: int
     damaged: Mapping[str, str]
     kept_from: Mapping[str, datetime]
+    first: datetime | None
     buckets: tuple[datetime, datetime] | None
     days: frozenset[date]
 
@@ -61,7 +66,7 @@ class TraceSide:
         written = []
         if self._batches.unfinished:
             batch, inputs = self._batches.unfinished
-            written.append(self._write(batch, inputs, now=now))
+            written.append(self._write_rest(batch, inputs, now=now))
             self._known |= set(inputs.files)
         fresh = self._new_inputs()
         if fresh.files:
@@ -77,6 +82,40 @@ class TraceSide:
             shape=self._shape,
             format=str(traces.format),
             files=tuple(file for file in listed if file not in self._known),
+        )
+
+    def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
+        """Finishes what a crash left: its files may have been rotated away since.
+
+        Where its traces were written, what could not be used is in the quarantine already.
+        """
+        stored = self._stored(batch)
+        if stored is None or self._are_there(inputs.files):
+            return self._write(batch, inputs, now=now)
+        counted = self._append_fingerprints(batch, stored.days)
+        return self._finish(batch, inputs, stored, counted=counted, now=now)
+
+    def _are_there(self, files: Collection[SourceFile]) -> bool:
+        found = at_once(FileStore(self._access).found, [file.path for file in files])
+        return set(found) == set(files)
+
+    def _stored(self, batch: Batch) -> _Tally | None:
+        """What an earlier try wrote of a batch, its traces each once; None when none of them."""
+        own = self._warehouse.read(TRACES).where(_is_of(batch))
+        first, days = F.min("sent_at").alias("first"), F.collect_set("sent_day").alias("days")
+        [row] = collected(own.agg(F.count("*").alias("traces"), first, days))
+        if not row.traces:
+            return None
+        refused = quarantined(self._warehouse, batch)
+        damaged = collected(refused.where(F.col("line").isNull()).select("file", "reason"))
+        return _Tally(
+            good=row.traces,
+            bad=refused.count(),
+            damaged={bad.file: bad.reason for bad in damaged},
+            kept_from={},
+            first=row.first,
+            buckets=None,
+            days=frozenset(row.days),
         )
 
     def _write(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
@@ -97,13 +136,19 @@ class TraceSide:
             quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
         counted = 0
         if tally.buckets is not None:
-            counted = self._append(judged, batch, days=tally.days, buckets=tally.buckets)
-        result = self._result(tally, inputs, counted=counted)
+            self._append_traces(judged, batch, days=tally.days, buckets=tally.buckets)
+            counted = self._append_fingerprints(batch, tally.days)
+        return self._finish(batch, inputs, tally, counted=counted, now=now)
+
+    def _finish(
+        self, batch: Batch, inputs: TraceInputs, tally: _Tally, *, counted: int, now: datetime
+    ) -> TraceBatch:
         damaged = [
             DamagedFile(file, tally.damaged[file.path])
             for file in inputs.files
             if file.path in tally.damaged
         ]
+        result = self._result(tally, inputs, counted=counted)
         self._batches.finish(batch, inputs.with_damage(damaged), result=result, at=now)
         log.info(
             "%s: %d files, %d traces, %d quarantined",
@@ -118,19 +163,18 @@ class TraceSide:
             now=batch.planned_at,
         )
 
-    def _append(
+    def _append_traces(
         self,
         judged: DataFrame,
         batch: Batch,
         *,
-        days: Iterable[date],
+        days: Collection[date],
         buckets: tuple[datetime, datetime],
-    ) -> int:
-        """Writes the new traces and their fingerprints; gives how many of them count."""
-        of_days = (F.col("stream") == self._name) & F.col("sent_day").isin(sorted(days))
-        is_own = F.col("batch_id") == batch.batch_id
-        stored = self._warehouse.read(TRACES).where(of_days)
-        known = stored.where(~is_own & F.col("bucket_start").between(*map(F.lit, buckets)))
+    ) -> None:
+        """Writes the new traces."""
+        known = self._traces(days).where(
+            ~_is_of(batch) & F.col("bucket_start").between(*map(F.lit, buckets))
+        )
         traces = (
             new_traces(judged, known, repeated_ids(judged, known).localCheckpoint())
             .withColumn("batch_id", F.lit(batch.batch_id))
@@ -138,8 +182,13 @@ class TraceSide:
             .withColumn("sent_day", F.to_date("bucket_start"))
         )
         self._warehouse.append(traces, TRACES, retried=batch.retried)
-        # From what is stored, not from what was read: after a crash both are the same.
-        own = self._warehouse.read(TRACES).where(of_days & is_own)
+
+    def _append_fingerprints(self, batch: Batch, days: Collection[date]) -> int:
+        """Writes the fingerprints of the batch's traces; gives how many of them count.
+
+        From what is stored, not from what was read: after a crash both are the same.
+        """
+        own = self._traces(days).where(_is_of(batch))
         fingerprints = (
             trace_fingerprints(own)
             .withColumn("batch_id", F.lit(batch.batch_id))
@@ -149,15 +198,23 @@ class TraceSide:
         self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
         return own.where(F.col("counted")).count()
 
+    def _traces(self, days: Collection[date]) -> DataFrame:
+        of_days = (F.col("stream") == self._name) & F.col("sent_day").isin(sorted(days))
+        return self._warehouse.read(TRACES).where(of_days)
+
     def _result(self, tally: _Tally, inputs: TraceInputs, *, counted: int) -> Result:
         span = damaged_span(
             [file for file in inputs.files if file.path in tally.damaged],
             kept_from=tally.kept_from,
-            batch_from=min(tally.kept_from.values(), default=None),
+            batch_from=tally.first,
             audit_window=self._stream.audit_window,
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
         return Result(tally.good, counted, tally.bad, damage)
+
+
+def _is_of(batch: Batch) -> Column:
+    return (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
 
 
 def _tally(judged: DataFrame) -> _Tally:
@@ -180,6 +237,7 @@ def _tally(judged: DataFrame) -> _Tally:
         bad=sum(row.bad for row in rows),
         damaged={row.file: row.damage for row in rows if row.damage is not None},
         kept_from={row.file: row.kept_from for row in kept},
+        first=min((row.kept_from for row in kept), default=None),
         buckets=(starts[0], starts[-1]) if starts else None,
         days=frozenset(day for row in rows for day in row.days),
     )

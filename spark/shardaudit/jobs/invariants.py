@@ -44,5 +44,5 @@ def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
         f"the ledger counts {found} of the {side}, the batches that were ingested say {said}: a "
         "batch is in it in part, or twice; `shardaudit ingest` finishes one that was cut off"
         for side, found in held.items()
-        if (said := state.counted[side]) is not None and said != found
+        if (said := state.counted[side]) != found
     ]

@@ -3,11 +3,13 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.model.errors import InvariantError
+from shardaudit.model.tables import BATCHES
 from tests.builders import NOW, T0, sequence
 from tests.history import Question, SinkRow, Trace
 from tests.spark.trial import Trial
@@ -45,6 +47,18 @@ def test_audit_is_published_when_ledger_and_batches_agree(clean: Trial) -> None:
 
 
 def test_audit_is_rejected_when_the_ledger_lost_a_cell_on_both_sides(clean: Trial) -> None:
+    fingerprints(clean).delete(CELL)
+    with pytest.raises(InvariantError, match="the ledger counts 3 of the traces, the batches"):
+        clean.audit()
+
+
+def test_audit_is_rejected_when_another_batch_is_too_old_to_say_what_it_counted(
+    clean: Trial,
+) -> None:
+    first = (pc.field("side") == "traces") & (pc.field("number") == 1)
+    [old] = clean.warehouse.rows(BATCHES, where=first)
+    clean.warehouse.upsert([old | {"counted": None}], BATCHES)
+    assert clean.audit().audit.status == "published"
     fingerprints(clean).delete(CELL)
     with pytest.raises(InvariantError, match="the ledger counts 3 of the traces, the batches"):
         clean.audit()
