@@ -308,11 +308,12 @@ def folded(spark: SparkSession) -> DataFrame:
             "recoverable_until": AS_OF + (i % 3 - 1) * MINUTE if i % 6 else None,
             "first_audit_id": "a1",
             "opened_at": T0,
+            "judged_as_of": AS_OF + (i % 5) * MINUTE if i % 2 else AS_OF - MINUTE,
         }
         for i, name in enumerate(f"{name}{n}" for n in range(3) for name in IDS)
         if i % 4 != 1
     ]
-    previous = filled(spark, lines, FINDINGS.ddl)
+    previous = filled(spark, lines, f"{FINDINGS.ddl}, judged_as_of timestamp")
     return by(folded_findings(found, previous, pending_ids(some), facts), "message_id", "kind")
 
 
@@ -350,7 +351,7 @@ def answers_to_a_canary(spark: SparkSession) -> DataFrame:
     own = {"shard_id": names["shard_id"]}
     facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, Retention(DAY), Damage())
     some = classified(spark).withColumns(names)
-    previous = filled(spark, [], FINDINGS.ddl)
+    previous = filled(spark, [], f"{FINDINGS.ddl}, judged_as_of timestamp")
     findings = folded_findings(kinds(some), previous, pending_ids(some), facts)
     said = answers(judged(spark).withColumns(own), some, findings, transitions(findings, facts))
     return by(said, "what", "name", "at", "answer")

@@ -37,7 +37,8 @@ def folded_findings(
 
     Input:
         kinds: of `classify.kinds`, unique on (message_id, kind).
-        previous: FINDINGS rows of the stream, unique on the same.
+        previous: FINDINGS rows of the stream, unique on the same, and `judged_as_of`: the latest
+            "now" of the audits so far. What had run out by then stays so for an audit of the past.
         pending: `message_id` of ids that can not be judged yet, unique.
     Output:
         FINDINGS without `updated_at`, and `from_state` (NULL for a new one). Findings that the
@@ -150,7 +151,8 @@ def _has_new_evidence() -> Column:
 
 
 def _is_out_of_time(facts: AuditFacts) -> Column:
-    return F.coalesce(F.col("deadline") < F.lit(facts.as_of), F.lit(False))
+    by = F.greatest(F.lit(facts.as_of), F.col("before.judged_as_of"))  # of those that there are
+    return F.coalesce(F.col("deadline") < by, F.lit(False))
 
 
 def _state(facts: AuditFacts) -> Column:
@@ -167,7 +169,9 @@ def _state(facts: AuditFacts) -> Column:
         .when(F.col("is_found") & (before == State.ACCEPTED.value) & _has_new_evidence(), fresh)
         .when(before.isin(*LIVE) & _is_out_of_time(facts), State.EXPIRED.value)
         .when(
-            (before == State.EXPIRED.value) & (F.col("deadline") >= F.lit(facts.as_of)),
+            (before == State.EXPIRED.value)
+            & F.col("deadline").isNotNull()
+            & ~_is_out_of_time(facts),
             State.OPEN.value,
         )
         .otherwise(before)

@@ -1,7 +1,9 @@
 """What an audit says: of each cell, of each id with something wrong, and of the findings so far."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,7 +17,7 @@ from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.comparison import Comparison
 from shardaudit.jobs.outcome import Outcome, missing_ids, outcome_of
 from shardaudit.jobs.silences import Silences, silences
-from shardaudit.model.tables import FINDINGS
+from shardaudit.model.tables import AUDITS, FINDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,17 @@ def judged(
     ).localCheckpoint()
     found = kinds(classified).localCheckpoint()
     own = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
-    previous = beside(planted.findings, own)
+    latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
+    previous = beside(
+        planted.findings.withColumn("judged_as_of", F.lit(request.as_of)),
+        own.withColumn("judged_as_of", F.lit(latest)),
+    )
     folded = folded_findings(found, previous, pending_ids(classified), facts).localCheckpoint()
     return Judged(cells, found, folded, silent)
+
+
+def _judged_as_of(warehouse: Warehouse, name: str) -> datetime | None:
+    """The latest "now" of the stream's published audits."""
+    published = (pc.field("stream") == name) & (pc.field("status") == "published")
+    times = (row["as_of"] for row in warehouse.rows(AUDITS, where=published))
+    return max(times, default=None)

@@ -98,6 +98,19 @@ def test_deadline_moves_both_ways_with_the_retention_also_outside_of_the_window(
     ]
 
 
+def test_audit_about_the_past_opens_nothing_that_a_later_one_saw_run_out(lossy: Lake) -> None:
+    observe(lossy, 24, at=LATER)
+    audited(lossy, as_of=LATER + DAY + HOUR)
+    seen = findings(lossy)
+    assert {state for state, _, _ in seen.values()} == {"expired"}
+    audited(lossy, as_of=T0 + 12 * HOUR)
+    assert findings(lossy) == seen
+    # Kept for longer since then, but not for so long.
+    observe(lossy, 25, at=LATER)
+    audited(lossy, as_of=T0 + 12 * HOUR)
+    assert {state for state, _, _ in findings(lossy).values()} == {"expired"}
+
+
 def test_evidence_of_an_earlier_version_is_read_again(lossy: Lake) -> None:
     observe(lossy, 24, at=LATER)
     audited(lossy, as_of=LATER)
