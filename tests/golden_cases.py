@@ -206,7 +206,7 @@ def answers(case: GoldenCase) -> Json:
     for step in steps:
         outcome = reconcile(step.history, step.question)
         findings = fold(step.touched(findings), outcome, step.question)
-        record.count(outcome, step.question)
+        record.count(outcome, step.question, step.history)
         summary = _summary(outcome, record.watermark(findings, step.question))
         audits.append(summary | as_json(case, outcome.cells, findings))
     return {"audits": audits}

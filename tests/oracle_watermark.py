@@ -6,38 +6,73 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from shardaudit.model.verdict import Kind, State
-from tests.history import Finding, FindingKey, Outcome, Question
+from tests.history import Cell, Finding, FindingKey, History, Outcome, Question
+from tests.oracle_places import counting_order, with_places
 
 SETTLED = {State.RECOVERED, State.FALSE_ALARM, State.ACCEPTED}
 LACKING = {Kind.MISSING, Kind.DUPLICATED}
 
 
 @dataclass
+class Contents:
+    """The ids of a cell: those that were sent, and one for each row that landed."""
+
+    sent: list[str] = field(default_factory=list)
+    landed: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Record:
     """What the published audits of a stream said of each cell, the newest of them.
 
-    `held`: by shard and bucket, whether the cell could not be called complete.
+    `held`: by shard and bucket, whether the cell could not be called complete. `looked_at`: the
+    buckets of all audits, since the beginning of the `first`. `changed`: cells that nobody looked
+    at since they changed; `known`: what was in each cell at the last audit.
     """
 
     bucket: timedelta
     held: dict[str, dict[datetime, bool]] = field(default_factory=lambda: defaultdict(dict))
-    first: dict[str, datetime] = field(default_factory=dict)
+    first: datetime | None = None
+    looked_at: set[datetime] = field(default_factory=set)
     newest: dict[str, datetime] = field(default_factory=dict)
+    changed: set[Cell] = field(default_factory=set)
+    known: dict[Cell, Contents] = field(default_factory=dict)
 
-    def count(self, outcome: Outcome, question: Question) -> None:
+    def count(self, outcome: Outcome, question: Question, history: History) -> None:
         """One more audit. As of an earlier time it knows less than what is there."""
-        for shard_id, start in outcome.cells:
-            cells, newest = self.held[shard_id], self.newest.get(shard_id, question.as_of)
-            first = self.first.setdefault(shard_id, question.start)
-            if question.as_of >= newest or start not in cells or start < first:
-                cells[start] = (shard_id, start) in outcome.held
+        self.first = self.first or question.start
+        self._note_changes(history, question, since=self.first)
+        shards = {shard_id for shard_id, _ in outcome.cells} | self.held.keys()
+        for shard_id in shards:
+            newest = self.newest.get(shard_id, question.as_of)
+            for start in question.buckets:
+                cell = (shard_id, start)
+                is_seen = start in self.looked_at and start >= self.first
+                if question.as_of >= newest or not is_seen or cell in self.changed:
+                    self.held[shard_id][start] = cell in outcome.held
+                    self.changed.discard(cell)
+            self.newest[shard_id] = max(newest, question.as_of)
+        self.looked_at |= set(question.buckets)
         for shard_id, since, until in outcome.quiet:
-            for start in self.held[shard_id]:
-                if since <= start < until and start >= self.first[shard_id]:
+            for start in self.looked_at:
+                if since <= start < until and start >= self.first:
                     self.held[shard_id][start] = True
-        for shard_id in {shard_id for shard_id, _ in outcome.cells}:
-            known = self.newest.get(shard_id, question.as_of)
-            self.newest[shard_id] = max(known, question.as_of)
+
+    def _note_changes(self, history: History, question: Question, *, since: datetime) -> None:
+        now = contents(history, question)
+        for cell in now.keys() | self.known.keys():
+            was, found = self.known.get(cell, Contents()), now.get(cell, Contents())
+            is_cleared = was.sent == found.sent and len(found.landed) < len(was.landed)
+            is_gone = cell[1] < question.as_of - question.retention
+            if (
+                was != found
+                and found.sent != found.landed
+                and cell[1] in self.looked_at
+                and cell[1] >= since
+                and not (is_cleared and is_gone)
+            ):
+                self.changed.add(cell)
+        self.known = now
 
     def watermark(
         self, findings: Mapping[FindingKey, Finding], question: Question
@@ -47,13 +82,30 @@ class Record:
         for (_, kind), finding in findings.items():
             if kind in LACKING and finding.state not in SETTLED:
                 lacking[finding.shard_id].add(question.bucket_start(finding.sent_at))
+        for shard_id, start in self.changed:
+            lacking[shard_id].add(start)
         ends = [self._end(shard_id, lacking[shard_id]) for shard_id in self.held]
         return min(ends, default=None)
 
     def _end(self, shard_id: str, lacking: set[datetime]) -> datetime:
-        cells = self.held[shard_id]
-        at = self.first[shard_id]
-        while at in cells and not cells[at] and at not in lacking:
+        cells, at = self.held[shard_id], self.first
+        assert at is not None
+        while at in self.looked_at and not cells.get(at) and at not in lacking:
             at += self.bucket
         before = [cell for cell, is_held in cells.items() if is_held]
         return min([at, *lacking, *before])
+
+
+def contents(history: History, question: Question) -> dict[Cell, Contents]:
+    """What every cell holds, the ids in order."""
+    found: dict[Cell, Contents] = defaultdict(Contents)
+    counted = {t.message_id: t for t in sorted(history.traces, key=counting_order, reverse=True)}
+    for trace in counted.values():
+        cell = (trace.shard_id, question.bucket_start(trace.sent_at))
+        found[cell].sent.append(trace.message_id)
+    for row in with_places(history).rows:
+        found[row.shard_id, question.bucket_start(row.sent_at)].landed.append(row.message_id)
+    for inside in found.values():
+        inside.sent.sort()
+        inside.landed.sort()
+    return dict(found)

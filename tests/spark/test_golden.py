@@ -68,7 +68,7 @@ def check(trial: Trial, group: list[GoldenCase]) -> None:
         outcome = reconcile(step.history, step.question)
         findings = fold(step.touched(findings), outcome, step.question)
         assert published.findings == findings
-        record.count(outcome, step.question)
+        record.count(outcome, step.question, step.history)
         assert published.watermark == record.watermark(findings, step.question)
         assert_summary(published, outcome)
 

@@ -64,7 +64,7 @@ def verdicts(result: Outcome, shard: str = SHARD) -> list[Verdict]:
 def watermark(result: Outcome, ask: Question = LATE) -> datetime | None:
     """Where the stream's stands when this is its first audit."""
     record = Record(ask.bucket)
-    record.count(result, ask)
+    record.count(result, ask, History())
     return record.watermark(result.findings, ask)
 
 

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 
-_SUMS = ("n", "sum_lo", "sum_hi")
+SUMS = ("n", "sum_lo", "sum_hi")
 
 
 def sequence_key(sequence_number: Column) -> Column:
@@ -38,7 +38,7 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
     sums = [
         F.sum(F.when(mine, F.col(name)).otherwise(0)).alias(f"{prefix}_{name}")
         for prefix, mine in sides.items()
-        for name in _SUMS
+        for name in SUMS
     ]
     keys = [
         F.max(F.when(mine, sequence_key(F.col("max_sequence_number")))).alias(f"{prefix}_key")
@@ -67,7 +67,7 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
     Output:
         the grid's columns and those of `cell_sums` (zeros where neither side was seen), `differs`.
     """
-    counts = [f"{side}_{name}" for side in ("sent", "landed") for name in _SUMS]
+    counts = [f"{side}_{name}" for side in ("sent", "landed") for name in SUMS]
     counts.append("ledger_rows")
     # Both sides are unique on the cell: the grid by its making, the sums by their grouping.
     return (
@@ -79,10 +79,10 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
 
 def differs() -> Column:
     """Whether the two fingerprints of a cell are not the same set of ids, each landed once."""
-    unequal = [F.col(f"sent_{name}") != F.col(f"landed_{name}") for name in _SUMS]
+    unequal = [F.col(f"sent_{name}") != F.col(f"landed_{name}") for name in SUMS]
     return unequal[0] | unequal[1] | unequal[2]
 
 
 def sums_digest() -> Column:
     """Of a cell's two fingerprints: the same as long as what was sent and what landed is."""
-    return F.xxhash64(*(f"{side}_{name}" for side in ("sent", "landed") for name in _SUMS))
+    return F.xxhash64(*(f"{side}_{name}" for side in ("sent", "landed") for name in SUMS))

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from shardaudit.compare.cells import SUMS, cell_sums, differs
+from shardaudit.compare.drill_down import CELL
 from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
@@ -36,12 +38,18 @@ class ShardRecord:
     as_of: datetime
     holds: tuple[Hold, ...]
 
+    @property
+    def audited(self) -> Span:
+        """From the beginning of the first audit to the end of what was audited."""
+        return Span(self.audited_from, self.audited_until)
+
 
 def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
     """What of the judged cells cannot be called complete: one row per shard, reason and span.
 
     Input:
-        judged: of `judged_cells`, `held_by` NULL where a cell is complete but for its findings.
+        judged: of `judged_cells` or `changed_cells`, `held_by` NULL where a cell is complete but
+        for its findings.
     Output:
         `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
         MOST_SPANS of a shard and reason: the last one of so many reaches over what lies between.
@@ -64,6 +72,42 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
     )
 
 
+def changed_cells(
+    news: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta, kept_since: datetime
+) -> DataFrame:
+    """The audited cells that changed since, and of which the two sides differ now.
+
+    Rows that leave the sink count while the stream still has them: after that a lake may clean up.
+    Of rows that no batch counted `sums` knows only the newest: their cells count as they are.
+
+    Input:
+        news: fingerprints of what no audit knew, those that no batch counted without `batch_id`;
+        sums: `cell_sums` of all.
+        kept_since: what arrived before has left the stream.
+    Output:
+        `shard_id`, `bucket_start`, `bucket_end`, `held_by`.
+    """
+    near = news.where(
+        (F.col("bucket_start") >= F.lit(audited.start))
+        & (F.col("bucket_start") < F.lit(audited.end))
+    )
+    is_removed = (F.col("landed_n") < 0) & (F.col("bucket_start") < F.lit(kept_since))
+    landed = [F.col(f"landed_{name}") != 0 for name in SUMS]
+    sent = [F.col(f"sent_{name}") != 0 for name in SUMS]
+    has_landed = (landed[0] | landed[1] | landed[2]) & ~is_removed
+    changed = cell_sums(near).where(sent[0] | sent[1] | sent[2] | has_landed).select(*CELL)
+    # Unique on the cell on the right, by its grouping.
+    differing = sums.where(differs()).join(F.broadcast(changed), CELL, how="left_semi")
+    uncounted = near.where(F.col("batch_id").isNull())
+    cells = differing.select(*CELL).union(uncounted.select(*CELL)).distinct()
+    return cells.withColumns(
+        {
+            "bucket_end": F.col("bucket_start") + F.lit(bucket),
+            "held_by": F.lit(Held.CHANGED.value),
+        }
+    )
+
+
 def unsettled(findings: DataFrame) -> DataFrame:
     """The findings that hold a watermark: missing or doubled, and neither repaired nor accepted."""
     return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(_UNSETTLED))
@@ -75,18 +119,25 @@ def first_unsettled(findings: DataFrame) -> DataFrame:
 
 
 def recorded(
-    before: ShardRecord | None, *, window: Span, as_of: datetime, found: Iterable[Hold]
+    before: ShardRecord | None,
+    *,
+    window: Span,
+    as_of: datetime,
+    found: Iterable[Hold],
+    changed: Iterable[Hold] = (),
 ) -> ShardRecord:
     """The record after one more audit. Counting the same audit again changes nothing.
 
     An audit as of an earlier time than one before it knows less: it counts where nobody looked.
 
     Input:
-        before: None for a shard that no audit saw: its record begins with this one.
+        before: None when no audit of the stream was counted: the record begins with this one.
         found: what of the window cannot be called complete.
+        changed: of `changed_cells`: what was audited before is not as it was then.
     """
     if before is None:
         return ShardRecord(window.start, window.end, as_of, _joined(found))
+    before = replace(before, holds=_joined([*before.holds, *changed]))
     holds = list(before.holds)
     if window.start > before.audited_until:
         holds.append(Hold(before.audited_until, window.start, Held.UNAUDITED))
@@ -108,13 +159,25 @@ def recorded(
     )
 
 
+def unknown_before(records: Iterable[ShardRecord], *, as_of: datetime) -> ShardRecord | None:
+    """The record of a shard of which no audit knew: they looked, and there was nothing of it.
+
+    None when no audit was counted.
+    """
+    known = list(records)
+    if not known:
+        return None
+    since = min(record.audited_from for record in known)
+    return ShardRecord(since, max(record.audited_until for record in known), as_of, ())
+
+
 def silenced(record: ShardRecord, told: Iterable[Hold], quiet_times: Sequence[Span]) -> ShardRecord:
     """The record with the silences that are told now, though they began before the window.
 
     Input:
         quiet_times: of which a person said that nothing was sent: they hold nothing any more.
     """
-    looked_at = Span(record.audited_from, record.audited_until)
+    looked_at = record.audited
     seen = [
         replace(hold, start=part.start, end=part.end)
         for hold in told
@@ -126,8 +189,8 @@ def silenced(record: ShardRecord, told: Iterable[Hold], quiet_times: Sequence[Sp
 
 
 def _unseen(window: Span, before: ShardRecord) -> list[Span]:
-    """The parts of a window that nobody had looked at."""
-    fresh = [hold.window for hold in before.holds if hold.why is Held.UNAUDITED]
+    """The parts of a window that nobody had looked at, as they are now."""
+    fresh = [hold.window for hold in before.holds if hold.why in {Held.UNAUDITED, Held.CHANGED}]
     if window.start < before.audited_from:
         fresh.append(Span(window.start, before.audited_from))
     if window.end > before.audited_until:

@@ -73,7 +73,7 @@ def audit(
             raise rejection
         with progress.stage("publish"):
             publish(warehouse, facts, judged=own.cells, folded=own.folded, now=now)
-            mark = moved_watermark(warehouse, request, outcome, judged=own, sums=comparison.sums)
+            mark = moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
             noted = sentences(results, severity=Severity.WARN) + quiet_note(
                 request.name, request.aligned, outcome.quiet_shards
             )

@@ -41,6 +41,11 @@ class Inputs(Protocol):
 SomeInputs = TypeVar("SomeInputs", bound=Inputs)
 
 
+def batch_id(stream: str, side: str, number: int) -> str:
+    """The name that the rows of a batch bear."""
+    return f"{stream}/{side}/{number}"
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One batch of one side. Everything that it writes bears its number or its planning time."""
@@ -54,7 +59,7 @@ class Batch:
     @property
     def batch_id(self) -> str:
         """The name that its rows bear."""
-        return f"{self.stream}/{self.side}/{self.number}"
+        return batch_id(self.stream, self.side, self.number)
 
     @property
     def retried(self) -> str | None:

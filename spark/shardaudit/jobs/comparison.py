@@ -28,11 +28,15 @@ SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit
 class Comparison:
     """Everything that the verdicts are made of, the canary too, but for `sums`: the whole ledger.
 
+    `ledger`: its rows, the canary's too, those that no batch counted without `batch_id`; `numbers`:
+    the last batch of each side.
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read, and `seen` what stands in them; `classified`: the ids; `is_placing`: rows
     that no batch counted are among those of the sink.
     """
 
+    numbers: dict[str, int]
+    ledger: DataFrame
     sums: DataFrame
     cells: DataFrame
     facts: DataFrame
@@ -75,7 +79,8 @@ def compared(
     ).localCheckpoint()
     by_id = read.union(known.covered).distinct()
     own = without_canary(sums)
-    return Comparison(own, cells, facts, by_id, read, seen, classified, both.is_placing)
+    ledger = (state.numbers, both.ledger, own)
+    return Comparison(*ledger, cells, facts, by_id, read, seen, classified, both.is_placing)
 
 
 def _ledger(

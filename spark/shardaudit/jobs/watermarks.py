@@ -1,6 +1,7 @@
 """Moves the watermarks of a stream's shards, and says what holds the stream's."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
@@ -11,17 +12,21 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row as StoredRow
-from shardaudit.compare.totals import ShardTotals
 from shardaudit.compare.watermark import (
     ShardRecord,
+    changed_cells,
     first_hold,
     first_unsettled,
     held_spans,
     recorded,
     silenced,
+    unknown_before,
     unsettled,
 )
+from shardaudit.ingest.placing import UNKNOWN_SHARD
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.batches import batch_id
+from shardaudit.jobs.comparison import Comparison
 from shardaudit.jobs.judged import Judged
 from shardaudit.jobs.outcome import Outcome
 from shardaudit.model.tables import FINDINGS
@@ -37,47 +42,71 @@ def moved_watermark(
     outcome: Outcome,
     *,
     judged: Judged,
-    sums: DataFrame,
+    comparison: Comparison,
 ) -> Watermark:
     """Stores each shard's watermark after this audit, published findings included; the stream's.
 
-    Doing it twice changes nothing. Cost: the audit's cells, the stream's open findings, and a row
-    per shard.
+    Doing it twice changes nothing. Cost: the audit's cells, those that changed since the last one,
+    the stream's open findings, and a row per shard.
 
     Input:
-        judged: without the canary; sums: of `cell_sums`; outcome: has the shards of the grid.
+        judged: without the canary; outcome: has the shards of the grid.
     """
-    before = {row["shard_id"]: _record(row) for row in _rows(warehouse, request.name)}
     bucket = request.stream.bucket
-    spans = collected(held_spans(judged.cells, bucket=bucket))
-    found = _found(spans, sums, outcome.shards, floor=request.stream.trace_coverage_floor)
-    after = before | {
-        shard_id: silenced(
-            recorded(
-                before.get(shard_id), window=request.aligned, as_of=request.as_of, found=holds
-            ),
-            judged.silences.told(shard_id),
-            judged.silences.quiet_times(shard_id),
-        )
-        for shard_id, holds in found.items()
-    }
+    after = _after(_rows(warehouse, request.name), request, outcome, judged, comparison)
     findings = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings))}
     first = {
         shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), bucket=bucket)
         for shard_id in after.keys() | lacking.keys()
     }
-    rows = [_row(request, shard_id, record, first[shard_id]) for shard_id, record in after.items()]
+    whose = {
+        "stream": request.name,
+        "audit_id": request.audit_id,
+        "batches": json.dumps(comparison.numbers, sort_keys=True),
+    }
+    rows = [whose | _row(shard_id, record, first[shard_id]) for shard_id, record in after.items()]
     if rows:
         warehouse.upsert(rows, WATERMARKS)
     held = [(hold.start, shard_id, hold) for shard_id, hold in first.items() if hold]
     if not held:
-        # A shard that is gone from the grid is complete, and has no say in how far the others are.
-        ends = [after[shard_id].audited_until for shard_id in found]
-        return Watermark(min(ends, default=None))
+        return Watermark(min((record.audited_until for record in after.values()), default=None))
     at, shard_id, hold = min(held, key=lambda one: one[:2])
     shown = Holding(request.name, shard_id, hold, _counts(findings, shard_id, hold))
     return Watermark(at, held_because(shown, window=request.aligned))
+
+
+def _after(
+    stored: list[StoredRow],
+    request: AuditRequest,
+    outcome: Outcome,
+    judged: Judged,
+    comparison: Comparison,
+) -> dict[str, ShardRecord]:
+    """The record of each shard, with this audit; `stored`: those before."""
+    before = {row["shard_id"]: _record(row) for row in stored}
+    as_unknown = unknown_before(before.values(), as_of=request.as_of)
+    spans = collected(held_spans(judged.cells, bucket=request.stream.bucket))
+    found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
+    changed: Mapping[str, list[Hold]] = {}
+    if as_unknown is not None:
+        news = _news(comparison, request.name, before=stored)
+        changed = _changed(news, comparison.sums, request, as_unknown)
+    return {
+        shard_id: silenced(
+            recorded(
+                before.get(shard_id, as_unknown),
+                window=request.aligned,
+                as_of=request.as_of,
+                # A shard that is not in the grid was looked at: there is nothing of it any more.
+                found=found.get(shard_id, ()),
+                changed=changed.get(shard_id, ()),
+            ),
+            judged.silences.told(shard_id),
+            judged.silences.quiet_times(shard_id),
+        )
+        for shard_id in found.keys() | before.keys()
+    }
 
 
 def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:
@@ -90,29 +119,74 @@ def _rows(warehouse: Warehouse, stream: str) -> list[StoredRow]:
     return warehouse.rows(WATERMARKS, where=pc.field("stream") == stream)
 
 
-def _found(
-    spans: list[Row], sums: DataFrame, shards: Iterable[ShardTotals], *, floor: float
+def _news(comparison: Comparison, name: str, *, before: Iterable[StoredRow]) -> DataFrame:
+    """The fingerprints of batches that the audits before did not know, and of rows without one."""
+    known = [json.loads(row["batches"]) for row in before if row["batches"]]
+    numbers = known[0] if known else comparison.numbers
+    batches = [
+        batch_id(name, side, number)
+        for side, last in comparison.numbers.items()
+        for number in range(numbers.get(side, 0) + 1, last + 1)
+    ]
+    looked_at = max(row["as_of"] for row in before)
+    has_landed_since = F.col("batch_id").isNull() & (F.col("last_at") > F.lit(looked_at))
+    return comparison.ledger.where(F.col("batch_id").isin(batches) | has_landed_since)
+
+
+def _changed(
+    news: DataFrame, sums: DataFrame, request: AuditRequest, before: ShardRecord
 ) -> dict[str, list[Hold]]:
-    """By each shard of the grid, what of the window cannot be called complete."""
-    totals = {shard.shard_id: shard for shard in shards}
-    found: dict[str, list[Hold]] = {shard_id: [] for shard_id in totals}
+    """By shard, what was audited before and is not as it was."""
+    bucket = request.stream.bucket
+    cells = changed_cells(
+        news,
+        sums,
+        audited=before.audited,
+        bucket=bucket,
+        kept_since=request.as_of - request.retention.length,
+    )
+    return _by_shard(collected(held_spans(cells, bucket=bucket)))
+
+
+def _by_shard(spans: Iterable[Row]) -> dict[str, list[Hold]]:
+    found: dict[str, list[Hold]] = defaultdict(list)
     for row in spans:
-        hold = Hold(row.held_from, row.held_until, Held(row.held_by))
-        covered = totals[row.shard_id].trace_coverage
-        is_forgiven = hold.why is Held.THIN and covered is not None and covered >= floor
-        if not is_forgiven:
-            found[row.shard_id].append(hold)
-    thin = [name for name, holds in found.items() if any(h.why is Held.THIN for h in holds)]
-    if thin:
-        traced = _traced(sums, thin)
-        for shard_id in set(thin) - traced:  # nobody ever said that messages go there
-            found[shard_id] = [hold for hold in found[shard_id] if hold.why is not Held.THIN]
+        found[row.shard_id].append(Hold(row.held_from, row.held_until, Held(row.held_by)))
     return found
 
 
-def _traced(sums: DataFrame, shard_ids: list[str]) -> set[str]:
-    of_them = sums.where(F.col("shard_id").isin(shard_ids) & (F.col("sent_n") > 0))
-    return {row.shard_id for row in of_them.select("shard_id").distinct().collect()}
+def _found(
+    spans: list[Row], sums: DataFrame, outcome: Outcome, *, floor: float
+) -> dict[str, list[Hold]]:
+    """By each shard of the grid, what of the window cannot be called complete.
+
+    What has neither a shard nor a trace is of the stream: it counts when that is thin as a whole.
+    """
+    covered = {shard.shard_id: shard.trace_coverage for shard in outcome.shards}
+    if UNKNOWN_SHARD in covered:
+        covered[UNKNOWN_SHARD] = outcome.trace_coverage
+    held = _by_shard(spans)
+    thin = {
+        shard_id
+        for shard_id, share in covered.items()
+        if share is not None and share < floor and any(h.why is Held.THIN for h in held[shard_id])
+    }
+    thin &= _traced(sums, thin)
+    return {
+        shard_id: [h for h in held[shard_id] if h.why is not Held.THIN or shard_id in thin]
+        for shard_id in covered
+    }
+
+
+def _traced(sums: DataFrame, shard_ids: set[str]) -> set[str]:
+    """Those of the shards to which messages go, as anybody ever said; and what has no shard."""
+    if not shard_ids:
+        return set()
+    named = sums.where(F.col("sent_n") > 0)
+    if UNKNOWN_SHARD not in shard_ids:
+        named = named.where(F.col("shard_id").isin(sorted(shard_ids)))
+    found = {row.shard_id for row in named.select("shard_id").distinct().collect()}
+    return found | {UNKNOWN_SHARD} if found else found
 
 
 def _record(row: StoredRow) -> ShardRecord:
@@ -123,11 +197,8 @@ def _record(row: StoredRow) -> ShardRecord:
     return ShardRecord(row["audited_from"], row["audited_until"], row["as_of"], tuple(holds))
 
 
-def _row(
-    request: AuditRequest, shard_id: str, record: ShardRecord, first: Hold | None
-) -> Mapping[str, object]:
+def _row(shard_id: str, record: ShardRecord, first: Hold | None) -> dict[str, object]:
     return {
-        "stream": request.name,
         "shard_id": shard_id,
         "watermark": first.start if first else record.audited_until,
         "held_by": first.why.value if first else None,
@@ -137,7 +208,6 @@ def _row(
         "holds": json.dumps(
             [[h.start.isoformat(), h.end.isoformat(), h.why.value] for h in record.holds]
         ),
-        "audit_id": request.audit_id,
     }
 
 

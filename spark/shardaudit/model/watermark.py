@@ -15,6 +15,7 @@ class Held(StrEnum):
     QUIET = "quiet"
     THIN = "thin"
     UNAUDITED = "unaudited"
+    CHANGED = "changed"
     PENDING = "pending"
 
 
@@ -23,6 +24,7 @@ WHY = {
     Held.QUIET: "no traces where there used to be some",
     Held.THIN: "too few of its landed messages have a trace",
     Held.UNAUDITED: "nobody audited it",
+    Held.CHANGED: "traces or rows of it came after it was audited",
     Held.PENDING: "messages were on their way, or could still come",
 }
 

@@ -114,7 +114,7 @@ def assert_agreement(
     assert row.verdict == outcome.verdict
     assert row.trace_coverage == outcome.trace_coverage
     record = Record(of.question.bucket)
-    record.count(outcome, of.question)
+    record.count(outcome, of.question, History())
     wanted = fold({}, outcome, of.question) if findings is None else findings
     assert published.watermark == record.watermark(wanted, of.question)
     assert_sums(published)
@@ -357,7 +357,7 @@ def test_watermark_is_that_of_all_audits_whatever_window_each_looks_at(
         )
         outcome = reconcile(history, question)
         findings = fold(findings, outcome, question)
-        record.count(outcome, question)
+        record.count(outcome, question, history)
         assert trial.audit(question).watermark == record.watermark(findings, question), number
         findings = touched(trial)
 

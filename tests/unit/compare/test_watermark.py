@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.compare.watermark import ShardRecord, first_hold, recorded
+from shardaudit.compare.watermark import ShardRecord, first_hold, recorded, unknown_before
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
-from tests.history import CellResult, Outcome, Question
+from tests.history import CellResult, History, Outcome, Question
 from tests.oracle_watermark import Record
 
 T0 = datetime(2026, 11, 20, tzinfo=UTC)
@@ -111,7 +111,7 @@ def test_watermark_is_that_of_a_list_of_all_cells(found: list[Audit]) -> None:
         grid = {(SHARD, T0 + m * MINUTE): NOTHING for m in range(start, start + length)}
         bad = frozenset((SHARD, T0 + m * MINUTE) for m in held)
         outcome = Outcome(grid, {}, Verdict.OK, bad, None, frozenset(), frozenset())
-        cells.count(outcome, question)
+        cells.count(outcome, question, History())
         expected = cells.watermark({}, question)
         holding = first_hold(known, None, bucket=MINUTE)
         assert (holding.start if holding else known.audited_until) == expected
@@ -121,3 +121,23 @@ def test_watermark_is_that_of_a_list_of_all_cells(found: list[Audit]) -> None:
 def test_each_reason_holds(why: Held) -> None:
     known = record((window(0, 5), 0, (hold(2, 3, why),)))
     assert first_hold(known, None, bucket=MINUTE) == hold(2, 3, why)
+
+
+def test_what_changed_since_the_audit_holds_until_somebody_looks_whatever_the_time_asked() -> None:
+    known = record((window(0, 10), 5, ()))
+    changed = [hold(3, 5, Held.CHANGED)]
+    later = recorded(known, window=window(10, 12), as_of=at(6), found=(), changed=changed)
+    assert later.holds == (hold(3, 5, Held.CHANGED),)
+    looked = recorded(later, window=window(4, 12), as_of=at(2), found=[hold(0, 12)])
+    assert looked.holds == (hold(3, 4, Held.CHANGED), hold(4, 5))
+    at_once = recorded(known, window=window(2, 6), as_of=at(6), found=(), changed=changed)
+    assert at_once.holds == ()
+
+
+def test_shard_of_which_no_audit_knew_was_looked_at_with_the_others() -> None:
+    known = record((window(0, 5), 0, ()), (window(7, 10), 1, ()))
+    base = unknown_before([known], as_of=at(2))
+    new = recorded(base, window=window(10, 12), as_of=at(2), found=(), changed=[hold(1, 2)])
+    assert (new.audited_from, new.audited_until) == (T0, T0 + 12 * MINUTE)
+    assert new.holds == (hold(1, 2),)
+    assert unknown_before([], as_of=at(2)) is None
