@@ -9,6 +9,7 @@ starts from its rows. Plans over cached frames repeat what is below them and gro
 from datetime import datetime
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.sink_rows import UnsoundFilesError
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.findings import AuditFacts
 from shardaudit.jobs.audit_news import tell_published, tell_rejected
@@ -18,6 +19,7 @@ from shardaudit.jobs.canary import canary
 from shardaudit.jobs.comparison import compared
 from shardaudit.jobs.evidence import ingested
 from shardaudit.jobs.gates import Gates, store
+from shardaudit.jobs.ingest_sink import SinkSide
 from shardaudit.jobs.invariants import broken_rules
 from shardaudit.jobs.judged import judged
 from shardaudit.jobs.publish import publish
@@ -40,14 +42,28 @@ def audit(
 ) -> AuditReport:
     """Audits the window and publishes cells, findings and the audit's own row.
 
-    Running it again with the same request gives the same rows, but for the clock columns.
+    Running it again with the same request gives the same rows, but for the clock columns. Files of
+    the sink that were ingested and broke since are set aside, and what they fed is inconclusive.
 
     Raises:
+        UnsoundFilesError: the sink has changed since it was ingested; stored as failed.
         InvariantError: the numbers do not add up; the audit is stored as rejected, with the gates.
         GateError: an expectation does not hold, or nobody knows; stored in the same way.
         SelfCheckError: it did not find what it planted; stored in the same way.
         Exception: any other; the audit is stored as failed.
     """
+    try:
+        return _audited(warehouse, request, gates, now=now, progress=progress)
+    except UnsoundFilesError as error:
+        sink = SinkSide(warehouse, request.name, request.stream)
+        if sink.ingest_without(error.faults, now=now) is None:
+            raise
+    return audit(warehouse, request, gates, now=now, progress=progress)
+
+
+def _audited(
+    warehouse: Warehouse, request: AuditRequest, gates: Gates, *, now: datetime, progress: Progress
+) -> AuditReport:
     state = ingested(warehouse, request.name)
     row = AuditRow(warehouse, request, state, started_at=now)
     with row.running():

@@ -107,6 +107,8 @@ def plan_delta(
     reader = SinkReader(spark, access)
     if before is None or before.meaning != inputs.meaning or before.to_version > version.number:
         return _all_anew(reader, version, inputs)
+    if _is_restored(reader, version, before):
+        return _all_anew(reader, version, inputs)
     if before.to_version == version.number:
         return None
     since = replace(inputs, from_version=before.to_version, excluded=tuple(sorted(before.unread)))
@@ -117,6 +119,27 @@ def resumed_delta(spark: SparkSession, access: S3Access, inputs: DeltaInputs) ->
     """The plan of which only the inputs are known. All is read anew if commits were cleaned up."""
     version = DeltaSink(inputs.path, access).at(inputs.to_version)
     return _planned(SinkReader(spark, access), version, inputs)
+
+
+def reread_delta(
+    spark: SparkSession, access: S3Access, inputs: DeltaInputs, faults: Mapping[str, str]
+) -> DeltaPlan | None:
+    """The version that was ingested, all anew but for files that cannot be read any more.
+
+    Input:
+        faults: path -> reason.
+    Output:
+        None where the newest version has done without one of them: an ingest will.
+    """
+    sink = DeltaSink(inputs.path, access)
+    version = sink.at(inputs.to_version)
+    files = [version.sink_file(file, inputs.columns) for file in version.files()]
+    broken = [DamagedFile(f.known, faults[f.path]) for f in files if f.path in faults]
+    there = {file.path for file in sink.at().files()}
+    if not broken or any(damaged.file.path not in there for damaged in broken):
+        return None
+    rest = replace(inputs, damaged=tuple(broken), excluded=tuple(sorted(inputs.unread)))
+    return _all_anew(SinkReader(spark, access), version, rest)
 
 
 def _planned(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) -> DeltaPlan:
@@ -142,6 +165,15 @@ def _all_anew(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) ->
     came = [version.sink_file(file, inputs.columns) for file in files]
     own = _own(version, inputs, version.last_commits(_LOOKED_BACK))
     return DeltaPlan(reader, version, replace(inputs, from_version=None), came, [], own)
+
+
+def _is_restored(reader: SinkReader, version: DeltaVersion, before: DeltaInputs) -> bool:
+    """Whether a file that could not be read is what it should be again."""
+    if not before.unread:
+        return False
+    files = [f for f in version.files() if f.path in before.unread]
+    unread = [version.sink_file(file, before.columns) for file in files]
+    return any(not reader.damaged([file]) for file in unread)
 
 
 def _own(version: DeltaVersion, inputs: DeltaInputs, commits: Iterable[str]) -> list[SinkFile]:

@@ -1,6 +1,7 @@
 """What is new in the sink → fingerprints, each batch exactly once."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,8 +19,8 @@ from shardaudit.ingest.fingerprint import less_the_ledger, seen_by, sink_fingerp
 from shardaudit.ingest.inputs import DeltaInputs, SinkInputs, sink_inputs
 from shardaudit.ingest.sink import REFUSED_DDL, UNPLACED
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine
-from shardaudit.jobs.delta_plan import plan_delta, resumed_delta
-from shardaudit.jobs.parquet_plan import ParquetPlan, plan_parquet
+from shardaudit.jobs.delta_plan import plan_delta, reread_delta, resumed_delta
+from shardaudit.jobs.parquet_plan import ParquetPlan, plan_parquet, reread_parquet
 from shardaudit.jobs.sink_reading import Reading, SinkPlan, landings
 from shardaudit.model.config import Stream
 from shardaudit.model.tables import FINGERPRINTS
@@ -42,9 +43,10 @@ class SinkBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """What came: good rows, those of them without a place, bad ones, the least bucket.
+    """What came: good rows, those of them without a place, bad ones.
 
-    `counted`: the rows with a place less those that went.
+    `counted`: the rows with a place less those that went; `first`: the least bucket in which there
+    are more rows than before, or less.
     """
 
     good: int
@@ -83,6 +85,25 @@ class SinkSide:
             batch = self._batches.plan(plan.inputs, at=now)
             written.append(self._write(batch, plan, now=now))
         return written
+
+    def ingest_without(self, faults: Mapping[str, str], *, now: datetime) -> SinkBatch | None:
+        """Reads what was ingested anew, but for files that cannot be read any more.
+
+        Input:
+            faults: path -> reason.
+        Output:
+            None when nothing was written: the sink has changed, an `ingest` reads how.
+        """
+        spark, access = self._warehouse.spark, self._warehouse.access
+        inputs = self._batches.done[-1]
+        plan: SinkPlan | None
+        if isinstance(inputs, DeltaInputs):
+            plan = reread_delta(spark, access, inputs, faults)
+        else:
+            plan = reread_parquet(spark, access, inputs, faults)
+        if plan is None:
+            return None
+        return self._write(self._batches.plan(plan.inputs, at=now), plan, now=now)
 
     def _new_plan(self) -> SinkPlan | None:
         spark, access = self._warehouse.spark, self._warehouse.access
@@ -171,6 +192,8 @@ class SinkSide:
 def _tally(cells: DataFrame) -> _Tally:
     is_bad = F.col("bucket_start").isNull()
     is_unplaced = F.col("bucket_start") == F.lit(UNPLACED)
+    # A file that was ingested before it broke is told by the cells from which its rows went.
+    is_changed = ~is_bad & (F.col("n") != 0)
     [row] = collected(
         cells.agg(
             F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
@@ -179,9 +202,7 @@ def _tally(cells: DataFrame) -> _Tally:
                 "counted"
             ),
             F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
-            F.min(F.when((F.col("added") > 0) & ~is_unplaced, F.col("bucket_start"))).alias(
-                "first"
-            ),
+            F.min(F.when(is_changed & ~is_unplaced, F.col("bucket_start"))).alias("first"),
         )
     )
     return _Tally(row.good, row.unplaced, row.counted, row.bad, row["first"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.files import S3Access, has_folder, list_files
+from shardaudit.adapters.files import FileStore, S3Access, at_once, has_folder, list_files
 from shardaudit.adapters.parquet_file import Footer
 from shardaudit.adapters.parquet_sink import parquet_file, partition_columns
 from shardaudit.adapters.ready_file import may_lack
@@ -108,6 +108,31 @@ def plan_parquet(
     )
     reader = SinkReader(spark, access)
     return ParquetPlan(reader, _with_files(inputs, sink, reader.footers(fresh)))
+
+
+def reread_parquet(
+    spark: SparkSession, access: S3Access, inputs: ParquetInputs, faults: Mapping[str, str]
+) -> ParquetPlan | None:
+    """The files that were ingested, all anew but for those that cannot be read any more.
+
+    Input:
+        faults: path -> reason.
+    Output:
+        None where one of them is gone, or another file by now: an ingest goes by that.
+    """
+    broken = [file for group in inputs.groups for file in group.files if file.path in faults]
+    now = at_once(FileStore(access).found, [file.path for file in broken])
+    if not broken or now != broken:
+        return None
+    kept = {f for group in inputs.groups for f in group.files} - set(broken)
+    rest = replace(
+        inputs,
+        damaged=tuple(DamagedFile(file, faults[file.path]) for file in broken),
+        excluded=tuple(sorted(inputs.unread)),
+        groups=tuple(_only(inputs.groups, kept)),
+        added=None,
+    )
+    return ParquetPlan(SinkReader(spark, access), rest)
 
 
 def _with_files(

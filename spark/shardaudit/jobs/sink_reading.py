@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,7 +16,7 @@ from shardaudit.adapters.delta_statistics import Span
 from shardaudit.adapters.files import S3Access
 from shardaudit.adapters.parquet_sink import parquet_file
 from shardaudit.adapters.sink_file import SinkFile
-from shardaudit.adapters.sink_rows import SinkReader
+from shardaudit.adapters.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.adapters.sources import storage_errors
 from shardaudit.ingest.columns import PLACES
 from shardaudit.ingest.inputs import (
@@ -106,10 +108,16 @@ class Scan:
         """What was made of the rows, read, and sure to be made of all of them.
 
         Raises:
-            StorageError: a file could not be read, or changed meanwhile.
+            UnsoundFilesError: a file is broken, or changed meanwhile.
         """
-        with storage_errors():
-            read = made_of_rows.localCheckpoint()
+        try:
+            with storage_errors():
+                read = made_of_rows.localCheckpoint()
+        except (Py4JError, PySparkException) as error:
+            faults = self.reader.damaged(self.files) if self.reader else {}
+            if not faults:
+                raise
+            raise UnsoundFilesError(faults) from error
         if self.reader is not None:
             self.reader.check_unchanged(self.files)
         return read
