@@ -144,7 +144,8 @@ class CellResult:
 class Outcome:
     """All that an audit says. `pending` ids and `damaged` buckets are what it could not judge.
 
-    `quiet`: by shard, the silences that it tells, in the window or before.
+    `quiet`: by shard, the silences that it tells, in the window or before; `doubted`: those that
+    are longer than usual, so far.
     `held`: cells that it could not call complete, whatever findings they have or have not.
     """
 
@@ -156,6 +157,7 @@ class Outcome:
     pending: frozenset[str]
     damaged: frozenset[datetime]
     quiet: tuple[tuple[str, datetime, datetime], ...] = ()
+    doubted: tuple[tuple[str, datetime, datetime], ...] = ()
 
 
 def number_order(sequence_number: str) -> tuple[int, str]:

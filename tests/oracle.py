@@ -31,7 +31,9 @@ def reconcile(history: History, question: Question) -> Outcome:
     cells, unsettled = cell_results(
         tallies, shards, question=question, history=history, damaged=frozenset(damaged)
     )
-    silent = silent_spans(history, question)
+    silent = silent_spans(
+        history, question, {name: shard.patience for name, shard in shards.items()}
+    )
     doubted, told = silenced(cells, silent, damaged=frozenset(damaged))
     cells = cells | doubted | told
     traced = frozenset(trace.shard_id for trace in history.traces)
@@ -46,7 +48,6 @@ def reconcile(history: History, question: Question) -> Outcome:
             cells, tallies, question=question, damaged=frozenset(damaged), quiet=told.keys()
         ),
         held=unsettled
-        | doubted.keys()
         | told.keys()
         | {cell for cell in cells if cell[1] in damaged}
         | thin_cells(tallies, question=question, traced=traced),
@@ -54,6 +55,7 @@ def reconcile(history: History, question: Question) -> Outcome:
         pending=frozenset(m.message_id for m, causes in judged if not m.rows and not causes),
         damaged=frozenset(damaged),
         quiet=tuple((s.shard_id, s.start, s.end) for s in silent if s.told),
+        doubted=tuple((s.shard_id, s.start, s.end) for s in silent if not s.told),
     )
 
 

@@ -1,6 +1,7 @@
 """The oracle's silences: of each hour whether the shard, or the stream, had a message in it."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,14 +25,21 @@ class SilentSpan:
         return shard_id == self.shard_id and self.start <= bucket < self.end
 
 
-def silent_spans(history: History, question: Question) -> list[SilentSpan]:
-    """The silences of all shards that ever had a message, and of the stream as a whole on each."""
+def silent_spans(
+    history: History, question: Question, patience: Mapping[str, timedelta]
+) -> list[SilentSpan]:
+    """The silences of all shards that ever had a message, and of the stream as a whole on each.
+
+    `patience`: how long a landing may take on each shard; the stream's is the longest.
+    """
     buckets: dict[str, set[datetime]] = defaultdict(set)
     for trace in history.traces:
         buckets[trace.shard_id].add(question.bucket_start(trace.sent_at))
     for row in history.rows:
         buckets[row.shard_id].add(question.bucket_start(row.sent_at))
-    of_stream = _spans({b for own in buckets.values() for b in own}, question)
+    slow = {shard_id: patience.get(shard_id, question.settle_grace) for shard_id in buckets}
+    longest = max(slow.values(), default=question.settle_grace)
+    of_stream = _spans({b for own in buckets.values() for b in own}, question, longest)
     births = {shard_id: min(own) for shard_id, own in buckets.items()}
     return [
         SilentSpan(shard_id, *span)
@@ -39,7 +47,11 @@ def silent_spans(history: History, question: Question) -> list[SilentSpan]:
         # Where the stream as a whole is silent, that counts.
         for span in (
             *of_stream,
-            *([] if _is_resharded(shard_id, own, births) else _spans(own, question)),
+            *(
+                []
+                if _is_resharded(shard_id, own, births)
+                else _spans(own, question, slow[shard_id])
+            ),
         )
     ]
 
@@ -51,9 +63,11 @@ def _is_resharded(shard_id: str, own: set[datetime], births: dict[str, datetime]
     return any(abs(born - last) <= 1 and born != mine for born in others)
 
 
-def _spans(buckets: set[datetime], question: Question) -> list[tuple[datetime, datetime, bool]]:
+def _spans(
+    buckets: set[datetime], question: Question, patience: timedelta
+) -> list[tuple[datetime, datetime, bool]]:
     active = {_hour(bucket) for bucket in buckets}
-    until = _hour(question.as_of - question.settle_grace)
+    until = _hour(question.as_of - patience)
     if not active:
         return []
     born = min(active)

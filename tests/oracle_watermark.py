@@ -27,7 +27,8 @@ class Record:
 
     `held`: by shard and bucket, whether the cell could not be called complete. `looked_at`: the
     buckets of all audits, since the beginning of the `first`. `changed`: cells that nobody looked
-    at since they changed; `known`: what was in each cell at the last audit.
+    at since they changed; `known`: what was in each cell at the last audit; `doubted`: cells of a
+    silence that is longer than usual, as of the latest audit.
     """
 
     bucket: timedelta
@@ -37,6 +38,7 @@ class Record:
     newest: dict[str, datetime] = field(default_factory=dict)
     changed: set[Cell] = field(default_factory=set)
     known: dict[Cell, Contents] = field(default_factory=dict)
+    doubted: set[Cell] = field(default_factory=set)
 
     def count(self, outcome: Outcome, question: Question, history: History) -> None:
         """One more audit. As of an earlier time it knows less than what is there."""
@@ -52,11 +54,18 @@ class Record:
                     self.held[shard_id][start] = cell in outcome.held
                     self.changed.discard(cell)
             self.newest[shard_id] = max(newest, question.as_of)
+            if question.as_of >= newest:
+                self.doubted = {cell for cell in self.doubted if cell[0] != shard_id}
         self.looked_at |= set(question.buckets)
         for shard_id, since, until in outcome.quiet:
-            for start in self.looked_at:
-                if since <= start < until and start >= self.first:
-                    self.held[shard_id][start] = True
+            for start in self._within(since, until):
+                self.held[shard_id][start] = True
+        for shard_id, since, until in outcome.doubted:
+            self.doubted |= {(shard_id, start) for start in self._within(since, until)}
+
+    def _within(self, since: datetime, until: datetime) -> list[datetime]:
+        first = self.first or since
+        return [at for at in self.looked_at if since <= at < until and at >= first]
 
     def _note_changes(self, history: History, question: Question, *, since: datetime) -> None:
         now = contents(history, question)
@@ -82,7 +91,7 @@ class Record:
         for (_, kind), finding in findings.items():
             if kind in LACKING and finding.state not in SETTLED:
                 lacking[finding.shard_id].add(question.bucket_start(finding.sent_at))
-        for shard_id, start in self.changed:
+        for shard_id, start in self.changed | self.doubted:
             lacking[shard_id].add(start)
         ends = [self._end(shard_id, lacking[shard_id]) for shard_id in self.held]
         return min(ends, default=None)

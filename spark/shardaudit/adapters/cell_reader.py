@@ -18,11 +18,13 @@ from shardaudit.model.cell_grid import COUNTED, Bins, CellGrid, Segment, ShardGr
 from shardaudit.model.config import Settings
 from shardaudit.model.tables import CELLS
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.watermark import WHY
 
 Integers = npt.NDArray[np.int64]
 
 _ORDER = list(Verdict)  # the worst first
 _NO_CELL = len(_ORDER)
+_REASONS = list(WHY.values())
 
 
 def read_grid(
@@ -37,9 +39,9 @@ def read_grid(
     sums = _Sums(bins)
     for segment in segments:
         where = _newest(segment) & of_shards(shards)
-        columns = ["shard_id", "bucket_start", "verdict", *COUNTED]
+        columns = ["shard_id", "bucket_start", "verdict", "reason", *COUNTED]
         for batch in tables.batches(
-            CELLS, columns=columns, where=where, dictionaries=("shard_id", "verdict")
+            CELLS, columns=columns, where=where, dictionaries=("shard_id", "verdict", "reason")
         ):
             if batch.num_rows:
                 sums.add(batch)
@@ -147,6 +149,7 @@ class _Sums:
     bins: Bins
     lines: dict[str, int] = field(default_factory=dict)
     worst: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    reason: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     counts: dict[str, Integers] = field(
         default_factory=lambda: {name: np.zeros(0, np.int64) for name in COUNTED}
     )
@@ -158,6 +161,8 @@ class _Sums:
         verdicts = dictionary(batch.column("verdict"))
         ranks = [_ORDER.index(Verdict(name)) for name in verdicts.dictionary.to_pylist()]
         np.minimum.at(self.worst, place, np.array(ranks)[verdicts.indices.to_numpy()])
+        self.reason = _grown(self.reason, size, len(_REASONS))
+        np.minimum.at(self.reason, place, _reasons(batch))
         for name in COUNTED:
             self.counts[name] = _grown(self.counts[name], size, 0)
             np.add.at(self.counts[name], place, batch.column(name).to_numpy())
@@ -168,6 +173,8 @@ class _Sums:
         size = len(self.lines) * self.bins.count
         worst = self.worst[:size].reshape(shape)
         least = [worst[lines].min(axis=0) for _, lines in groups]
+        why = self.reason[:size].reshape(shape)
+        first = [why[lines].min(axis=0) for _, lines in groups]
         return CellGrid(
             groups=tuple(group for group, _ in groups),
             worst=[[None if r == _NO_CELL else _ORDER[r] for r in row] for row in least],
@@ -178,4 +185,14 @@ class _Sums:
                 ]
                 for name in COUNTED
             },
+            reasons=[[None if r == len(_REASONS) else _REASONS[r] for r in row] for row in first],
         )
+
+
+def _reasons(batch: pa.RecordBatch) -> Integers:
+    """The number of each cell's reason; one more than there are where it has none."""
+    texts = dictionary(batch.column("reason"))
+    none = len(_REASONS)
+    numbers = [_REASONS.index(t) if t in _REASONS else none for t in texts.dictionary.to_pylist()]
+    found: Integers = np.array([*numbers, none])[texts.indices.fill_null(len(numbers)).to_numpy()]
+    return found

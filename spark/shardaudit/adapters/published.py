@@ -19,7 +19,8 @@ from shardaudit.model.table import Table
 from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
 from shardaudit.model.verdict import LIVE, Cause, Kind, State, Verdict
 from shardaudit.model.watch_tables import SHARDS
-from shardaudit.model.watermark import WHY, Held
+from shardaudit.model.watermark import WHY, Held, Hold, holds_from_json
+from shardaudit.model.watermark_tables import WATERMARKS
 
 COUNTS = (
     *("sent", "landed", "matched", "missing", "pending"),
@@ -71,6 +72,12 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
         )
         for shard_id, rows in by_shard.items()
     ]
+
+
+def shard_holds(settings: Settings, stream: str) -> dict[str, tuple[Hold, ...]]:
+    """By shard what holds its watermark, as of the last audit that was counted."""
+    rows = read_rows(settings, WATERMARKS, where=pc.field("stream") == stream)
+    return {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
 
 
 def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:

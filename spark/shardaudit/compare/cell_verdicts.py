@@ -29,7 +29,7 @@ class Judgement:
     """The values that the verdict of a cell depends on, besides its counts.
 
     `silences`: `shard_id, silence, since, until`: where nothing was sent and nothing landed, and
-    that is not as usual. `silence` is QUIET or PENDING of `Held`; times in microseconds since 1970.
+    that is not as usual. `silence` is QUIET or DOUBT of `Held`; times in microseconds since 1970.
     """
 
     as_of: datetime
@@ -112,7 +112,8 @@ def _reason() -> Column:
     is_inconclusive = F.col("verdict") == Verdict.INCONCLUSIVE.value
     return (
         F.when(is_inconclusive & F.col("is_damaged"), WHY[Held.DAMAGED])
-        .when(F.col("silence").isNotNull(), WHY[Held.QUIET])
+        .when(F.col("silence") == Held.QUIET.value, WHY[Held.QUIET])
+        .when(F.col("silence") == Held.DOUBT.value, WHY[Held.DOUBT])
         .when(is_inconclusive, WHY[Held.THIN])
     )
 
@@ -141,7 +142,7 @@ def held_by(judgement: Judgement) -> Column:
         F.when(F.col("is_damaged"), Held.DAMAGED.value)
         .when(F.col("silence") == Held.QUIET.value, Held.QUIET.value)
         .when((F.col("pending") > 0) | ~F.col("is_settled"), Held.PENDING.value)
-        .when(F.col("silence").isNotNull(), Held.PENDING.value)
+        .when(F.col("silence").isNotNull(), Held.DOUBT.value)
         .when(_is_thin(judgement), Held.THIN.value)
     )
 

@@ -149,7 +149,7 @@ def recorded(
         replace(hold, start=part.start, end=part.end)
         for hold in found
         for span in looked_at
-        if (part := _common(hold.window, span))
+        if (part := hold.window.common(span))
     ]
     return ShardRecord(
         audited_from=before.audited_from,
@@ -171,21 +171,27 @@ def unknown_before(records: Iterable[ShardRecord], *, as_of: datetime) -> ShardR
     return ShardRecord(since, max(record.audited_until for record in known), as_of, ())
 
 
-def silenced(record: ShardRecord, told: Iterable[Hold], quiet_times: Sequence[Span]) -> ShardRecord:
-    """The record with the silences that are told now, though they began before the window.
+def silenced(
+    record: ShardRecord, silences: Iterable[Hold], quiet_times: Sequence[Span], *, as_of: datetime
+) -> ShardRecord:
+    """The record with the silences of now, though they began before the window.
+
+    One that is told holds until an audit looks at it again, one in doubt as long as it is in doubt.
 
     Input:
         quiet_times: of which a person said that nothing was sent: they hold nothing any more.
+        as_of: of the audit; another one may have seen later silences.
     """
     looked_at = record.audited
     seen = [
         replace(hold, start=part.start, end=part.end)
-        for hold in told
-        if (part := _common(hold.window, looked_at))
+        for hold in silences
+        if (part := hold.window.common(looked_at))
     ]
-    quiet = [hold for hold in record.holds if hold.why is Held.QUIET]
-    others = [hold for hold in record.holds if hold.why is not Held.QUIET]
-    return replace(record, holds=_joined([*others, *without([*quiet, *seen], quiet_times)]))
+    stays = {Held.QUIET} if as_of >= record.as_of else {Held.QUIET, Held.DOUBT}
+    silent = [hold for hold in record.holds if hold.why in stays]
+    others = [hold for hold in record.holds if hold.why not in {Held.QUIET, Held.DOUBT}]
+    return replace(record, holds=_joined([*others, *without([*silent, *seen], quiet_times)]))
 
 
 def _unseen(window: Span, before: ShardRecord) -> list[Span]:
@@ -195,7 +201,7 @@ def _unseen(window: Span, before: ShardRecord) -> list[Span]:
         fresh.append(Span(window.start, before.audited_from))
     if window.end > before.audited_until:
         fresh.append(Span(before.audited_until, window.end))
-    return [part for span in fresh if (part := _common(span, window))]
+    return [part for span in fresh if (part := span.common(window))]
 
 
 def without(holds: Iterable[Hold], spans: Sequence[Span]) -> list[Hold]:
@@ -240,8 +246,3 @@ def _joined(holds: Iterable[Hold]) -> tuple[Hold, ...]:
         else:
             done.append(hold)
     return tuple(sorted(done, key=lambda hold: (hold.start, hold.why.value)))
-
-
-def _common(one: Span, other: Span) -> Span | None:
-    start, end = max(one.start, other.start), min(one.end, other.end)
-    return Span(start, end) if start < end else None

@@ -24,7 +24,7 @@ from shardaudit.jobs.invariants import broken_rules
 from shardaudit.jobs.judged import judged
 from shardaudit.jobs.publish import publish
 from shardaudit.jobs.summaries import summaries
-from shardaudit.jobs.watermarks import moved_watermark
+from shardaudit.jobs.watermarks import moved_watermark, stored_holds
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
 from shardaudit.report.held import quiet_note
@@ -91,7 +91,7 @@ def _audited(
             publish(warehouse, facts, judged=own.cells, folded=own.folded, now=now)
             mark = moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
             noted = sentences(results, severity=Severity.WARN) + quiet_note(
-                request.name, request.aligned, outcome.quiet_shards
+                request.name, request.aligned, stored_holds(warehouse, request.name)
             )
             report = row.publish(outcome, watermark=mark, noted=noted)
     tell_published(warehouse, request, report)

@@ -55,7 +55,7 @@ def judged(
 ) -> Judged:
     """The comparison judged, and folded into the stream's findings, with the canary's."""
     classified = comparison.classified
-    silent = silences(warehouse, request, comparison.sums)
+    silent = silences(warehouse, request, comparison.sums, comparison.facts)
     cells = judged_cells(
         comparison.cells,
         cell_counts(classified),

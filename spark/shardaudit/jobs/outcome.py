@@ -29,11 +29,6 @@ class Outcome:
         return min(verdicts, key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
 
     @property
-    def quiet_shards(self) -> list[str]:
-        """Those with no traces where there used to be some."""
-        return [shard.shard_id for shard in self.shards if shard.is_quiet]
-
-    @property
     def trace_coverage(self) -> float | None:
         """Landed ids with a trace / landed ids; None when none landed."""
         return coverage(self.sums)

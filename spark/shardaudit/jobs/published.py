@@ -9,6 +9,7 @@ from shardaudit.adapters.published import (
     gate_results,
     missing_ids,
     quarantined,
+    shard_holds,
     shard_sums,
 )
 from shardaudit.compare.totals import ShardTotals
@@ -73,7 +74,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         notes=(
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *audit_notes(missing, kept_s=row["retention_s"], stream=configured),
-            *quiet_note(stream, window, [shard.shard_id for shard in shards if shard.is_quiet]),
+            *quiet_note(stream, window, shard_holds(settings, stream)),
         ),
     )
 

@@ -1,6 +1,6 @@
 """The silences of an audit's shards, and of its stream as a whole, that are not as usual."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -27,7 +27,7 @@ Quiet = list[tuple[str | None, Span]]  # what people said: of a shard, or of all
 
 @dataclass(frozen=True, slots=True)
 class Silences:
-    """By shard, the spans of silence that are told (QUIET) or open to doubt (PENDING).
+    """By shard, the spans of silence that are told (QUIET) or open to doubt (DOUBT).
 
     `quiet`: what people said.
     """
@@ -35,9 +35,9 @@ class Silences:
     holds: Mapping[str, tuple[Hold, ...]]
     quiet: Quiet
 
-    def told(self, shard_id: str) -> list[Hold]:
-        """Those of the shard that are longer than can be usual."""
-        return [hold for hold in self.holds.get(shard_id, ()) if hold.why is Held.QUIET]
+    def of(self, shard_id: str) -> Sequence[Hold]:
+        """Those of the shard."""
+        return self.holds.get(shard_id, ())
 
     def quiet_times(self, shard_id: str) -> list[Span]:
         """When the shard was quiet, as a person said."""
@@ -55,31 +55,31 @@ class Silences:
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """The hours of a shard with messages, its first one, and the end of its last bucket."""
+    """The hours of a shard with messages, its first one, and the end of its last bucket.
+
+    `patience`: how long a landing may take; before that nobody knows that an hour is silent.
+    """
 
     hours: list[int]
     born: int
     last: datetime
+    patience: timedelta
 
 
-def silences(warehouse: Warehouse, request: AuditRequest, sums: DataFrame) -> Silences:
+def silences(
+    warehouse: Warehouse, request: AuditRequest, sums: DataFrame, facts: DataFrame
+) -> Silences:
     """What of the ledger is silent and should not be, whatever window the audit looks at.
 
     Input:
-        sums: `cell_sums` of the stream's whole ledger.
+        sums: `cell_sums` of the stream's whole ledger; facts: of `shard_facts`.
     """
-    shards = _shards(sums, request)
-    until = (request.as_of - request.stream.settle_grace - _EPOCH) // _HOUR
-    # A bucket that is not over says nothing.
-    until -= until % max(1, request.stream.bucket // _HOUR)
+    shards = _shards(sums, facts, request)
     quiet = _quiet_times(warehouse, request.name)
-    found = {
-        name: _holds(shard, until, request.as_of, _of(quiet, name))
-        for name, shard in shards.items()
-    }
+    found = {name: _holds(shard, request, _of(quiet, name)) for name, shard in shards.items()}
     found = {name: holds for name, holds in found.items() if holds}
     whole = _whole(shards)
-    of_stream = _holds(whole, until, request.as_of, _of(quiet, None)) if whole else []
+    of_stream = _holds(whole, request, _of(quiet, None)) if whole else []
     if not found and not of_stream:
         return Silences({}, quiet)
     closed = _closed(warehouse, request.name)
@@ -92,7 +92,7 @@ def silences(warehouse: Warehouse, request: AuditRequest, sums: DataFrame) -> Si
     return Silences({name: holds for name, holds in told.items() if holds}, quiet)
 
 
-def _shards(sums: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
+def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
     """The shards that ever had a message: a row of some hundred numbers each."""
     bucket = request.stream.bucket
     hour_us = _HOUR // timedelta(microseconds=1)
@@ -114,6 +114,7 @@ def _shards(sums: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
             F.min("born").alias("born"),
             F.max("last").alias("last"),
         )
+        .join(facts.select("shard_id", "patience"), ["shard_id"], how="left")
     )
     more = max(1, -(-bucket // _HOUR))
     return {
@@ -121,26 +122,32 @@ def _shards(sums: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
             hours=sorted({hour + k for hour in row.hours for k in range(more)}),
             born=row.born,
             last=_EPOCH + timedelta(microseconds=row.last) + bucket,
+            patience=timedelta(seconds=row.patience),
         )
         for row in active.collect()
     }
 
 
 def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:
-    """The stream as if it were one shard."""
+    """The stream as if it were one shard, as slow as its slowest."""
     if not shards:
         return None
     hours = sorted({hour for shard in shards.values() for hour in shard.hours})
     born = min(shard.born for shard in shards.values())
-    return _Shard(hours, born, max(shard.last for shard in shards.values()))
+    last = max(shard.last for shard in shards.values())
+    return _Shard(hours, born, last, max(shard.patience for shard in shards.values()))
 
 
-def _holds(shard: _Shard, until: int, as_of: datetime, quiet: list[Span]) -> list[Hold]:
+def _holds(shard: _Shard, request: AuditRequest, quiet: list[Span]) -> list[Hold]:
+    until = (request.as_of - shard.patience - _EPOCH) // _HOUR
+    # A bucket that is not over says nothing.
+    until -= until % max(1, request.stream.bucket // _HOUR)
+
     def is_quiet(hour: int) -> bool:
         return any(span.covers(_EPOCH + hour * _HOUR) for span in quiet)
 
     found = doubtful_silences(shard.hours, until=until, born=shard.born, is_quiet=is_quiet)
-    return without([_hold(silence, shard, as_of) for silence in found], quiet)
+    return without([_hold(silence, shard, request.as_of) for silence in found], quiet)
 
 
 def _of(quiet: Quiet, name: str | None) -> list[Span]:
@@ -151,7 +158,7 @@ def _hold(silence: Silence, shard: _Shard, as_of: datetime) -> Hold:
     """From the end of the last bucket with a message on, where that is known, or until now."""
     start, end = (_EPOCH + hour * _HOUR for hour in (silence.start, silence.end))
     is_last = start - _HOUR < shard.last <= start
-    why = Held.QUIET if silence.is_told else Held.PENDING
+    why = Held.QUIET if silence.is_told else Held.DOUBT
     return Hold(shard.last if is_last else start, as_of if silence.lasts else end, why)
 
 

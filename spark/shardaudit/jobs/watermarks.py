@@ -3,7 +3,6 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
@@ -31,7 +30,13 @@ from shardaudit.jobs.judged import Judged
 from shardaudit.jobs.outcome import Outcome
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import Kind, State
-from shardaudit.model.watermark import Held, Hold, Watermark
+from shardaudit.model.watermark import (
+    Held,
+    Hold,
+    Watermark,
+    holds_as_json,
+    holds_from_json,
+)
 from shardaudit.model.watermark_tables import WATERMARKS
 from shardaudit.report.held import Holding, held_because
 
@@ -102,8 +107,9 @@ def _after(
                 found=found.get(shard_id, ()),
                 changed=changed.get(shard_id, ()),
             ),
-            judged.silences.told(shard_id),
+            judged.silences.of(shard_id),
             judged.silences.quiet_times(shard_id),
+            as_of=request.as_of,
         )
         for shard_id in found.keys() | before.keys()
     }
@@ -113,6 +119,12 @@ def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:
     """Where the stream's watermark stands, for an audit that moves nothing."""
     at = [row["watermark"] for row in _rows(warehouse, stream)]
     return Watermark(min(at, default=None))
+
+
+def stored_holds(warehouse: Warehouse, stream: str) -> dict[str, tuple[Hold, ...]]:
+    """By shard what holds its watermark."""
+    rows = _rows(warehouse, stream)
+    return {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
 
 
 def _rows(warehouse: Warehouse, stream: str) -> list[StoredRow]:
@@ -190,11 +202,8 @@ def _traced(sums: DataFrame, shard_ids: set[str]) -> set[str]:
 
 
 def _record(row: StoredRow) -> ShardRecord:
-    holds = (
-        Hold(datetime.fromisoformat(start), datetime.fromisoformat(end), Held(why))
-        for start, end, why in json.loads(row["holds"])
-    )
-    return ShardRecord(row["audited_from"], row["audited_until"], row["as_of"], tuple(holds))
+    holds = holds_from_json(row["holds"])
+    return ShardRecord(row["audited_from"], row["audited_until"], row["as_of"], holds)
 
 
 def _row(shard_id: str, record: ShardRecord, first: Hold | None) -> dict[str, object]:
@@ -205,9 +214,7 @@ def _row(shard_id: str, record: ShardRecord, first: Hold | None) -> dict[str, ob
         "audited_from": record.audited_from,
         "audited_until": record.audited_until,
         "as_of": record.as_of,
-        "holds": json.dumps(
-            [[h.start.isoformat(), h.end.isoformat(), h.why.value] for h in record.holds]
-        ),
+        "holds": holds_as_json(record.holds),
     }
 
 

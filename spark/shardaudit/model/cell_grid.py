@@ -73,12 +73,14 @@ class ShardGroup:
 class CellGrid:
     """Rows × bins. A place without a verdict has no cell: no shard lived, or nobody looked.
 
-    `counts` has sums by the names of `COUNTED`, each as rows of bins.
+    `counts` has sums by the names of `COUNTED`, each as rows of bins. `reasons`: why a verdict is
+    what it is, where no message tells; the first in the order of `WHY`.
     """
 
     groups: tuple[ShardGroup, ...]
     worst: Sequence[Sequence[Verdict | None]]
     counts: dict[str, Sequence[Sequence[int]]]
+    reasons: Sequence[Sequence[str | None]]
 
 
 # Per row of the map and bin of time: rows of the sink per latency bin; None where nothing landed.

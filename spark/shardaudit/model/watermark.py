@@ -1,5 +1,7 @@
 """What holds the watermark of a shard: the words, and the span that cannot be called complete."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +18,7 @@ class Held(StrEnum):
     THIN = "thin"
     UNAUDITED = "unaudited"
     CHANGED = "changed"
+    DOUBT = "doubt"
     PENDING = "pending"
 
 
@@ -25,6 +28,7 @@ WHY = {
     Held.THIN: "too few of its landed messages have a trace",
     Held.UNAUDITED: "nobody audited it",
     Held.CHANGED: "traces or rows of it came after it was audited",
+    Held.DOUBT: "silent for longer than usual, not yet for so long that it must be told",
     Held.PENDING: "messages were on their way, or could still come",
 }
 
@@ -41,6 +45,19 @@ class Hold:
     def window(self) -> Window:
         """The span."""
         return Window(self.start, self.end)
+
+
+def holds_as_json(holds: Iterable[Hold]) -> str:
+    """The text that is stored."""
+    return json.dumps([[h.start.isoformat(), h.end.isoformat(), h.why.value] for h in holds])
+
+
+def holds_from_json(text: str) -> tuple[Hold, ...]:
+    """What `holds_as_json` wrote."""
+    return tuple(
+        Hold(datetime.fromisoformat(start), datetime.fromisoformat(end), Held(why))
+        for start, end, why in json.loads(text)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,11 @@ WATERMARKS = Table(
         ("stream", "string", ""),
         ("shard_id", "string", ""),
         ("watermark", "timestamp", "the shard is complete until then, since its first audit"),
-        ("held_by", "string", "findings | damaged | quiet | thin | unaudited | changed | …"),
+        (
+            "held_by",
+            "string",
+            "findings | damaged | quiet | thin | unaudited | changed | doubt | …",
+        ),
         ("audited_from", "timestamp", "the start of its first audit: no gap before it counts"),
         ("audited_until", "timestamp", "the end of what was audited"),
         ("as_of", "timestamp", "the latest now of the audits that were counted"),

@@ -56,6 +56,11 @@ class Window:
         end = -(-self.end.timestamp() // width) * width
         return Window(datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC))
 
+    def common(self, other: "Window") -> "Window | None":
+        """The part that lies in both; None when there is none."""
+        start, end = max(self.start, other.start), min(self.end, other.end)
+        return Window(start, end) if start < end else None
+
     def covers(self, instant: datetime) -> bool:
         """Whether the instant lies in it."""
         return self.start <= instant < self.end

@@ -1,13 +1,14 @@
 """Why a stream's watermark is where it is, and what moves it on: one sentence."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shardaudit.model.verdict import Kind
 from shardaudit.model.watermark import WHY, Held, Hold
 from shardaudit.model.window import Window
-from shardaudit.report.plain import harmless, instant, messages
+from shardaudit.report.plain import counted, harmless, instant, messages
 
 _LACKING = {
     (Kind.MISSING, False): "missing",
@@ -33,16 +34,36 @@ def complete_until(at: datetime | None, reason: str | None) -> str:
     return f"the stream is complete until {instant(at)}" + (f": {reason}" if reason else "")
 
 
-def quiet_note(stream: str, window: Window, shard_ids: Sequence[str]) -> list[str]:
-    """What to do about shards that are silent where they used not to be; nothing without any."""
-    if not shard_ids:
+def quiet_note(
+    stream: str, window: Window, holds: Mapping[str, Sequence[Hold]], *, named: int = 20
+) -> list[str]:
+    """What to do about shards that are silent where they used not to be; nothing without any.
+
+    Input:
+        holds: by shard what holds its watermark. Those that reach into the window count.
+        named: so many shards a command can hold.
+    """
+    silent = {
+        shard_id: told
+        for shard_id, held in sorted(holds.items())
+        if (told := [h for h in held if h.why is Held.QUIET and h.window.common(window)])
+    }
+    if not silent:
         return []
-    first, more = harmless(min(shard_ids)), len(shard_ids) - 1
-    whose = f"{first} and {more:,} shards more" if more else first
+    first, more = harmless(min(silent)), len(silent) - 1
+    whose = f"{first} and {counted(more, 'shard')} more" if more else first
+    asked = list(silent)[:named]
+    if more >= named:
+        whose += f" (the first {named} are in the command)"
+    spans = [hold.window for shard_id in asked for hold in silent[shard_id]]
+    since, until = min(span.start for span in spans), max(span.end for span in spans)
+    seconds = Window(since, until).aligned(timedelta(seconds=1))
     return [
         f"{whose}: {WHY[Held.QUIET]}. Either producers' traces are not shipped and the consumer "
         "stands still, or nothing was sent. If so: `shardaudit findings accept --quiet --stream "
-        f"{stream} --from {instant(window.start)} --to {instant(window.end)} --reason …`"
+        f"{stream} --from {instant(seconds.start)} --to {instant(seconds.end)} "
+        f"--shard {' '.join(shlex.quote(harmless(name)) for name in asked)} "
+        '--reason "nothing was sent"`'
     ]
 
 

@@ -34,7 +34,8 @@ class MapRow:
     """Some neighbouring shards. `verdicts`: of each bin, or UNKNOWN, or NO_SHARD.
 
     `marks`: what each bin looks like: a verdict's name, `level-0` to `level-5`, UNKNOWN, NO_SHARD.
-    `seconds`: of each bin, of a metric that is a length of time; none for others.
+    `seconds`: of each bin, of a metric that is a length of time; none for others. `reasons`: of
+    each bin, why its verdict is what it is where no message tells.
     """
 
     group: ShardGroup
@@ -42,6 +43,7 @@ class MapRow:
     marks: tuple[str, ...]
     counts: dict[str, tuple[int, ...]]
     seconds: tuple[float | None, ...]
+    reasons: tuple[str | None, ...]
 
     @property
     def label(self) -> str:
@@ -108,7 +110,9 @@ def heat_map(
             marks = tuple(_skew_mark(value, is_watched=i in known) for i, value in enumerate(times))
         else:
             marks = _marks(verdicts, _values(counts, times, metric), metric)
-        rows.append(MapRow(group, verdicts, marks, counts, times if metric in _TIMES else ()))
+        shown = times if metric in _TIMES else ()
+        reasons = tuple(grid.reasons[index])
+        rows.append(MapRow(group, verdicts, marks, counts, shown, reasons))
     return HeatMap(metric, bins, tuple(rows))
 
 

@@ -34,6 +34,7 @@ def _row(row: MapRow) -> dict[str, object]:
         "shards": row.group.shards,
         "letters": "".join(letter(name) or " " for name in row.verdicts),
         "sent": list(row.counts["sent"]),
+        "reasons": {i: why for i, why in enumerate(row.reasons) if why},
         **{name: {i: n for i, n in enumerate(row.counts[name]) if n} for name in _SPARSE},
         **seconds,
     }

@@ -1,5 +1,8 @@
 """Silence on both sides through the real path: told, called quiet by a person, or healed."""
 
+import argparse
+import re
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,12 +12,15 @@ import pytest
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.jobs.commands.findings import add_arguments
 from shardaudit.jobs.findings import Quiet, accept_quiet
+from shardaudit.jobs.watermarks import stored_holds
 from shardaudit.model.tables import CELLS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.watermark_tables import QUIET_TIMES, WATERMARKS
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window, parse_instant
+from shardaudit.report.held import quiet_note
 from tests.history import Question, SinkRow, Trace
 from tests.spark.trial import Trial
 
@@ -67,6 +73,51 @@ def test_silence_is_told_until_a_person_says_that_it_was_quiet(trial: Trial) -> 
     feed(trial, messages("running", range(6, 8)))
     second = trial.audit(later)
     assert (second.audit.verdict, second.watermark) == ("ok", STOP + 7 * HOUR)
+
+
+def test_silence_in_doubt_holds_from_where_it_began_as_long_as_it_is_in_doubt(trial: Trial) -> None:
+    first = replace(ASK, start=STOP - HOUR, end=STOP + HOUR / 2, as_of=STOP + 0.9 * HOUR)
+    assert trial.audit(first).watermark == STOP + HOUR / 2
+    later = replace(ASK, start=STOP + HOUR / 2, end=STOP + 2 * HOUR, as_of=STOP + 2.2 * HOUR)
+    doubted = trial.audit(later)
+    assert (doubted.audit.verdict, doubted.watermark) == ("pending", STOP - HOUR / 2)
+    reasons = trial.warehouse.read(CELLS).where(F.col("verdict") == "pending").select("reason")
+    assert [row.reason for row in reasons.distinct().collect()] == [
+        "silent for longer than usual, not yet for so long that it must be told"
+    ]
+    feed(trial, messages("stopped", range(2, 5)))
+    over = replace(ASK, start=STOP + 2 * HOUR, end=STOP + 5 * HOUR, as_of=STOP + 5.5 * HOUR)
+    assert trial.audit(over).watermark == STOP + 5 * HOUR
+
+
+def test_hours_that_may_still_land_are_not_silent(warehouse: Warehouse, tmp_path: Path) -> None:
+    """A shard without traces, of which a message lands five hours after it was sent."""
+    trial = Trial(warehouse, tmp_path, replace(ASK, retention=timedelta(days=7)))
+    sent = [row for _, row in messages("slow", range(-400, 0))]
+    trial.land([replace(row, landed_at=row.sent_at + 5 * HOUR) for row in sent])
+    trial.log([])
+    trial.ingest()
+    held = trial.audit(replace(ASK, as_of=STOP + 5 * HOUR)).audit.watermark_reason
+    assert "no traces where there used to be some" not in held
+
+
+def test_note_is_a_command_that_does_what_it_says(trial: Trial) -> None:
+    early = replace(ASK, end=STOP + HOUR, as_of=STOP + 1.3 * HOUR)
+    trial.audit(early)
+    later = replace(ASK, start=STOP + HOUR)
+    assert trial.audit(later).audit.verdict == "inconclusive"
+    window, holds = Window(later.start, later.end), stored_holds(trial.warehouse, "events")
+    [note] = quiet_note("events", window, holds)
+    typed = re.findall("`shardaudit (.*?)`", note)[0]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    asked = parser.parse_args(shlex.split(typed.removeprefix("findings ")))
+    span = Window(parse_instant(asked.start, where="from"), parse_instant(asked.end, where="to"))
+    said = Quiet(asked.stream, span, tuple(asked.shard or ()), asked.reason)
+    assert (said.shard_ids, span.start) == (("stopped",), STOP)
+    accept_quiet(trial.warehouse, said, by="ann", now=STOP)
+    again = trial.audit(replace(later, as_of=later.as_of + HOUR / 4))
+    assert (again.audit.verdict, again.watermark) == ("ok", later.end)
 
 
 def test_watermark_goes_back_to_where_a_silence_began_before_the_window(trial: Trial) -> None:

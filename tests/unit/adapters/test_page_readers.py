@@ -19,6 +19,7 @@ from shardaudit.model.table import LATENCY_BINS
 from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watch_tables import SHARDS
+from shardaudit.model.watermark import WHY, Held
 from shardaudit.model.window import Window
 from tests.page_warehouse import HOSTILE, write_rows, write_warehouse
 
@@ -86,6 +87,15 @@ def test_a_map_is_the_worst_verdict_and_the_sums_of_its_cells(tmp_path: Path, ro
             assert grid.worst[row][column] == (list(Verdict)[rank] if rank >= 0 else None)
             for name in COUNTED:
                 assert grid.counts[name][row][column] == sums[(name, row, column)]
+
+
+def test_a_place_has_the_first_reason_of_its_cells(tmp_path: Path) -> None:
+    quiet, thin = WHY[Held.QUIET], WHY[Held.THIN]
+    reasons = {0: None, 1: thin, 2: quiet, 3: thin, 10: None, 20: thin, 30: "of another version"}
+    rows = [c | {"reason": reasons.get(i)} for i, c in enumerate(cells("a", shards=1, seed=1))]
+    write_rows(tmp_path, CELLS, rows)
+    grid = read_grid(settings(tmp_path), [Segment("a", START, START + H)], BINS, shards=ALL, rows=9)
+    assert grid.reasons == [[quiet, None, thin, None, None, None]]
 
 
 def test_a_map_is_of_the_shards_that_were_asked_for(tmp_path: Path) -> None:

@@ -116,5 +116,5 @@ def test_rule_is_that_of_the_oracle(active: list[int], later: int) -> None:
     )
     mine = doubtful_silences(active, until=until, born=active[0])
     # The oracle tells each silence twice: of the shard, and of the stream, which is that shard.
-    theirs = {((s.end - EPOCH) // HOUR, s.told) for s in silent_spans(history, question)}
+    theirs = {((s.end - EPOCH) // HOUR, s.told) for s in silent_spans(history, question, {})}
     assert {(silence.end, silence.is_told) for silence in mine} == theirs

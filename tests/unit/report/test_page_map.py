@@ -31,7 +31,8 @@ BINS = Bins(datetime(2026, 11, 1, tzinfo=UTC), timedelta(hours=1), 3)
 def grid(*rows: Sequence[Verdict | None], **counts: list[list[int]]) -> CellGrid:
     zeros = [[0, 0, 0] for _ in rows]
     groups = tuple(ShardGroup((f"s{i}",)) for i in range(len(rows)))
-    return CellGrid(groups, rows, {name: counts.get(name, zeros) for name in COUNTED})
+    none: list[list[str | None]] = [[None] * 3 for _ in rows]
+    return CellGrid(groups, rows, {name: counts.get(name, zeros) for name in COUNTED}, none)
 
 
 def shown(

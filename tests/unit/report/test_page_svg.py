@@ -1,6 +1,7 @@
 """A drawing is as big as a screen, whatever is in the map, and covers each place once."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -23,7 +24,7 @@ def heat(rows: list[list[str]]) -> HeatMap:
     bins = Bins(START, timedelta(hours=1), len(rows[0]))
     zeros = {name: (0,) * len(rows[0]) for name in COUNTED}
     made = [
-        MapRow(ShardGroup((f"s{i:03d}",)), tuple(row), tuple(row), zeros, ())
+        MapRow(ShardGroup((f"s{i:03d}",)), tuple(row), tuple(row), zeros, (), (None,) * len(row))
         for i, row in enumerate(rows)
     ]
     return HeatMap(Metric.VERDICT, bins, tuple(made))
@@ -83,6 +84,13 @@ def test_the_script_gets_a_letter_for_each_place() -> None:
     assert isinstance(rows, list)
     assert [row["letters"] for row in rows] == ["·? ", "L··"]
     assert letter(UNKNOWN) in str(script["verdicts"])
+
+
+def test_the_script_says_why_where_no_message_tells() -> None:
+    found = heat([["inconclusive", "ok"]])
+    why = "no traces where there used to be some"
+    found = replace(found, rows=(replace(found.rows[0], reasons=(why, None)),))
+    assert script_map(found, drawing(found))["rows"][0]["reasons"] == {0: why}  # type: ignore[index]
 
 
 def test_a_single_audit_is_no_trend_and_an_audit_without_coverage_no_error() -> None:

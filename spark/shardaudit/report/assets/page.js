@@ -34,6 +34,7 @@ function words(map, row, bin) {
   const verdict = map.verdicts[row.letters[bin]];
   if (!verdict) return `${shards}\n${when}\nno shard lived here`;
   const lines = [shards, when, `${verdict[0]}: ${verdict[1]}`];
+  if (row.reasons[bin]) lines.push(row.reasons[bin]);
   if (verdict[0] !== "unknown") {
     const sent = row.sent[bin];
     lines.push(`${sent.toLocaleString("en")} sent`);
