@@ -12,14 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from shardaudit.model.choices import (
     BackfillMode,
@@ -40,6 +33,8 @@ from shardaudit.model.config_fields import (
     SparkText,
     Text,
     Url,
+    WarehousePlace,
+    delta_place,
 )
 from shardaudit.model.config_notify import Notify
 from shardaudit.model.errors import ConfigError
@@ -161,7 +156,9 @@ class Stream(_Frozen):
         return retention
 
     @model_validator(mode="after")
-    def _mode_fits_the_sink(self) -> Self:
+    def _sink_fits(self) -> Self:
+        if self.sink.format is SinkFormat.DELTA:
+            delta_place(self.sink.path, where="sink.path")
         formats = {BackfillMode.MERGE: SinkFormat.DELTA, BackfillMode.APPEND: SinkFormat.PARQUET}
         mode, found = self.backfill_mode, self.sink.format
         if found is not formats.get(mode, found):
@@ -186,7 +183,7 @@ class Stream(_Frozen):
 class Settings(_Frozen):
     """The whole file."""
 
-    warehouse: Place
+    warehouse: WarehousePlace
     expectations: Place | None = None
     engine: Annotated[EngineName, Field(strict=False)] = EngineName.SPARK
     aws: Aws = Aws()

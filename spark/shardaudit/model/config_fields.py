@@ -14,6 +14,8 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import parse_duration
 
 _SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+# An address' code for a character, and what no address has.
+_UNLIKE_DELTA = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f\x7f]")
 
 
 def _duration(value: object) -> object:
@@ -47,6 +49,19 @@ def _place(value: str, info: ValidationInfo) -> str:
     return str(folder / value)
 
 
+def delta_place(place: str, *, where: str = "") -> str:
+    """The place of a Delta table.
+
+    Raises:
+        ConfigError: delta-rs (1.6) would take it for another one, or for none.
+    """
+    found = _UNLIKE_DELTA.search(place)
+    if found is not None:
+        wanted = f"a path without {found[0]!r}, which Delta's reader takes for something else"
+        raise ConfigError(where, place, f"{wanted}: rename that folder, or link to it")
+    return place
+
+
 def _url(value: str) -> str:
     if re.fullmatch(r"https?://[^\s/@?#]+/?", value) is None:
         raise ConfigError("", value.rpartition("@")[2], "http://host:port without user or path")
@@ -74,6 +89,7 @@ def _target(value: str, info: ValidationInfo) -> str:
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 SizeBytes = Annotated[int, BeforeValidator(_size_bytes), Field(gt=0)]
 Place = Annotated[str, AfterValidator(_place)]
+WarehousePlace = Annotated[Place, AfterValidator(delta_place)]
 Url = Annotated[str, AfterValidator(_url)]
 Target = Annotated[str, AfterValidator(_target)]
 Text = Annotated[str, StringConstraints(min_length=1)]

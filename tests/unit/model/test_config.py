@@ -95,6 +95,16 @@ def test_places_are_absolute_when_the_file_says_them_relative(tmp_path: Path) ->
     assert settings.streams["events"].sink.path == "/sink"
 
 
+def test_path_that_delta_takes_for_another_is_refused_for_delta_alone() -> None:
+    sink = Sink(path="/100%/a b%20c", format=SinkFormat.PARQUET)
+    assert sink.path.endswith("%20c")
+    stream = {"stream_name": "events", "traces": Traces(path="/a%20b")}
+    assert Stream.model_validate(stream | {"sink": sink}).sink.path == sink.path
+    assert Stream.model_validate(stream | {"sink": Sink(path="/100%/é [b]?#")}).sink.path
+    with pytest.raises(ValueError, match="without '%20'"):
+        Stream.model_validate(stream | {"sink": Sink(path=sink.path)})
+
+
 def test_digest_changes_when_a_value_does() -> None:
     def stream(tolerance: float) -> Stream:
         return Stream(
@@ -136,6 +146,9 @@ def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         ("{ s3 =", "{ s4 =", r"aws\.endpoints\.s4: .*one of dynamodb, kinesis, s3"),
         ('"s3a://lake/events"', '"s3://lake/events"', "s3a://bucket/folder"),
         ('"s3a://lake/events"', '""', r"sink\.path: found ''"),
+        ('"s3a://lake/events"', '"/a%20b"', r"sink\.path: found '/a%20b', wanted .* without '%20'"),
+        ('"s3a://lake/events"', r'"/a\\b"', r"without .* rename that folder, or link to it"),
+        ('"s3a://lake/shardaudit"', r'"la\nke"', r"toml: warehouse: found .* without '\\n'"),
         ('"spark.sql.shuffle.partitions"', "spark.sql.shuffle.partitions", "whole key in quotes"),
         ('"spark.sql.shuffle.partitions"', '"sql.shuffle"', 'begins with "spark."'),
         ("[streams.events]\n", "[streams.'ev;x']\n", "ev;x"),
