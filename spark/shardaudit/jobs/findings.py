@@ -11,7 +11,7 @@ from shardaudit.jobs.moves import move_findings
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import State
-from shardaudit.model.watermark_tables import QUIET_TIMES
+from shardaudit.model.watermark_tables import INCONCLUSIVE, QUIET_TIMES
 from shardaudit.model.window import Window
 
 # Closed ones are over; there is nothing left to accept in them.
@@ -61,46 +61,59 @@ def accept_findings(
 
 
 @dataclass(frozen=True, slots=True)
-class Quiet:
-    """What a person says: nothing was sent in a time. `shard_ids`: none for all of the stream."""
+class Said:
+    """What a person says of a time. `shard_ids`: none for all of the stream.
+
+    That nothing was sent in it; or (`is_inconclusive`) that it may stay inconclusive, because a
+    file cannot be read or too few traces came.
+    """
 
     stream: str
     window: Window
     shard_ids: tuple[str, ...]
     reason: str
+    is_inconclusive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptedQuiet:
+class AcceptedTime:
     """What is kept of it."""
 
     stream: str
-    quiet_from: datetime
-    quiet_until: datetime
+    start: datetime
+    end: datetime
     shard_ids: tuple[str, ...]
+    is_inconclusive: bool
     reason: str
     accepted_by: str
 
 
-def accept_quiet(warehouse: Warehouse, quiet: Quiet, *, by: str, now: datetime) -> AcceptedQuiet:
-    """Keeps that silence is no lack of traces there: audits from now on go by it.
+def accept_time(warehouse: Warehouse, said: Said, *, by: str, now: datetime) -> AcceptedTime:
+    """Keeps what a person says of a time: audits from now on go by it.
 
-    Findings stay as they are. Saying it again keeps the last reason.
+    Findings and verdicts stay as they are: a quiet time is no lack of traces, and the watermark
+    passes an inconclusive one. Saying it again keeps the last reason.
     """
-    said = AcceptedQuiet(
-        quiet.stream, quiet.window.start, quiet.window.end, quiet.shard_ids, quiet.reason, by
-    )
     rows = [
         {
-            "stream": quiet.stream,
+            "stream": said.stream,
             "shard_id": shard_id,
-            "quiet_from": quiet.window.start,
-            "quiet_until": quiet.window.end,
-            "reason": quiet.reason,
+            "quiet_from": said.window.start,
+            "quiet_until": said.window.end,
+            "said": INCONCLUSIVE if said.is_inconclusive else None,
+            "reason": said.reason,
             "accepted_by": by,
             "accepted_at": now,
         }
-        for shard_id in quiet.shard_ids or (None,)
+        for shard_id in said.shard_ids or (None,)
     ]
     warehouse.upsert(rows, QUIET_TIMES)
-    return said
+    return AcceptedTime(
+        said.stream,
+        said.window.start,
+        said.window.end,
+        said.shard_ids,
+        said.is_inconclusive,
+        said.reason,
+        by,
+    )

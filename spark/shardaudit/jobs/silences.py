@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -13,16 +12,14 @@ from shardaudit.compare.quiet import LOOK_BACK, Silence, doubtful_silences
 from shardaudit.compare.watermark import without
 from shardaudit.ingest.placing import UNKNOWN_SHARD
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.said_times import SaidTimes, said_times, times_of
 from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
-from shardaudit.model.watermark_tables import QUIET_TIMES
 from shardaudit.model.window import Window as Span
 
 _HOUR = timedelta(hours=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DDL = "shard_id string, silence string, since bigint, until bigint"
-
-Quiet = list[tuple[str | None, Span]]  # what people said: of a shard, or of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Silences:
     """
 
     holds: Mapping[str, tuple[Hold, ...]]
-    quiet: Quiet
+    quiet: SaidTimes
 
     def of(self, shard_id: str) -> Sequence[Hold]:
         """Those of the shard."""
@@ -41,7 +38,7 @@ class Silences:
 
     def quiet_times(self, shard_id: str) -> list[Span]:
         """When the shard was quiet, as a person said."""
-        return _of(self.quiet, shard_id)
+        return times_of(self.quiet, shard_id)
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
         """`shard_id, silence, since, until` (microseconds since 1970); None when there is none."""
@@ -75,11 +72,11 @@ def silences(
         sums: `cell_sums` of the stream's whole ledger; facts: of `shard_facts`.
     """
     shards = _shards(sums, facts, request)
-    quiet = _quiet_times(warehouse, request.name)
-    found = {name: _holds(shard, request, _of(quiet, name)) for name, shard in shards.items()}
+    quiet = said_times(warehouse, request.name, None)
+    found = {name: _holds(shard, request, times_of(quiet, name)) for name, shard in shards.items()}
     found = {name: holds for name, holds in found.items() if holds}
     whole = _whole(shards)
-    of_stream = _holds(whole, request, _of(quiet, None)) if whole else []
+    of_stream = _holds(whole, request, times_of(quiet, None)) if whole else []
     if not found and not of_stream:
         return Silences({}, quiet)
     closed = _closed(warehouse, request.name)
@@ -88,7 +85,7 @@ def silences(
     for name, shard in shards.items():
         is_over = name in closed if closed is not None else _is_resharded(shard, births)
         own = [] if is_over else found.get(name, [])
-        told[name] = tuple(_merged(without(of_stream, _of(quiet, name)), own))
+        told[name] = tuple(_merged(without(of_stream, times_of(quiet, name)), own))
     return Silences({name: holds for name, holds in told.items() if holds}, quiet)
 
 
@@ -150,10 +147,6 @@ def _holds(shard: _Shard, request: AuditRequest, quiet: list[Span]) -> list[Hold
     return without([_hold(silence, shard, request.as_of) for silence in found], quiet)
 
 
-def _of(quiet: Quiet, name: str | None) -> list[Span]:
-    return [span for of, span in quiet if of is None or of == name]
-
-
 def _hold(silence: Silence, shard: _Shard, as_of: datetime) -> Hold:
     """From the end of the last bucket with a message on, where that is known, or until now."""
     start, end = (_EPOCH + hour * _HOUR for hour in (silence.start, silence.end))
@@ -186,11 +179,6 @@ def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
         .collect()
     )
     return {row.shard_id for row in rows if row.is_closed} if rows else None
-
-
-def _quiet_times(warehouse: Warehouse, stream: str) -> Quiet:
-    rows = warehouse.rows(QUIET_TIMES, where=pc.field("stream") == stream)
-    return [(row["shard_id"], Span(row["quiet_from"], row["quiet_until"])) for row in rows]
 
 
 def _micros(at: datetime) -> int:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row as StoredRow
+from shardaudit.compare.accepted_times import accepted
 from shardaudit.compare.watermark import (
     ShardRecord,
     changed_cells,
@@ -28,6 +29,7 @@ from shardaudit.jobs.batches import batch_id
 from shardaudit.jobs.comparison import Comparison
 from shardaudit.jobs.judged import Judged
 from shardaudit.jobs.outcome import Outcome
+from shardaudit.jobs.said_times import said_times, times_of
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.watermark import (
@@ -37,7 +39,7 @@ from shardaudit.model.watermark import (
     holds_as_json,
     holds_from_json,
 )
-from shardaudit.model.watermark_tables import WATERMARKS
+from shardaudit.model.watermark_tables import INCONCLUSIVE, WATERMARKS
 from shardaudit.report.held import Holding, held_because
 
 
@@ -58,7 +60,13 @@ def moved_watermark(
         judged: without the canary; outcome: has the shards of the grid.
     """
     bucket = request.stream.bucket
-    after = _after(_rows(warehouse, request.name), request, outcome, judged, comparison)
+    said = said_times(warehouse, request.name, INCONCLUSIVE)
+    after = {
+        shard_id: accepted(record, times_of(said, shard_id))
+        for shard_id, record in _after(
+            _rows(warehouse, request.name), request, outcome, judged, comparison
+        ).items()
+    }
     findings = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings))}
     first = {

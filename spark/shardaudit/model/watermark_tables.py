@@ -28,11 +28,13 @@ QUIET_TIMES = Table(
     (
         ("stream", "string", ""),
         ("shard_id", "string", "NULL: all of the stream's"),
-        ("quiet_from", "timestamp", "a person says that nothing was sent from then"),
+        ("quiet_from", "timestamp", "a person says it of the time from then"),
         ("quiet_until", "timestamp", "to then, exclusive"),
         ("reason", "string", ""),
         ("accepted_by", "string", ""),
         ("accepted_at", "timestamp", ""),
+        ("said", "string", "NULL: nothing was sent; inconclusive: it may stay so"),
     ),
-    ("stream", "shard_id", "quiet_from", "quiet_until"),
+    ("stream", "shard_id", "quiet_from", "quiet_until", "said"),
 )
+INCONCLUSIVE = "inconclusive"  # in `said`

@@ -9,8 +9,10 @@ import pytest
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.sink_rows import UnsoundFilesError
+from shardaudit.jobs.findings import Said, accept_time
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
 from tests.builders import NOW, T0, cut_off, sequence, spoil
 from tests.history import Question, SinkRow, Trace
 from tests.spark.jobs.lake import Lake
@@ -82,6 +84,21 @@ def test_cells_are_inconclusive_when_a_file_breaks_and_heal_when_it_is_back(
     path.write_bytes(content)  # from a backup
     trial.ingest()
     assert verdicts(trial.audit()) == 4 * [Verdict.OK]
+
+
+def test_watermark_passes_when_a_person_says_that_it_may_stay_inconclusive(trial: Trial) -> None:
+    land(trial, 0)
+    path = land(trial, 1, 2)
+    land(trial, 3)
+    path.write_bytes(b"")
+    trial.ingest()
+    assert trial.audit().watermark == T0 + MINUTE
+    said = Said("events", Window(T0 + MINUTE, NOW), ("shard-0",), "disk", is_inconclusive=True)
+    for _ in range(2):
+        accept_time(trial.warehouse, said, by="ann", now=NOW)
+    published = trial.audit()
+    assert published.watermark == T0 + 4 * MINUTE
+    assert verdicts(published) == [Verdict.OK, *3 * [Verdict.INCONCLUSIVE]]
 
 
 def test_next_try_helps_when_the_sink_has_done_without_the_file_since(trial: Trial) -> None:

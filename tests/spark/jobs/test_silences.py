@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.commands.findings import add_arguments
-from shardaudit.jobs.findings import Quiet, accept_quiet
+from shardaudit.jobs.findings import Said, accept_time
 from shardaudit.jobs.watermarks import stored_holds
 from shardaudit.model.tables import CELLS
 from shardaudit.model.verdict import Verdict
@@ -64,9 +64,9 @@ def test_silence_is_told_until_a_person_says_that_it_was_quiet(trial: Trial) -> 
     }
     assert first.audit.watermark_reason.startswith("stopped: no traces where there used to be some")
 
-    said = Quiet("events", Window(STOP - HOUR, STOP + 9 * HOUR), ("stopped",), "moved house")
+    said = Said("events", Window(STOP - HOUR, STOP + 9 * HOUR), ("stopped",), "moved house")
     for _ in range(2):
-        accept_quiet(trial.warehouse, said, by="ann", now=STOP)
+        accept_time(trial.warehouse, said, by="ann", now=STOP)
     [kept] = trial.warehouse.rows(QUIET_TIMES, where=pc.scalar(True))
     assert (kept["accepted_by"], kept["reason"]) == ("ann", "moved house")
     later = replace(ASK, start=STOP + 6 * HOUR, end=STOP + 7 * HOUR, as_of=STOP + 9 * HOUR)
@@ -113,9 +113,9 @@ def test_note_is_a_command_that_does_what_it_says(trial: Trial) -> None:
     add_arguments(parser)
     asked = parser.parse_args(shlex.split(typed.removeprefix("findings ")))
     span = Window(parse_instant(asked.start, where="from"), parse_instant(asked.end, where="to"))
-    said = Quiet(asked.stream, span, tuple(asked.shard or ()), asked.reason)
+    said = Said(asked.stream, span, tuple(asked.shard or ()), asked.reason)
     assert (said.shard_ids, span.start) == (("stopped",), STOP)
-    accept_quiet(trial.warehouse, said, by="ann", now=STOP)
+    accept_time(trial.warehouse, said, by="ann", now=STOP)
     again = trial.audit(replace(later, as_of=later.as_of + HOUR / 4))
     assert (again.audit.verdict, again.watermark) == ("ok", later.end)
 

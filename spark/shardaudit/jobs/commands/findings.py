@@ -9,7 +9,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.adapters.finding_reader import Row, Wanted, read_findings
 from shardaudit.adapters.person import person
 from shardaudit.jobs.command import Desk, Reply
-from shardaudit.jobs.findings import Quiet, accept_findings, accept_quiet
+from shardaudit.jobs.findings import Said, accept_findings, accept_time
 from shardaudit.jobs.opened import opened
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
@@ -22,6 +22,8 @@ EXAMPLES = """\
   shardaudit findings accept --stream events --message-id 4711 4712 --reason "test traffic"
   shardaudit findings accept --stream events --quiet --from 2026-11-19T22:00:00Z \\
     --to 2026-11-20T06:00:00Z --reason "the shops were closed"
+  shardaudit findings accept --stream events --inconclusive --from 2026-11-19T22:00:00Z \\
+    --to 2026-11-20T06:00:00Z --reason "that trace file is lost for good"
 """
 ACCEPT_STAGES = 2
 _FILTERS = ("stream", "kind", "state")
@@ -42,9 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--quiet", action="store_true", help="nothing was sent from --from to --to, say you"
     )
-    accepted.add_argument("--from", dest="start", metavar="T", help="with --quiet: since when")
-    accepted.add_argument("--to", dest="end", metavar="T", help="with --quiet: until when")
-    accepted.add_argument("--shard", nargs="+", metavar="ID", help="with --quiet; default: all")
+    what.add_argument(
+        "--inconclusive",
+        action="store_true",
+        help="--from to --to may stay so (a file that cannot be read, too few traces): the "
+        "watermark passes it",
+    )
+    accepted.add_argument("--from", dest="start", metavar="T", help="of a time: since when")
+    accepted.add_argument("--to", dest="end", metavar="T", help="of a time: until when")
+    accepted.add_argument("--shard", nargs="+", metavar="ID", help="of a time; default: all")
     accepted.add_argument("--reason", required=True, help="why; it is kept with the findings")
 
 
@@ -73,10 +81,11 @@ def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings.stream(arguments.stream)
     if not arguments.reason.strip():
         raise ConfigError("--reason", arguments.reason, "a reason")
-    if arguments.quiet:
-        return _accept_quiet(arguments, desk)
+    if arguments.quiet or arguments.inconclusive:
+        return _accept_time(arguments, desk)
     if arguments.start or arguments.end or arguments.shard:
-        raise ConfigError("--message-id", "--from, --to or --shard", "these with --quiet alone")
+        wanted = "these with --quiet or --inconclusive alone"
+        raise ConfigError("--message-id", "--from, --to or --shard", wanted)
     progress = desk.progress(ACCEPT_STAGES)
     with (
         opened(settings, owner="findings accept", progress=progress) as warehouse,
@@ -95,26 +104,30 @@ def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
     return Reply(document=outcome, view=Text(text))
 
 
-def _accept_quiet(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def _accept_time(arguments: argparse.Namespace, desk: Desk) -> Reply:
     if not (arguments.start and arguments.end):
-        raise ConfigError("--quiet", "no --from or no --to", "both")
+        option = "--quiet" if arguments.quiet else "--inconclusive"
+        raise ConfigError(option, "no --from or no --to", "both")
     window = Window(
         parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
+    )
+    said = Said(
+        arguments.stream,
+        window,
+        tuple(arguments.shard or ()),
+        arguments.reason,
+        is_inconclusive=arguments.inconclusive,
     )
     progress = desk.progress(ACCEPT_STAGES)
     with (
         opened(desk.settings(), owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
     ):
-        outcome = accept_quiet(
-            warehouse,
-            Quiet(arguments.stream, window, tuple(arguments.shard or ()), arguments.reason),
-            by=person(),
-            now=now(),
-        )
+        outcome = accept_time(warehouse, said, by=person(), now=now())
+    what = "may stay inconclusive" if said.is_inconclusive else "quiet"
     return Reply(
         document=outcome,
-        view=Text(f"quiet as {outcome.accepted_by} says: the next audit counts it"),
+        view=Text(f"{what} as {outcome.accepted_by} says: the next audit counts it"),
     )
 
 
