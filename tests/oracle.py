@@ -4,13 +4,22 @@ Written from DESIGN.md sections 2 to 6 alone. It knows nothing of fingerprints, 
 it looks at every trace and every row of every id, with dicts and sets.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 from shardaudit.model.verdict import Cause, Kind, State
-from tests.history import Finding, History, Outcome, Question, SinkRow, Trace, number_order
+from tests.history import (
+    Cell,
+    Finding,
+    History,
+    Outcome,
+    Question,
+    SinkRow,
+    Trace,
+    number_order,
+)
 from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, silenced, thin_cells
 from tests.oracle_places import counting_order, with_places
 from tests.oracle_quiet import silent_spans
@@ -22,14 +31,19 @@ Sides = dict[datetime, set[str]]
 def reconcile(history: History, question: Question) -> Outcome:
     """What the audit must find in a history."""
     history = with_places(history)
-    messages = [m.seen_in(question) for m in _messages(history)]
+    messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
     judge = _Judge(question, shards, damaged)
-    judged = [(m, judge.causes(m)) for m in messages if question.covers(m.sent_at)]
+    judged = [(m, judge.causes(m)) for m in messages if m.is_told_in(question)]
     tallies = [_tally(m, causes, question) for m, causes in judged]
     cells, unsettled = cell_results(
-        tallies, shards, question=question, history=history, damaged=frozenset(damaged)
+        tallies,
+        shards,
+        question=question,
+        history=history,
+        damaged=frozenset(damaged),
+        landed=_landed_rows(messages, question),
     )
     silent = silent_spans(
         history, question, {name: shard.patience for name, shard in shards.items()}
@@ -84,6 +98,24 @@ class _Message:
         inside = tuple(row for row in self.rows if question.covers(row.sent_at))
         return self if self.traces or not inside else replace(self, rows=inside)
 
+    def is_told_in(self, question: Question) -> bool:
+        """Whether it counts in the window; or is doubled, and another attempt landed in it."""
+        if question.covers(self.sent_at):
+            return True
+        attempts = {question.bucket_start(t.sent_at) for t in self.traces}
+        landed = {question.bucket_start(r.sent_at) for r in self.rows}
+        return len(self.rows) > 1 and any(map(question.covers, attempts & landed))
+
+    def cell(self, question: Question) -> Cell:
+        """The cell that it counts in; where that lies outside, the least in which it landed."""
+        if question.covers(self.sent_at):
+            return self.shard_id, question.bucket_start(self.sent_at)
+        return min(
+            (row.shard_id, question.bucket_start(row.sent_at))
+            for row in self.rows
+            if question.covers(row.sent_at)
+        )
+
     @property
     def shard_id(self) -> str:
         return self.home[0]
@@ -99,10 +131,12 @@ class _Message:
         return max(times + [trace.acked_at for trace in self.traces if trace.acked_at])
 
 
-def _messages(history: History) -> list[_Message]:
-    traces: dict[str, dict[tuple[str, str | None], Trace]] = defaultdict(dict)
-    for trace in sorted(history.traces, key=lambda trace: trace.batch):
-        traces[trace.message_id].setdefault((trace.shard_id, trace.sequence_number), trace)
+def _messages(history: History, question: Question) -> list[_Message]:
+    traces: dict[str, dict[tuple[str, str | None, datetime], Trace]] = defaultdict(dict)
+    for trace in sorted(history.traces, key=lambda trace: (trace.batch, trace.sent_at)):
+        start = question.bucket_start(trace.sent_at)
+        key = (trace.shard_id, trace.sequence_number, start)
+        traces[trace.message_id].setdefault(key, trace)
     rows: dict[str, list[SinkRow]] = defaultdict(list)
     for row in history.rows:
         rows[row.message_id].append(row)
@@ -123,6 +157,22 @@ def _shards(history: History, messages: list[_Message], question: Question) -> d
         shard_id: shard_facts(own, question, produced=shard_id in producing)
         for shard_id, own in rows.items()
     }
+
+
+def _landed_rows(messages: list[_Message], question: Question) -> Counter[Cell]:
+    """How many rows each cell has.
+
+    Those of an id with attempts on both sides of the window's edge count where it does; where that
+    is outside of the window, all but one: with that one it is matched there.
+    """
+    landed: Counter[Cell] = Counter()
+    for message in messages:
+        if len({question.covers(trace.sent_at) for trace in message.traces}) < 2:
+            landed.update((r.shard_id, question.bucket_start(r.sent_at)) for r in message.rows)
+        elif message.is_told_in(question):
+            extra = len(message.rows) - (not question.covers(message.sent_at))
+            landed[message.cell(question)] += extra
+    return landed
 
 
 def _damaged(history: History, question: Question) -> Sides:
@@ -214,8 +264,9 @@ def _finding(message: _Message, kind: Kind, *, cause: Cause, question: Question)
 
 def _tally(message: _Message, causes: dict[Kind, Cause], question: Question) -> Tally:
     return Tally(
-        cell=(message.shard_id, question.bucket_start(message.sent_at)),
+        cell=message.cell(question),
         sent=bool(message.traces),
         landed_rows=len(message.rows),
+        counts=question.covers(message.sent_at),
         causes=causes,
     )

@@ -13,11 +13,12 @@ from tests.oracle_shards import Shard
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one id adds to its cell."""
+    """What one id adds to its cell. `counts`: in this window, and not only in another one."""
 
     cell: Cell
     sent: bool
     landed_rows: int
+    counts: bool
     causes: Mapping[Kind, Cause]
 
     @property
@@ -33,12 +34,12 @@ def cell_results(
     question: Question,
     history: History,
     damaged: frozenset[datetime],
+    landed: Counter[Cell],
 ) -> tuple[dict[Cell, CellResult], frozenset[Cell]]:
     """One result per shard and bucket of the window, whether anything happened in it or not.
 
     And the cells of which something is on its way, or still could be.
     """
-    landed = Counter((row.shard_id, question.bucket_start(row.sent_at)) for row in history.rows)
     numbers: dict[Cell, list[tuple[int, str]]] = defaultdict(list)
     for trace in history.traces:
         if trace.sequence_number:
@@ -72,9 +73,9 @@ def _counts(tallies: list[Tally], *, landed: int) -> CellResult:
         return sum(1 for tally in tallies if holds(tally))
 
     return CellResult(
-        sent=count(lambda t: t.sent),
+        sent=count(lambda t: t.sent and t.counts),
         landed=landed,
-        matched=count(lambda t: t.sent and t.landed_rows > 0),
+        matched=count(lambda t: t.sent and t.counts and t.landed_rows > 0),
         missing=count(lambda t: Kind.MISSING in t.causes),
         pending=count(lambda t: t.landed_rows == 0 and Kind.MISSING not in t.causes),
         duplicated=count(lambda t: Kind.DUPLICATED in t.causes),
@@ -121,7 +122,7 @@ def _is_settled(
 
 def coverage(tallies: Iterable[Tally]) -> float | None:
     """The share of the landed ids that have a trace; None when none landed."""
-    landed = [tally for tally in tallies if tally.landed_rows]
+    landed = [tally for tally in tallies if tally.landed_rows and tally.counts]
     return sum(1 for tally in landed if tally.sent) / len(landed) if landed else None
 
 
@@ -154,7 +155,7 @@ def audit_verdict(
 def _weighed(verdict: Verdict, of_shard: list[Tally], question: Question) -> Verdict:
     """What a cell's verdict weighs in the audit, given its shard's numbers over the window."""
     lost = sum(1 for t in of_shard if t.is_lost)
-    sent = sum(1 for t in of_shard if t.sent)
+    sent = sum(1 for t in of_shard if t.sent and t.counts)
     tolerated = lost == 0 or lost / sent <= question.tolerance
     share = coverage(of_shard)
     covered = share is not None and share >= question.trace_coverage_floor

@@ -9,10 +9,11 @@ from tests.history import History, SinkRow, Trace, number_order
 UNKNOWN_SHARD = "(unknown)"
 
 
-def counting_order(trace: Trace) -> tuple[int, str, tuple[int, str]]:
+def counting_order(trace: Trace) -> tuple[int, str, tuple[int, str], datetime]:
     """The order of an id's traces: the first decides in which cell the id counts."""
     number = trace.sequence_number  # an attempt without one goes before those that have one
-    return trace.batch, trace.shard_id, (-1, "") if number is None else number_order(number)
+    order = (-1, "") if number is None else number_order(number)
+    return trace.batch, trace.shard_id, order, trace.sent_at
 
 
 def with_places(history: History) -> History:

@@ -5,7 +5,7 @@
 `Case.history` gives shards and ids of its own to each.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeVar
 from unittest.mock import patch
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 FAULTS = frozenset(
     {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
-    | {"backfilled", "buffered", "untimed"}
+    | {"backfilled", "buffered", "untimed", "fresh"}
 )
 PALETTES = (
     FAULTS,
@@ -159,11 +159,15 @@ def _shards(draw: DrawFn, of: Terms) -> list[_Shard]:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One acknowledged put: on which shard, its number and its place in the shard's order."""
+    """One acknowledged put: on which shard, its number and its place in the shard's order.
+
+    `later_ms`: by how much its `sent_at` is later than that of the first.
+    """
 
     shard: int
     number: str | None
     index: int
+    later_ms: int = 0
 
 
 @st.composite
@@ -177,9 +181,11 @@ def _attempts(draw: DrawFn, of: Terms, shards: list[_Shard], index: int) -> list
         [max(index - aggregated, 0)] + [draw(st.integers(0, 2)) for _ in places[1:]]
     )
     known = "unnumbered" not in of.faults or draw(st.integers(0, 19)) > 0
+    fresh = "fresh" in of.faults and draw(st.integers(0, 2)) == 0
+    step_ms = draw(st.sampled_from([1, of.bucket_ms, 2 * of.bucket_ms])) if fresh else 0
     return [
-        _Attempt(place, shards[place].number(at) if known else None, at)
-        for place, at in zip(places, indices, strict=True)
+        _Attempt(place, shards[place].number(at) if known else None, at, tries * step_ms)
+        for tries, (place, at) in enumerate(zip(places, indices, strict=True))
     ]
 
 
@@ -190,9 +196,11 @@ def _message(
     """The attempts that were traced, and those that landed with the time they did."""
     attempts = draw(_attempts(of, shards, index))
     odd = draw(st.integers(0, 15))
-    traced = [a for a in attempts if draw(st.integers(0, 5)) > 0] or attempts[:1]
+    # To a row in a minute of its own nothing leads but a trace there.
+    is_fresh = any(a.later_ms for a in attempts)
+    traced = [a for a in attempts if draw(st.integers(0, 5)) > 0 or is_fresh] or attempts[:1]
     if odd == 0 and "untraced" in of.faults:
-        traced = []
+        traced, attempts = [], [replace(a, later_ms=0) for a in attempts]
     least = 0 if "lost" in of.faults and odd in {1, 2, 3} else 1
     most = 3 if "doubled" in of.faults and odd in {0, 4, 5, 6} else 1
     choice = attempts if "moved" in of.faults or not traced else traced
@@ -219,22 +227,27 @@ def cases(draw: DrawFn, of: Terms) -> Case:
     traces, rows = [], []
     for index, (message_id, sent_ms) in enumerate(zip(ids, times, strict=True)):
         traced, landed = draw(_message(of, shards, index, sent_ms))
+        told_in: dict[_Attempt, int] = {}  # the batch with its trace, where that leads to its rows
         for a in traced:
             batch = draw(st.integers(1, of.batches))
-            traces.append((message_id, a.shard, a.number, sent_ms, batch))
+            if any(other.later_ms for other in traced):
+                told_in[a] = min(batch, told_in.get(a, batch))
+            traces.append((message_id, a.shard, a.number, sent_ms + a.later_ms, batch))
         for a, landed_ms in landed:
             shard = shards[a.shard]
             has_number = draw(st.integers(1, 100)) <= shard.sink_numbers
             number = a.number if of.sink_has_numbers and has_number else None
             is_untimed = draw(st.integers(1, 100)) <= shard.untimed
-            batch = draw(st.integers(1, of.batches))
-            landed_at = None if is_untimed else landed_ms
-            rows.append((message_id, a.shard, number, sent_ms, landed_at, batch, False))
+            batch = draw(st.integers(told_in.get(a, 1), of.batches))
+            at_ms, landed_at_ms = sent_ms + a.later_ms, landed_ms + a.later_ms
+            landed_at = None if is_untimed else landed_at_ms
+            rows.append((message_id, a.shard, number, at_ms, landed_at, batch, False))
         if "backfilled" in of.faults and traced and draw(st.integers(0, 2 + 9 * len(landed))) == 0:
             number = traced[0].number if of.sink_has_numbers else None
-            own_ms = sent_ms + draw(latencies(of, sent_ms))
-            batch = draw(st.integers(1, of.batches))
-            rows.append((message_id, traced[0].shard, number, sent_ms, own_ms, batch, True))
+            at_ms = sent_ms + traced[0].later_ms
+            own_ms = at_ms + draw(latencies(of, at_ms))
+            batch = draw(st.integers(told_in.get(traced[0], 1), of.batches))
+            rows.append((message_id, traced[0].shard, number, at_ms, own_ms, batch, True))
     acked = draw(_acknowledged(of, traces)) if "buffered" in of.faults else ()
     return Case(tuple(traces), tuple(rows), idle_shard=draw(st.integers(0, 5)) == 0, acked=acked)
 

@@ -36,14 +36,9 @@ from shardaudit.ingest.fingerprint import (
     trace_fingerprints,
 )
 from shardaudit.ingest.placing import placed_ledger, placed_rows
+from shardaudit.ingest.repeats import known_places, new_traces, repeated_ids
 from shardaudit.ingest.sink import DELIVERY_DDL, JUDGED_DDL, judged_sink_rows, refused_rows
-from shardaudit.ingest.traces import (
-    TraceRules,
-    judged_traces,
-    new_traces,
-    repeated_ids,
-    sampled,
-)
+from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.model.reserved import CANARY
 from shardaudit.model.retention import Retention, Shorter
 from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
@@ -251,6 +246,10 @@ def ids_with_their_causes(spark: SparkSession) -> DataFrame:
     return by(classified(spark), "message_id")
 
 
+def nothing_displaced(spark: SparkSession) -> DataFrame:
+    return filled(spark, [], "shard_id string, bucket_start timestamp, displaced bigint")
+
+
 @table()
 def verdicts(spark: SparkSession) -> DataFrame:
     return by(judged(spark), "shard_id", "bucket_start")
@@ -266,7 +265,7 @@ def judged(spark: SparkSession) -> DataFrame:
         damage=Damage(traces=((T0 + MINUTE, T0 + 2 * MINUTE),)),
     )
     drilled = cells.where(F.col("differs")).select("shard_id", "bucket_start")
-    counts = cell_counts(classified(spark))
+    counts = cell_counts(classified(spark), nothing_displaced(spark))
     return judged_cells(cells, counts, drilled, facts_of_shards(spark), judgement)
 
 
@@ -478,7 +477,8 @@ def traces_that_are_new(spark: SparkSession) -> DataFrame:
     known = judged.where((F.col("line") % 3 == 0) & F.col("reason").isNull()).where(
         F.col("line") < 300
     )
-    told = new_traces(judged, known, repeated_ids(judged, known))
+    known = known.withColumn("counted_in", F.lit(None).cast("timestamp"))
+    told = new_traces(judged, known, repeated_ids(judged, known_places(judged, known)))
     return by(told, "message_id", "shard_id", "sequence_number", "bucket_start")
 
 

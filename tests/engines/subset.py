@@ -90,6 +90,7 @@ CASTERS = (
     "adapters/delta.py",
     "adapters/sink_rows.py",
     "ingest/batch_summary.py",
+    "ingest/repeats.py",
     "ingest/traces.py",
 )
 # Columns of our tables that hold doubles: delta-rs reads them, see `differences.py`. INPUTS have

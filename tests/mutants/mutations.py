@@ -53,7 +53,7 @@ _JOINS = {
     "left_anti": "left_semi",
 }
 _EXTREMES = {"min": "max", "max": "min", "least": "greatest", "greatest": "least"}
-_KEYS = {"CELL", "KEY", "ID", "TRACE_KEY", "_HASHED"}
+_KEYS = {"CELL", "KEY", "ID"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ SUITES: dict[str, tuple[tuple[str, ...], ...]] = {
     "shardaudit/compare/cell_verdicts.py": ((_GOLDEN,), (_ORACLE,)),
     "shardaudit/compare/cells.py": ((_GOLDEN,), (_ORACLE,)),
     "shardaudit/compare/classify.py": ((_GOLDEN,), (_ORACLE,)),
+    "shardaudit/compare/apart.py": ((_GOLDEN,), (_ORACLE,)),
     "shardaudit/compare/drill_down.py": ((_GOLDEN,), (_ORACLE,)),
     "shardaudit/compare/findings.py": ((_GOLDEN,), (_ORACLE,)),
     "shardaudit/compare/grid.py": ((_GOLDEN,), (_ORACLE,)),
@@ -33,6 +34,10 @@ SUITES: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
     "shardaudit/ingest/placing.py": ((_ORACLE,), ("tests/spark/jobs/test_ingest_delta.py",)),
+    "shardaudit/ingest/repeats.py": (
+        (_GOLDEN,),
+        (_ORACLE, "tests/spark/jobs/test_ingest_traces.py"),
+    ),
     "shardaudit/ingest/sink.py": (
         ("tests/spark/ingest/test_sink.py",),
         (_GOLDEN,),

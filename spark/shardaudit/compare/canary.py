@@ -31,8 +31,9 @@ UNTRACED, MOVED, WAITING, CARRIED, CHANGED, DAMAGED = (
     "changed",
     "damaged",
 )
+STAMPED, RESTAMPED = "stamped", "stamped anew"
 OLD = (
-    *(SOUND, HOLED, DOUBLED, MIXED, CANCELLED, REMOVED),
+    *(SOUND, HOLED, DOUBLED, STAMPED, RESTAMPED, MIXED, CANCELLED, REMOVED),
     *(UNTRACED, MOVED, WAITING, CARRIED, CHANGED, DAMAGED),
 )
 
@@ -63,6 +64,7 @@ class Before:
 class Message:
     """One synthetic message: its traces (the first is counted), its rows, and the answer.
 
+    `again`: the slot of its later attempts, where their producer stamped them anew.
     `own`: rows that our backfill landed; `later`: that came with the second batch of the sink;
     `gone`: that went with it.
     `in_evidence`: an earlier audit read it, and nobody could read it again. `is_held_back`: the
@@ -74,6 +76,7 @@ class Message:
     slot: str
     sent: tuple[Record, ...] = ()
     landed: tuple[Record, ...] = ()
+    again: str | None = None
     own: tuple[Record, ...] = ()
     later: tuple[Record, ...] = ()
     gone: tuple[Record, ...] = ()
@@ -92,6 +95,10 @@ class Message:
     def home(self) -> str:
         """The shard that it counts on."""
         return (self.sent or self.rows or _one(RUNNING, None))[0][0]
+
+    def slot_of(self, record: Record) -> str:
+        """The slot in which one of its traces or rows lies."""
+        return self.again if self.again and record != self.sent[0] else self.slot
 
     @property
     def found(self) -> dict[Kind, Cause]:
@@ -136,6 +143,15 @@ MESSAGES = (
             causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
     Message("twice without number", DOUBLED, _one(UNNUMBERED, None), _one(UNNUMBERED, None, 2),
             causes={Kind.DUPLICATED: Cause.UNKNOWN}),
+    # Retries with a time of their own: the cells of neither attempt tell that there are two.
+    Message("stamped anew", STAMPED, _one(RUNNING, "30") + _one(RUNNING, "31"),
+            _one(RUNNING, "30") + _one(RUNNING, "31"), again=RESTAMPED,
+            causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
+    Message("stamped anew elsewhere", STAMPED, _one(STALLED, "6") + _one(RUNNING, "32"),
+            _one(STALLED, "6") + _one(RUNNING, "32"), again=RESTAMPED,
+            causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
+    Message("landed by its retry", STAMPED, _one(AHEAD, "5") + _one(AHEAD, "6"),
+            _one(AHEAD, "6"), again=RESTAMPED),
     # Rows of our own backfills: they move no frontier, and a silent shard stays silent.
     Message("delivered and backfilled", DOUBLED, _one(RUNNING, "27"), _one(RUNNING, "27"),
             own=_one(RUNNING, "27"), causes={Kind.DUPLICATED: Cause.BACKFILL}),
@@ -190,6 +206,8 @@ VERDICTS = {
     (RUNNING, REMOVED): Verdict.LOSS,
     (RUNNING, DOUBLED): Verdict.DUPLICATION,
     (UNNUMBERED, DOUBLED): Verdict.DUPLICATION,
+    (RUNNING, STAMPED): Verdict.DUPLICATION,
+    (STALLED, STAMPED): Verdict.DUPLICATION,
     (RUNNING, MIXED): Verdict.MIXED,
     (RUNNING, CANCELLED): Verdict.LOSS,
     (RUNNING, UNTRACED): Verdict.UNTRACED,

@@ -48,7 +48,7 @@ def answers(
     """Everything that an audit says of its canary, to be collected: the fields of Answer.
 
     Input:
-        judged: of `judged_cells`; classified: of `classified_ids`; folded: of `folded_findings`;
+        judged: of `judged_cells`; classified: of `within_window`; folded: of `folded_findings`;
         changes: of `transitions`.
     """
     cells = judged.where(is_canary()).select(
@@ -130,10 +130,11 @@ def _expected(plan: CanaryPlan) -> Iterator[Answer]:
 
 
 def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
-    of_slot = [message for message in MESSAGES if message.slot == slot]
-    own = [message for message in of_slot if message.home == shard]
+    own = [m for m in MESSAGES if m.slot == slot and m.home == shard]
     sent = Counter(message.name for message in own if message.sent)
-    rows = Counter(m.name for m in of_slot for on, _ in m.rows if on == shard)
+    rows = Counter(
+        m.name for m in MESSAGES for r in m.rows if r[0] == shard and m.slot_of(r) == slot
+    )
     missing = sum(Kind.MISSING in m.found for m in own)
     pending = sum(m.not_landed == Verdict.PENDING for m in own)
     matched = sent.total() - missing - pending

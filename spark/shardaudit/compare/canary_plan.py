@@ -98,6 +98,8 @@ class CanaryPlan:
             for index, record in enumerate(message.sent):
                 row = self._placed(message, record)
                 row |= {"counted": index == 0, "location": "producer"}
+                if message.slot_of(record) != message.slot:
+                    row["counted_in"] = self.starts[message.slot]
                 yield message, row | {"acked_at": self.arrived_at(message)}
 
     def rows(self) -> Iterator[tuple[str, Row]]:
@@ -169,7 +171,7 @@ class CanaryPlan:
         return self.judged_bucket or self.window.start
 
     def _placed(self, message: Message, record: Record) -> Row:
-        start = self.starts[message.slot]
+        start = self.starts[message.slot_of(record)]
         return {
             "message_id": f"{CANARY}{message.name}",
             "shard_id": f"{CANARY}{record[0]}",
@@ -181,7 +183,7 @@ class CanaryPlan:
     def _landed(self, message: Message, record: Record) -> Row:
         row = self._placed(message, record)
         latency = timedelta(0) if message.slot == FRESH else _SECOND
-        return row | {"landed_at": self.starts[message.slot] + latency}
+        return row | {"landed_at": self.starts[message.slot_of(record)] + latency}
 
 
 def numbers(message: Message) -> list[str]:

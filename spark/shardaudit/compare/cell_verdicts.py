@@ -67,7 +67,7 @@ def judged_cells(
         _with_silence(joined, judgement.silences)
         .withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
         .withColumn("sent", sent)
-        .withColumn("landed", F.col("landed_n"))
+        .withColumn("landed", F.col("landed_n") + F.col("displaced"))
         .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
         .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
         .withColumn("is_settled", is_settled(judgement.as_of))

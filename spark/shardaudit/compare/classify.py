@@ -10,7 +10,7 @@ from shardaudit.compare.drill_down import CELL
 from shardaudit.model.verdict import Cause, Kind, Verdict
 
 COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved")
-INTERNAL_COUNTS = ("over_counted", "lost", "stuck")
+INTERNAL_COUNTS = ("over_counted", "lost", "stuck", "displaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +97,19 @@ def _untraced(damage: Damage) -> Column:
     return F.when((F.col("sent_count") == 0) & (F.col("landed_count") > 0), cause)
 
 
-def cell_counts(classified: DataFrame) -> DataFrame:
+def cell_counts(classified: DataFrame, displaced: DataFrame) -> DataFrame:
     """What the ids of a cell add up to: one row per cell in which an id counts.
 
+    Input:
+        classified: of `apart.within_window`; displaced: of `apart.displaced_rows`.
     Output:
         `shard_id`, `bucket_start`, `missing, pending, duplicated, extra_rows, untraced, moved`,
-        `lost`, `stuck`, `over_counted` (ids that another cell counts too), all bigint.
+        `lost`, `stuck`, `over_counted` (ids that another cell counts too), `displaced` (rows), all
+        bigint.
     """
     not_landed = F.col("not_landed")
     per_id = classified.select(
-        *CELL,
+        "told_in.*",
         _one(not_landed.isin("lost", "stuck")).alias("missing"),
         _one(not_landed == "pending").alias("pending"),
         _one(F.col("duplicated").isNotNull()).alias("duplicated"),
@@ -116,24 +119,27 @@ def cell_counts(classified: DataFrame) -> DataFrame:
         F.lit(0).cast("bigint").alias("over_counted"),
         _one(not_landed == "lost").alias("lost"),
         _one(not_landed == "stuck").alias("stuck"),
+        F.lit(0).cast("bigint").alias("displaced"),
     )
     # An id whose traces disagree on sent_at was counted in several cells: the first one keeps it.
-    others = classified.where(F.size("counted_cells") > 1).select(
-        F.explode(F.slice("counted_cells", 2, F.size("counted_cells"))).alias("cell")
-    )
-    over_counted = others.select(
-        "cell.shard_id",
-        "cell.bucket_start",
-        *(
-            F.lit(int(name == "over_counted")).cast("bigint").alias(name)
-            for name in COUNTS + INTERNAL_COUNTS
-        ),
+    others = (
+        classified.where(F.size("counted_cells") > 1)
+        .select(F.explode(F.slice("counted_cells", 2, F.size("counted_cells"))).alias("cell"))
+        .select("cell.*", F.lit(1).cast("bigint").alias("over_counted"))
     )
     return (
-        per_id.unionByName(over_counted)
+        per_id.unionByName(_alone(others, "over_counted"))
+        .unionByName(_alone(displaced, "displaced"))
         .groupBy(*CELL)
         .agg(*(F.sum(name).alias(name) for name in COUNTS + INTERNAL_COUNTS))
     )
+
+
+def _alone(rows: DataFrame, name: str) -> DataFrame:
+    """Rows of `cell_counts` in which one count alone is not 0."""
+    none = F.lit(0).cast("bigint")
+    counts = (F.col(n) if n == name else none.alias(n) for n in COUNTS + INTERNAL_COUNTS)
+    return rows.select(*CELL, *counts)
 
 
 def _one(is_so: Column) -> Column:
@@ -161,4 +167,5 @@ def kinds(classified: DataFrame) -> DataFrame:
         .withColumn("kind", F.col("found.kind"))
         .withColumn("cause", F.col("found.cause"))
         .drop("found", "not_landed", "duplicated", "untraced", "moved", "is_moved")
+        .drop("told_in", "counts_outside")
     )

@@ -112,9 +112,10 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
     Output:
         `message_id, shard_id, bucket_start, sent_count, counted, landed_count` (bigint),
         `counted_key` (struct or NULL), `sent_sequences`, `landed_sequences`
-        (arrays, sorted), `sent_at`, `arrived_at` (when the stream took it, at the latest: of its
-        traces and rows the last `sent_at`, `acked_at`, `arrived_at`), `first_landed_at,
-        last_landed_at, location, attributes`, `own_rows` (bigint; NULL: none).
+        (arrays, sorted), `sent_at` (of the trace that counts, else the least), `arrived_at` (when
+        the stream took it, at the latest: of its traces and rows the last `sent_at`, `acked_at`,
+        `arrived_at`), `first_landed_at, last_landed_at, location, attributes`, `own_rows` (bigint;
+        NULL: none).
     """
     number = F.coalesce("sent_sequence", F.lit("")).alias("number")
     trace = F.struct(number, _entries())
@@ -124,10 +125,10 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         .agg(
             *(F.sum(name).alias(name) for name in (*_COUNTS, "own_rows")),
             # One trace of an id counts in a bucket.
-            F.max(F.when(F.col("counted") == 1, F.col("sent_sequence"))).alias("counted_number"),
+            F.max(_of_counted("sent_sequence")).alias("counted_number"),
             F.collect_list("sent_sequence").alias("sent_sequences"),
             F.collect_list("landed_sequence").alias("landed_sequences"),
-            F.min("sent_at").alias("sent_at"),
+            F.coalesce(F.min(_of_counted("sent_at")), F.min("sent_at")).alias("sent_at"),
             F.max("arrived_at").alias("arrived_at"),
             F.min("landed_at").alias("first_landed_at"),
             F.max("landed_at").alias("last_landed_at"),
@@ -155,6 +156,10 @@ def cell_ids(traces: DataFrame, rows: DataFrame) -> DataFrame:
         F.map_from_entries(F.get(F.sort_array("traces"), 0)["attributes"]).alias("attributes"),
         "own_rows",
     )
+
+
+def _of_counted(name: str) -> Column:
+    return F.when(F.col("counted") == 1, F.col(name))
 
 
 def ids(cell_ids: DataFrame) -> DataFrame:

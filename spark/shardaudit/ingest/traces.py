@@ -1,10 +1,10 @@
-"""Loose traces → judged traces → the new ones, each told whether its cell counts it."""
+"""Loose traces → judged traces: what each says, or why it cannot be used."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.ingest.faults import (
@@ -50,7 +50,6 @@ _NUMBERS = {
     "session_seq": ("bigint", _WHOLE),
     "sample_rate": ("double", _FRACTION),
 }
-TRACE_KEY = ("bucket_start", "message_id", "shard_id", "sequence_number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "line",
         F.when(~is_good, cut(_shown())).alias("raw"),
         "reason",
-        _id_hash(),
+        F.xxhash64("message_id").alias("id_hash"),
         "message_id",
         "shard_id",
         "sequence_number",
@@ -109,88 +108,6 @@ def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
         return judged
     is_bad = F.col("reason").isNotNull()
     return judged.where(is_bad | in_sample(F.col("message_id"), sample_rate))
-
-
-def repeated_ids(judged: DataFrame, known: DataFrame) -> DataFrame:
-    """The ids of which a bucket has more than one trace, one of them new: mostly few, or none.
-
-    Narrow, as it is the one thing that compares all traces: by the hash of an id.
-
-    Input:
-        judged, known: as for `new_traces`.
-    Output:
-        `bucket_start`, `id_hash` (bigint), unique. Two ids with one hash are both among them.
-    """
-    good = judged.where(F.col("reason").isNull())
-    fresh = good.select(*_HASHED, F.lit(1).alias("fresh"))
-    old = known.select("bucket_start", _id_hash(), F.lit(0).alias("fresh"))
-    return (
-        fresh.unionByName(old)
-        .groupBy(*_HASHED)
-        .agg(F.count("*").alias("traces"), F.sum("fresh").alias("fresh"))
-        .where((F.col("traces") > 1) & (F.col("fresh") > 0))
-        .select(*_HASHED)
-    )
-
-
-def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> DataFrame:
-    """The good traces that no batch brought before: unique on TRACE_KEY, `counted` told.
-
-    Of the traces of an id in one bucket, over all shards, one counts: the one that was known first;
-    within a batch the least (shard, sequence number).
-
-    Input:
-        judged: `judged_traces`.
-        known: TRACES of the stream in the buckets that `judged` touches, without this batch's own.
-        repeated: of `repeated_ids`; only these are compared with one another.
-    Output:
-        GIVEN, `counted`.
-    """
-    # Presence only: `repeated` is unique on its columns.
-    several = F.broadcast(repeated)
-    good = judged.where(F.col("reason").isNull())
-    known = known.withColumn("id_hash", _id_hash())
-    single = good.join(several, _HASHED, how="left_anti").withColumn("counted", F.lit(True))
-    told = _told(
-        good.join(several, _HASHED, how="left_semi"), known.join(several, _HASHED, how="left_semi")
-    )
-    return single.select(*GIVEN, "counted").unionByName(told)
-
-
-def _told(fresh: DataFrame, known: DataFrame) -> DataFrame:
-    """GIVEN and `counted` of the fresh traces that are no repetitions."""
-    columns = (*GIVEN, "file", "line")
-    new = fresh.select(*columns, F.lit(False).alias("is_old"))
-    nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
-    old = known.withColumns(nowhere).select(*columns, F.lit(True).alias("is_old"))
-    # One shuffle serves both windows: whatever shares an id and a bucket lies together.
-    of_id = Window.partitionBy("bucket_start", "message_id")
-    in_order = of_id.orderBy(
-        "shard_id",
-        F.length("sequence_number"),
-        "sequence_number",
-        F.desc("is_old"),
-        "sent_at",
-        "file",
-        "line",
-    )
-    place = ("shard_id", "sequence_number")
-    is_repeated = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in place]
-    return (
-        new.unionByName(old)
-        .withColumn("is_repeated", is_repeated[0] & is_repeated[1])
-        .withColumn("rank", F.row_number().over(in_order))
-        .withColumn("is_known_id", F.max("is_old").over(of_id))
-        .where(~F.col("is_old") & ~F.col("is_repeated"))
-        .select(*GIVEN, ((F.col("rank") == 1) & ~F.col("is_known_id")).alias("counted"))
-    )
-
-
-_HASHED = ["bucket_start", "id_hash"]
-
-
-def _id_hash() -> Column:
-    return F.xxhash64("message_id").alias("id_hash")
 
 
 def _instant(name: str) -> Column:

@@ -55,11 +55,14 @@ class AuditRow:
     ) -> AuditReport:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
         kept_s, stream = self._retention_s, self.request.stream
+        notes = audit_notes(
+            outcome.missing, kept_s=kept_s, stream=stream, stamped_anew=outcome.stamped_anew
+        )
         report = replace(
             self._report("published", outcome, "passed"),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
-            notes=(*noted, *audit_notes(outcome.missing, kept_s=kept_s, stream=stream)),
+            notes=(*noted, *notes),
         )
         self._finish(report, outcome)
         return report
@@ -85,6 +88,7 @@ class AuditRow:
             "self_check": report.self_check,
             "watermark": report.watermark,
             "watermark_reason": report.watermark_reason,
+            "stamped_anew": outcome.stamped_anew,
         }
         self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
 

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.compare.canary_answers import without_canary
+from shardaudit.compare.apart import crossing_ids, displaced_rows, other_places, within_window
+from shardaudit.compare.canary_answers import is_canary, without_canary
 from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
 from shardaudit.compare.cells import cell_sums, compared_cells
 from shardaudit.compare.classify import classified_ids
@@ -17,7 +18,7 @@ from shardaudit.compare.sample import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import shard_facts
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
-from shardaudit.jobs.evidence import Ingested, Sources, buckets_of, sources
+from shardaudit.jobs.evidence import Ingested, Near, Sources, buckets_of, sources
 from shardaudit.model.tables import EVIDENCE
 from shardaudit.model.watch_tables import SHARDS
 
@@ -31,8 +32,9 @@ class Comparison:
     `ledger`: its rows, the canary's too, those that no batch counted without `batch_id`; `numbers`:
     the last batch of each side.
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
-    that this run read, and `seen` what stands in them; `classified`: the ids; `is_placing`: rows
-    that no batch counted are among those of the sink.
+    that this run read, and `seen` what stands in them; `classified`: the ids that are told;
+    `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
+    `apart.displaced_rows`; `stamped_anew`: the messages that a producer gave several times.
     """
 
     numbers: dict[str, int]
@@ -45,6 +47,8 @@ class Comparison:
     seen: DataFrame
     classified: DataFrame
     is_placing: bool
+    displaced: DataFrame
+    stamped_anew: int
 
 
 def compared(
@@ -60,27 +64,89 @@ def compared(
     known = carried(judged.localCheckpoint())
     read = _to_read(cells, known, sample, request).localCheckpoint()
     seen = both.within(buckets_of(read)).seen(read)
-    suspected = suspects(seen).union(known.stale).distinct().localCheckpoint()
+    apart = both.apart(request.aligned).localCheckpoint()
+    suspected = _followed(suspects(seen).union(known.stale), apart, request)
     buckets = buckets_of(suspected)
+    evidence = _evidence(cells, known, suspected, both.within(buckets), request)
+    if planted.left_out(buckets):
+        _keep(warehouse, request, stored, evidence, cells)
+    classified = classified_ids(
+        ids(evidence), facts, as_of=request.as_of, damage=planted.plan.judged_damage
+    ).localCheckpoint()
+    is_inside = _is_inside(request)
+    crossing = crossing_ids(evidence, is_inside).localCheckpoint()
+    told = within_window(classified, crossing, is_inside).localCheckpoint()
+    return Comparison(
+        numbers=state.numbers,
+        ledger=both.ledger,
+        sums=without_canary(sums),
+        cells=cells,
+        facts=facts,
+        by_id=read.union(known.covered).distinct(),
+        read=read,
+        seen=seen,
+        classified=told,
+        is_placing=both.is_placing,
+        displaced=displaced_rows(evidence, told, crossing, is_inside),
+        stamped_anew=_stamped_anew(apart, request),
+    )
+
+
+def _followed(suspected: DataFrame, apart: DataFrame, request: AuditRequest) -> DataFrame:
+    """The suspects in all buckets in which they have traces: (`message_id`, `bucket_start`); read.
+
+    With them the ids that have traces on both sides of the window's edge.
+    """
+    suspected = suspected.localCheckpoint()
+    crossing = apart.where(_is_inside(request) != _is_inside(request, "counted_in"))
+    ids = suspected.select("message_id").union(crossing.select("message_id"))
+    return suspected.union(other_places(ids, apart)).distinct().localCheckpoint()
+
+
+def _stamped_anew(apart: DataFrame, request: AuditRequest) -> int:
+    """How many messages have traces in several buckets, one of them in the window."""
+    is_seen = _is_inside(request) | _is_inside(request, "counted_in")
+    own = without_canary(apart.where(is_seen), "message_id")
+    return own.select("message_id").distinct().count()
+
+
+def _is_inside(request: AuditRequest, name: str = "bucket_start") -> Column:
+    """Whether a bucket of an id is one that is audited; all of the canary's are."""
+    start, window = F.col(name), request.aligned
+    is_covered = (start >= F.lit(window.start)) & (start < F.lit(window.end))
+    return is_covered | is_canary("message_id")
+
+
+def _evidence(
+    cells: DataFrame, known: Carried, suspected: DataFrame, near: Near, request: AuditRequest
+) -> DataFrame:
+    """What stands of suspects and known ids, in the window and beyond it: EVIDENCE; read."""
+    # Unique on the cell on the right; a cell outside of the window has no digest.
     digests = cells.select(*CELL, "bucket_digest")
-    # Unique on the cell on the right: every id's cell is one of the grid.
-    fresh = both.within(buckets).cell_ids(suspected).join(digests, CELL, how="left")
-    evidence = (
+    fresh = near.cell_ids(suspected).join(digests, CELL, how="left")
+    return (
         known.evidence.join(suspected, ID, how="left_anti")
         .unionByName(fresh.withColumn("stream", F.lit(request.name)))
         .localCheckpoint()
     )
-    if planted.left_out(buckets):
-        others = stored.join(digests, CELL, how="left_anti")  # those of other windows stay
-        rows = others.unionByName(without_canary(evidence))
-        warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
-    classified = classified_ids(
-        ids(evidence), facts, as_of=request.as_of, damage=planted.plan.judged_damage
-    ).localCheckpoint()
-    by_id = read.union(known.covered).distinct()
-    own = without_canary(sums)
-    ledger = (state.numbers, both.ledger, own)
-    return Comparison(*ledger, cells, facts, by_id, read, seen, classified, both.is_placing)
+
+
+def _keep(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    stored: DataFrame,
+    evidence: DataFrame,
+    cells: DataFrame,
+) -> None:
+    """Stores the window's evidence beside that of other windows.
+
+    What lies outside of the window is read each time: nothing tells when it changed.
+    """
+    window = cells.select(*CELL)
+    others = stored.join(window, CELL, how="left_anti")
+    kept = without_canary(evidence.join(window, CELL, how="left_semi"))
+    rows = others.unionByName(kept)
+    warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
 
 
 def _ledger(

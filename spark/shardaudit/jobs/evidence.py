@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.ingest.placing import placed_ledger, placed_rows
+from shardaudit.ingest.repeats import REACH
 from shardaudit.ingest.sink import DELIVERY_DDL
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
@@ -114,6 +115,14 @@ class Sources:
     planted: Canary
     is_placing: bool = False
 
+    def apart(self, window: Window) -> DataFrame:
+        """The traces near the window that count in another bucket than their own."""
+        near = Window(window.start - REACH, window.end + REACH)
+        of_days = F.col("sent_day").isin(sorted(_days(near)))
+        traces = beside(self.planted.traces, self.traces.where(of_days))
+        found = traces.where(F.col("counted_in").isNotNull())
+        return found.select("message_id", "bucket_start", "counted_in")
+
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""
         windows = coalesced(self.planted.left_out(starts), width=self.bucket, limit=SCAN_WINDOWS)
@@ -179,7 +188,7 @@ def _placed(sink: SinkRows, traces: DataFrame, request: AuditRequest) -> DataFra
     return scan.materialized(placed_rows(landed, recent, bucket=request.stream.bucket))
 
 
-def _days(window: Window) -> Iterable[object]:
+def _days(window: Window) -> Iterable[date]:
     day = window.start.date()
     while day < window.end.date() or (day == window.end.date() and window.end.timestamp() % 86400):
         yield day

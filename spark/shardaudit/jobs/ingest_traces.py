@@ -1,7 +1,7 @@
 """New trace files → traces and their fingerprints, each batch exactly once."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -15,14 +15,18 @@ from shardaudit.adapters.sources import read_traces, storage_errors
 from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.inputs import DamagedFile, TraceInputs
-from shardaudit.ingest.traces import TraceRules, judged_traces, new_traces, repeated_ids, sampled
+from shardaudit.ingest.repeats import REACH, known_places, new_traces, repeated_ids
+from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
+from shardaudit.jobs.trace_tally import TraceTally, tallied
 from shardaudit.model.config import Stream
 from shardaudit.model.inputs import TRACE_COLUMNS
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables import FINGERPRINTS, TRACES
 
 log = logging.getLogger(__name__)
+
+FEW_BUCKETS = 1000  # as many times as a scan is pruned by
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +37,6 @@ class TraceBatch:
     files: int
     rows: int
     quarantined: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Tally:
-    """What is in the files of a batch. `damaged`: path -> reason; `kept_from`: path -> time.
-
-    `first`: the least `sent_at` that was kept.
-    """
-
-    good: int
-    bad: int
-    damaged: Mapping[str, str]
-    kept_from: Mapping[str, datetime]
-    first: datetime | None
-    buckets: tuple[datetime, datetime] | None
-    days: frozenset[date]
 
 
 class TraceSide:
@@ -99,7 +87,7 @@ class TraceSide:
         found = at_once(FileStore(self._access).found, [file.path for file in files])
         return set(found) == set(files)
 
-    def _stored(self, batch: Batch) -> _Tally | None:
+    def _stored(self, batch: Batch) -> TraceTally | None:
         """What an earlier try wrote of a batch, its traces each once; None when none of them."""
         own = self._warehouse.read(TRACES).where(_is_of(batch))
         first, days = F.min("sent_at").alias("first"), F.collect_set("sent_day").alias("days")
@@ -108,7 +96,7 @@ class TraceSide:
             return None
         refused = quarantined(self._warehouse, batch)
         damaged = collected(refused.where(F.col("line").isNull()).select("file", "reason"))
-        return _Tally(
+        return TraceTally(
             good=row.traces,
             bad=refused.count(),
             damaged={bad.file: bad.reason for bad in damaged},
@@ -131,7 +119,7 @@ class TraceSide:
         with storage_errors():
             # Read once, for what is counted, refused and kept: a file may change in between.
             judged = judged.localCheckpoint()
-        tally = _tally(judged)
+        tally = tallied(judged)
         if tally.bad:
             quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
         counted = 0
@@ -141,7 +129,7 @@ class TraceSide:
         return self._finish(batch, inputs, tally, counted=counted, now=now)
 
     def _finish(
-        self, batch: Batch, inputs: TraceInputs, tally: _Tally, *, counted: int, now: datetime
+        self, batch: Batch, inputs: TraceInputs, tally: TraceTally, *, counted: int, now: datetime
     ) -> TraceBatch:
         damaged = [
             DamagedFile(file, tally.damaged[file.path])
@@ -172,16 +160,31 @@ class TraceSide:
         buckets: tuple[datetime, datetime],
     ) -> None:
         """Writes the new traces."""
-        known = self._traces(days).where(
-            ~_is_of(batch) & F.col("bucket_start").between(*map(F.lit, buckets))
-        )
         traces = (
-            new_traces(judged, known, repeated_ids(judged, known).localCheckpoint())
+            self._new_traces(judged, batch, days=days, buckets=buckets)
             .withColumn("batch_id", F.lit(batch.batch_id))
             .withColumn("stream", F.lit(self._name))
             .withColumn("sent_day", F.to_date("bucket_start"))
         )
         self._warehouse.append(traces, TRACES, retried=batch.retried)
+
+    def _new_traces(
+        self,
+        judged: DataFrame,
+        batch: Batch,
+        *,
+        days: Collection[date],
+        buckets: tuple[datetime, datetime],
+    ) -> DataFrame:
+        first, last = buckets
+        near = {day + n * REACH for day in days for n in (-1, 0, 1)}
+        in_reach = F.col("bucket_start").between(F.lit(first - REACH), F.lit(last + REACH))
+        known = self._traces(near).where(~_is_of(batch) & in_reach)
+        places = known_places(judged, known).localCheckpoint()
+        starts = [row.bucket_start for row in collected(places.select("bucket_start").distinct())]
+        if len(starts) <= FEW_BUCKETS:
+            known = known.where(F.col("bucket_start").isin(sorted(starts)))
+        return new_traces(judged, known, repeated_ids(judged, places).localCheckpoint())
 
     def _append_fingerprints(self, batch: Batch, days: Collection[date]) -> int:
         """Writes the fingerprints of the batch's traces; gives how many of them count.
@@ -202,7 +205,7 @@ class TraceSide:
         of_days = (F.col("stream") == self._name) & F.col("sent_day").isin(sorted(days))
         return self._warehouse.read(TRACES).where(of_days)
 
-    def _result(self, tally: _Tally, inputs: TraceInputs, *, counted: int) -> Result:
+    def _result(self, tally: TraceTally, inputs: TraceInputs, *, counted: int) -> Result:
         span = damaged_span(
             [file for file in inputs.files if file.path in tally.damaged],
             kept_from=tally.kept_from,
@@ -215,29 +218,3 @@ class TraceSide:
 
 def _is_of(batch: Batch) -> Column:
     return (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
-
-
-def _tally(judged: DataFrame) -> _Tally:
-    is_good = F.col("reason").isNull()
-    rows = collected(
-        judged.groupBy("file").agg(
-            F.count_if(is_good).alias("good"),
-            F.count_if(~is_good).alias("bad"),
-            F.max(F.when(F.col("line").isNull(), F.col("reason"))).alias("damage"),
-            F.min(F.when(is_good, F.col("sent_at"))).alias("kept_from"),
-            F.min("bucket_start").alias("first"),
-            F.max("bucket_start").alias("last"),
-            F.collect_set(F.to_date("bucket_start")).alias("days"),
-        )
-    )
-    kept = [row for row in rows if row.good]
-    starts = sorted(start for row in kept for start in (row["first"], row["last"]))
-    return _Tally(
-        good=sum(row.good for row in rows),
-        bad=sum(row.bad for row in rows),
-        damaged={row.file: row.damage for row in rows if row.damage is not None},
-        kept_from={row.file: row.kept_from for row in kept},
-        first=min((row.kept_from for row in kept), default=None),
-        buckets=(starts[0], starts[-1]) if starts else None,
-        days=frozenset(day for row in rows for day in row.days),
-    )

@@ -24,13 +24,15 @@ from shardaudit.model.tables import AUDITS, FINDINGS
 class Judged:
     """Judged cells, the (id, kind) pairs that were found, and the findings after them; all read.
 
-    `silences`: of the whole ledger, where there used to be messages.
+    `silences`: of the whole ledger, where there used to be messages; `stamped_anew`: of
+    `Comparison`.
     """
 
     cells: DataFrame
     found: DataFrame
     folded: DataFrame
     silences: Silences
+    stamped_anew: int
 
     def without_canary(self) -> "Judged":
         """What is said of the stream alone."""
@@ -39,11 +41,13 @@ class Judged:
             without_canary(self.found, "message_id"),
             without_canary(self.folded, "message_id"),
             self.silences,
+            self.stamped_anew,
         )
 
     def outcome(self, audit_id: str) -> Outcome:
         """Its numbers."""
-        return outcome_of(self.cells, self.found, missing_ids(self.folded, audit_id))
+        missing = missing_ids(self.folded, audit_id)
+        return outcome_of(self.cells, self.found, missing, stamped_anew=self.stamped_anew)
 
 
 def judged(
@@ -58,7 +62,7 @@ def judged(
     silent = silences(warehouse, request, comparison.sums, comparison.facts)
     cells = judged_cells(
         comparison.cells,
-        cell_counts(classified),
+        cell_counts(classified, comparison.displaced),
         comparison.by_id,
         comparison.facts,
         Judgement(
@@ -78,7 +82,7 @@ def judged(
         own.withColumn("judged_as_of", F.lit(latest)),
     )
     folded = folded_findings(found, previous, pending_ids(classified), facts).localCheckpoint()
-    return Judged(cells, found, folded, silent)
+    return Judged(cells, found, folded, silent, comparison.stamped_anew)
 
 
 def _judged_as_of(warehouse: Warehouse, name: str) -> datetime | None:

@@ -13,12 +13,16 @@ from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an audit found, over the window and per shard."""
+    """What an audit found, over the window and per shard.
+
+    `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again.
+    """
 
     shards: tuple[ShardTotals, ...]
     sums: dict[str, int]
     kinds: dict[str, int]
     missing: tuple[MissingIds, ...]
+    stamped_anew: int
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
@@ -34,7 +38,9 @@ class Outcome:
         return coverage(self.sums)
 
 
-def outcome_of(judged: DataFrame, found: DataFrame, missing: DataFrame) -> Outcome:
+def outcome_of(
+    judged: DataFrame, found: DataFrame, missing: DataFrame, *, stamped_anew: int
+) -> Outcome:
     """The numbers of the judged cells, the found (id, kind) pairs, and `missing_ids`."""
     rows = collected(shard_totals(judged))
     shards = tuple(
@@ -60,6 +66,7 @@ def outcome_of(judged: DataFrame, found: DataFrame, missing: DataFrame) -> Outco
             )
             for row in collected(missing)
         ),
+        stamped_anew=stamped_anew,
     )
 
 

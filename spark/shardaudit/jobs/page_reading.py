@@ -14,7 +14,7 @@ from shardaudit.adapters.skew_reader import read_skew
 from shardaudit.model.cell_grid import ALL_SHARDS, Segment
 from shardaudit.model.config import Settings
 from shardaudit.model.window import Window
-from shardaudit.report.advice import retention_note
+from shardaudit.report.advice import retention_note, stamping_note
 from shardaudit.report.page_findings import FindingRow, finding_rows
 from shardaudit.report.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.report.page_spans import bins_of, newest_segments, unseen_bins
@@ -57,9 +57,11 @@ def read_line(
     shards = newest_watch(settings, name, now=now)
     line = stream_line(name, audits=audits, findings=findings, shards=shards, now=now)
     newest = newest_audit(audits)
-    kept_s = newest["retention_s"] if newest else None
-    note = retention_note(kept_s, settings.stream(name).retention)
-    return replace(line, retention_note=note), shards
+    if newest is None:
+        return line, shards
+    configured = settings.stream(name).retention
+    notes = retention_note(newest["retention_s"], configured), stamping_note(newest["stamped_anew"])
+    return replace(line, notes=tuple(note for note in notes if note)), shards
 
 
 def open_findings(settings: Settings) -> list[OpenFindings]:

@@ -14,7 +14,7 @@ from shardaudit.adapters.published import (
 )
 from shardaudit.compare.totals import ShardTotals
 from shardaudit.jobs.report_lines import audit_notes, deadline_lines, worst_shards
-from shardaudit.model.config import Settings
+from shardaudit.model.config import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.missing_ids import MissingIds
@@ -73,10 +73,15 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         quarantined=quarantined(settings, stream),
         notes=(
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
-            *audit_notes(missing, kept_s=row["retention_s"], stream=configured),
             *quiet_note(stream, window, shard_holds(settings, stream)),
+            *_notes(row, missing, configured),
         ),
     )
+
+
+def _notes(row: Row, missing: list[MissingIds], configured: Stream) -> tuple[str, ...]:
+    kept_s, stamped_anew = row["retention_s"], row["stamped_anew"]
+    return audit_notes(missing, kept_s=kept_s, stream=configured, stamped_anew=stamped_anew)
 
 
 def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:

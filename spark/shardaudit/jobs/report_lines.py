@@ -6,7 +6,7 @@ from shardaudit.compare.totals import ShardTotals
 from shardaudit.model.config import Stream
 from shardaudit.model.missing_ids import MissingIds
 from shardaudit.model.verdict import LIVE, Kind, State, Verdict
-from shardaudit.report.advice import retention_note
+from shardaudit.report.advice import retention_note, stamping_note
 from shardaudit.report.plain import instant, messages
 from shardaudit.report.summary import DeadlineLine, ShardLine
 
@@ -41,12 +41,17 @@ def deadline_lines(missing: Iterable[MissingIds]) -> tuple[DeadlineLine, ...]:
 
 
 def audit_notes(
-    missing: Iterable[MissingIds], *, kept_s: int | None, stream: Stream
+    missing: Iterable[MissingIds],
+    *,
+    kept_s: int | None,
+    stream: Stream,
+    stamped_anew: int | None,
 ) -> tuple[str, ...]:
-    """What has left the stream, and what deadlines are counted with where that may surprise.
+    """What has left the stream, what deadlines are counted with, what producers do to `sent_at`.
 
     Input:
-        kept_s: how long the stream keeps records; None: an older audit did not note it.
+        kept_s: how long the stream keeps records; stamped_anew: of AUDITS. None: an older audit did
+        not note it.
     """
     expired = (
         f"{messages(ids.ids)} of {ids.shard_id} left the stream, the first at "
@@ -54,5 +59,5 @@ def audit_notes(
         for ids in sorted(missing, key=lambda ids: ids.order)
         if ids.state is State.EXPIRED
     )
-    differs = retention_note(kept_s, stream.retention)
-    return (*expired, *([differs] if differs else []))
+    habits = (retention_note(kept_s, stream.retention), stamping_note(stamped_anew))
+    return (*expired, *(note for note in habits if note))

@@ -26,6 +26,7 @@ TRACES = Table(
         ("attributes", "map<string,string>", "what a recovery may need"),
         ("counted", "boolean", "the one trace of its id that the fingerprint counts"),
         ("sent_day", "date", "UTC day of bucket_start"),
+        ("counted_in", "timestamp", "bucket_start of its id's counted trace, where another one"),
     ),
     ("stream", "message_id", "shard_id", "sequence_number", "bucket_start"),
     ("stream", "sent_day"),
@@ -227,6 +228,12 @@ AUDITS = Table(
             "retention_s",
             "bigint",
             "how long the stream keeps records, as deadlines were counted, s",
+        ),
+        (
+            "stamped_anew",
+            "bigint",
+            "messages of which the window has a trace and another bucket too: a producer gave a "
+            "retry another sent_at; NULL: an older audit did not count them",
         ),
     ),
     ("audit_id",),

@@ -6,6 +6,8 @@ from shardaudit.model.verdict import Cause
 from shardaudit.report.plain import harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine
 
+HABIT = 10  # so many messages of a window that have several times are no accident
+
 
 def next_steps(report: AuditReport) -> list[str]:
     """Sentences in the order of urgency; empty when nothing is wrong."""
@@ -64,4 +66,20 @@ def retention_note(kept_s: int | None, configured: timedelta | None) -> str | No
     return (
         f"Kinesis keeps records for {length(timedelta(seconds=kept_s))}, configured is a retention "
         f"of {length(configured)}: deadlines are counted with what Kinesis says"
+    )
+
+
+def stamping_note(stamped_anew: int | None) -> str | None:
+    """A sentence where a producer gives retries another `sent_at` as a habit.
+
+    Input:
+        stamped_anew: messages that have several; None: an older audit did not count them.
+    """
+    if stamped_anew is None or stamped_anew < HABIT:
+        return None
+    return (
+        f"{messages(stamped_anew)} were acknowledged more than once, in different minutes of their "
+        "sent_at: a producer stamps retries anew. Each counts once, and where two attempts landed "
+        "it is found as duplicated; not so where a trace is lost, or a day lies between. sent_at "
+        "should be the message's, the same in all its attempts"
     )

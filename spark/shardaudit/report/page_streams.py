@@ -52,7 +52,7 @@ class StreamLine:
     `refused`: the audit after it, when that one was rejected or failed and published nothing.
     `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
     `engine`: what ran the audit; None for one from before it was kept.
-    `retention_note`: Kinesis keeps records for another time than is configured.
+    `notes`: what its newest audit found of the stream's habits, a sentence each.
     """
 
     name: str
@@ -72,7 +72,7 @@ class StreamLine:
     is_watch_old: bool
     refused: Refused | None
     looked_again: int
-    retention_note: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def judged_id(self) -> str | None:

@@ -114,6 +114,10 @@ def never_closed(fold: Callable[..., DataFrame]) -> Broken:
     return lambda *given: fold(*given).where(F.col("last_audit_id") != "earlier")
 
 
+def nowhere_else(ids: DataFrame, apart: DataFrame) -> DataFrame:
+    return apart.join(ids, ["message_id"], how="left_semi").select("message_id", "bucket_start")
+
+
 BREAKS: dict[str, tuple[object, str, Broken]] = {
     "always pending": (classify, "_not_landed", always_pending),
     "landed for sent": (comparison, "cell_sums", landed_for_sent(cells.cell_sums)),
@@ -136,6 +140,7 @@ BREAKS: dict[str, tuple[object, str, Broken]] = {
         "judged_evidence",
         everything_carried(carried.judged_evidence),
     ),
+    "retries not followed to where they count": (comparison, "other_places", nowhere_else),
     "nothing opened": (judged, "folded_findings", never_opened(findings.folded_findings)),
     "nothing closed": (judged, "folded_findings", never_closed(findings.folded_findings)),
 }

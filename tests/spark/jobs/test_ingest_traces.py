@@ -70,6 +70,38 @@ def test_id_counts_in_one_cell_when_acked_on_several_shards(lake: Lake) -> None:
     assert {cell[0]: totals[0] for cell, totals in lake.ledger("traces").items()} == {shard(1): 1}
 
 
+def test_id_counts_in_one_minute_when_its_retry_has_a_fresh_time(lake: Lake) -> None:
+    lake.log(
+        "a.jsonl",
+        [
+            trace_line(0),
+            trace_line(61, message_id="m0", shard_id=shard(3)),
+            trace_line(1),
+        ],
+    )
+    lake.ingest()
+    lake.log(
+        "b.jsonl",
+        [
+            trace_line(200, message_id="m0"),
+            trace_line(86_000, message_id="m1"),
+        ],
+    )
+    lake.ingest()
+    told = {
+        (row.message_id, row.sequence_number): (row.counted, row.counted_in) for row in lake.kept()
+    }
+    at = {key: home and home.astimezone(UTC) for key, (_, home) in told.items()}
+    assert at == {
+        ("m0", sequence(0)): None,
+        ("m0", sequence(61)): T0,
+        ("m0", sequence(200)): T0,
+        ("m1", sequence(1)): None,
+        ("m1", sequence(86_000)): T0,
+    }
+    assert all(counted == (at[key] is None) for key, (counted, _) in told.items())
+
+
 def test_traces_without_sequence_number_are_one_when_all_else_is_equal(lake: Lake) -> None:
     line = trace_line(0, sequence_number=None)
     lake.log("a.jsonl", [line, line])

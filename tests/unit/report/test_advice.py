@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from shardaudit.report.advice import retention_note
+from shardaudit.report.advice import retention_note, stamping_note
 
 DAY = timedelta(days=1)
 
@@ -21,3 +21,14 @@ def test_another_retention_than_the_configured_one_is_told(configured: timedelta
     note = retention_note(86400, configured)
     assert note is not None
     assert note.startswith("Kinesis keeps records for 1 d 0 h, configured is a retention of ")
+
+
+@pytest.mark.parametrize("stamped_anew", [None, 0, 9])
+def test_a_retry_with_another_time_now_and_then_is_no_habit(stamped_anew: int | None) -> None:
+    assert stamping_note(stamped_anew) is None
+
+
+def test_a_habit_of_stamping_retries_anew_is_told() -> None:
+    note = stamping_note(10)
+    assert note is not None
+    assert note.startswith("10 messages were acknowledged more than once, in different minutes")
