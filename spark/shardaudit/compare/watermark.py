@@ -8,6 +8,7 @@ go on telling it when they are repaired or accepted between two audits.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -18,7 +19,7 @@ from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 
-MOST_SPANS = 50  # of a shard and reason in one audit; so few that a driver can hold all of them
+MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
 
 # A message in these states lacks, or is there twice, and nobody has said that this is well.
 _UNSETTLED = [s.value for s in (*LIVE, State.EXPIRED)]
@@ -164,8 +165,7 @@ def unknown_before(records: Iterable[ShardRecord], *, as_of: datetime) -> ShardR
 
     None when no audit was counted.
     """
-    known = list(records)
-    if not known:
+    if not (known := list(records)):
         return None
     since = min(record.audited_from for record in known)
     return ShardRecord(since, max(record.audited_until for record in known), as_of, ())
@@ -237,12 +237,14 @@ def first_hold(
 
 
 def _joined(holds: Iterable[Hold]) -> tuple[Hold, ...]:
-    """Holds of one reason that touch or overlap as one; in the order of time."""
+    """Holds of one reason that touch or overlap as one; so are the last of more than MOST_SPANS."""
     done: list[Hold] = []
-    for hold in sorted(holds, key=lambda hold: (hold.why.value, hold.start)):
-        last = done[-1] if done else None
-        if last and last.why is hold.why and hold.start <= last.end:
-            done[-1] = replace(last, end=max(last.end, hold.end))
-        else:
-            done.append(hold)
+    for _, same in groupby(sorted(holds, key=lambda h: (h.why.value, h.start)), lambda h: h.why):
+        spans: list[Hold] = []
+        for hold in same:
+            if spans and (hold.start <= spans[-1].end or len(spans) == MOST_SPANS):
+                spans[-1] = replace(spans[-1], end=max(spans[-1].end, hold.end))
+            else:
+                spans.append(hold)
+        done += spans
     return tuple(sorted(done, key=lambda hold: (hold.start, hold.why.value)))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
@@ -142,17 +141,19 @@ def _less_the_explained(
     segments = newest_segments(audit_spans(audits), window)
     if not segments:
         return cells.withColumn("is_named", F.lit(False))
-    starts = F.col("bucket_start")
-    of_newest = reduce(
-        lambda some, more: some | more,
-        (
-            (F.col("audit_id") == segment.audit_id)
-            & (starts >= F.lit(segment.start))
-            & (starts < F.lit(segment.end))
-            for segment in segments
-        ),
+    of_newest = warehouse.spark.createDataFrame(
+        [(segment.audit_id, segment.start, segment.end) for segment in segments],
+        "audit_id string, audited_from timestamp, audited_until timestamp",
     )
-    audited = warehouse.read(CELLS).where(of_newest & F.col("sums_digest").isNotNull())
+    audited = (
+        warehouse.read(CELLS)
+        .where(F.col("audit_id").isin(sorted({segment.audit_id for segment in segments})))
+        .where(F.col("sums_digest").isNotNull())
+        # Segments do not overlap: each cell is in one of them.
+        .join(F.broadcast(of_newest), ["audit_id"], how="inner")
+        .where(F.col("bucket_start") >= F.col("audited_from"))
+        .where(F.col("bucket_start") < F.col("audited_until"))
+    )
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == name)
         & (F.col("kind") == Kind.MISSING.value)

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.compare.watermark import ShardRecord, first_hold, recorded, unknown_before
+from shardaudit.compare.watermark import (
+    MOST_SPANS,
+    ShardRecord,
+    first_hold,
+    recorded,
+    unknown_before,
+)
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
@@ -141,3 +147,10 @@ def test_shard_of_which_no_audit_knew_was_looked_at_with_the_others() -> None:
     assert (new.audited_from, new.audited_until) == (T0, T0 + 12 * MINUTE)
     assert new.holds == (hold(1, 2),)
     assert unknown_before([], as_of=at(2)) is None
+
+
+def test_record_of_many_gaps_stays_short_and_holds_where_it_held() -> None:
+    gaps = record(*((window(3 * i, 3 * i + 2), i % 50, ()) for i in range(400)))
+    assert len(gaps.holds) == MOST_SPANS
+    assert gaps.holds[0] == hold(2, 3, Held.UNAUDITED)
+    assert gaps.holds[-1].end == T0 + 399 * 3 * MINUTE
