@@ -86,10 +86,20 @@ def hole_level(holes: Holes, due: Deadline | None, rules: Rules) -> Level:
 
 
 def audit_level(holes: Holes, rules: Rules) -> Level:
-    """How urgent it is that an audit names what nobody looked at by id, as if it were missing."""
+    """How urgent it is that an audit names what nobody looked at by id, as if it were missing.
+
+    Where there are doubts alone nothing need be missing: half of the retention is theirs, and the
+    nightly audit mostly comes before.
+    """
     since, until = holes.unnamed_since, holes.unnamed_until
+    if since is None:
+        return Level.NONE
     unnamed = replace(holes, since=since, until=until, cells=1)
-    return hole_level(unnamed, hole_deadline(unnamed, rules), rules) if since else Level.NONE
+    due = hole_deadline(unnamed, rules)
+    found = hole_level(unnamed, due, rules)
+    if due is None or holes.cells or found is not Level.WARN:
+        return found
+    return found if due.start_by - rules.as_of <= rules.retention / 2 else Level.NOTICE
 
 
 def bytes_at_most(ahead: Span) -> int:

@@ -4,8 +4,8 @@ from datetime import timedelta
 import pytest
 
 from shardaudit.model.shard_state import Level
-from shardaudit.watch.deadline import bytes_at_most, hours_to_read
-from shardaudit.watch.facts import Span
+from shardaudit.watch.deadline import audit_level, bytes_at_most, hours_to_read
+from shardaudit.watch.facts import Holes, Span
 from tests.builders import NOW
 from tests.unit.watch.witnesses import HOUR, MINUTE, RULES, before, behind, judge
 
@@ -92,6 +92,24 @@ def test_the_advice_names_window_hours_and_the_last_moment() -> None:
         "2026-11-24T12:50Z; extending the retention before 2026-11-25T14:00Z keeps all of it, "
         "later only what is still there"
     )
+
+
+@pytest.mark.parametrize(
+    ("hours", "ago", "asked"),
+    [(24, 1, False), (24, 11, False), (24, 13, True), (24, 23, True), (168, 24, False),
+     (168, 145, True)],
+)  # fmt: skip
+def test_an_audit_of_doubts_is_asked_for_as_their_time_runs_out(
+    hours: int, ago: int, *, asked: bool
+) -> None:
+    since = NOW - timedelta(hours=ago)
+    doubted = Holes(
+        doubts=1, doubted_since=since, unnamed_since=since, unnamed_until=since + MINUTE
+    )
+    rules = replace(RULES, retention=timedelta(hours=hours))
+    assert audit_level(doubted, rules).is_alarm is asked
+    holes = replace(doubted, cells=1, messages=1, since=since, until=since + MINUTE)
+    assert audit_level(holes, rules).is_alarm is (asked or hours == 24)
 
 
 def test_the_advice_after_the_retention_is_about_the_rest() -> None:
