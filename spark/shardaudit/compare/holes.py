@@ -6,7 +6,7 @@ that was sent in one of them landed once in one of them.
 
 from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.compare.cell_verdicts import is_settled
@@ -101,14 +101,44 @@ def hole_cells(
 
 
 def _less_the_moved(cells: DataFrame, differing: DataFrame) -> DataFrame:
-    """The cells but those whose ids sit in another one, or on other shards in the same minute."""
+    """The cells but those whose ids sit in another one, or on other shards in the same minute.
+
+    Or in a row of cells of their shard: those that moved one after the other by a minute.
+    """
     lacking = [f"lacking_{name}" for name in _SUMS]
     opposite = differing.select(*((-F.col(name)).alias(name) for name in lacking)).distinct()
     by_minute = differing.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in lacking))
     nothing = [F.col(name) == 0 for name in lacking]
     settled = by_minute.where(nothing[0] & nothing[1] & nothing[2]).select("bucket_start")
-    return cells.join(opposite, lacking, how="left_anti").join(
-        settled, ["bucket_start"], how="left_anti"
+    return (
+        cells.join(opposite, lacking, how="left_anti")
+        .join(settled, ["bucket_start"], how="left_anti")
+        .join(_even_rows(differing, lacking), CELL, how="left_anti")
+    )
+
+
+def _even_rows(differing: DataFrame, lacking: list[str]) -> DataFrame:
+    """The cells in a row of differing cells, of one shard, that lack nothing together: CELL.
+
+    What cells lack is added up in the order of time. Where the sum is what it was before, nothing
+    of what was sent in between lacks.
+    """
+    in_order = Window.partitionBy("shard_id").orderBy("bucket_start")
+    after = {f"after_{name}": F.sum(name).over(in_order) for name in lacking}
+    placed = differing.withColumns(after | {"place": F.row_number().over(in_order)}).select(
+        *CELL,
+        "place",
+        *after,
+        *((F.col(f"after_{name}") - F.col(name)).alias(f"before_{name}") for name in lacking),
+    )
+    ends = placed.groupBy(
+        "shard_id", *(F.col(f"after_{name}").alias(f"before_{name}") for name in lacking)
+    ).agg(F.max("place").alias("end"))
+    # Unique on the sum on the right, by its grouping.
+    begun = placed.join(ends, ["shard_id", *(f"before_{name}" for name in lacking)], how="left")
+    reached = F.max(F.when(F.col("end") > F.col("place"), F.col("end"))).over(in_order)
+    return (
+        begun.withColumn("reached", reached).where(F.col("reached") >= F.col("place")).select(*CELL)
     )
 
 

@@ -113,7 +113,7 @@ class Seen:
 
 
 def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgement]:
-    """Every shard that Kinesis lists, or that has something in the stream, by its id."""
+    """Every shard that Kinesis lists, or that may have something in the stream, by its id."""
     asked, past = seen.asked, seen.past
     parents = {shard: _parents(row) for shard, row in asked.rows.items()}
     listed = {shard: seen.progress.get(shard, ShardProgress(shard)) for shard in parents}
@@ -121,7 +121,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
         shard: known
         for shard, known in seen.progress.items()
         if not parents
-        or (known.ahead and rules.kept.until(known.ahead.until) > rules.as_of)
+        or rules.kept.until(known.newest or rules.as_of) > rules.as_of
         or shard in seen.holes
     }
     waiting = waits_for(progress.values(), parents)

@@ -11,6 +11,7 @@ from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.patience import patiences
 from shardaudit.compare.progress import shard_progress, shard_times
+from shardaudit.jobs.evidence import ingested
 from shardaudit.model.config import Stream
 from shardaudit.model.position import Position
 from shardaudit.model.tables import FINGERPRINTS
@@ -73,10 +74,14 @@ def ledger_progress(
         rested_since=as_of - stream.settle_grace,
     )
     standing = {row.shard_id: row for row in collected(progress)}
-    return {
+    found = {
         shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
         for shard, row in times.items()
     }
+    if any(one.landed_until for one in found.values()) or not ingested(warehouse, name).unplaced:
+        return found
+    # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
+    return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
 
 
 def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:

@@ -52,6 +52,13 @@ class Progress:
     passed: Span | None = None
     pause: Pause | None = None
 
+    @property
+    def newest(self) -> datetime | None:
+        """The end of what is ahead, or the newest time that was sent or landed."""
+        waits_until = self.ahead.until if self.ahead else None
+        times = [self.produced_until, self.landed_until, waits_until]
+        return max((at for at in times if at is not None), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Holes:

@@ -15,7 +15,7 @@ from shardaudit.jobs.watch_ledger import Known, ledger_progress
 from shardaudit.model.config import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
 from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.model.tables import FINGERPRINTS
+from shardaudit.model.tables import BATCHES, FINGERPRINTS
 from shardaudit.model.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.watch.facts import Before, Progress
 from tests.builders import NOW, sequence
@@ -290,3 +290,13 @@ def test_what_the_consumer_said_at_the_last_watch_is_known_after_a_long_audit(
 def test_a_first_watch_waits_for_the_ledger(ledger: Warehouse, tmp_path: Path) -> None:
     with pytest.raises(WarehouseBusyError):
         run(ledger, tmp_path, busy=BUSY)
+
+
+@pytest.mark.parametrize(("unplaced", "waits"), [(0, True), (90, False)])
+def test_shards_of_a_sink_that_says_of_no_row_where_it_belongs_are_not_silent(
+    warehouse: Warehouse, unplaced: int, *, waits: bool
+) -> None:
+    fill(warehouse, [cell("any", m) for m in range(LAST - 90, LAST)])
+    batch = {"batch_id": "events/sink/1", "stream": "events", "side": "sink", "number": 1}
+    warehouse.upsert([batch | {"state": "done", "unplaced": unplaced}], BATCHES)
+    assert (facts(warehouse)["any"].ahead is not None) is waits

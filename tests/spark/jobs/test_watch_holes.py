@@ -158,13 +158,21 @@ def test_messages_that_sit_in_another_minute_or_on_another_shard_are_no_hole(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
     within_the_hour, over_the_hour = {400: 134, 401: 135}, {3 * 179: 181, 3 * 179 + 1: 181}
-    filled(warehouse, Shard("s", moved=within_the_hour), Shard("t", moved=over_the_hour))
+    one_after_the_other = {400: 134, 402: 135, 405: 136}  # from the minutes 133, 134 and 135
+    shards = {"s": within_the_hour, "t": over_the_hour, "u": one_after_the_other}
+    filled(warehouse, *(Shard(name, moved=moved) for name, moved in shards.items()))
     both = [Shard("a", lost=[600, 601]), Shard("b")]
     rows = [row for shard in both for row in shard.rows()]
     there = [_row("b", 200, "sink", [600, 601]) | {"batch_id": "events/sink/2"}]
     fill(warehouse, [*rows, *there])
     report = run(warehouse, tmp_path)
     assert (report.worst, holes(report)) == (Level.NONE, {})
+
+
+def test_a_hole_between_messages_that_moved_is_told(warehouse: Warehouse, tmp_path: Path) -> None:
+    moved = {400: 134, 402: 135, 600: 201, 603: 202}
+    filled(warehouse, Shard("s", lost=[300, 500, 900], moved=moved))
+    assert holes(run(warehouse, tmp_path)) == {"s": (3, 3)}
 
 
 def test_what_waits_behind_a_stop_is_no_hole_and_what_was_lost_before_it_is(
@@ -194,7 +202,7 @@ def test_a_shard_that_kinesis_lists_no_more_is_told_of(
 ) -> None:
     filled(warehouse, Shard("open"), Shard("gone", lost=[30], until=60))
     listed = {"stream": "events", "parent_shard_ids": [], "opened": True, "retention_hours": 24}
-    row = listed | {"shard_id": "open", "observed_at": NOW - MINUTE}
+    row = listed | {"shard_id": "open", "observed_at": NOW - 2 * QUARTER}
     warehouse.upsert([row], SHARDS)
     report = run(warehouse, tmp_path)
     assert [(s.shard_id, s.state, s.holes) for s in report.shards] == [("gone", "closed", 1)]
