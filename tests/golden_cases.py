@@ -112,7 +112,8 @@ class GoldenCase:
         )
         seen_at = _instant(self.asked["as_of"][number])
         rows = tuple(
-            replace(self._row(line), seen_at=seen_at) for line in self._lines(f"{later}sink")
+            replace(self._row(line), seen_at=seen_at, batch=number + 1)
+            for line in self._lines(f"{later}sink")
         )
         removed = tuple(self._row(line) for line in self._lines("later.removed")) if number else ()
         states = self.asked.get("states", []) if number else []
@@ -124,7 +125,9 @@ class GoldenCase:
                 before,
                 traces=before.traces + traces,
                 rows=tuple(
-                    row for row in before.rows + rows if replace(row, seen_at=None) not in removed
+                    row
+                    for row in before.rows + rows
+                    if replace(row, seen_at=None, batch=1) not in removed
                 ),
             ),
             question=self._question(number),

@@ -30,7 +30,7 @@ class SinkRow:
     """One delivery. `own`: a backfill of ours landed it, at a time at which nobody else did.
 
     `lacks`: what the sink does not say of it, though it stands here. `seen_at`: when an ingest
-    found a row that does not say when it landed: by then it had.
+    found a row that does not say when it landed: by then it had. `batch`: which ingest brought it.
     """
 
     message_id: str
@@ -41,6 +41,7 @@ class SinkRow:
     own: bool = False
     lacks: frozenset[str] = frozenset()
     seen_at: datetime | None = None
+    batch: int = 1
 
     @property
     def landed_by(self) -> datetime:

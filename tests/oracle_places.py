@@ -20,6 +20,7 @@ def with_places(history: History) -> History:
     """The history as far as it can be known: an id's counted trace says what a row does not.
 
     Without a trace it is on no known shard, and was sent when the first such row of it landed.
+    All such rows count as of one ingest: each audit looks at them together.
     """
     if not any(row.lacks for row in history.rows):
         return history
@@ -47,4 +48,5 @@ def _placed(row: SinkRow, home: Trace | None, first_landed: datetime) -> SinkRow
         shard_id=shard_id if "shard_id" in row.lacks else row.shard_id,
         sent_at=sent_at if "sent_at" in row.lacks else row.sent_at,
         lacks=frozenset(),
+        batch=0,
     )

@@ -27,7 +27,7 @@ def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> S
 
     What a backfill landed says nothing of the consumer. A cell landed when its last row did.
     Records of one aggregate share a number and may sit in two cells: the cell that landed last is
-    the one that counts.
+    the one that counts. A consumer rests since the first ingest that brought its frontier.
     """
     rows = [row for row in rows if not row.own]
     cells: dict[datetime, list[SinkRow]] = defaultdict(list)
@@ -57,7 +57,24 @@ def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> S
         untimed_frontier=max(untimed, default=None),
         has_position=has_position,
         is_silent=produced and not rows,
-        is_stalled=frontier_at is not None and frontier_at < question.as_of - patience,
+        is_stalled=bool(numbers_at) and _rests_since(rows, question) < question.as_of - patience,
+    )
+
+
+def _rests_since(rows: list[SinkRow], question: Question) -> datetime:
+    """When the greatest number first landed; an ingest's rows of a cell land with the last one."""
+    parts: dict[tuple[datetime, int], list[SinkRow]] = defaultdict(list)
+    for row in rows:
+        parts[question.bucket_start(row.sent_at), row.batch].append(row)
+    numbers = {
+        key: [number_order(row.sequence_number) for row in part if row.sequence_number]
+        for key, part in parts.items()
+    }
+    frontier = max(max(found) for found in numbers.values() if found)
+    return min(
+        max(row.landed_by for row in part)
+        for key, part in parts.items()
+        if frontier in numbers[key]
     )
 
 

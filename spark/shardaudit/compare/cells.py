@@ -6,6 +6,7 @@ from pyspark.sql import functions as F
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 
 SUMS = ("n", "sum_lo", "sum_hi")
+_LATEST_US = 2 * 10**17  # in the year 8307: all that is before it has as many digits
 
 
 def sequence_key(sequence_number: Column) -> Column:
@@ -30,6 +31,7 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
     Output:
         `shard_id`, `bucket_start`, `sent_n, sent_sum_lo, sent_sum_hi`, `landed_n, …` (bigint, never
         NULL), `sent_key`, `landed_key` (sequence keys of the greatest, or NULL),
+        `reached` (the greatest sequence number and when an ingest first had it, see `reached_at`),
         `last_landed_at`, `unnumbered_at` (of rows without a sequence number; timestamps or NULL),
         `ever_landed` (boolean), `consumed_n`, `without_landed_at` (rows), `ledger_rows` (bigint).
         Of rows that our own backfills landed the sums and `ledger_rows` alone know.
@@ -47,6 +49,7 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
     return fingerprints.groupBy("shard_id", "bucket_start").agg(
         *sums,
         *keys,
+        F.max(F.when(sides["landed"], _reached())).alias("reached"),
         F.max(F.when(sides["landed"], F.col("last_at"))).alias("last_landed_at"),
         F.max(F.when(sides["landed"], F.col("unnumbered_at"))).alias("unnumbered_at"),
         F.max(sides["landed"] & (consumed_rows() > 0)).alias("ever_landed"),
@@ -54,6 +57,21 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
         F.sum(F.coalesce("without_landed_at", F.lit(0))).alias("without_landed_at"),
         F.count("*").alias("ledger_rows"),
     )
+
+
+def _reached() -> Column:
+    """Of a batch's cell: the greater, the greater its sequence number and the earlier it landed.
+
+    What lands again and again lands late: its first landing says since when the consumer rests.
+    """
+    early = (F.lit(_LATEST_US) - F.unix_micros("last_at")).cast("string")
+    return F.concat(sequence_key(F.col("max_sequence_number")), F.lit("x"), early)
+
+
+def reached_at(reached: Column) -> Column:
+    """When the greatest sequence number first landed; of the greatest `reached` of some cells."""
+    early = F.regexp_replace(reached, "^[0-9]*x", "").cast("bigint")
+    return F.timestamp_micros(F.lit(_LATEST_US) - early)
 
 
 def consumed_rows() -> Column:

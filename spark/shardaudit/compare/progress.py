@@ -13,6 +13,7 @@ from shardaudit.compare.cells import (
     cell_sums,
     consumed_rows,
     differs,
+    reached_at,
     sequence_key,
     sequence_number,
 )
@@ -66,7 +67,7 @@ def shard_progress(
         .agg(
             sequence_number(F.max("frontier")).alias("frontier"),
             sequence_number(settled_frontier(rested_since)).alias("settled_frontier"),
-            F.max(F.when(is_at_frontier, F.col("last_landed_at"))).alias("frontier_at"),
+            reached_at(F.max(F.when(is_at_frontier, F.col("reached")))).alias("frontier_at"),
             F.max(F.when(is_landed, F.struct("last_landed_at", "bucket_start"))).alias("newest"),
             *_span("ahead", F.col("is_ahead")),
             *_span("passed", F.col("is_ahead") & F.col("is_passed")),

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.compare.cells import reached_at
 from shardaudit.compare.classify import seconds_between
 
 
@@ -18,7 +19,8 @@ def shard_facts(
         patience: `patiences`; a shard that is not there has the settle grace.
     Output:
         `shard_id`, `frontier`, `settled_frontier` (sequence keys or NULL), `frontier_at` (timestamp
-        or NULL), `untimed_frontier` (the same over cells of which nobody knows when they landed),
+        or NULL), `rests_since` (when the frontier first landed: what lands again makes it no
+        younger), `untimed_frontier` (the same over cells of which nobody knows when they landed),
         `has_position` (boolean: whether the frontier says where the consumer is),
         `patience` (seconds, double), `shard_state` (silent | stalled | advancing).
         A stalled shard's frontier is older than its patience; whether it has something to do, the
@@ -28,6 +30,7 @@ def shard_facts(
     frontiers = sums.groupBy("shard_id").agg(
         F.max("landed_key").alias("frontier"),
         F.max_by("last_landed_at", _furthest_then_latest()).alias("frontier_at"),
+        reached_at(F.max("reached")).alias("rests_since"),
         settled_frontier(as_of - settle_grace).alias("settled_frontier"),
         F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
         F.max(F.col("ever_landed")).alias("has_landed"),
@@ -45,6 +48,7 @@ def shard_facts(
             "frontier",
             "settled_frontier",
             "frontier_at",
+            "rests_since",
             "untimed_frontier",
             "has_position",
             "patience",
@@ -87,7 +91,7 @@ def _has_position() -> Column:
 
 
 def _shard_state(as_of: datetime) -> Column:
-    resting = seconds_between(F.col("frontier_at"), F.lit(as_of))
+    resting = seconds_between(F.col("rests_since"), F.lit(as_of))
     return (
         F.when(F.col("has_produced") & ~F.col("has_landed"), "silent")
         .when(resting > F.col("patience"), "stalled")

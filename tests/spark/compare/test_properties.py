@@ -53,7 +53,11 @@ def joined(of: Terms, chosen: Iterable[Case], *, up_to_batch: int = 2) -> tuple[
     seen_at = of.question.as_of
     parts = [case.history(number) for number, case in enumerate(chosen)]
     batches = [row[5] for case in chosen for row in case.rows]
-    rows = [replace(row, seen_at=seen_at) for part in parts for row in part.rows]
+    found = [row for part in parts for row in part.rows]
+    rows = [
+        replace(row, seen_at=seen_at, batch=batch)
+        for row, batch in zip(found, batches, strict=True)
+    ]
     history = History(
         traces=tuple(t for part in parts for t in part.traces if t.batch <= up_to_batch),
         rows=tuple(r for r, batch in zip(rows, batches, strict=True) if batch <= up_to_batch),

@@ -300,3 +300,18 @@ def test_shards_of_a_sink_that_says_of_no_row_where_it_belongs_are_not_silent(
     batch = {"batch_id": "events/sink/1", "stream": "events", "side": "sink", "number": 1}
     warehouse.upsert([batch | {"state": "done", "unplaced": unplaced}], BATCHES)
     assert (facts(warehouse)["any"].ahead is not None) is waits
+
+
+def test_consumer_that_lands_the_same_rows_again_rests_since_the_first_time(
+    warehouse: Warehouse,
+) -> None:
+    again = [
+        cell("looping", m, "sink", after=(LAST - m) * MINUTE) | {"batch_id": f"events/sink/{n}"}
+        for n in (2, 3)
+        for m in (LAST - 302, LAST - 301)
+    ]
+    waiting = [cell("looping", m) for m in range(LAST - 300, LAST)]
+    fill(warehouse, [*healthy("looping", LAST - 300), *again, *waiting])
+    found = facts(warehouse)["looping"]
+    assert (found.frontier, found.last_landed_at) == (sequence(LAST - 301), NOW)
+    assert found.frontier_at == NOW - 300 * MINUTE
