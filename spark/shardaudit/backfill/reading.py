@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from shardaudit.model.stream_page import Start, StreamPage
+from shardaudit.model.stream_page import Start, StoredRecord, StreamPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +76,15 @@ class ReadOutcome:
     begins_at: datetime | None = None
     is_complete: bool = False
     error: str | None = None
+
+
+@dataclass
+class OldestRecord:
+    """The oldest record of a shard, as it was when first asked for; None when there was none.
+
+    Later there may be less: what went since then looks as if it had never been, and its window is
+    left to the next run.
+    """
+
+    record: StoredRecord | None = None
+    is_known: bool = False

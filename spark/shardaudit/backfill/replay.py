@@ -10,7 +10,13 @@ from datetime import datetime
 from shardaudit.backfill.kpl import users_of
 from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.price import LIMITS, PAGES_PAST_THE_END
-from shardaudit.backfill.reading import ReadOutcome, ReadWindow, ShardClient, UserRecord
+from shardaudit.backfill.reading import (
+    OldestRecord,
+    ReadOutcome,
+    ReadWindow,
+    ShardClient,
+    UserRecord,
+)
 from shardaudit.backfill.windows import BEFORE
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.quotas import PAGE_RECORDS
@@ -32,7 +38,7 @@ class WindowReader:
     """Reads a window; `outcome` grows while `batches` are taken, and is final after the last.
 
     `at_hand` is the last page of the shard that was read before, `last_page` afterwards the last of
-    this window: the next one often begins in it, and costs no call then.
+    this window: the next one often begins in it, and costs no call then. `oldest` is the shard's.
     """
 
     def __init__(
@@ -42,9 +48,11 @@ class WindowReader:
         pace: Pace,
         *,
         at_hand: StreamPage | None = None,
+        oldest: OldestRecord | None = None,
     ) -> None:
         self._client, self._wanted, self._pace = client, wanted, pace
         self.last_page = at_hand
+        self._known = oldest or OldestRecord()
         self._last: StoredRecord | None = None
         self._pages = self._pages_past_end = 0
         self.outcome = ReadOutcome(wanted.window_id)
@@ -168,6 +176,11 @@ class WindowReader:
 
     def _oldest(self) -> StoredRecord | None:
         """The oldest record that the shard still has; None when it has none."""
+        if not self._known.is_known:
+            self._known.record, self._known.is_known = self._read_oldest(), True
+        return self._known.record
+
+    def _read_oldest(self) -> StoredRecord | None:
         client = self._client.beside()
         try:
             iterator: str | None = self._retried_iterator(client, Start())

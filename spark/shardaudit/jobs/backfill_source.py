@@ -23,7 +23,7 @@ from shardaudit.adapters.entry_point import Decode, decoder
 from shardaudit.adapters.kinesis_fan_out import FanOutPages
 from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.reading import OldestRecord, ReadOutcome, ReadWindow, UserRecord
 from shardaudit.backfill.replay import WindowReader
 from shardaudit.model.stream_page import StreamPage
 
@@ -138,9 +138,10 @@ class KinesisReader(DataSourceReader):
         pace = Pace(math.inf if self._consumer_arn else self._read_share)
         decode = None if self._decoder == JSON else decoder(self._decoder)
         page: StreamPage | None = None
+        oldest = OldestRecord()
         with closing(self._pages()) as pages:
             for window in partition.windows:
-                reader = WindowReader(pages, window, pace, at_hand=page)
+                reader = WindowReader(pages, window, pace, at_hand=page, oldest=oldest)
                 for records in reader.batches():
                     yield _batch(window, records, decode)
                 yield _outcome_row(window, reader.outcome)

@@ -5,7 +5,7 @@ Nothing is read or merged here: the windows are said to have been read to their 
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,11 +14,14 @@ from shardaudit.adapters.kinesis_pages import StreamAddress
 from shardaudit.jobs.backfill_ledger import Ledger, stored_windows
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill
 from shardaudit.jobs.backfill_replay import Replay
+from shardaudit.jobs.backfill_run import RUN, Running, run_backfill
 from shardaudit.jobs.backfill_source import Reading
 from shardaudit.jobs.backfill_verify import Verified, verify
+from shardaudit.jobs.commands.backfill import exit_code
 from shardaudit.jobs.gates import open_gates
 from shardaudit.model.backfill import Plan, WindowState
 from shardaudit.model.config import Settings
+from shardaudit.model.errors import ExitCode
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, trace_line
@@ -40,6 +43,7 @@ class Repair:
 
     lake: Lake
     as_of: datetime = NOW
+    replay: Replay = field(init=False)
 
     def __post_init__(self) -> None:
         self.lake.settings = {"retention": RETENTION, "audit_window": DAY}
@@ -63,8 +67,8 @@ class Repair:
         ledger.save(rows, now=self.as_of, **MERGED | changes)
         reading = Reading(StreamAddress("kinesis-events"), 0.5)
         kept = Retention(RETENTION)
-        replay = Replay(self.lake.warehouse, ledger, None, reading, kept, lambda: self.as_of)
-        found = verify(replay, self.settings, open_gates(None), clock_now=self.as_of)
+        self.replay = Replay(self.lake.warehouse, ledger, None, reading, kept, lambda: self.as_of)
+        found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
         return found, [(row["state"], row["error"]) for row in ledger.rows]
 
 
@@ -111,6 +115,10 @@ def test_range_by_hand_is_expired_when_the_stream_begins_behind_what_is_missing(
     found, windows = repair.verified(plan, begins_at=T0 + 30 * S)
     assert found.left == 1
     assert windows[0] == ("expired", "1 messages had left the stream before they were read")
+    first = Running(repair.replay, repair.settings, None, None, verified=found)
+    again = Running(repair.replay, repair.settings, None, None)
+    assert run_backfill(again) is None
+    assert exit_code(first, RUN) is exit_code(again, RUN) is ExitCode.FAILED
     found, windows = repair.verified(repair.planned(RANGE), begins_at=T0 + 5 * S)
     assert Counter(state for state, _ in windows) == {"verified": 3, "incomplete": 1}
 

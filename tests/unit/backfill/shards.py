@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.backfill.reading import OldestRecord, ReadOutcome, ReadWindow, UserRecord
 from shardaudit.backfill.replay import WindowReader
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import PlaceGoneError, Start, StoredRecord, StreamPage
@@ -115,11 +115,11 @@ def seconds(instant: datetime | None) -> float | None:
 def read_in_turn(
     shard: FakeShard, wanted: Sequence[ReadWindow]
 ) -> list[tuple[list[UserRecord], ReadOutcome]]:
-    """What each window brought, when one reader after the other gets the last page at hand."""
+    """What each window brought, when readers take over the last page and the oldest record."""
     pace = Pace(1.0, clock=shard.time.now, sleep=shard.time.sleep)
-    found, page = [], None
+    found, page, oldest = [], None, OldestRecord()
     for one in wanted:
-        reader = WindowReader(shard, one, pace, at_hand=page)
+        reader = WindowReader(shard, one, pace, at_hand=page, oldest=oldest)
         records = [record for batch in reader.batches() for record in batch]
         found.append((records, reader.outcome))
         page = reader.last_page

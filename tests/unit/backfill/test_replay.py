@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shardaudit.backfill.reading import ReadOutcome
 from shardaudit.backfill.replay import MAX_TRIES
 from shardaudit.model.errors import FinalError
-from shardaudit.model.stream_page import IteratorExpiredError, ThrottledError
+from shardaudit.model.stream_page import IteratorExpiredError, Start, ThrottledError
 from tests.builders import T0, sequence
 from tests.unit.backfill.shards import (
     FakeShard,
@@ -140,6 +140,14 @@ def test_nothing_expired_when_an_older_record_is_still_there(horizon: datetime) 
     assert (numbers(got), ends(outcome)) == ([6, 7], (None, None, None))
     got, outcome = read(shard, window(-40, 500, horizon=horizon, is_expected=True))
     assert (numbers(got), ends(outcome)) == ([], (None, None, None))
+
+
+def test_oldest_record_is_asked_for_once_for_all_windows_of_a_shard() -> None:
+    shard = FakeShard([record(1, arrived_s=-50), *LEFT])
+    wanted = [window(start, start + 90, is_expected=True) for start in range(0, 500, 100)]
+    for _, outcome in read_in_turn(shard, wanted):
+        assert ends(outcome) == (None, None, None)
+    assert sum(start == Start() for start in shard.starts) == 1
 
 
 @pytest.mark.parametrize("horizon", [LONG_AFTER, LONG_BEFORE])

@@ -139,11 +139,22 @@ def exit_code(running: Running, action: str) -> ExitCode:
     """What could not be read to its end may be read later; what is not there will not come."""
     verified = running.verified
     if verified is None:
-        return ExitCode.RETRY if running.chosen(WindowState.INCOMPLETE) else ExitCode.DONE
+        if running.chosen(WindowState.INCOMPLETE):
+            return ExitCode.RETRY
+        # Over before, and as it ended then.
+        has_failed = action != REPLAY and _had_left(running)
+        return ExitCode.FAILED if has_failed else ExitCode.DONE
     if verified.cut_short:  # to verify it again reads nothing
         return ExitCode.FAILED if action == VERIFY else ExitCode.RETRY
     is_short = verified.unjudged or (verified.left and not verified.hands_over)
     return ExitCode.FAILED if is_short else ExitCode.DONE
+
+
+def _had_left(running: Running) -> bool:
+    """Whether messages had left the stream before they were read, and nobody else lands them."""
+    stream = running.settings.stream(running.replay.name)
+    expired = running.chosen(WindowState.EXPIRED)
+    return not stream.backfill_mode.hands_over and any(row["error"] for row in expired)
 
 
 def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:
