@@ -1,18 +1,18 @@
 """The door through which a backfill adds files to a user's Parquet dataset."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
-from shardaudit.adapters.files import S3Access, list_files, open_file
+from shardaudit.adapters.files import S3Access, at_once, list_files, open_file
 from shardaudit.adapters.parquet_file import old_times, opened
 from shardaudit.adapters.parquet_sink import partition_columns
 from shardaudit.adapters.unpack import DamageError
 from shardaudit.model.errors import ConfigError, RetryableError
-from shardaudit.model.own_rows import appended_name
+from shardaudit.model.own_rows import appended_name, is_appended
 from shardaudit.model.sink_field import SinkField
 from shardaudit.model.sql_name import quoted
 
@@ -23,6 +23,7 @@ _UNSIGNED = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20),
 }
+_NEWEST = 100  # files that are asked for their columns
 _STAGED = "_shardaudit"  # readers leave out what begins with an underscore
 
 
@@ -34,7 +35,10 @@ class FileNotMovedError(RetryableError, OSError):
 
 
 def parquet_fields(path: str, access: S3Access) -> list[SinkField]:
-    """The columns of a dataset, as its first file has them; partitions are texts.
+    """The columns of a dataset: those of its newest files together; partitions are texts.
+
+    Where files differ in a column's type, the newest one's. Files of our own say no more than
+    others did when they were written.
 
     Raises:
         ConfigError: there are no files: nothing says what a row looks like; or it cannot be had.
@@ -43,18 +47,40 @@ def parquet_fields(path: str, access: S3Access) -> list[SinkField]:
     files = list_files(path, access)
     if not files:
         raise ConfigError("sink.path", path, "a folder with Parquet files: its columns are theirs")
-    first = files[0].path
-    partitions = partition_columns(path, first)
+    others = [file for file in files if not is_appended(file.path)] or files
+    newest = sorted(others, key=lambda file: (-file.modified_ms, file.path))[:_NEWEST]
+    found = at_once(lambda file: _kinds(file.path, access), newest)
+    faults = [kinds for kinds in found if isinstance(kinds, DamageError)]
+    each = [kinds for kinds in found if not isinstance(kinds, DamageError)]
+    if not each:
+        wanted = "files that Spark reads"
+        raise ConfigError("sink.path", f"{newest[0].path}: {faults[0]}", wanted)
     try:
-        with open_file(first, access) as file:
-            source = opened(file)
-            old = old_times(source)
-            kinds = {f.name: _OLD if f.name in old else f.type for f in source.schema_arrow}
-        fields = [SinkField(name, _simple(kind)) for name, kind in kinds.items()]
-    except (DamageError, PySparkTypeError) as error:
-        raise ConfigError("sink.path", f"{first}: {error}", "files that Spark reads") from error
+        kinds = {name: kind for one in reversed(each) for name, kind in one.items()}
+        fields = [SinkField(name, _simple(kinds[name])) for name in _in_order(each)]
+    except PySparkTypeError as error:
+        raise ConfigError(
+            "sink.path", f"{newest[0].path}: {error}", "files that Spark reads"
+        ) from error
+    partitions = partition_columns(path, newest[0].path)
     in_files = [field for field in fields if field.name not in partitions]
     return [*in_files, *(SinkField(name, "string", partitions=True) for name in partitions)]
+
+
+def _kinds(path: str, access: S3Access) -> dict[str, pa.DataType] | DamageError:
+    """The columns of one file, or why it cannot be read."""
+    with open_file(path, access) as file:
+        try:
+            source = opened(file)
+        except DamageError as damage:
+            return damage
+        old = old_times(source)
+        return {f.name: _OLD if f.name in old else f.type for f in source.schema_arrow}
+
+
+def _in_order(each: Sequence[Mapping[str, object]]) -> list[str]:
+    """The names as the first file has them, then what the others have besides."""
+    return list(dict.fromkeys(name for names in each for name in names))
 
 
 def _simple(kind: pa.DataType) -> str:

@@ -1,5 +1,6 @@
-"""What the columns of a Parquet sink are to a backfill, by the first file's footer."""
+"""What the columns of a Parquet sink are to a backfill, by its files' footers."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from shardaudit.adapters.files import S3Access
 from shardaudit.adapters.parquet_append import parquet_fields
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.own_rows import appended_name
 from shardaudit.model.sink_field import SinkField
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -58,6 +60,27 @@ def test_times_are_instants_when_they_have_parquets_old_type(tmp_path: Path) -> 
     old = pa.table({"at": pa.array([NOW], MICROS)})
     pq.write_table(old, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
     assert parquet_fields(str(tmp_path), S3Access()) == [SinkField("at", "timestamp")]
+
+
+def test_columns_are_all_that_newer_files_have_and_types_those_of_the_newest(
+    tmp_path: Path,
+) -> None:
+    def write(name: str, at: int, **columns: pa.Array) -> None:
+        pq.write_table(pa.table(columns), tmp_path / name)
+        os.utime(tmp_path / name, (at, at))
+
+    one, text = pa.array([1], pa.int32()), pa.array(["a"])
+    write("a.parquet", 1, id=text, n=one)
+    write("b.parquet", 3, id=text, n=one.cast(pa.int64()), gained=text)
+    write("c.parquet", 2, id=text, other=one)
+    write(appended_name("plan", "0.parquet"), 4, id=text, n=one)  # a backfill's of then
+    (tmp_path / "d.parquet").write_bytes(b"")  # broken, and the newest of all
+    assert parquet_fields(str(tmp_path), S3Access()) == [
+        SinkField("id", "string"),
+        SinkField("n", "bigint"),
+        SinkField("gained", "string"),
+        SinkField("other", "int"),
+    ]
 
 
 def test_cure_is_told_when_the_columns_cannot_be_had(tmp_path: Path) -> None:
