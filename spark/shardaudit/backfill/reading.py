@@ -1,5 +1,6 @@
 """What is to be read of a shard, and what came of it; plain values, so that workers can be told."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -88,3 +89,9 @@ class OldestRecord:
 
     record: StoredRecord | None = None
     is_known: bool = False
+
+    def once(self, ask: Callable[[], StoredRecord | None]) -> StoredRecord | None:
+        """What came of asking for the first time."""
+        if not self.is_known:
+            self.record, self.is_known = ask(), True
+        return self.record

@@ -176,9 +176,7 @@ class WindowReader:
 
     def _oldest(self) -> StoredRecord | None:
         """The oldest record that the shard still has; None when it has none."""
-        if not self._known.is_known:
-            self._known.record, self._known.is_known = self._read_oldest(), True
-        return self._known.record
+        return self._known.once(self._read_oldest)
 
     def _read_oldest(self) -> StoredRecord | None:
         client = self._client.beside()
