@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.backfill.missing import missing_ids, stretches
+from shardaudit.compare.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.compare.canary_answers import answers
 from shardaudit.compare.carried import with_bucket_digest
 from shardaudit.compare.cell_verdicts import Judgement, judged_cells
@@ -246,8 +247,38 @@ def ids_with_their_causes(spark: SparkSession) -> DataFrame:
     return by(classified(spark), "message_id")
 
 
-def nothing_displaced(spark: SparkSession) -> DataFrame:
-    return filled(spark, [], "shard_id string, bucket_start timestamp, displaced bigint")
+@cache
+def told(spark: SparkSession) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """(crossing ids, ids that are told, displaced rows) where the window ends a minute earlier."""
+    is_inside = F.col("bucket_start") < F.lit(T0 + 3 * MINUTE)
+    crossing = crossing_ids(evidence(spark), is_inside).localCheckpoint()
+    some = within_window(classified(spark), crossing, is_inside).localCheckpoint()
+    rows = displaced_rows(evidence(spark), some, crossing, is_inside)
+    return crossing, some, rows.localCheckpoint()
+
+
+@table()
+def ids_on_both_sides_of_an_edge(spark: SparkSession) -> DataFrame:
+    return by(told(spark)[0], "message_id")
+
+
+@table()
+def ids_that_a_window_tells_of(spark: SparkSession) -> DataFrame:
+    return by(told(spark)[1], "message_id")
+
+
+@table()
+def rows_that_count_elsewhere(spark: SparkSession) -> DataFrame:
+    return by(told(spark)[2], "shard_id", "bucket_start")
+
+
+@table()
+def other_places_of_ids(spark: SparkSession) -> DataFrame:
+    names = [(name, T0, T0 + i % 3 * MINUTE) for i, name in enumerate(IDS * 2)]
+    schema = "message_id string, bucket_start timestamp, counted_in timestamp"
+    apart = spark.createDataFrame(names, schema)
+    some = apart.where(F.length("message_id") % 3 > 0)
+    return by(other_places(some, apart), "message_id", "bucket_start")
 
 
 @table()
@@ -265,7 +296,8 @@ def judged(spark: SparkSession) -> DataFrame:
         damage=Damage(traces=((T0 + MINUTE, T0 + 2 * MINUTE),)),
     )
     drilled = cells.where(F.col("differs")).select("shard_id", "bucket_start")
-    counts = cell_counts(classified(spark), nothing_displaced(spark))
+    _, some, displaced = told(spark)
+    counts = cell_counts(some, displaced)
     return judged_cells(cells, counts, drilled, facts_of_shards(spark), judgement)
 
 
