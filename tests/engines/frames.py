@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.model.tables import AUDITS, CELLS, EVIDENCE, FINGERPRINTS
 from tests.engines.odd import INSTANTS_US, LONGS, TEXTS
 from tests.engines.table import cases, table
@@ -191,6 +192,23 @@ def rows_from_the_driver(spark: SparkSession) -> DataFrame:
     instants = [None if us is None else EPOCH + timedelta(microseconds=us) for us in INSTANTS_US]
     days = [None if instant is None else instant.date() for instant in instants]
     return cases(spark, zip(instants, days, strict=True), "at timestamp, day date")
+
+
+@table(".createDataFrame type:map type:array type:struct")
+def held_rows(spark: SparkSession) -> DataFrame:
+    """Of all types that we have, given by the driver, and held by it in between."""
+    kinds = (
+        "case int, t string, at timestamp, m map<string,string>, l array<bigint>, f double, "
+        "s struct<a: string, b: timestamp>"
+    )
+    instants = [None if us is None else EPOCH + timedelta(microseconds=us) for us in INSTANTS_US]
+    values = [
+        (n, t, at, *((None,) * 4 if t is None else ({t: None}, [n, None], 0.5, {"a": t, "b": at})))
+        for n, (t, at) in enumerate(zip(TEXTS, instants * 9, strict=False))
+    ]
+    rows = held(own_rows(spark, values, kinds))
+    none = held(own_rows(spark, [], kinds))
+    return none.unionByName(rows.where(F.col("t").isNull() | (F.length("t") < 100)))
 
 
 @table(".mapInArrow .range .sortWithinPartitions")

@@ -5,7 +5,9 @@ a table's columns in order, casts them to its types, and is compared with the ta
 driver writes a warehouse at a time (`adapters/claim.py`); each write asks the claim first.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +69,13 @@ class Warehouse:
         """Those few rows of a table that meet a condition, in no order."""
         self._open(table)
         return self._small.rows(table, where=where)
+
+    def counts(
+        self, table: Table, *, by: Sequence[str], having: Mapping[str, str]
+    ) -> Counter[tuple[Any, ...]]:
+        """How many rows have which values of some columns, of those whose others have these."""
+        self._open(table)
+        return self._small.counts(table, by=by, having=having)
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """`merge` for a few rows that the driver holds; a column that a row lacks is NULL."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from shardaudit.adapters.delta_counts import counted, in_utc
 from shardaudit.adapters.delta_schema import CONFIGURATION, delta_schema, upgrade, with_all_columns
 from shardaudit.adapters.delta_words import plain_words
 from shardaudit.adapters.s3 import delta_rs_options
@@ -55,7 +56,7 @@ class DeltaRs:
         Times are in UTC, as Python itself writes it.
         """
         found = self.columns(table, names=table.names, where=where)
-        return [] if found is None else [_in_utc(row) for row in found.to_pylist()]
+        return [] if found is None else [in_utc(row) for row in found.to_pylist()]
 
     def columns(
         self, table: Table, *, names: Sequence[str], where: pc.Expression
@@ -70,6 +71,14 @@ class DeltaRs:
             files = list(found.get_fragments(filter=where))
             read = ds.FileSystemDataset(files, found.schema, found.format, found.filesystem)
             return read.to_table(columns=list(names)).filter(where)
+
+    def counts(
+        self, table: Table, *, by: Sequence[str], having: Mapping[str, str]
+    ) -> Counter[tuple[Any, ...]]:
+        """How many rows have which values of some columns, of those whose others have these."""
+        found = self.dataset(table)
+        with self._answering(table):
+            return Counter() if found is None else counted(found, by=by, having=having)
 
     def batches(
         self,
@@ -103,7 +112,7 @@ class DeltaRs:
     def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
         """`rows` of a table that Spark writes and that is too big to be read whole."""
         for batch in self.batches(table, columns=table.names, where=where):
-            yield from map(_in_utc, batch.to_pylist())
+            yield from map(in_utc, batch.to_pylist())
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""
@@ -235,10 +244,3 @@ def _since(values: Sequence[Row], table: Table) -> list[str]:
             first = min(known).astimezone(UTC).isoformat()
             found.append(f"t.`{name}` >= TIMESTAMP '{first}'")
     return found
-
-
-def _in_utc(row: Row) -> Row:
-    return {
-        name: value.astimezone(UTC) if isinstance(value, datetime) else value
-        for name, value in row.items()
-    }

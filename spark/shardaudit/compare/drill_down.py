@@ -26,7 +26,7 @@ def seen(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
     cell = F.xxhash64(*CELL).alias("cell")
     # One long to look up is a third cheaper than a text and a time. Presence only: nothing can
     # multiply, and a cell that has another's hash would be read in full, on both sides.
-    wanted = F.broadcast(cells.select(cell).distinct())
+    wanted = F.broadcast(cells.select(cell))
     traced = traces.withColumn("cell", cell).join(wanted, ["cell"], how="left_semi")
     landed = rows.withColumn("cell", cell).join(wanted, ["cell"], how="left_semi")
     return traced.select(

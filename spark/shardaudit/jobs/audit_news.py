@@ -36,18 +36,12 @@ def tell_rejected(warehouse: Warehouse, request: AuditRequest, reason: Exception
 
 def _changes(warehouse: Warehouse, audit_id: str) -> dict[Change, int]:
     """From the stored transitions: an audit that died after them and runs again finds them here."""
-    rows = (
-        warehouse.read(TRANSITIONS)
-        .where(F.col("audit_id") == audit_id)
-        .groupBy("kind", "from_state", "to_state")
-        .count()
-        .collect()
-    )
+    moves = ("kind", "from_state", "to_state")
     return {
-        (Kind(row.kind), row.from_state and State(row.from_state), State(row.to_state)): row[
-            "count"
-        ]
-        for row in rows
+        (Kind(kind), before and State(before), State(after)): count
+        for (kind, before, after), count in warehouse.counts(
+            TRANSITIONS, by=moves, having={"audit_id": audit_id}
+        ).items()
     }
 
 

@@ -133,7 +133,7 @@ class AuditRow:
             coverage_floor=request.stream.trace_coverage_floor,
         )
         is_trusted = self_check != "failed" and status == "published"
-        quarantined = self.warehouse.read(QUARANTINE).where(F.col("stream") == request.name)
+        refused = self.warehouse.counts(QUARANTINE, by=["stream"], having={"stream": request.name})
         return AuditReport(
             audit_id=request.audit_id,
             stream=request.name,
@@ -152,6 +152,6 @@ class AuditRow:
             cells_compared_by_id=outcome.sums["by_id"],
             worst_shards=worst_shards(outcome.shards, request.stream),
             deadlines=deadline_lines(outcome.missing),
-            quarantined=quarantined.count(),
+            quarantined=refused.total(),
             notes=(),
         )

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
+from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.compare.canary_answers import Answer, answers, differences, is_canary
 from shardaudit.compare.canary_plan import CanaryPlan
 from shardaudit.compare.carried import with_bucket_digest
@@ -79,16 +80,18 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
     landed = {when: [r for w, r in plan.rows() if w == when] for when in ("kept", "later", "gone")}
     rows = {when: _deliveries(spark, of) for when, of in landed.items()}
     now, first = request.as_of, rows["kept"].unionByName(rows["gone"])
-    before = _fingerprints(
-        trace_fingerprints(_rows_of(spark, TRACES, (row for _, row in traces))), "traces", name
-    ).unionByName(_fingerprints(sink_fingerprints(_sound(first), None, now=now), "sink", name))
+    before = held(
+        _fingerprints(
+            trace_fingerprints(_rows_of(spark, TRACES, (row for _, row in traces))), "traces", name
+        ).unionByName(_fingerprints(sink_fingerprints(_sound(first), None, now=now), "sink", name))
+    )
     since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=now)
     evidence = _rows_of(spark, EVIDENCE, ({"stream": name, **row} for row in plan.evidence()))
     return Canary(
         plan=plan,
         traces=_rows_of(spark, TRACES, (row for m, row in traces if not m.in_evidence)),
         rows=rows["kept"].unionByName(rows["later"]),
-        ledger=before.unionByName(_fingerprints(since, "sink", name)),
+        ledger=before.unionByName(held(_fingerprints(since, "sink", name))),
         evidence=with_bucket_digest(evidence.drop("bucket_digest"), cell_sums(before)),
         findings=_rows_of(spark, FINDINGS, ({"stream": name, **row} for row in plan.findings())),
     )
@@ -111,12 +114,12 @@ def _bare(rows: DataFrame) -> DataFrame:
 def _rows_of(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, object]]) -> DataFrame:
     """Rows of a table; what they do not have is NULL."""
     values = [tuple(row.get(name) for name in table.names) for row in rows]
-    return spark.createDataFrame(values, table.ddl)
+    return own_rows(spark, values, table.ddl)
 
 
 def _deliveries(spark: SparkSession, rows: Iterable[Mapping[str, object]]) -> DataFrame:
     values = [tuple(row.get(name) for name in DELIVERY) for row in rows]
-    return spark.createDataFrame(values, DELIVERY_DDL)
+    return own_rows(spark, values, DELIVERY_DDL)
 
 
 def _sound(rows: DataFrame) -> DataFrame:

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.engine.held import held
 from shardaudit.compare.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.compare.canary_answers import is_canary, without_canary
 from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
@@ -58,7 +59,7 @@ def compared(
     both = sources(warehouse, request, state, planted)
     sums, cells, facts = _ledger(warehouse, request, both)
     seed = request.as_of.date().isoformat()
-    sample = sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS).localCheckpoint()
+    sample = held(sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS))
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     judged = judged_evidence(beside(planted.evidence, stored), cells)
     known = carried(judged.localCheckpoint())
@@ -163,7 +164,7 @@ def _ledger(
         settle_grace=grace,
         retention=request.retention.length,
     )
-    facts = shard_facts(sums, patience, as_of=as_of, settle_grace=grace).localCheckpoint()
+    facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
     known = warehouse.read(SHARDS).where(F.col("stream") == request.name).select("shard_id")
     shards = facts.select("shard_id").union(known).distinct()
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)

@@ -3,11 +3,8 @@
 import logging
 from datetime import datetime, timedelta
 
-from pyspark.sql import functions as F
-
 from shardaudit.adapters.claim import claim
 from shardaudit.adapters.claim_store import WATCH
-from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kinesis import StreamFacts, kinesis_client, kinesis_errors, stream_facts
 from shardaudit.model.config import Settings, Stream
@@ -78,16 +75,12 @@ def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> Retention:
     Raises:
         ConfigError: nobody knows.
     """
-    # Through Spark: the table grows by a row per shard and watch.
-    rows = collected(
-        warehouse.read(SHARDS)
-        .where((F.col("stream") == name) & F.col("retention_hours").isNotNull())
-        .groupBy("retention_hours")
-        .agg(F.max("observed_at").alias("seen_at"))
-    )
-    observed = observed_retention(
-        {timedelta(hours=row.retention_hours): row.seen_at for row in rows}
-    )
+    said = warehouse.counts(SHARDS, by=("retention_hours", "observed_at"), having={"stream": name})
+    seen_at = {
+        timedelta(hours=hours): at
+        for hours, at in sorted(pair for pair in said if pair[0] is not None)
+    }
+    observed = observed_retention(seen_at)
     if observed is not None:
         return observed
     if stream.retention is not None:

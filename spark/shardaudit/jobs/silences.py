@@ -170,15 +170,11 @@ def _is_resharded(shard: _Shard, births: set[int]) -> bool:
 
 def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
     """The shards that Kinesis says are closed; None when it was never asked."""
-    is_closed = (F.col("state") == "closed") | ~F.col("opened")
-    rows = (
-        warehouse.read(SHARDS)
-        .where((F.col("stream") == stream) & F.col("opened").isNotNull())
-        .groupBy("shard_id")
-        .agg(F.max(F.coalesce(is_closed, F.lit(False))).alias("is_closed"))
-        .collect()
-    )
-    return {row.shard_id for row in rows if row.is_closed} if rows else None
+    said = warehouse.counts(SHARDS, by=("shard_id", "state", "opened"), having={"stream": stream})
+    asked = [row for row in said if row[2] is not None]
+    if not asked:
+        return None
+    return {shard_id for shard_id, state, opened in asked if state == "closed" or not opened}
 
 
 def _micros(at: datetime) -> int:

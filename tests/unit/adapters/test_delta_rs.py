@@ -1,6 +1,7 @@
 """The tables as one process writes and reads them, without Spark."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -137,3 +138,24 @@ def test_rows_are_found_by_any_column_when_only_asked_whether_there_are_some(
     tables.upsert([row("a")], NOTED)
     for shard_id, is_there in (("a", True), ("b", False)):
         assert tables.has_rows(NOTED, column="shard_id", value=shard_id) is is_there
+
+
+def test_rows_are_counted_by_their_values_when_several_files_hold_them(tables: DeltaRs) -> None:
+    tables.upsert([row("a"), row("b"), row(None)], NOTED)
+    later = T0 + timedelta(microseconds=1)
+    tables.upsert([row("a", seen_at=later), row("b", stream="other"), row("c'é")], NOTED)
+    by_shard = tables.counts(NOTED, by=["shard_id"], having={"stream": "s"})
+    assert by_shard == {("a",): 2, ("b",): 1, (None,): 1, ("c'é",): 1}
+    by_time = tables.counts(NOTED, by=["seen_at", "stream"], having={"shard_id": "a"})
+    assert by_time == {(T0, "s"): 1, (later, "s"): 1}
+    assert not tables.counts(NOTED, by=["stream"], having={"shard_id": "nobody"})
+
+
+def test_partitions_are_columns_when_rows_are_counted(tmp_path: Path) -> None:
+    tables, parted = DeltaRs(str(tmp_path), Aws()), replace(NOTED, partitions=("stream",))
+    assert not tables.counts(parted, by=["shard_id"], having={"stream": "s"})
+    tables.create(parted)
+    assert not tables.counts(parted, by=["shard_id"], having={"stream": "s"})
+    tables.upsert([row("a"), row("b", stream="other")], parted)
+    assert tables.counts(parted, by=["stream"], having={"stream": "s"}) == {("s",): 1}
+    assert tables.counts(parted, by=["stream"], having={"shard_id": "b"}) == {("other",): 1}

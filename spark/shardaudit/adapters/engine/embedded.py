@@ -79,6 +79,11 @@ def most_readers(spark: SparkSession) -> int | None:
     return int(found) if found else None
 
 
+def is_embedded(spark: SparkSession) -> bool:
+    """Whether it is a session of this engine."""
+    return most_readers(spark) is not None
+
+
 def _environment(settings: Settings, folder: str) -> dict[str, str]:
     """The engine's settings, which it reads once. Credentials come from the usual AWS chain."""
     for name in ("checkpoints", "spilled"):
