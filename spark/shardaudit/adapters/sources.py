@@ -31,6 +31,7 @@ from shardaudit.model.source import SourceFile
 
 _BIN_BYTES = 64 * 2**20
 _LEAST_BINS = 16
+_LEAST_BYTES = 2**17  # to start a task costs as much as to read that
 _FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each on a disk
 _GONE = "the file is gone"
 _FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
@@ -187,6 +188,7 @@ def _content(path: str, reading: _Reading) -> Batches:
 def _bins(files: Sequence[SourceFile], *, most: int) -> list[list[str]]:
     """Files dealt out to tasks: the largest first, each time to the next bin."""
     total = sum(file.size_bytes for file in files)
-    count = min(len(files), most, max(_LEAST_BINS, total // _BIN_BYTES))
+    least = min(_LEAST_BINS, -(-total // _LEAST_BYTES))
+    count = min(len(files), most, max(1, least, total // _BIN_BYTES))
     by_size = sorted(files, key=lambda file: (-file.size_bytes, file.path))
     return [[file.path for file in by_size[i::count]] for i in range(count)]

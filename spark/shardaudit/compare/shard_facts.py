@@ -22,7 +22,8 @@ def shard_facts(
         or NULL), `rests_since` (when the frontier first landed: what lands again makes it no
         younger), `untimed_frontier` (the same over cells of which nobody knows when they landed),
         `has_position` (boolean: whether the frontier says where the consumer is),
-        `patience` (seconds, double), `shard_state` (silent | stalled | advancing).
+        `patience` (seconds, double), `shard_state` (silent | stalled | advancing), `sent_total`,
+        `landed_total` (bigint: all that the ledger counts of it).
         A stalled shard's frontier is older than its patience; whether it has something to do, the
         ids say.
     """
@@ -36,6 +37,8 @@ def shard_facts(
         F.max(F.col("ever_landed")).alias("has_landed"),
         F.max(produced).alias("has_produced"),
         F.max("unnumbered_at").alias("unnumbered_at"),
+        F.sum("sent_n").alias("sent_total"),
+        F.sum("landed_n").alias("landed_total"),
     )
     # Unique on shard_id on both sides, by their grouping.
     return (
@@ -53,6 +56,8 @@ def shard_facts(
             "has_position",
             "patience",
             "shard_state",
+            "sent_total",
+            "landed_total",
         )
     )
 

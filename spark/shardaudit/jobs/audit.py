@@ -88,7 +88,7 @@ def _audited(
             tell_rejected(warehouse, request, rejection)
             raise rejection
         with progress.stage("publish"):
-            publish(warehouse, facts, judged=own.cells, folded=own.folded, now=now)
+            publish(warehouse, facts, own, outcome, now=now)
             mark = moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
             noted = sentences(results, severity=Severity.WARN) + quiet_note(
                 request.name, request.aligned, stored_holds(warehouse, request.name)

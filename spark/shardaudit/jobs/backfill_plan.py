@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.backfill.missing import (
     asked_for,
     by_arrival,
@@ -147,7 +148,7 @@ def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:
         if window.because == ASKED_FOR or window.because.startswith(cause)
     ]
     ddl = "window_id string, shard_id string, bucket_start timestamp, cause string"
-    windows = warehouse.spark.createDataFrame(cells, ddl)
+    windows = own_rows(warehouse.spark, cells, ddl)
     ids = (
         window_ids(missing, windows)
         .withColumn("plan_id", F.lit(plan.plan_id))

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta_rs import Row
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.backfill.windows import ASKED_FOR
 from shardaudit.jobs.backfill_replay import Replay
 from shardaudit.model.tables import CELLS, FINDINGS
@@ -128,7 +129,7 @@ def _counted(judged: DataFrame, arrived: Column) -> list[tuple[str, Proof]]:
 def _begins(replay: Replay, rows: Sequence[Row]) -> DataFrame:
     values = [(str(row["window_id"]), row["begins_at"]) for row in rows]
     ddl = "window_id string, begins_at timestamp"
-    return F.broadcast(replay.warehouse.spark.createDataFrame(values, ddl))
+    return F.broadcast(own_rows(replay.warehouse.spark, values, ddl))
 
 
 def _in_parts(replay: Replay, asked: Sequence[Row], rows: DataFrame, instant: Column) -> DataFrame:
@@ -141,7 +142,7 @@ def _in_parts(replay: Replay, asked: Sequence[Row], rows: DataFrame, instant: Co
         "shard_id string, window_id string, sent_from timestamp, sent_to timestamp, "
         "begins_at timestamp"
     )
-    parts = F.broadcast(replay.warehouse.spark.createDataFrame(values, ddl))
+    parts = F.broadcast(own_rows(replay.warehouse.spark, values, ddl))
     start, end = _edges(asked)
     near = rows.where((instant >= F.lit(start)) & (instant < F.lit(end)))
     # The parts of a shard are disjoint: a row lies in one of them at most.

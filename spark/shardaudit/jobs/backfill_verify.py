@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import functions as F
-
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
@@ -92,8 +90,8 @@ def _is_cut_short(row: Row, proven: Mapping[str, Proof], *, hands_over: bool) ->
 
 def _read_windows(replay: Replay) -> list[Row]:
     """The windows that were read, as their gate wants them."""
-    is_own = (F.col("source") == SOURCE) & (F.col("batch_id") == replay.plan_id)
-    refused = replay.warehouse.read(QUARANTINE).where(is_own).count()
+    own = {"source": SOURCE, "batch_id": replay.plan_id}
+    refused = replay.warehouse.counts(QUARANTINE, by=["source"], having=own).total()
     rows = [row for row in replay.ledger.rows if row["read_records"] is not None]
     read = sum(row["read_records"] for row in rows)
     takes_all = any(row["takes_all"] for row in rows)

@@ -1,12 +1,14 @@
 """Both sides of a window: the ledger for every cell, ids for those that need a look."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.engine.held import held
+from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.compare.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.compare.canary_answers import is_canary, without_canary
 from shardaudit.compare.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
@@ -23,6 +25,7 @@ from shardaudit.jobs.evidence import Ingested, Near, Sources, buckets_of, source
 from shardaudit.model.tables import EVIDENCE
 from shardaudit.model.watch_tables import SHARDS
 
+FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
 
 
@@ -67,7 +70,7 @@ def compared(
     seen = both.within(buckets_of(read)).seen(read)
     apart = both.apart(request.aligned).localCheckpoint()
     suspected = _followed(suspects(seen).union(known.stale), apart, request)
-    buckets = buckets_of(suspected)
+    suspected, buckets = _sought(suspected)
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
         _keep(warehouse, request, stored, evidence, cells)
@@ -102,6 +105,13 @@ def _followed(suspected: DataFrame, apart: DataFrame, request: AuditRequest) -> 
     crossing = apart.where(_is_inside(request) != _is_inside(request, "counted_in"))
     ids = suspected.select("message_id").union(crossing.select("message_id"))
     return suspected.union(other_places(ids, apart)).distinct().localCheckpoint()
+
+
+def _sought(suspected: DataFrame) -> tuple[DataFrame, list[datetime]]:
+    """The suspects as they are best looked for, and their buckets."""
+    found = collected(suspected.groupBy("bucket_start").count())
+    are_few = sum(row["count"] for row in found) <= FEW_IDS
+    return F.broadcast(suspected) if are_few else suspected, [row.bucket_start for row in found]
 
 
 def _stamped_anew(apart: DataFrame, request: AuditRequest) -> int:
@@ -165,8 +175,9 @@ def _ledger(
         retention=request.retention.length,
     )
     facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
-    known = warehouse.read(SHARDS).where(F.col("stream") == request.name).select("shard_id")
-    shards = facts.select("shard_id").union(known).distinct()
+    known = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
+    seen = [(row.shard_id,) for row in collected(facts.select("shard_id"))]
+    shards = own_rows(warehouse.spark, sorted({*known, *seen}), "shard_id string")
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
     return sums, with_bucket_digest(cells, sums).localCheckpoint(), facts

@@ -1,8 +1,7 @@
 """Whether the numbers of an audit add up: among themselves, and with what was ingested."""
 
-from pyspark.sql import functions as F
-
 from shardaudit.adapters.collected import collected
+from shardaudit.compare.canary_answers import without_canary
 from shardaudit.compare.totals import broken_invariants, disagreeing_cells
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.comparison import Comparison
@@ -35,9 +34,12 @@ def _torn_cells(comparison: Comparison) -> list[str]:
 
 def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
     """Where all that the ledger counts is not what its batches say that they counted."""
-    counts = {"sent": F.sum("sent_n"), "landed": F.sum("landed_n")}
-    [row] = collected(comparison.sums.agg(*(n.alias(name) for name, n in counts.items())))
-    held = {"traces": row.sent or 0, "sink": row.landed or 0}
+    totals = without_canary(comparison.facts).select("sent_total", "landed_total")
+    shards = collected(totals)
+    held = {
+        "traces": sum(shard.sent_total for shard in shards),
+        "sink": sum(shard.landed_total for shard in shards),
+    }
     if comparison.is_placing:
         del held["sink"]
     return [

@@ -15,14 +15,14 @@ from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.comparison import Comparison
-from shardaudit.jobs.outcome import Outcome, missing_ids, outcome_of
+from shardaudit.jobs.outcome import Outcome, outcome_of
 from shardaudit.jobs.silences import Silences, silences
 from shardaudit.model.tables import AUDITS, FINDINGS
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judged cells, the (id, kind) pairs that were found, and the findings after them; all read.
+    """Judged cells, the (id, kind) pairs that were found, and the findings after them.
 
     `silences`: of the whole ledger, where there used to be messages; `stamped_anew`: of
     `Comparison`.
@@ -46,8 +46,13 @@ class Judged:
 
     def outcome(self, audit_id: str) -> Outcome:
         """Its numbers."""
-        missing = missing_ids(self.folded, audit_id)
-        return outcome_of(self.cells, self.found, missing, stamped_anew=self.stamped_anew)
+        return outcome_of(
+            self.cells,
+            self.found,
+            self.folded,
+            audit_id=audit_id,
+            stamped_anew=self.stamped_anew,
+        )
 
 
 def judged(
@@ -74,7 +79,7 @@ def judged(
             silences=silent.frame(warehouse.spark),
         ),
     ).localCheckpoint()
-    found = kinds(classified).localCheckpoint()
+    found = kinds(classified)
     own = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
     latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
     previous = beside(

@@ -15,7 +15,8 @@ from shardaudit.model.verdict import Cause, Kind, State, Verdict
 class Outcome:
     """What an audit found, over the window and per shard.
 
-    `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again.
+    `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
+    `folded`: findings that it opened, saw again or closed; `changed`: of these, their state.
     """
 
     shards: tuple[ShardTotals, ...]
@@ -23,6 +24,8 @@ class Outcome:
     kinds: dict[str, int]
     missing: tuple[MissingIds, ...]
     stamped_anew: int
+    folded: int
+    changed: int
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
@@ -39,9 +42,9 @@ class Outcome:
 
 
 def outcome_of(
-    judged: DataFrame, found: DataFrame, missing: DataFrame, *, stamped_anew: int
+    judged: DataFrame, found: DataFrame, folded: DataFrame, *, audit_id: str, stamped_anew: int
 ) -> Outcome:
-    """The numbers of the judged cells, the found (id, kind) pairs, and `missing_ids`."""
+    """The numbers of the judged cells, the found (id, kind) pairs, and the findings after them."""
     rows = collected(shard_totals(judged))
     shards = tuple(
         ShardTotals(
@@ -55,32 +58,51 @@ def outcome_of(
         for row in rows
     )
     counted = (*SUMS, "cells", "by_id", "without_verdict", "impossible")
-    kinds = {row.kind: row["count"] for row in collected(found.groupBy("kind").count())}
+    counts = collected(_counts(found, folded, audit_id))
+    findings = [row for row in counts if row.found is None]
     return Outcome(
         shards=shards,
         sums={name: sum(row[name] for row in rows) for name in counted},
-        kinds=kinds,
+        kinds={row.found: row.ids for row in counts if row.found is not None},
         missing=tuple(
             MissingIds(
                 row.shard_id, Cause(row.cause), State(row.state), row.ids, row.recoverable_until
             )
-            for row in collected(missing)
+            for row in findings
+            if row.state is not None
         ),
         stamped_anew=stamped_anew,
+        folded=sum(row.ids for row in findings),
+        changed=sum(row.changed for row in findings),
     )
 
 
-def missing_ids(folded: DataFrame, audit_id: str) -> DataFrame:
-    """What the audit found missing: one row per shard, cause and state.
+def _counts(found: DataFrame, folded: DataFrame, audit_id: str) -> DataFrame:
+    """What is found by kind, and the findings: the missing ones by shard, cause and state.
 
     Input:
         folded: of `compare.findings.folded_findings`.
     Output:
-        `shard_id`, `cause`, `state`, `ids`, `recoverable_until` (of the first of them to go).
+        `found` (the kind; NULL of findings), `shard_id`, `cause`, `state` (NULL of all but what the
+        audit found missing), `ids`, `changed`, `recoverable_until` (of the first of them to go).
     """
-    found = folded.where(
-        (F.col("kind") == Kind.MISSING.value) & (F.col("last_audit_id") == audit_id)
+    is_missing = (F.col("kind") == Kind.MISSING.value) & (F.col("last_audit_id") == audit_id)
+    place, none = ("shard_id", "cause", "state"), F.lit(None).cast("string")
+    kinds = found.select(
+        F.col("kind").alias("found"),
+        *(none.alias(name) for name in place),
+        F.lit(False).alias("is_changed"),
+        F.lit(None).cast("timestamp").alias("recoverable_until"),
     )
-    return found.groupBy("shard_id", "cause", "state").agg(
-        F.count("*").alias("ids"), F.min("recoverable_until").alias("recoverable_until")
+    findings = folded.select(
+        none.alias("found"),
+        *(F.when(is_missing, F.col(name)).alias(name) for name in place),
+        (~F.col("state").eqNullSafe(F.col("from_state"))).alias("is_changed"),
+        "recoverable_until",
+    )
+    both = kinds.unionByName(findings).groupBy("found", *place)
+    return both.agg(
+        F.count("*").alias("ids"),
+        F.count_if("is_changed").alias("changed"),
+        F.min("recoverable_until").alias("recoverable_until"),
     )

@@ -2,33 +2,28 @@
 
 from datetime import datetime
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.findings import AuditFacts, transitions
+from shardaudit.jobs.judged import Judged
+from shardaudit.jobs.outcome import Outcome
 from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
 
 
 def publish(
-    warehouse: Warehouse,
-    run: AuditFacts,
-    *,
-    judged: DataFrame,
-    folded: DataFrame,
-    now: datetime,
+    warehouse: Warehouse, run: AuditFacts, own: Judged, outcome: Outcome, *, now: datetime
 ) -> None:
     """Cells, then transitions, then findings: a crash in between leaves what a rerun repeats.
 
     Input:
-        folded: of `folded_findings`.
+        own: without the canary; outcome: its numbers.
     """
-    cells = judged.withColumn("audit_id", F.lit(run.audit_id)).withColumn(
+    cells = own.cells.withColumn("audit_id", F.lit(run.audit_id)).withColumn(
         "stream", F.lit(run.stream)
     )
     warehouse.replace(cells, CELLS, column="audit_id", value=run.audit_id)
-    changes = transitions(folded, run)
-    if not changes.isEmpty():
-        warehouse.merge(changes, TRANSITIONS)
-    if not folded.isEmpty():
-        warehouse.merge(folded.withColumn("updated_at", F.lit(now)), FINDINGS)
+    if outcome.changed:
+        warehouse.merge(transitions(own.folded, run), TRANSITIONS)
+    if outcome.folded:
+        warehouse.merge(own.folded.withColumn("updated_at", F.lit(now)), FINDINGS)

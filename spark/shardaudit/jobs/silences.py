@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.compare.quiet import LOOK_BACK, Silence, doubtful_silences
 from shardaudit.compare.watermark import without
 from shardaudit.ingest.placing import UNKNOWN_SHARD
@@ -47,7 +48,7 @@ class Silences:
             for shard_id, holds in sorted(self.holds.items())
             for hold in holds
         ]
-        return spark.createDataFrame(rows, _DDL) if rows else None
+        return own_rows(spark, rows, _DDL) if rows else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.compare.drill_down import CELL
 from shardaudit.compare.holes import (
     differing_cells,
@@ -69,7 +70,7 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     near = ledger.where(
         (F.col("sent_day") >= F.lit(first.date())) & (F.col("bucket_start") >= F.lit(first))
     )
-    hours = unequal_hours(near, bucket=stream.bucket).localCheckpoint()
+    hours = held(unequal_hours(near, bucket=stream.bucket))
     if hours.isEmpty():
         return HoleFacts({}, None)
     state = ingested(warehouse, name)
@@ -124,7 +125,8 @@ def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
         for shard, known in standing.progress.items()
         if known.landed_until is not None
     ]
-    return warehouse.spark.createDataFrame(
+    return own_rows(
+        warehouse.spark,
         rows,
         "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
         "patience double",

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.compare.patience import patiences
 from shardaudit.compare.progress import shard_progress, shard_times
 from shardaudit.jobs.evidence import ingested
@@ -69,7 +70,7 @@ def ledger_progress(
     first_day = min(horizon[1] for horizon in horizons).date()
     progress = shard_progress(
         ledger.where(F.col("sent_day") >= F.lit(first_day)),
-        warehouse.spark.createDataFrame(horizons, _HORIZONS),
+        own_rows(warehouse.spark, horizons, _HORIZONS),
         bucket=stream.bucket,
         rested_since=as_of - stream.settle_grace,
     )

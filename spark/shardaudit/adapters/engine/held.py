@@ -21,7 +21,7 @@ def own_rows(spark: SparkSession, rows: Sequence[Sequence[object]], ddl: str) ->
 
 
 def held(rows: DataFrame) -> DataFrame:
-    """The rows, computed once: as many as there are shards, not as there are ids.
+    """The rows, computed once: of shards and hours, never of ids.
 
     What is chosen among them later costs no job.
     """
