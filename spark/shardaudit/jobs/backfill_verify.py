@@ -47,8 +47,7 @@ def verify(
     progress: Progress = SILENT,
 ) -> Verified:
     """Ingests, audits the time of the plan's messages, and tells each window how it ended."""
-    name, warehouse = replay.name, replay.warehouse
-    as_of = replay.now()
+    name, warehouse, as_of = replay.name, replay.warehouse, replay.now()
     # What landed at --as-of may not be later than the ingest's now.
     ingest_stream(warehouse, settings, name, now=max(as_of, clock_now), progress=progress)
     request = AuditRequest(
