@@ -1,6 +1,8 @@
 """Where a command's words go: the reply to stdout, logs, progress and errors to stderr."""
 
+import errno
 import logging
+import os
 import sys
 import time
 from typing import TextIO
@@ -16,6 +18,7 @@ from shardaudit.report.progress import Live, Logged, Progress
 
 log = logging.getLogger(__name__)
 
+_MORE_FILES = "; let a process open more files first, as by `ulimit -n 1024`"
 WIDTH_IN_A_PIPE = 160  # a file or CI's log has no width of its own; 80 would fold the tables
 
 
@@ -55,9 +58,11 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     lines = str(error).strip().splitlines() or ["without words"]
+    said = f"unexpected {type(error).__name__}: {lines[0]} (--debug shows where)"
     if isinstance(error, ShardauditError):
-        return harmless(" ".join(lines))
-    return harmless(f"unexpected {type(error).__name__}: {lines[0]} (--debug shows where)")
+        said = " ".join(lines)
+    cure = _MORE_FILES if os.strerror(errno.EMFILE) in str(error) else ""
+    return harmless(said + cure)
 
 
 def _console(stream: TextIO) -> Console:

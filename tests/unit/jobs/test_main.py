@@ -1,13 +1,18 @@
 """The command line, without Spark."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters.delta_rs import WarehouseUnreadableError
+from shardaudit.adapters.files import StorageError
 from shardaudit.jobs.main import main
+from shardaudit.jobs.terminal import Terminal
 from shardaudit.model.errors import ExitCode
 
 
@@ -64,6 +69,20 @@ def test_error_is_one_line_and_a_document_when_json_is_asked(
     assert said.err.startswith("error: --out: found")
     assert said.err.count("\n") == 1
     assert json.loads(said.out)["exit_code"] == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("kind", [WarehouseUnreadableError, StorageError])
+def test_cure_is_told_when_too_few_files_may_be_open(
+    kind: type[WarehouseUnreadableError | StorageError], capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = kind("lake", OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+    terminal = Terminal(as_json=False, debug=False)
+    assert terminal.fail(error, error.exit_code) == ExitCode.RETRY
+    assert (
+        "; let a process open more files first, as by `ulimit -n 1024`" in capsys.readouterr().err
+    )
+    terminal.fail(kind("lake", OSError("no")), ExitCode.RETRY)
+    assert "ulimit" not in capsys.readouterr().err
 
 
 def test_traceback_is_shown_only_when_debug_is_asked(
