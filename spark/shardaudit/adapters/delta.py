@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.delta_append import written
 from shardaudit.adapters.delta_rs import DeltaRs, Row
+from shardaudit.adapters.engine.embedded import is_embedded
 from shardaudit.adapters.files import S3Access, s3_access
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import FinalError
@@ -92,7 +94,12 @@ class Warehouse:
         place = self._open(table)
         if retried and self._small.has_rows(table, column="batch_id", value=retried):
             return
-        _shaped(rows, table).write.format("delta").mode("append").save(place)
+        shaped = _shaped(rows, table)
+        if is_embedded(self.spark):
+            files = written(shaped, place, partitions=table.partitions, access=self.access)
+            self._small.add(files, table)
+        else:
+            shaped.write.format("delta").mode("append").save(place)
 
     def take_back(self, table: Table, *, batch_id: str) -> None:
         """Deletes the rows of a batch."""

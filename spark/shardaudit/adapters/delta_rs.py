@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
 
 from shardaudit.adapters.delta_counts import counted, in_utc
 from shardaudit.adapters.delta_schema import CONFIGURATION, delta_schema, upgrade, with_all_columns
@@ -119,13 +120,18 @@ class DeltaRs:
         values = [{name: row.get(name) for name in table.names} for row in rows]
         with self._answering(table):
             target = self._table(table)
-            schema = pa.schema(target.schema().to_arrow())
             target.merge(
-                pa.Table.from_pylist(values, schema),
+                pa.Table.from_pylist(values, pa.schema(target.schema().to_arrow())),
                 " AND ".join((*_same_key(table), *_since(values, table))),
                 source_alias="s",
                 target_alias="t",
             ).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def add(self, files: Sequence[AddAction], table: Table) -> None:
+        """Takes files that lie in the table's folder into the table, in one commit."""
+        with self._answering(table):
+            found = self._table(table)
+            found.create_write_transaction([*files], "append", found.schema(), [*table.partitions])
 
     def delete(self, table: Table, *, column: str, value: str) -> int:
         """Deletes the rows whose `column` has `value`; says how many."""
@@ -185,8 +191,8 @@ class DeltaRs:
         if found is None:
             return []
         names = [f"partition.{name}" for name in table.partitions]
-        files = pa.table(found.get_add_actions(flatten=True)).select(names or ["path"]).to_pylist()
-        counts = Counter(tuple(str(file[name]) for name in names) for file in files)
+        files = pa.table(found.get_add_actions(flatten=True)).select(names or ["path"])
+        counts = Counter(tuple(str(file[name]) for name in names) for file in files.to_pylist())
         return [
             dict(zip(table.partitions, values, strict=True))
             for values, count in sorted(counts.items())

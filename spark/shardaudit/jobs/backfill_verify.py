@@ -70,15 +70,8 @@ def verify(
     if not hands_over:
         _reopen(replay, as_of)
     total = sum(proven.values(), Proof())
-    return Verified(
-        audit_id=report.audit_id,
-        recovered=total.back,
-        expired=total.expired,
-        left=total.left,
-        cut_short=cut_short,
-        unjudged=total.unjudged,
-        hands_over=hands_over,
-    )
+    counts = (total.back, total.expired, total.left, cut_short, total.unjudged)
+    return Verified(report.audit_id, *counts, hands_over=hands_over)
 
 
 def _is_cut_short(row: Row, proven: Mapping[str, Proof], *, hands_over: bool) -> bool:

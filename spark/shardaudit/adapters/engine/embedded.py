@@ -73,6 +73,11 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def is_embedded(spark: SparkSession) -> bool:
+    """Whether a session is one of this engine."""
+    return most_readers(spark) is not None
+
+
 def most_readers(spark: SparkSession) -> int | None:
     """How many files may be read at a time; None on Apache Spark, whose tasks wait for a core."""
     found = spark.conf.get(_READERS, None)
