@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta_append import written
 from shardaudit.adapters.delta_rs import DeltaRs, Row
-from shardaudit.adapters.engine.embedded import is_embedded
+from shardaudit.adapters.engine.embedded import appends_on_one_core
 from shardaudit.adapters.files import S3Access, s3_access
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import FinalError
@@ -95,7 +95,7 @@ class Warehouse:
         if retried and self._small.has_rows(table, column="batch_id", value=retried):
             return
         shaped = _shaped(rows, table)
-        if is_embedded(self.spark):
+        if appends_on_one_core(self.spark):
             files = written(shaped, place, partitions=table.partitions, access=self.access)
             self._small.add(files, table)
         else:

@@ -73,8 +73,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def is_embedded(spark: SparkSession) -> bool:
-    """Whether a session is one of this engine."""
+def appends_on_one_core(spark: SparkSession) -> bool:
+    """Whether the engine's Delta writer leaves the other cores idle (see `delta_append`)."""
     return most_readers(spark) is not None
 
 
@@ -84,7 +84,7 @@ def most_readers(spark: SparkSession) -> int | None:
     return int(found) if found else None
 
 
-def is_embedded(spark: SparkSession) -> bool:
+def appends_on_one_core(spark: SparkSession) -> bool:
     """Whether it is a session of this engine."""
     return most_readers(spark) is not None
 
