@@ -11,7 +11,7 @@ from tests.history import History, Question, SinkRow, Trace
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
 BACKFILLS = timedelta(microseconds=7)
-IDLE_SHARD = 9
+PAUSING_SHARD, IDLE_SHARD = 8, 9
 
 
 @dataclass(frozen=True, slots=True)

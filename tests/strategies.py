@@ -16,13 +16,13 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from tests.cases import Case, Terms
+from tests.cases import PAUSING_SHARD, Case, Terms
 
 T = TypeVar("T")
 
 FAULTS = frozenset(
     {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
-    | {"backfilled", "buffered", "untimed", "fresh"}
+    | {"backfilled", "buffered", "untimed", "fresh", "pauses"}
 )
 PALETTES = (
     FAULTS,
@@ -30,8 +30,9 @@ PALETTES = (
     FAULTS - {"silent", "stalled", "lost", "doubled"},
     frozenset({"late", "unnumbered", "doubled", "buffered"}),
     frozenset({"late", "moved", "untimed"}),
-    frozenset({"backfilled", "lost", "silent", "stalled", "late"}),
+    frozenset({"backfilled", "lost", "silent", "stalled", "late", "pauses"}),
 )
+HOUR_MS = 3_600_000
 
 # Neighbours of every limit that a number is wrongly squeezed through: one digit, a double,
 # a bigint, a decimal(38), what Kinesis gives today, what its API allows.
@@ -217,7 +218,21 @@ def _lands(attempt: _Attempt, shards: list[_Shard]) -> bool:
 
 @st.composite
 def cases(draw: DrawFn, of: Terms) -> Case:
-    """One history under the terms: 1 to 4 shards and up to 30 messages."""
+    """One history under the terms: 1 to 4 shards and up to 30 messages; or one more that paused."""
+    case = draw(_cases(of))
+    if "pauses" not in of.faults or draw(st.integers(0, 3)):
+        return case
+    sent = [(name, str(10_000 + i), ms) for i, (name, ms) in enumerate(draw(_before_a_pause(of)))]
+    traces = tuple((name, PAUSING_SHARD, number, ms, 1) for name, number, ms in sent)
+    rows = tuple(
+        (name, PAUSING_SHARD, number if of.sink_has_numbers else None, ms, ms + 900, 1, False)
+        for name, number, ms in sent
+    )
+    return replace(case, traces=case.traces + traces, rows=case.rows + rows)
+
+
+@st.composite
+def _cases(draw: DrawFn, of: Terms) -> Case:
     shards = draw(_shards(of))
     count = draw(st.integers(0, 30))
     ids = draw(st.lists(message_ids(), min_size=count, max_size=count, unique=True))
@@ -250,6 +265,16 @@ def cases(draw: DrawFn, of: Terms) -> Case:
             rows.append((message_id, traced[0].shard, number, at_ms, own_ms, batch, True))
     acked = draw(_acknowledged(of, traces)) if "buffered" in of.faults else ()
     return Case(tuple(traces), tuple(rows), idle_shard=draw(st.integers(0, 5)) == 0, acked=acked)
+
+
+@st.composite
+def _before_a_pause(draw: DrawFn, of: Terms) -> list[tuple[str, int]]:
+    """A message an hour until some hours before the window, on both sides; or again within it."""
+    first = draw(st.sampled_from([-30, -30, -192]))  # a new shard's silence is another
+    hours = range(first, -draw(st.integers(3, 5)))
+    at = [hour * HOUR_MS + 1 for hour in hours]
+    again = [of.end_ms - 1] if draw(st.integers(0, 2)) == 0 else []
+    return [(f"hourly {i}", ms) for i, ms in enumerate((*at, *again))]
 
 
 @st.composite

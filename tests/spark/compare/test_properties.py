@@ -155,7 +155,7 @@ def test_audit_agrees_with_the_oracle(warehouse: Warehouse, tmp_path: Path, numb
 def test_audit_agrees_with_the_oracle_when_the_sink_lacks(
     warehouse: Warehouse, tmp_path: Path, lacks: tuple[str, ...]
 ) -> None:
-    of = some_terms(600 + len(lacks), faults=FAULTS - {"moved", "untimed"})
+    of = some_terms(600 + len(lacks), faults=FAULTS - {"moved", "untimed", "pauses"})
     chosen = some_cases(of, 600 + len(lacks), count=60)
     history, batches = joined(of, chosen)
     trial = Trial(warehouse, tmp_path, of.question, sink_lacks=frozenset(lacks))
@@ -171,7 +171,7 @@ def test_audit_agrees_with_the_oracle_when_the_sink_lacks(
 def test_audit_agrees_with_the_oracle_when_rows_lack_their_places(
     warehouse: Warehouse, tmp_path: Path, number: int
 ) -> None:
-    of = replace(some_terms(800 + number, faults=FAULTS - {"untimed"}), batches=2)
+    of = replace(some_terms(800 + number, faults=FAULTS - {"untimed", "pauses"}), batches=2)
     chosen = some_cases(of, 800 + number, count=60)
     history, batches = joined(of, chosen)
     lacking = ("", "", "shard_id", "sent_at", "shard_id sent_at")
@@ -191,7 +191,7 @@ def test_audit_agrees_with_the_oracle_when_rows_lack_their_places(
 def test_audit_agrees_with_the_oracle_when_the_sink_gains(
     warehouse: Warehouse, tmp_path: Path, gained: tuple[str, ...], sink_format: SinkFormat
 ) -> None:
-    of = replace(some_terms(900 + len(gained), faults=FAULTS - {"untimed"}), batches=2)
+    of = replace(some_terms(900 + len(gained), faults=FAULTS - {"untimed", "pauses"}), batches=2)
     chosen = some_cases(of, 900 + len(gained), count=40)
     history, batches = joined(of, chosen)
     rows = tuple(
