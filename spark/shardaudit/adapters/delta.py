@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta_append import written
 from shardaudit.adapters.delta_rs import DeltaRs, Row
-from shardaudit.adapters.engine.embedded import appends_on_one_core
+from shardaudit.adapters.engine.appended import appended
 from shardaudit.adapters.files import S3Access, s3_access
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import FinalError
@@ -94,12 +93,11 @@ class Warehouse:
         place = self._open(table)
         if retried and self._small.has_rows(table, column="batch_id", value=retried):
             return
-        shaped = _shaped(rows, table)
-        if appends_on_one_core(self.spark):
-            files = written(shaped, place, partitions=table.partitions, access=self.access)
+        files = appended(
+            _shaped(rows, table), place, partitions=table.partitions, access=self.access
+        )
+        if files:
             self._small.add(files, table)
-        else:
-            shaped.write.format("delta").mode("append").save(place)
 
     def take_back(self, table: Table, *, batch_id: str) -> None:
         """Deletes the rows of a batch."""

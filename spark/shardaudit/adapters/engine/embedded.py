@@ -73,18 +73,13 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def appends_on_one_core(spark: SparkSession) -> bool:
-    """Whether the engine's Delta writer leaves the other cores idle (see `delta_append`)."""
-    return most_readers(spark) is not None
-
-
 def most_readers(spark: SparkSession) -> int | None:
     """How many files may be read at a time; None on Apache Spark, whose tasks wait for a core."""
     found = spark.conf.get(_READERS, None)
     return int(found) if found else None
 
 
-def appends_on_one_core(spark: SparkSession) -> bool:
+def is_embedded(spark: SparkSession) -> bool:
     """Whether it is a session of this engine."""
     return most_readers(spark) is not None
 

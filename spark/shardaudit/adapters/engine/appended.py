@@ -1,7 +1,8 @@
-"""Rows into a Delta table by files that the engine writes and delta-rs commits.
+"""Rows into one of our Delta tables: Apache Spark by its own writer, the embedded engine by files.
 
-The embedded engine's own Delta writer gives the rows of a partition to one task, which sorts them
-first; a batch of traces is of one stream and a day or two: one core works, and twice as long.
+The embedded engine's Delta writer gives the rows of a partition to one task, which sorts them first;
+a batch of traces is of one stream and a day or two: one core works, and twice as long. So it writes
+plain Parquet files, which delta-rs takes into the table.
 """
 
 import json
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
+from shardaudit.adapters.engine.embedded import is_embedded
 from shardaudit.adapters.files import S3Access, at_once, list_files, open_file
 from shardaudit.model.source import SourceFile
 
@@ -20,15 +22,18 @@ from shardaudit.model.source import SourceFile
 _OPTIONS = {"compression": "snappy", "statistics_enabled": "chunk", "max_row_group_size": "250000"}
 
 
-def written(
+def appended(
     rows: DataFrame, place: str, *, partitions: Sequence[str], access: S3Access
 ) -> list[AddAction]:
-    """Writes rows as Parquet files into a table's folder: what its log must say to hold them.
+    """Writes rows into a table's folder: what its log must still be told to hold them, if anything.
 
     Input:
         place: the table's folder; partitions: its partition columns, whose values are plain texts
             (names of streams, days).
     """
+    if not is_embedded(rows.sparkSession):
+        rows.write.format("delta").mode("append").save(place)
+        return []
     folder = f"{place}/{uuid4()}"
     rows.write.options(**_OPTIONS).partitionBy(*partitions).parquet(folder)
     files = list_files(folder, access)
