@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from shardaudit.adapters.delta_counts import counted, in_utc
+from shardaudit.adapters.delta_keys import same_key, since
 from shardaudit.adapters.delta_schema import CONFIGURATION, delta_schema, upgrade, with_all_columns
 from shardaudit.adapters.delta_words import plain_words
 from shardaudit.adapters.s3 import delta_rs_options
@@ -122,7 +122,7 @@ class DeltaRs:
             target = self._table(table)
             target.merge(
                 pa.Table.from_pylist(values, pa.schema(target.schema().to_arrow())),
-                " AND ".join((*_same_key(table), *_since(values, table))),
+                " AND ".join((*same_key(table), *since(values, table))),
                 source_alias="s",
                 target_alias="t",
             ).when_matched_update_all().when_not_matched_insert_all().execute()
@@ -231,22 +231,3 @@ class DeltaRs:
             raise
         except (OSError, DeltaError) as error:
             raise WarehouseUnreadableError(self._place(table), error) from error
-
-
-def _same_key(table: Table) -> list[str]:
-    return [f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in table.key]
-
-
-def _since(values: Sequence[Row], table: Table) -> list[str]:
-    """What is older than all of the rows has none of their keys: delta-rs passes over its files.
-
-    Without it each write reads the whole table: of ten days of 1,800 shards in 2.6 s, not 0.1 s.
-    """
-    times = [name for name, kind, _ in table.columns if kind == "timestamp" and name in table.key]
-    found = []
-    for name in times:
-        known = [value[name] for value in values if value[name] is not None]
-        if known and len(known) == len(values):
-            first = min(known).astimezone(UTC).isoformat()
-            found.append(f"t.`{name}` >= TIMESTAMP '{first}'")
-    return found

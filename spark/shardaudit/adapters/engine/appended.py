@@ -1,8 +1,8 @@
 """Rows into one of our Delta tables: Apache Spark by its own writer, the embedded engine by files.
 
-The embedded engine's Delta writer gives the rows of a partition to one task, which sorts them first;
-a batch of traces is of one stream and a day or two: one core works, and twice as long. So it writes
-plain Parquet files, which delta-rs takes into the table.
+The embedded engine's Delta writer gives the rows of a partition to one task, which sorts them
+first; a batch of traces is of one stream and a day or two: one core works, and twice as long. So it
+writes plain Parquet files, which delta-rs takes into the table.
 """
 
 import json
