@@ -109,6 +109,7 @@ DOOR = {
     "adapters/engine/embedded.py": "starts the embedded engine",
     "adapters/engine/door.py": "chooses between them",
     "adapters/engine/held.py": "gives each engine small frames as it likes them",
+    "adapters/engine/released.py": "knows how PySpark releases the embedded engine's checkpoints",
     "adapters/engine/errors.py": "knows py4j's errors",
     "adapters/jars.py": "has Apache Spark resolve its own jars",
     "adapters/delta_merge.py": "writes into a user's sink with Delta's own writer",

@@ -14,6 +14,7 @@ from types import FrameType
 
 from pyspark.sql import SparkSession
 
+from shardaudit.adapters.engine.released import released_apart
 from shardaudit.adapters.engine.requirements import (
     embedded_server,
     require_own_machine,
@@ -59,7 +60,8 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
         session.conf.set("spark.sql.session.timeZone", "UTC")
         session.conf.set(_READERS, str(os.cpu_count() or 1))
         try:
-            yield session, version
+            with released_apart():
+                yield session, version
         finally:
             session.stop()
             server.stop()
