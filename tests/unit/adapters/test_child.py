@@ -31,6 +31,7 @@ except KeyboardInterrupt:
 """
 # Does not hear it, and has a child of its own that does not either.
 DEAF = """
+import time
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -82,6 +83,10 @@ def test_nobody_of_its_group_is_left_when_it_does_not_hear() -> None:
         one.end()
 
     assert one.followed(tell) == -9
+    assert len(pids) == 2
+    deadline = time.monotonic() + 10  # the system ends the second when it comes to it
+    while any(map(started, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert [started(pid) for pid in pids] == [None, None]
 
 
