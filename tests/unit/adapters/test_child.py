@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,6 @@ except KeyboardInterrupt:
 """
 # Does not hear it, and has a child of its own that does not either.
 DEAF = """
-import time
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
