@@ -80,28 +80,31 @@ class BackfillSink:
         return [name for name in self.order_columns if name in names]
 
     def rows_of(self, ids: DataFrame, *, key: str, sent: tuple[datetime, datetime]) -> DataFrame:
-        """All rows of some messages.
+        """All rows of some messages, those without a time too.
 
         Input:
-            ids: unique texts in the column `key`; sent: from and to of their `sent_at`.
+            ids: unique texts in the column `key`; sent: from and to of the times of these rows.
         """
-        rows = self.table()
-        kinds = {source.field.name: source.field.kind for source in self.sources}
-        if kinds.get(self.sent_column) == "timestamp":
-            edges = (F.lit(sent[0] - _PRECISION), F.lit(sent[1] + _PRECISION))
-            at = F.col(quoted(self.sent_column))
-            rows = rows.where(at.between(*edges) | at.isNull())
+        rows = self.table().alias("t").where(self._sent_near(sent).condition())
         same = F.col(quoted(self.id_column)).cast("string") == F.col(key)
         return rows.join(ids, same, how="left_semi")
 
-    def keep_one(self, rows: DataFrame, *, copies: DataFrame, tag: str) -> None:
-        """Puts each row in the place of all rows of its message, in one commit.
+    def keep_one(self, rows: DataFrame, *, sent: tuple[datetime, datetime], tag: str) -> None:
+        """Puts each row in the place of those rows of its message that `rows_of` reads: one commit.
 
         Input:
-            rows: the table's columns, unique on the id, computed; copies: all rows of the messages.
+            rows: the table's columns, unique on the id, computed; sent: as for `rows_of`.
         """
-        pruning = self._pruning(copies)
-        SinkMerge(self.spark, self.path, self.id_column, pruning).replace(rows, tag=tag)
+        near = self._sent_near(sent)
+        SinkMerge(self.spark, self.path, self.id_column, near).replace(rows, tag=tag)
+
+    def _sent_near(self, sent: tuple[datetime, datetime]) -> Pruning:
+        """The rows sent from and to; all, where the sink's time is none that can be compared."""
+        kinds = {source.field.name: source.field.kind for source in self.sources}
+        if kinds.get(self.sent_column) != "timestamp":
+            return Pruning({}, {})
+        edges = (sent[0] - _PRECISION, sent[1] + _PRECISION)
+        return Pruning({self.sent_column: edges}, {}, (self.sent_column,))
 
     def _pruning(self, rows: DataFrame) -> Pruning:
         """Where copies of these messages can be: `sent_at` and what hangs on it is theirs alone."""

@@ -53,6 +53,10 @@ class Dedupe:
         """The stream's name in the configuration."""
         return str(self.row["stream"])
 
+    @property
+    def _sent(self) -> tuple[datetime, datetime]:
+        return self.row["sent_from"], self.row["sent_to"]
+
     def run(self, *, approve_as: str | None) -> None:
         """Approves, removes and proves it. Killed at any moment, it is run again.
 
@@ -84,13 +88,12 @@ class Dedupe:
             self.warehouse.merge(self._kept(extra), REMOVED_ROWS)
             tag = json.dumps({"by": "shardaudit dedupe", "plan_id": self.plan_id})
             first = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
-            self.sink.keep_one(first, copies=copies, tag=tag)
+            self.sink.keep_one(first, sent=self._sent, tag=tag)
         return count
 
     def _copies(self) -> DataFrame:
         ids = self._ids().select(F.col("message_id").alias("_sa_wanted"))
-        window = (self.row["sent_from"], self.row["sent_to"])
-        rows = self.sink.rows_of(ids, key="_sa_wanted", sent=window)
+        rows = self.sink.rows_of(ids, key="_sa_wanted", sent=self._sent)
         return numbered_copies(rows, id_column=self.sink.id_column, order=self.sink.landing_order)
 
     def _ids(self) -> DataFrame:

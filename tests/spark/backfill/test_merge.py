@@ -142,12 +142,32 @@ def test_one_row_stays_when_a_copy_has_no_time(spark: SparkSession, path: str) -
     timeless.union(again).write.format("delta").mode("append").save(path)
     target = backfill_sink(spark, path, SinkFormat.DELTA)
     wanted = spark.createDataFrame([(f"m{i}",) for i in range(24)], "key string")
+    sent = (T0, T0 + timedelta(days=1))
     for _ in range(2):
-        found = target.rows_of(wanted, key="key", sent=(T0, T0 + timedelta(days=1)))
+        found = target.rows_of(wanted, key="key", sent=sent)
         copies = numbered_copies(found, id_column="id", order=["n"]).localCheckpoint()
         kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
-        target.keep_one(kept, copies=copies, tag="t")
+        target.keep_one(kept, sent=sent, tag="t")
     assert ids(spark, path) == sorted(f"m{i}" for i in [*range(10), *range(20, 24)])
+
+
+def test_no_row_goes_that_was_not_read(spark: SparkSession, path: str) -> None:
+    times = (0, 75, 130, 600)  # of one message, s
+    days = ("2026-11-20", "2026-11-20", "2026-11-20", None)
+    again = [
+        ("m30", T0 + timedelta(seconds=at), day, at) for at, day in zip(times, days, strict=True)
+    ]
+    spark.createDataFrame(again, DDL).write.format("delta").mode("append").save(path)
+    target = backfill_sink(spark, path, SinkFormat.DELTA)
+    wanted = spark.createDataFrame([("m30",)], "key string")
+    sent = (T0, T0 + timedelta(seconds=30))
+    found = target.rows_of(wanted, key="key", sent=sent)
+    copies = numbered_copies(found, id_column="id", order=["n"]).localCheckpoint()
+    assert sorted(row.n for row in copies.collect()) == [0, 75]
+    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+    target.keep_one(kept, sent=sent, tag="t")
+    left = spark.read.format("delta").load(path).where("id = 'm30'")
+    assert sorted(row.n for row in left.collect()) == [0, 130, 600]
 
 
 def test_other_partitions_are_not_read_when_every_row_has_a_time(
