@@ -106,7 +106,7 @@ CHOOSERS = ("adapters/engine/", "jobs/doctor.py", "jobs/demo_engines.py")
 # Not read by the check: what starts an engine, and what Apache Spark alone runs, on either setting.
 DOOR = {
     "adapters/engine/apache_spark.py": "starts Apache Spark",
-    "adapters/engine/appended.py": "appends to a Delta table as each engine does best",
+    "adapters/engine/written.py": "writes the embedded engine's files of a Delta table",
     "adapters/engine/embedded.py": "starts the embedded engine",
     "adapters/engine/door.py": "chooses between them",
     "adapters/engine/held.py": "gives each engine small frames as it likes them",

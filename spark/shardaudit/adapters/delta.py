@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
+from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta_rs import DeltaRs, Row
-from shardaudit.adapters.engine.appended import appended
+from shardaudit.adapters.engine.written import written
 from shardaudit.adapters.files import S3Access, s3_access
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import FinalError
@@ -89,14 +90,14 @@ class Warehouse:
 
         A write that was never answered may have landed.
         """
-        self._check()
-        place = self._open(table)
-        if retried and self._small.has_rows(table, column="batch_id", value=retried):
-            return
-        files = appended(
-            _shaped(rows, table), place, partitions=table.partitions, access=self.access
-        )
-        if files:
+        place, shaped = self._open(table), _shaped(rows, table)
+        files: list[AddAction] | None = []
+        if not retried or not self._small.has_rows(table, column="batch_id", value=retried):
+            files = written(shaped, place, partitions=table.partitions, access=self.access)
+        self._check()  # behind the writing, which may take minutes: files alone are no rows
+        if files is None:
+            shaped.write.format("delta").mode("append").save(place)
+        elif files:
             self._small.add(files, table)
 
     def take_back(self, table: Table, *, batch_id: str) -> None:

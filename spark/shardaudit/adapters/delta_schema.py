@@ -40,15 +40,14 @@ def upgrade(found: DeltaTable, table: Table, *, place: str) -> None:
         WarehouseVersionError: it was written by a version that cannot become this one.
     """
     version = found.metadata().configuration.get(_VERSION_PROPERTY, "none")
-    if version == WAREHOUSE_VERSION:
-        return
-    if version not in OLDER_VERSIONS:
+    if version not in {WAREHOUSE_VERSION, *OLDER_VERSIONS}:
         raise WarehouseVersionError(table=place, found=version, wanted=WAREHOUSE_VERSION)
     known = {field.name for field in found.schema().fields}
     lacking = [field for field in delta_schema(table).fields if field.name not in known]
     if lacking:
         found.alter.add_columns(lacking)
-    found.alter.set_table_properties(CONFIGURATION, raise_if_not_exists=False)
+    if version != WAREHOUSE_VERSION:
+        found.alter.set_table_properties(CONFIGURATION, raise_if_not_exists=False)
 
 
 def _field(name: str, kind: str) -> dict[str, object]:

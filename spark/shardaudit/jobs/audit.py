@@ -27,7 +27,7 @@ from shardaudit.jobs.summaries import summaries
 from shardaudit.jobs.watermarks import moved_watermark, stored_holds
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
-from shardaudit.report.held import quiet_note
+from shardaudit.report.held import quiet_notes
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 
@@ -90,7 +90,7 @@ def _audited(
         with progress.stage("publish"):
             publish(warehouse, facts, own, outcome, now=now)
             mark = moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
-            noted = sentences(results, severity=Severity.WARN) + quiet_note(
+            noted = sentences(results, severity=Severity.WARN) + quiet_notes(
                 request.name, request.aligned, stored_holds(warehouse, request.name)
             )
             report = row.publish(outcome, watermark=mark, noted=noted)

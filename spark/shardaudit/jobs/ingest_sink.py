@@ -92,8 +92,11 @@ class SinkSide:
         Input:
             faults: path -> reason.
         Output:
-            None when nothing was written: the sink has changed, an `ingest` reads how.
+            None when nothing was written: the sink has changed, or a batch was left unfinished; an
+            `ingest` sees to both.
         """
+        if self._batches.unfinished:
+            return None
         spark, access = self._warehouse.spark, self._warehouse.access
         inputs = self._batches.done[-1]
         plan: SinkPlan | None

@@ -91,7 +91,7 @@ def judged(
 
 
 def _judged_as_of(warehouse: Warehouse, name: str) -> datetime | None:
-    """The latest "now" of the stream's published audits."""
+    """The latest "now" of the stream's published audits; none was later than the clock then."""
     published = (pc.field("stream") == name) & (pc.field("status") == "published")
-    times = (row["as_of"] for row in warehouse.rows(AUDITS, where=published))
-    return max(times, default=None)
+    rows = warehouse.rows(AUDITS, where=published)
+    return max((min(row["as_of"], row["started_at"] or row["as_of"]) for row in rows), default=None)

@@ -20,7 +20,7 @@ from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.missing_ids import MissingIds
 from shardaudit.model.verdict import Cause, Verdict
 from shardaudit.model.window import Window
-from shardaudit.report.held import quiet_note
+from shardaudit.report.held import quiet_notes
 from shardaudit.report.page_gates import why_rejected
 from shardaudit.report.summary import AuditReport
 
@@ -73,7 +73,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         quarantined=quarantined(settings, stream),
         notes=(
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
-            *quiet_note(stream, window, shard_holds(settings, stream)),
+            *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
         ),
     )

@@ -34,37 +34,43 @@ def complete_until(at: datetime | None, reason: str | None) -> str:
     return f"the stream is complete until {instant(at)}" + (f": {reason}" if reason else "")
 
 
-def quiet_note(
+def quiet_notes(
     stream: str, window: Window, holds: Mapping[str, Sequence[Hold]], *, named: int = 20
 ) -> list[str]:
     """What to do about shards that are silent where they used not to be; nothing without any.
 
+    One note for each time of silence, with the shards that share it: of the others its command must
+    not say that they were quiet.
+
     Input:
         holds: by shard what holds its watermark. Those that reach into the window count.
-        named: so many shards a command can hold.
+        named: so many shards a command can hold, and so many notes there are.
     """
-    silent = {
-        shard_id: told
-        for shard_id, held in sorted(holds.items())
-        if (told := [h for h in held if h.why is Held.QUIET and h.window.common(window)])
-    }
-    if not silent:
-        return []
-    first, more = harmless(min(silent)), len(silent) - 1
+    shards: dict[Window, list[str]] = {}
+    for shard_id, held in sorted(holds.items()):
+        for hold in held:
+            if hold.why is Held.QUIET and hold.window.common(window):
+                shards.setdefault(hold.window, []).append(shard_id)
+    spans = sorted(shards, key=lambda span: (span.start, span.end))
+    notes = [_quiet_note(stream, span, shards[span], named=named) for span in spans[:named]]
+    if len(spans) > named:
+        notes.append(f"{counted(len(spans) - named, 'more time')} of silence: see the page")
+    return notes
+
+
+def _quiet_note(stream: str, span: Window, shards: Sequence[str], *, named: int) -> str:
+    first, more = harmless(shards[0]), len(shards) - 1
     whose = f"{first} and {counted(more, 'shard')} more" if more else first
-    asked = list(silent)[:named]
     if more >= named:
         whose += f" (the first {named} are in the command)"
-    spans = [hold.window for shard_id in asked for hold in silent[shard_id]]
-    since, until = min(span.start for span in spans), max(span.end for span in spans)
-    seconds = Window(since, until).aligned(timedelta(seconds=1))
-    return [
+    seconds = span.aligned(timedelta(seconds=1))
+    return (
         f"{whose}: {WHY[Held.QUIET]}. Either producers' traces are not shipped and the consumer "
         "stands still, or nothing was sent. If so: `shardaudit findings accept --quiet --stream "
         f"{stream} --from {instant(seconds.start)} --to {instant(seconds.end)} "
-        f"--shard {' '.join(shlex.quote(harmless(name)) for name in asked)} "
+        f"--shard {' '.join(shlex.quote(harmless(name)) for name in shards[:named])} "
         '--reason "nothing was sent"`'
-    ]
+    )
 
 
 def held_because(holding: Holding, *, window: Window) -> str:

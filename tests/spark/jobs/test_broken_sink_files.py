@@ -11,11 +11,13 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.sink_rows import UnsoundFilesError
 from shardaudit.jobs.findings import Said, accept_time
 from shardaudit.model.choices import SinkFormat
+from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from tests.builders import NOW, T0, cut_off, sequence, spoil
 from tests.history import Question, SinkRow, Trace
 from tests.spark.jobs.lake import Lake
+from tests.spark.jobs.test_ingest_crash import Dying
 from tests.spark.trial import Published, Trial
 
 MINUTE = timedelta(minutes=1)
@@ -99,6 +101,25 @@ def test_watermark_passes_when_a_person_says_that_it_may_stay_inconclusive(trial
     published = trial.audit()
     assert published.watermark == T0 + 4 * MINUTE
     assert verdicts(published) == [Verdict.OK, *3 * [Verdict.INCONCLUSIVE]]
+
+
+def test_batch_that_was_left_unfinished_is_finished_first(trial: Trial) -> None:
+    """A run died before it said that a batch is done; then a file of an earlier one breaks."""
+    path = land(trial, 0, 1)
+    spark, place = trial.warehouse.spark, str(trial.folder / "warehouse")
+    trial.warehouse = Warehouse(spark, place, check=Dying(before=3))  # plan, fingerprints, done
+    with pytest.raises(ClaimLostError):
+        land(trial, 2, 3)
+    trial.warehouse = Warehouse(spark, place)
+    content = path.read_bytes()
+    path.write_bytes(b"")
+    with pytest.raises(UnsoundFilesError):
+        trial.audit()
+    trial.ingest()
+    assert set(verdicts(trial.audit())) == {Verdict.INCONCLUSIVE}
+    path.write_bytes(content)
+    trial.ingest()
+    assert verdicts(trial.audit()) == 4 * [Verdict.OK]
 
 
 def test_next_try_helps_when_the_sink_has_done_without_the_file_since(trial: Trial) -> None:

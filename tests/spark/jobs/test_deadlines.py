@@ -30,12 +30,14 @@ def observe(lake: Lake, hours: int, *, at: datetime) -> None:
     lake.warehouse.upsert([row], SHARDS)
 
 
-def audited(lake: Lake, *, as_of: datetime, start: datetime = T0) -> AuditReport:
+def audited(
+    lake: Lake, *, as_of: datetime, start: datetime = T0, clock: datetime | None = None
+) -> AuditReport:
     lake.ingest(now=as_of)
     kept = retention_of(lake.warehouse, lake.name, lake.stream)
     window = Window(start, start + HOUR)
     request = AuditRequest(lake.name, lake.stream, window, as_of, kept)
-    return audit(lake.warehouse, request, open_gates(None), now=as_of)
+    return audit(lake.warehouse, request, open_gates(None), now=clock or as_of)
 
 
 def findings(lake: Lake) -> dict[str, tuple[str, datetime, str]]:
@@ -109,6 +111,17 @@ def test_audit_about_the_past_opens_nothing_that_a_later_one_saw_run_out(lossy: 
     observe(lossy, 25, at=LATER)
     audited(lossy, as_of=T0 + 12 * HOUR)
     assert {state for state, _, _ in findings(lossy).values()} == {"expired"}
+
+
+def test_audit_of_a_time_that_was_not_there_yet_binds_no_later_one(lossy: Lake) -> None:
+    """Somebody typed the local time as UTC: hours ahead of the clock."""
+    observe(lossy, 24, at=LATER)
+    audited(lossy, as_of=LATER)
+    assert findings(lossy)["m2"][0] == "open"
+    audited(lossy, as_of=LATER + DAY, clock=LATER)
+    assert findings(lossy)["m2"][0] == "expired"
+    audited(lossy, as_of=LATER + HOUR)
+    assert findings(lossy)["m2"][0] == "open"
 
 
 def test_evidence_of_an_earlier_version_is_read_again(lossy: Lake) -> None:

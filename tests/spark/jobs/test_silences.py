@@ -20,7 +20,7 @@ from shardaudit.model.verdict import Verdict
 from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.watermark_tables import QUIET_TIMES, WATERMARKS
 from shardaudit.model.window import Window, parse_instant
-from shardaudit.report.held import quiet_note
+from shardaudit.report.held import quiet_notes
 from tests.history import Question, SinkRow, Trace
 from tests.spark.trial import Trial
 
@@ -107,7 +107,7 @@ def test_note_is_a_command_that_does_what_it_says(trial: Trial) -> None:
     later = replace(ASK, start=STOP + HOUR)
     assert trial.audit(later).audit.verdict == "inconclusive"
     window, holds = Window(later.start, later.end), stored_holds(trial.warehouse, "events")
-    [note] = quiet_note("events", window, holds)
+    [note] = quiet_notes("events", window, holds)
     typed = re.findall("`shardaudit (.*?)`", note)[0]
     parser = argparse.ArgumentParser()
     add_arguments(parser)

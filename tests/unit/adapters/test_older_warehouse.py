@@ -105,6 +105,16 @@ def test_table_that_lacks_nothing_gets_the_version_alone(tmp_path: Path) -> None
     assert DeltaTable(tmp_path / "cells").version() == 1
 
 
+def test_column_that_a_table_of_this_version_lacks_is_added(tmp_path: Path) -> None:
+    """Two unreleased programs may have the same version, and not the same columns."""
+    tables = write_old(tmp_path, version=WAREHOUSE_VERSION)
+    tables.create(AUDITS)
+    tables.upsert([AUDIT | {"engine": "Apache Spark 4.1.4"}], AUDITS)
+    assert [row["engine"] for row in tables.rows(AUDITS, where=EVERYTHING)] == [
+        "Apache Spark 4.1.4"
+    ]
+
+
 def test_upgrade_that_was_cut_off_is_done_again(config: Path) -> None:
     place = config.parent / "lake"
     lacking = [f for f in delta_schema(AUDITS).fields if f.name == "engine"]

@@ -7,7 +7,7 @@ import pytest
 from shardaudit.model.verdict import Kind
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
-from shardaudit.report.held import Holding, complete_until, held_because
+from shardaudit.report.held import Holding, complete_until, held_because, quiet_notes
 
 ONE = datetime(2026, 11, 20, 13, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -55,3 +55,19 @@ def test_stream_is_complete_until_its_watermark() -> None:
     assert complete_until(ONE, None) == "the stream is complete until 2026-11-20T13:00:00Z"
     assert complete_until(ONE, "why").endswith("13:00:00Z: why")
     assert complete_until(None, None) == "the stream: nothing of it was ever seen"
+
+
+def test_each_time_of_silence_has_a_command_of_its_own() -> None:
+    """Who says that one shard was quiet must not say so of another one, or of another time."""
+    holds = {
+        "shard-1": [Hold(ONE, ONE + MINUTE, Held.QUIET)],
+        "shard-2": [Hold(ONE, ONE + MINUTE, Held.QUIET), Hold(ONE, ONE + MINUTE, Held.THIN)],
+        "shard-3": [Hold(ONE + 3 * MINUTE, ONE + 4 * MINUTE, Held.QUIET)],
+        "shard-4": [Hold(LATE.start, LATE.end, Held.QUIET)],
+    }
+    first, second = quiet_notes("events", EARLY, holds)
+    assert "--from 2026-11-20T13:00:00Z --to 2026-11-20T13:01:00Z --shard shard-1 shard-2 " in first
+    assert "--from 2026-11-20T13:03:00Z --to 2026-11-20T13:04:00Z --shard shard-3 " in second
+    assert quiet_notes("events", EARLY, holds, named=1)[1:] == [
+        "1 more time of silence: see the page"
+    ]

@@ -1,4 +1,4 @@
-"""Rows into one of our Delta tables: Apache Spark by its own writer, the embedded engine by files.
+"""The files of rows that are for one of our Delta tables, where the engine should not write it.
 
 The embedded engine's Delta writer gives the rows of a partition to one task, which sorts them
 first; a batch of traces is of one stream and a day or two: one core works, and twice as long. So it
@@ -22,18 +22,19 @@ from shardaudit.model.source import SourceFile
 _OPTIONS = {"compression": "snappy", "statistics_enabled": "chunk", "max_row_group_size": "250000"}
 
 
-def appended(
+def written(
     rows: DataFrame, place: str, *, partitions: Sequence[str], access: S3Access
-) -> list[AddAction]:
-    """Writes rows into a table's folder: what its log must still be told to hold them, if anything.
+) -> list[AddAction] | None:
+    """Writes rows as files into a table's folder: what its log must say to hold them.
 
     Input:
         place: the table's folder; partitions: its partition columns, whose values are plain texts
             (names of streams, days).
+    Output:
+        None where nothing was written: the engine's own Delta writer does it better.
     """
     if not is_embedded(rows.sparkSession):
-        rows.write.format("delta").mode("append").save(place)
-        return []
+        return None
     folder = f"{place}/{uuid4()}"
     rows.write.options(**_OPTIONS).partitionBy(*partitions).parquet(folder)
     files = list_files(folder, access)
@@ -56,21 +57,25 @@ def _action(file: SourceFile, place: str, partitions: Sequence[str], access: S3A
 
 
 def _statistics(metadata: pq.FileMetaData) -> dict[str, object]:
-    """How many rows there are, and between what the times and texts lie.
+    """How many rows there are, how many lack what, and between what the times and texts lie.
 
     Source: Delta's protocol, "Per-file Statistics".
     """
     least: dict[str, str] = {}
     greatest: dict[str, str] = {}
+    nulls: dict[str, int] = {}
     groups = [metadata.row_group(n) for n in range(metadata.num_row_groups)]
     for i in range(metadata.num_columns):
         name = metadata.schema.column(i).path  # a part of a map has a dot, and no statistics
         said = [group.column(i).statistics for group in groups if "." not in name]
+        if said and all(one is not None and one.has_null_count for one in said):
+            nulls[name] = sum(one.null_count for one in said)
         found = [one for one in said if one is not None and one.has_min_max]
         if found and len(found) == len(groups) and isinstance(found[0].min, datetime | str):
             least[name] = _text(min(one.min for one in found))
             greatest[name] = _text(max(one.max for one in found), up=True)
-    return {"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest}
+    bounds = {"minValues": least, "maxValues": greatest, "nullCount": nulls}
+    return {"numRecords": metadata.num_rows, **bounds}
 
 
 def _text(value: datetime | str, *, up: bool = False) -> str:
