@@ -6,6 +6,7 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Self, TypeVar
 
+from shardaudit.ingest.columns import PLACES
 from shardaudit.model.source import SourceFile
 
 
@@ -42,6 +43,11 @@ class _Inputs:
         """The text that BATCHES holds."""
         values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+    @property
+    def has_places(self) -> bool:
+        """Whether there is a column for each row's shard and one for its time."""
+        return not self.columns or set(PLACES) <= self.columns.keys()
 
     def with_damage(self, damaged: Sequence[DamagedFile]) -> Self:
         """The same, knowing of more unreadable files."""

@@ -71,7 +71,7 @@ class Batch:
 class Result:
     """What came of a batch. `damage`: the cells that unreadable files may have fed.
 
-    `unplaced`: of the rows, those that lack their shard or time.
+    `unplaced`: rows that lack their shard or time, less those of them that went.
     `counted`: ids (traces) or rows (sink) that it added to the ledger, less those it took away.
     """
 
@@ -103,6 +103,11 @@ class Batches(Generic[SomeInputs]):
     def shape(self) -> CellShape | None:
         """How the ledger's cells were cut so far."""
         return self._inputs[-1].shape if self._inputs else None
+
+    @property
+    def unplaced(self) -> int:
+        """How many rows lack their shard or time, as the finished batches counted them."""
+        return sum(row["unplaced"] or 0 for row in self._rows if row["state"] == "done")
 
     @property
     def unfinished(self) -> tuple[Batch, SomeInputs] | None:

@@ -15,6 +15,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
+from shardaudit.ingest.inputs import sink_inputs
 from shardaudit.ingest.placing import placed_ledger, placed_rows
 from shardaudit.ingest.repeats import REACH
 from shardaudit.ingest.sink import DELIVERY_DDL
@@ -34,7 +35,8 @@ class Ingested:
     """What of a stream has been read so far: the newest batch of each side, and its damage.
 
     `may_lack_places`: rows of the sink may lack their shard or time (batches of before warehouse
-    version 4 do not say so); `unplaced`: how many were ingested that do.
+    version 4 do not say so); `unplaced`: how many do, of those that were ingested.
+    `has_places`: whether it has a column for each row's shard and one for its time.
     `counted`: by side what its batches added to the ledger, as they said when they were done. Those
     of before warehouse version 4 do not say so: of them, what it holds.
     """
@@ -44,6 +46,7 @@ class Ingested:
     numbers: dict[str, int]
     may_lack_places: bool
     unplaced: int
+    has_places: bool
     counted: dict[str, int]
 
     def as_json(self) -> str:
@@ -65,7 +68,9 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         damage=Damage(traces=tuple(spans["traces"]), sink=tuple(spans["sink"])),
         numbers={row["side"]: row["number"] for row in done},
         may_lack_places=any(row["unplaced"] != 0 for row in done if row["side"] == "sink"),
-        unplaced=sum(row["unplaced"] or 0 for row in done if row["side"] == "sink"),
+        # Rows may go of which a batch of before version 4 did not say that they came.
+        unplaced=max(0, sum(row["unplaced"] or 0 for row in done if row["side"] == "sink")),
+        has_places=not (sink and sink[-1]) or sink_inputs(sink[-1]).has_places,
         counted=_counted(warehouse, name, done),
     )
 

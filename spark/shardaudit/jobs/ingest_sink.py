@@ -43,10 +43,10 @@ class SinkBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """What came: good rows, those of them without a place, bad ones.
+    """What came: good rows, bad ones.
 
-    `counted`: the rows with a place less those that went; `first`: the least bucket in which there
-    are more rows than before, or less.
+    `unplaced`, `counted`: the rows without and with a place, less those that went; `first`: the
+    least bucket in which there are more rows than before, or less.
     """
 
     good: int
@@ -143,7 +143,10 @@ class SinkSide:
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
         quarantined = tally.bad + len(inputs.damaged)
-        result = Result(tally.good, tally.counted, quarantined, damage, unplaced=tally.unplaced)
+        # What is read anew stands for what all batches before counted.
+        counted_before = self._batches.unplaced if inputs.is_full else 0
+        unplaced = tally.unplaced - counted_before
+        result = Result(tally.good, tally.counted, quarantined, damage, unplaced=unplaced)
         self._batches.finish(batch, inputs, result=result, at=now)
         return _summary(batch, measured, result)
 
@@ -200,7 +203,7 @@ def _tally(cells: DataFrame) -> _Tally:
     [row] = collected(
         cells.agg(
             F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
-            F.coalesce(F.sum(F.when(is_unplaced, F.col("added"))), F.lit(0)).alias("unplaced"),
+            F.coalesce(F.sum(F.when(is_unplaced, F.col("n"))), F.lit(0)).alias("unplaced"),
             F.coalesce(F.sum(F.when(~is_bad & ~is_unplaced, F.col("n"))), F.lit(0)).alias(
                 "counted"
             ),

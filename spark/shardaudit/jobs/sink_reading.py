@@ -135,7 +135,7 @@ class SinkRows:
     @property
     def has_places(self) -> bool:
         """Whether there is a column for each row's shard and one for its time."""
-        return not self._inputs.columns or set(PLACES) <= self._inputs.columns.keys()
+        return self._inputs.has_places
 
     def says(self, name: str) -> bool:
         """Whether its rows have that standard column besides their shard and their time."""

@@ -84,11 +84,10 @@ def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = S
     )
     with progress.stage("read the ledger"):
         known = Known(past.before, asked.positions)
-        stands = ledger_progress(warehouse, name, as_of=as_of, stream=stream, known=known)
-        patience = usual_patience(
-            warehouse, name, stream, as_of=rules.when_read.as_of, retention=rules.retention
-        )
-        settled = past.settled_by(rules.when_read.as_of - LOOKS_APART)
+        then = rules.when_read.as_of
+        stands = ledger_progress(warehouse, name, as_of=then, stream=stream, known=known)
+        patience = usual_patience(warehouse, name, stream, as_of=then, retention=rules.retention)
+        settled = past.settled_by(then - LOOKS_APART)
         standing = Standing(name, stream, rules, stands, patience, settled)
         holes = found_holes(warehouse, standing)
     with progress.stage("judge and store"):

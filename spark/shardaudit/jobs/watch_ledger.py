@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
@@ -79,10 +79,26 @@ def ledger_progress(
         shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
         for shard, row in times.items()
     }
-    if any(one.landed_until for one in found.values()) or not ingested(warehouse, name).unplaced:
+    if any(one.landed_until for one in found.values()):
+        return found
+    state = ingested(warehouse, name)
+    if state.has_places and not _may_lack_places(ledger, state.unplaced, stream, as_of=as_of):
         return found
     # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
+
+
+def _may_lack_places(ledger: DataFrame, unplaced: int, stream: Stream, *, as_of: datetime) -> bool:
+    """Whether all that should have landed may be among the rows that lack their shard or time.
+
+    Where no row has a place the patience is the settle grace: what is younger may be on its way.
+    """
+    if not unplaced:
+        return False
+    is_due = F.col("bucket_start") < F.lit(as_of - stream.settle_grace - stream.bucket)
+    sent_less_landed = F.when(F.col("side") == "traces", F.col("n")).otherwise(-F.col("n"))
+    [due] = collected(ledger.where(is_due).agg(F.sum(sent_less_landed).alias("n")))
+    return (due.n or 0) <= unplaced
 
 
 def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:

@@ -73,7 +73,11 @@ BATCHES = Table(
             "ids or rows added to the ledger, less those taken away",
         ),
         ("quarantined", "bigint", "rows and files set aside"),
-        ("unplaced", "bigint", "of the rows, those without shard or time: audits place them"),
+        (
+            "unplaced",
+            "bigint",
+            "rows without shard or time, less those that went: audits place them",
+        ),
         ("damaged_from", "timestamp", "cells from here on may lack rows of an unreadable file"),
         ("damaged_to", "timestamp", "end of that span, exclusive"),
         ("planned_at", "timestamp", ""),

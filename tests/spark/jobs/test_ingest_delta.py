@@ -15,6 +15,7 @@ from shardaudit.ingest.fingerprint import sink_fingerprints
 from shardaudit.ingest.inputs import sink_inputs
 from shardaudit.ingest.sink import judged_sink_rows
 from shardaudit.jobs.batches import Batches, Result
+from shardaudit.jobs.evidence import ingested
 from shardaudit.model.errors import ConfigError, SinkSchemaError
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, spoil
 from tests.spark.jobs.lake import CELL_TOTALS, Lake, Totals
@@ -168,6 +169,15 @@ def test_batch_reads_nothing_when_files_were_only_rewritten(lake: Lake) -> None:
     assert (second.sink_from_version, second.sink_to_version) == (3, 4)
     assert (second.sink_rows, second.sink_files_added, second.sink_files_removed) == (0, 0, 0)
     assert lake.ledger("sink") == now_there(lake)
+
+
+def test_rows_without_a_place_that_were_deleted_count_no_more(lake: Lake) -> None:
+    lake.land([sink_row(0, sent_at=None), sink_row(1, shard_id=None), sink_row(2)])
+    lake.ingest()
+    assert ingested(lake.warehouse, lake.name).unplaced == 2
+    lake.sql("DELETE FROM SINK WHERE message_id = 'm0'")
+    lake.ingest()
+    assert ingested(lake.warehouse, lake.name).unplaced == 1
 
 
 def test_ledger_is_made_anew_when_commits_were_cleaned_up(lake: Lake) -> None:

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from shardaudit.ingest.sink import SinkTypeError
+from shardaudit.jobs.evidence import ingested
 from shardaudit.model.errors import SinkSchemaError
 from tests.builders import T0, Line, cut_off, shard, sink_row, spoil, write_parquet
 from tests.spark.jobs.lake import Lake
@@ -70,6 +71,24 @@ def test_partition_folders_are_columns_of_text_when_they_look_like_numbers(folde
     assert landed(lake) == {"000000000001": 1, "a:b": 1}
     assert (summary.sink_rows, summary.quarantined) == (3, 0)
     assert unplaced(lake) == ["m0"]
+
+
+def test_rows_without_a_place_count_once_however_often_the_sink_is_read_anew(folder: Lake) -> None:
+    lake = folder
+    write_parquet(lake.sink / "a.parquet", [sink_row(0, sent_at=None), sink_row(1)])
+    write_parquet(lake.sink / "b.parquet", [sink_row(2)])
+    lake.ingest()
+    for number in range(3, 5):
+        write_parquet(lake.sink / "b.parquet", [sink_row(n) for n in range(2, number + 1)])
+        lake.ingest()
+        assert '"added":null' in lake.batches()[-1].inputs
+        assert ingested(lake.warehouse, lake.name).unplaced == 1
+    write_parquet(lake.sink / "c.parquet", [sink_row(5, sent_at=None), sink_row(6)])
+    lake.ingest()
+    assert ingested(lake.warehouse, lake.name).unplaced == 2
+    (lake.sink / "a.parquet").unlink()
+    lake.ingest()
+    assert ingested(lake.warehouse, lake.name).unplaced == 1
 
 
 def test_files_are_read_together_when_their_types_differ(folder: Lake) -> None:

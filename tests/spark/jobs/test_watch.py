@@ -8,6 +8,7 @@ import pytest
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.notifiers import Letter
+from shardaudit.ingest.inputs import CellShape, DeltaInputs
 from shardaudit.jobs.notify import alarms, notify_stream
 from shardaudit.jobs.watch import Watched, WatchRequest, watch
 from shardaudit.jobs.watch_history import history
@@ -292,14 +293,41 @@ def test_a_first_watch_waits_for_the_ledger(ledger: Warehouse, tmp_path: Path) -
         run(ledger, tmp_path, busy=BUSY)
 
 
-@pytest.mark.parametrize(("unplaced", "waits"), [(0, True), (90, False)])
+def sink_batch(warehouse: Warehouse, **fields: object) -> None:
+    batch = {"batch_id": "events/sink/1", "stream": "events", "side": "sink", "number": 1}
+    warehouse.upsert([batch | {"state": "done"} | fields], BATCHES)
+
+
+SETTLED = 79 * 3  # of 90 minutes of 3 messages those sent longer ago than a landing may take
+
+
+@pytest.mark.parametrize(("unplaced", "waits"), [(0, True), (SETTLED - 1, True), (SETTLED, False)])
 def test_shards_of_a_sink_that_says_of_no_row_where_it_belongs_are_not_silent(
     warehouse: Warehouse, unplaced: int, *, waits: bool
 ) -> None:
     fill(warehouse, [cell("any", m) for m in range(LAST - 90, LAST)])
-    batch = {"batch_id": "events/sink/1", "stream": "events", "side": "sink", "number": 1}
-    warehouse.upsert([batch | {"state": "done", "unplaced": unplaced}], BATCHES)
+    sink_batch(warehouse, unplaced=unplaced)
     assert (facts(warehouse)["any"].ahead is not None) is waits
+
+
+def test_one_row_without_a_time_does_not_hide_a_consumer_that_never_started(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    fill(warehouse, [cell("any", m, n=10_000) for m in range(LAST - 90, LAST)])
+    sink_batch(warehouse, unplaced=1)
+    run(warehouse, tmp_path)
+    assert [row.state for row in warehouse.read(SHARDS).collect()] == [ShardState.SILENT]
+
+
+@pytest.mark.parametrize("lacking", ["shard_id", "sent_at"])
+def test_shards_of_a_sink_without_columns_for_places_are_not_silent(
+    warehouse: Warehouse, lacking: str
+) -> None:
+    fill(warehouse, [cell("any", m) for m in range(LAST - 90, LAST)])
+    names = {"message_id", "landed_at", "shard_id", "sent_at"} - {lacking}
+    inputs = DeltaInputs({name: name for name in names}, CellShape(60, 1.0))
+    sink_batch(warehouse, unplaced=1, inputs=inputs.as_json())
+    assert facts(warehouse)["any"].ahead is None
 
 
 def test_consumer_that_lands_the_same_rows_again_rests_since_the_first_time(
