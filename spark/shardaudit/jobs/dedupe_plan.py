@@ -1,7 +1,7 @@
 """`dedupe plan`: the live findings of messages that landed more than once. Writes only the plan."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.delta_rs import Row
+from shardaudit.jobs.stamped_apart import sent_edges
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES
 from shardaudit.model.tables import FINDINGS
@@ -25,8 +26,12 @@ class DedupePlan:
     extra_rows: int
 
 
-def plan_dedupe(warehouse: Warehouse, name: str, *, now: datetime) -> DedupePlan:
-    """The plan. It is stored, unless it is stored already and not over: that one goes on."""
+def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: datetime) -> DedupePlan:
+    """The plan. It is stored, unless it is stored already and not over: that one goes on.
+
+    Input:
+        bucket: the stream's.
+    """
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == name)
         & (F.col("kind") == Kind.DUPLICATED.value)
@@ -47,6 +52,8 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, now: datetime) -> DedupePlan
         return DedupePlan(None, name, 0, 0)
     plan_id = f"{name}-dedupe-{row.digest.lower()}"
     before = stored_dedupe(warehouse, plan_id)
+    sent = sent_edges(warehouse, name, findings, sent=(row.sent_from, row.sent_to), bucket=bucket)
+    edges = {"sent_from": sent[0], "sent_to": sent[1]}
     if before is None or WindowState(before["state"]).is_over:
         ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
         # In this order: a plan that is there has its ids.
@@ -56,15 +63,13 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, now: datetime) -> DedupePlan
             "stream": name,
             "ids": row.ids,
             "extra_rows": row.extra_rows,
-            "sent_from": row.sent_from,
-            "sent_to": row.sent_to,
             "state": WindowState.PLANNED.value,
             "created_at": now,
             "updated_at": now,
         }
-        warehouse.upsert([planned], DEDUPES)
+        warehouse.upsert([planned | edges], DEDUPES)
     else:  # who asked for it finds it by its time
-        warehouse.upsert([before | {"updated_at": now}], DEDUPES)
+        warehouse.upsert([before | edges | {"updated_at": now}], DEDUPES)
     return DedupePlan(plan_id, name, row.ids, row.extra_rows)
 
 

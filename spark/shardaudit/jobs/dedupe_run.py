@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -116,7 +116,7 @@ class Dedupe:
         ingest_stream(
             self.warehouse, self.settings, self.name, now=max(as_of, clock), progress=SILENT
         )
-        until = self.row["sent_to"] + timedelta(seconds=1)
+        until = self.row["sent_to"] + datetime.resolution
         request = AuditRequest(
             name=self.name,
             stream=self.settings.stream(self.name),

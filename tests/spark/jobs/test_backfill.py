@@ -18,6 +18,8 @@ from tests.spark.jobs.losses import NAME, Loss
 
 pytestmark = pytest.mark.apache_spark  # repairs
 
+MINUTE = timedelta(minutes=1)
+
 
 def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None:
     before = loss.landed()
@@ -59,11 +61,11 @@ def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None
 def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     before = loss.landed()
     doubled = {one for one, n in before.items() if n > 1}
-    plan = plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of)
+    plan = plan_dedupe(loss.warehouse, NAME, bucket=MINUTE, now=loss.scenario.as_of)
     assert (plan.ids, plan.extra_rows) == (len(doubled), 3)
     assert plan.plan_id is not None
     later = loss.scenario.as_of + timedelta(minutes=1)
-    assert plan_dedupe(loss.warehouse, NAME, now=later) == plan
+    assert plan_dedupe(loss.warehouse, NAME, bucket=MINUTE, now=later) == plan
     stored = stored_dedupe(loss.warehouse, plan.plan_id)
     assert stored is not None
     assert (stored["created_at"], stored["updated_at"]) == (loss.scenario.as_of, later)
@@ -79,7 +81,7 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     assert all(json.loads(row.content)["message_id"] == row.message_id for row in kept)
     duplicated = loss.warehouse.read(FINDINGS).where(F.col("kind") == "duplicated")
     assert {row.state for row in duplicated.collect()} == {"recovered"}
-    assert plan_dedupe(loss.warehouse, NAME, now=loss.scenario.as_of).plan_id is None
+    assert plan_dedupe(loss.warehouse, NAME, bucket=MINUTE, now=loss.scenario.as_of).plan_id is None
     assert [purge_removed_rows(loss.settings, plan.plan_id).purged_rows for _ in range(2)] == [3, 0]
     assert loss.warehouse.read(REMOVED_ROWS).isEmpty()
     assert loss.landed() == Counter(before.keys())

@@ -205,7 +205,9 @@ class Days:
 
     def dedupe(self) -> None:
         """Leaves one row of each message that the product says stands more than once."""
-        plan = plan_dedupe(self.lake.warehouse, self.lake.name, now=self.world.now)
+        plan = plan_dedupe(
+            self.lake.warehouse, self.lake.name, bucket=self.lake.stream.bucket, now=self.world.now
+        )
         if plan.plan_id is None:
             return
         ids = self.lake.warehouse.read(DEDUPE_IDS).where(F.col("plan_id") == plan.plan_id)

@@ -7,6 +7,7 @@ import pytest
 
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.page_reading import read_line
 from shardaudit.jobs.published import published_audit
@@ -105,3 +106,20 @@ def test_a_habit_is_told_by_who_audits_who_reads_it_later_and_the_page(
     audits = lake.warehouse.rows(AUDITS, where=pc.scalar(True))
     line, _ = read_line(settings, lake.name, audits, findings=[], now=NOW)
     assert line.notes == report.notes
+
+
+def test_a_dedupe_looks_where_any_attempt_of_its_messages_was_stamped(lake: Lake) -> None:
+    lake.settings["bucket"] = timedelta(minutes=5)
+    retry = trace_line(4500, message_id="m3590")
+    untraced = [sink_row(n, message_id="other") for n in (3700, 5000)]
+    with_others(lake, [FIRST, retry], [sink_row(3590), sink_row(4500, message_id="m3590")])
+    assert audited(lake, 0).verdict is Verdict.DUPLICATION
+    for rows, until in (([], 4800), (untraced, 5100)):
+        lake.land(rows)
+        audited(lake, 0, hours=2)
+        plan = plan_dedupe(lake.warehouse, lake.name, bucket=lake.stream.bucket, now=NOW)
+        assert plan.plan_id is not None
+        stored = stored_dedupe(lake.warehouse, plan.plan_id)
+        assert stored is not None
+        assert stored["sent_from"] == T0 + timedelta(seconds=3300)
+        assert stored["sent_to"] == T0 + timedelta(seconds=until) - timedelta.resolution

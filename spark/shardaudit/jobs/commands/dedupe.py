@@ -75,7 +75,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         progress.stage("plan"),
     ):
         sink_sources(settings, name)  # or it could not be run
-        plan = plan_dedupe(warehouse, name, now=now())
+        plan = plan_dedupe(warehouse, name, bucket=stream.bucket, now=now())
     if plan.plan_id is None:
         return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
     text = (

@@ -1,0 +1,56 @@
+"""Where traces and rows of the same id stand that its producer stamped with several times."""
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.collected import collected
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.compare.apart import other_places
+from shardaudit.ingest.repeats import REACH
+from shardaudit.model.tables import EVIDENCE, TRACES
+from shardaudit.model.window import Window
+
+
+def sent_edges(
+    warehouse: Warehouse,
+    name: str,
+    ids: DataFrame,
+    *,
+    sent: tuple[datetime, datetime],
+    bucket: timedelta,
+) -> tuple[datetime, datetime]:
+    """The first and the last instant (inclusive) of the buckets in which anything of the ids is.
+
+    As far as it is known: a row without a trace is, once an audit saw it.
+
+    Input:
+        ids: `message_id`; sent: the least and the greatest `sent_at` that are known of them.
+    """
+    seen = warehouse.read(EVIDENCE).where(F.col("stream") == name)
+    places = other_places(ids, traced_apart(warehouse, name, sent)).unionByName(
+        seen.join(ids.select("message_id").distinct(), ["message_id"], how="left_semi").select(
+            "message_id", "bucket_start"
+        )
+    )
+    ends = F.min("bucket_start").alias("first"), F.max("bucket_start").alias("last")
+    [found] = collected(places.agg(*ends))
+    known = [at for at in (*sent, found.first, found.last) if at is not None]
+    covering = Window(min(known), max(known) + datetime.resolution).aligned(bucket)
+    return covering.start, covering.end - datetime.resolution
+
+
+def traced_apart(warehouse: Warehouse, name: str, sent: tuple[datetime, datetime]) -> DataFrame:
+    """The traces near these times that count in another bucket than their own: mostly few, or none.
+
+    Output:
+        `message_id`, `bucket_start`, `counted_in`.
+    """
+    days = [F.lit((at + reach).date()) for at, reach in zip(sent, (-REACH, REACH), strict=True)]
+    return (
+        warehouse.read(TRACES)
+        .where((F.col("stream") == name) & F.col("sent_day").between(*days))
+        .where(F.col("counted_in").isNotNull())
+        .select("message_id", "bucket_start", "counted_in")
+    )
