@@ -63,6 +63,17 @@ def test_log_says_between_what_the_rows_lie(tmp_path: Path) -> None:
         assert file["min.message_id"] <= file["max.message_id"]
 
 
+@pytest.mark.parametrize("year", [1, 9999])
+def test_times_at_the_calendar_s_ends_are_found(warehouse: Warehouse, year: int) -> None:
+    first, last = datetime(year, 1, 2, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, 999_999, UTC)
+    rows = [("a", START.date(), str(at), at, None) for at in (first, last)]
+    ddl = ", ".join(f"{name} {kind}" for name, kind, _ in TABLE.columns)
+    warehouse.append(warehouse.spark.createDataFrame(rows, ddl), TABLE)
+    for at in (first, last):
+        found = warehouse.read(TABLE).where(F.col("sent_at") == F.lit(at))
+        assert [row.sent_at for row in collected(found)] == [at]
+
+
 def test_no_rows_are_no_files(appended: Warehouse) -> None:
     appended.append(appended.read(TABLE).where(F.lit(False)), TABLE)
     assert appended.read(TABLE).count() == len(TIMES)

@@ -7,6 +7,7 @@ writes plain Parquet files, which delta-rs takes into the table.
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -71,9 +72,11 @@ def _statistics(metadata: pq.FileMetaData) -> dict[str, object]:
         if said and all(one is not None and one.has_null_count for one in said):
             nulls[name] = sum(one.null_count for one in said)
         found = [one for one in said if one is not None and one.has_min_max]
-        if found and len(found) == len(groups) and isinstance(found[0].min, datetime | str):
-            least[name] = _text(min(one.min for one in found))
-            greatest[name] = _text(max(one.max for one in found), up=True)
+        if found and len(found) == len(groups):
+            with suppress(OverflowError, ValueError):  # where no calendar reaches there is no bound
+                low, high = min(one.min for one in found), max(one.max for one in found)
+                if isinstance(low, datetime | str):
+                    least[name], greatest[name] = _text(low), _text(high, up=True)
     bounds = {"minValues": least, "maxValues": greatest, "nullCount": nulls}
     return {"numRecords": metadata.num_rows, **bounds}
 
