@@ -204,12 +204,16 @@ class _Judge:
     def _missing_cause(self, message: _Message) -> Cause | None:
         shard = self.shards[message.shard_id]
         number = message.counted.sequence_number if message.counted else None
+        attempts = [t.sequence_number for t in message.traces if t.shard_id == message.shard_id]
+        numbered = [n for n in attempts if n]
         overdue = self.question.as_of - message.arrived_at > shard.patience
         if shard.is_silent:
             return Cause.STUCK if overdue else None
-        if _is_at_or_before(number, shard.settled_frontier):
+        # The consumer may still land an attempt that it has not come to.
+        last = max(numbered, key=number_order) if number else None
+        if _is_at_or_before(last, shard.settled_frontier):
             return Cause.LOST
-        if overdue and _is_at_or_before(number, shard.untimed_frontier):
+        if overdue and _is_at_or_before(last, shard.untimed_frontier):
             return Cause.LOST
         if number is None or not shard.has_position:
             return Cause.LOST if overdue else None

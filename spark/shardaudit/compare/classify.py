@@ -60,9 +60,11 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     arrived_at = F.coalesce("arrived_at", "sent_at")
     is_overdue = seconds_between(arrived_at, F.lit(as_of)) > F.col("patience")
     has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
-    is_passed = F.coalesce(F.col("counted_key") <= F.col("settled_frontier"), F.lit(False))
+    # The consumer may still land an attempt that it has not come to.
+    last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
+    is_passed = F.coalesce(last <= F.col("settled_frontier"), F.lit(False))
     # Whether what landed beyond it is at rest, nobody can say; another ingest may come too late.
-    is_passed_once = F.coalesce(F.col("counted_key") <= F.col("untimed_frontier"), F.lit(False))
+    is_passed_once = F.coalesce(last <= F.col("untimed_frontier"), F.lit(False))
     state = F.col("shard_state")
     verdict = (
         F.when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
@@ -167,5 +169,5 @@ def kinds(classified: DataFrame) -> DataFrame:
         .withColumn("kind", F.col("found.kind"))
         .withColumn("cause", F.col("found.cause"))
         .drop("found", "not_landed", "duplicated", "untraced", "moved", "is_moved")
-        .drop("told_in", "counts_outside")
+        .drop("told_in", "counts_outside", "last_sent_key")
     )

@@ -168,17 +168,14 @@ def ids(cell_ids: DataFrame) -> DataFrame:
     Output:
         `message_id`; `shard_id`, `bucket_start`: the cell it counts in (that of its counted trace,
         else the least in which it landed); `sent_count, counted, landed_count`; `own_rows` (of
-        `landed_count`, those that our backfills landed); `counted_key`;
-        `counted_cells` (array of cells, sorted: more than one when a producer broke the rule of
-        `sent_at`); `landed_pairs` (how many distinct (shard, sequence number) its rows have; 0 when
-        the sink knows none); `sequence_numbers` (all, by (length, text)); `is_moved`; times,
+        `landed_count`, those that our backfills landed); `counted_key`; `last_sent_key` (greatest
+        of its traces on its shard); `counted_cells` (sorted: more than one when a producer broke
+        the rule of `sent_at`); `landed_pairs` (how many (shard, sequence number) its rows have; 0
+        when the sink knows none); `sequence_numbers` (all, by (length, text)); `is_moved`; times,
         location, attributes.
     """
-    is_moved = (
-        (F.col("sent_count") > 0)
-        & (F.col("landed_count") > 0)
-        & (F.size(F.array_intersect("sent_shards", "landed_shards")) == 0)
-    )
+    is_apart = F.size(F.array_intersect("sent_shards", "landed_shards")) == 0
+    is_moved = (F.col("sent_count") > 0) & (F.col("landed_count") > 0) & is_apart
     return _folded(cell_ids).select(
         "message_id",
         F.col("home.shard_id").alias("shard_id"),
@@ -188,6 +185,7 @@ def ids(cell_ids: DataFrame) -> DataFrame:
         "landed_count",
         "own_rows",
         sequence_key(F.col("home.counted_number")).alias("counted_key"),
+        _last_sent_key().alias("last_sent_key"),
         F.sort_array("counted_cells").alias("counted_cells"),
         F.size(F.array_distinct(F.flatten("landed_pairs"))).alias("landed_pairs"),
         F.transform(
@@ -202,6 +200,14 @@ def ids(cell_ids: DataFrame) -> DataFrame:
         "location",
         F.map_from_entries("home.attributes").alias("attributes"),
     )
+
+
+def _last_sent_key() -> Column:
+    """The greatest number that any attempt has on the home shard: numbers compare in a shard."""
+    on_home = F.filter("cells", lambda cell: cell["shard_id"] == F.col("home.shard_id"))
+    numbers = F.flatten(F.transform(on_home, lambda cell: cell["sent_sequences"]))
+    keys = F.transform(numbers, sequence_key)
+    return F.get(F.sort_array(keys), F.size(keys) - 1)
 
 
 def _entries() -> Column:
@@ -222,6 +228,7 @@ def _folded(cell_ids: DataFrame) -> DataFrame:
         F.col("counted_key")["text"].alias("counted_number"),
         "sent_at",
         _entries(),
+        "sent_sequences",
     )
     return (
         cell_ids.groupBy("message_id")
