@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.compare.cells import SUMS
 from shardaudit.compare.drill_down import CELL
 
 ID = ["message_id", "bucket_start"]
@@ -24,7 +25,7 @@ def with_bucket_digest(cells: DataFrame, sums: DataFrame) -> DataFrame:
     Input:
         cells: of `compared_cells`; sums: of `cell_sums`, those that the cells were made of.
     """
-    counted = [f"{side}_{n}" for side in ("sent", "landed") for n in ("n", "sum_lo", "sum_hi")]
+    counted = [f"{side}_{n}" for side in ("sent", "landed") for n in SUMS]
     touched = F.xxhash64("shard_id", *counted, "ledger_rows")
     # XOR is safe here: the shard is in the hash, so that no two are equal.
     digests = sums.groupBy("bucket_start").agg(F.bit_xor(touched).alias("bucket_digest"))

@@ -10,12 +10,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.compare.cell_verdicts import is_settled
-from shardaudit.compare.cells import cell_sums, differs, sequence_key, sums_digest
+from shardaudit.compare.cells import SUMS, cell_sums, differs, sequence_key, sums_digest
 from shardaudit.compare.classify import Damage, is_damaged
 from shardaudit.compare.drill_down import CELL
 from shardaudit.compare.hours import hour_start, slot
-
-_SUMS = ("n", "sum_lo", "sum_hi")
 
 
 def unequal_hours(fingerprints: DataFrame, *, bucket: timedelta) -> DataFrame:
@@ -27,9 +25,9 @@ def unequal_hours(fingerprints: DataFrame, *, bucket: timedelta) -> DataFrame:
         fingerprints: rows of one stream.
     """
     is_sent = F.col("side") == "traces"
-    apart = [F.sum(F.when(is_sent, F.col(n)).otherwise(-F.col(n))).alias(n) for n in _SUMS]
+    apart = [F.sum(F.when(is_sent, F.col(n)).otherwise(-F.col(n))).alias(n) for n in SUMS]
     hours = fingerprints.groupBy("shard_id", _hour(bucket)).agg(*apart)
-    unequal = [F.col(name) != 0 for name in _SUMS]
+    unequal = [F.col(name) != 0 for name in SUMS]
     return hours.where(unequal[0] | unequal[1] | unequal[2]).select("shard_id", "hour")
 
 
@@ -48,7 +46,7 @@ def differing_cells(fingerprints: DataFrame, hours: DataFrame, *, bucket: timede
     )
     cells = cell_sums(wanted).where(differs())
     return cells.withColumns(
-        {f"lacking_{name}": F.col(f"sent_{name}") - F.col(f"landed_{name}") for name in _SUMS}
+        {f"lacking_{name}": F.col(f"sent_{name}") - F.col(f"landed_{name}") for name in SUMS}
     )
 
 
@@ -105,7 +103,7 @@ def _less_the_moved(cells: DataFrame, differing: DataFrame) -> DataFrame:
 
     Or in a row of cells of their shard: those that moved one after the other by a minute.
     """
-    lacking = [f"lacking_{name}" for name in _SUMS]
+    lacking = [f"lacking_{name}" for name in SUMS]
     opposite = differing.select(*((-F.col(name)).alias(name) for name in lacking)).distinct()
     by_minute = differing.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in lacking))
     nothing = [F.col(name) == 0 for name in lacking]

@@ -6,10 +6,10 @@ first attempt would be one more on both sides, and nobody would see it.
 
 from datetime import timedelta
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.ingest.traces import GIVEN
+from shardaudit.ingest.traces import GIVEN, id_hash
 
 # As far apart in time are traces of one id looked for. A producer that stamps a retry anew retries
 # within minutes, or after an outage of hours.
@@ -29,7 +29,7 @@ def known_places(judged: DataFrame, known: DataFrame) -> DataFrame:
         `id_hash` (bigint), `bucket_start`, unique. Two ids with one hash are both meant.
     """
     fresh = judged.where(F.col("reason").isNull()).select("id_hash")
-    old = known.select(_id_hash(), "bucket_start")
+    old = known.select(id_hash(), "bucket_start")
     # The new ones first: that is the side that the embedded engine keeps. Several are made one.
     return fresh.join(old, ["id_hash"], how="inner").distinct()
 
@@ -65,7 +65,7 @@ def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> Data
     # Presence only: `repeated` is unique on its column.
     several = F.broadcast(repeated)
     good = judged.where(F.col("reason").isNull())
-    known = known.withColumn("id_hash", _id_hash())
+    known = known.withColumn("id_hash", id_hash())
     single = good.join(several, ["id_hash"], how="left_anti").withColumns(
         {"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")}
     )
@@ -117,7 +117,3 @@ def _told(fresh: DataFrame, known: DataFrame) -> DataFrame:
             F.when(F.col("home") != F.col("bucket_start"), F.col("home")).alias("counted_in"),
         )
     )
-
-
-def _id_hash() -> Column:
-    return F.xxhash64("message_id").alias("id_hash")

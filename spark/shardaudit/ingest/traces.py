@@ -81,7 +81,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "line",
         F.when(~is_good, cut(_shown())).alias("raw"),
         "reason",
-        F.xxhash64("message_id").alias("id_hash"),
+        id_hash(),
         "message_id",
         "shard_id",
         "sequence_number",
@@ -108,6 +108,11 @@ def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
         return judged
     is_bad = F.col("reason").isNotNull()
     return judged.where(is_bad | in_sample(F.col("message_id"), sample_rate))
+
+
+def id_hash() -> Column:
+    """What ids are compared by where they are many: `id_hash` (bigint)."""
+    return F.xxhash64("message_id").alias("id_hash")
 
 
 def _instant(name: str) -> Column:
