@@ -30,7 +30,7 @@ Sides = dict[datetime, set[str]]
 
 def reconcile(history: History, question: Question) -> Outcome:
     """What the audit must find in a history."""
-    history = with_places(history)
+    history = with_places(history, read_from=question.start - question.settle_grace)
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)

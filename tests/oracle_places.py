@@ -16,14 +16,17 @@ def counting_order(trace: Trace) -> tuple[int, str, tuple[int, str], datetime]:
     return trace.batch, trace.shard_id, order, trace.sent_at
 
 
-def with_places(history: History) -> History:
+def with_places(history: History, *, read_from: datetime) -> History:
     """The history as far as it can be known: an id's counted trace says what a row does not.
 
     Without a trace it is on no known shard, and was sent when the first such row of it landed.
-    All such rows count as of one ingest: each audit looks at them together.
+    All such rows count as of one ingest: each audit looks at them together. What landed before
+    `read_from` is of messages from before the window: no audit of the window reads it.
     """
     if not any(row.lacks for row in history.rows):
         return history
+    read = (row for row in history.rows if not row.lacks or row.landed_by >= read_from)
+    history = replace(history, rows=tuple(read))
     homes = {t.message_id: t for t in sorted(history.traces, key=counting_order, reverse=True)}
     first = _first_landings(row for row in history.rows if row.lacks)
     rows = tuple(

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from shardaudit.model.verdict import Kind, State
 from tests.history import Cell, Finding, FindingKey, History, Outcome, Question
@@ -11,6 +11,7 @@ from tests.oracle_places import counting_order, with_places
 
 SETTLED = {State.RECOVERED, State.FALSE_ALARM, State.ACCEPTED}
 LACKING = {Kind.MISSING, Kind.DUPLICATED}
+ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass
@@ -112,7 +113,7 @@ def contents(history: History, question: Question) -> dict[Cell, Contents]:
     for trace in counted.values():
         cell = (trace.shard_id, question.bucket_start(trace.sent_at))
         found[cell].sent.append(trace.message_id)
-    for row in with_places(history).rows:
+    for row in with_places(history, read_from=ALWAYS).rows:
         found[row.shard_id, question.bucket_start(row.sent_at)].landed.append(row.message_id)
     for inside in found.values():
         inside.sent.sort()
