@@ -1,6 +1,7 @@
 """Where a backfill's messages go that the sink does not have: into it, or into a stream again."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,18 +23,26 @@ class Landing:
     sink: BackfillSink
     republish_to: StreamAddress | None = None
 
-    def land(self, absent: DataFrame, records: DataFrame, *, plan_id: str) -> None:
+    def land(
+        self,
+        absent: DataFrame,
+        records: DataFrame,
+        *,
+        plan_id: str,
+        sent: tuple[datetime, datetime] | None,
+    ) -> None:
         """Lands the messages, each once unless this dies on its way into a stream.
 
         Input:
-            absent: decoded rows that the sink does not have, computed; records: as they were read.
+            absent: decoded rows that the sink does not have, computed; records: as they were read;
+            sent: as for `BackfillSink.absent`.
         """
         if self.republish_to is not None:
             _republish(absent, records, self.republish_to, plan_id)
         elif self.mode is BackfillMode.APPEND:
             self.sink.append(absent, job_id=plan_id)
         else:
-            self.sink.merge(absent, tag=backfill_tag(plan_id))
+            self.sink.merge(absent, tag=backfill_tag(plan_id), sent=sent)
 
 
 def _republish(absent: DataFrame, records: DataFrame, address: StreamAddress, plan_id: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -25,6 +25,7 @@ from shardaudit.jobs.backfill_landing import Landing
 from shardaudit.jobs.backfill_ledger import Ledger, sent_range
 from shardaudit.jobs.backfill_source import Reading, outcome_of, read_windows
 from shardaudit.jobs.moves import move_findings
+from shardaudit.jobs.stamped_apart import edges_of_apart
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import BACKFILL_IDS
 from shardaudit.model.retention import Retention
@@ -47,6 +48,7 @@ class Replay:
     landing: Landing | None
     reading: Reading
     retention: Retention
+    bucket: timedelta
     now: Callable[[], datetime]
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -165,10 +167,12 @@ class Replay:
         if not chosen.isEmpty():
             reason = f"read again by backfill {self.plan_id}"
             move_findings(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
-        absent = landing.sink.absent(rows).localCheckpoint()
+        placed = rows.select(F.col(ID).alias("message_id"), F.col(SENT_AT).alias("sent_at"))
+        sent = edges_of_apart(self.warehouse, self.name, placed, bucket=self.bucket)
+        absent = landing.sink.absent(rows, sent=sent).localCheckpoint()
         counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
         if counts:
-            landing.land(absent, records, plan_id=self.plan_id)
+            landing.land(absent, records, plan_id=self.plan_id, sent=sent)
         return counts
 
 

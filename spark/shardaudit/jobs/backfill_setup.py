@@ -75,6 +75,7 @@ def replay_of(
         landing=landing_of(warehouse, settings, name),
         reading=Reading(address, stream.backfill.read_share, stream.backfill.decoder),
         retention=retention_of(warehouse, name, stream),
+        bucket=stream.bucket,
         now=now if as_of is None else lambda: as_of,
         turn=turn,
     )

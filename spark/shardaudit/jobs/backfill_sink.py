@@ -28,7 +28,10 @@ _PRECISION = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class BackfillSink:
-    """One sink. `pruned_by`: partitions in which all copies of a message lie together."""
+    """One sink. `pruned_by`: partitions in which all copies of a message lie together.
+
+    `margin`: copies of a message may be stamped so far apart without being known as such.
+    """
 
     spark: SparkSession
     path: str
@@ -39,6 +42,7 @@ class BackfillSink:
     sent_column: str
     pruned_by: tuple[str, ...]
     order_columns: tuple[str, ...]
+    margin: timedelta
 
     def decoded(self, records: DataFrame, *, landed_at: datetime) -> DataFrame:
         """The records as rows of the sink, see `backfill/decode.py`."""
@@ -51,18 +55,23 @@ class BackfillSink:
             return self.spark.read.format("delta").load(self.path)
         return dataset_rows(self.spark, self.path, [source.field for source in self.sources])
 
-    def absent(self, rows: DataFrame) -> DataFrame:
+    def absent(
+        self, rows: DataFrame, *, sent: tuple[datetime, datetime] | None = None
+    ) -> DataFrame:
         """The rows whose message is not there.
 
         Input:
-            rows: decoded, unique on the id, computed (they are read several times).
+            rows: decoded, unique on the id, computed (they are read several times); sent: from and
+            to of the times of all rows of these messages, where they may have others than these.
         """
-        pruning = self._pruning(rows)
+        pruning = self._pruning(rows, sent)
         return absent_rows(rows, self.table(), ids=(ID, self.id_column), pruning=pruning)
 
-    def merge(self, absent: DataFrame, *, tag: str) -> None:
-        """Inserts the rows, but those whose message came meanwhile."""
-        pruning = self._pruning(absent)
+    def merge(
+        self, absent: DataFrame, *, tag: str, sent: tuple[datetime, datetime] | None = None
+    ) -> None:
+        """Inserts the rows, but those whose message came meanwhile; `sent`: as for `absent`."""
+        pruning = self._pruning(absent, sent)
         SinkMerge(self.spark, self.path, self.id_column, pruning).merge(
             absent.drop(*INTERNAL), tag=tag
         )
@@ -103,11 +112,16 @@ class BackfillSink:
         kinds = {source.field.name: source.field.kind for source in self.sources}
         if kinds.get(self.sent_column) != "timestamp":
             return Pruning({}, {})
-        edges = (sent[0] - _PRECISION, sent[1] + _PRECISION)
+        edges = (sent[0] - self.margin, sent[1] + self.margin)
         return Pruning({self.sent_column: edges}, {}, (self.sent_column,))
 
-    def _pruning(self, rows: DataFrame) -> Pruning:
-        """Where copies of these messages can be: `sent_at` and what hangs on it is theirs alone."""
+    def _pruning(self, rows: DataFrame, sent_edges: tuple[datetime, datetime] | None) -> Pruning:
+        """Where copies of these messages can be.
+
+        Without edges their `sent_at`, and the partitions that hang on it, are theirs alone.
+        """
+        if sent_edges is not None:
+            return self._sent_near(sent_edges)
         lacking = self._lacking()
         kinds = {source.field.name: source.field.kind for source in self.sources}
         sets = [F.collect_set(quoted(name)).alias(f"in {name}") for name in self.pruned_by]
@@ -125,7 +139,7 @@ class BackfillSink:
         values = {name: found[f"in {name}"] for name in self.pruned_by}
         if found["first"] is None or found["unknown"]:
             return Pruning({}, values, lacking)
-        edges = (_instant(found["first"]) - _PRECISION, _instant(found["last"]) + _PRECISION)
+        edges = (_instant(found["first"]) - self.margin, _instant(found["last"]) + self.margin)
         return Pruning({self.sent_column: edges}, values, lacking)
 
     def _lacking(self) -> tuple[str, ...]:
@@ -197,6 +211,7 @@ def backfill_sink(
         names.get("sent_at", "sent_at"),
         tuple(pruned_by),
         tuple(names.get(name, name) for name in ("landed_at", "sequence_number")),
+        max(_PRECISION, stream.bucket),
     )
 
 

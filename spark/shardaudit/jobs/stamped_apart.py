@@ -41,6 +41,24 @@ def sent_edges(
     return covering.start, covering.end - datetime.resolution
 
 
+def edges_of_apart(
+    warehouse: Warehouse, name: str, rows: DataFrame, *, bucket: timedelta
+) -> tuple[datetime, datetime] | None:
+    """As `sent_edges`, where an id of the rows has traces in several buckets; else None.
+
+    Input:
+        rows: `message_id`, `sent_at` (may be NULL), computed.
+    """
+    ends = F.min("sent_at").alias("first"), F.max("sent_at").alias("last")
+    [found] = collected(rows.agg(*ends))
+    if found.first is None:
+        return None
+    sent = (found.first, found.last)
+    if other_places(rows, traced_apart(warehouse, name, sent)).isEmpty():
+        return None
+    return sent_edges(warehouse, name, rows, sent=sent, bucket=bucket)
+
+
 def traced_apart(warehouse: Warehouse, name: str, sent: tuple[datetime, datetime]) -> DataFrame:
     """The traces near these times that count in another bucket than their own: mostly few, or none.
 

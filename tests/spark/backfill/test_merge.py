@@ -83,7 +83,9 @@ def test_other_partitions_are_not_read(spark: SparkSession, path: str) -> None:
     assert kept == 12
 
 
-def backfill_sink(spark: SparkSession, path: str, kind: SinkFormat) -> BackfillSink:
+def backfill_sink(
+    spark: SparkSession, path: str, kind: SinkFormat, *, margin: timedelta = timedelta(minutes=1)
+) -> BackfillSink:
     """The sink as a backfill sees it, pruned by the time and the day of a message."""
     fields = {
         "id": SinkField("id", "string", nullable=False),
@@ -101,6 +103,7 @@ def backfill_sink(spark: SparkSession, path: str, kind: SinkFormat) -> BackfillS
         sent_column="sent_at",
         pruned_by=("day",),
         order_columns=("n",),
+        margin=margin,
     )
 
 
@@ -168,6 +171,30 @@ def test_no_row_goes_that_was_not_read(spark: SparkSession, path: str) -> None:
     target.keep_one(kept, sent=sent, tag="t")
     left = spark.read.format("delta").load(path).where("id = 'm30'")
     assert sorted(row.n for row in left.collect()) == [0, 130, 600]
+
+
+def test_message_is_not_inserted_again_when_its_row_was_stamped_anew(
+    spark: SparkSession, path: str
+) -> None:
+    at = T0 + timedelta(days=1, seconds=90)
+    retried = spark.createDataFrame([("m20", at, "2026-11-21", 0)], DDL)
+    retried.write.format("delta").mode("append").save(path)
+    target = backfill_sink(spark, path, SinkFormat.DELTA)
+    decoded = rows(spark, range(18, 22, 2)).withColumn(COPIED, F.col("id")).localCheckpoint()
+    sent = (T0, at)
+    assert [row.id for row in target.absent(decoded, sent=sent).collect()] == ["m18"]
+    target.merge(decoded, tag="t", sent=sent)
+    assert ids(spark, path) == sorted([f"m{i}" for i in range(10)] + ["m18", "m20"])
+
+
+def test_message_is_not_inserted_again_when_it_was_stamped_anew_within_its_cell(
+    spark: SparkSession, path: str
+) -> None:
+    retried = spark.createDataFrame([("m20", T0 + timedelta(minutes=4), "2026-11-20", 0)], DDL)
+    retried.write.format("delta").mode("append").save(path)
+    target = backfill_sink(spark, path, SinkFormat.DELTA, margin=timedelta(minutes=5))
+    decoded = rows(spark, range(18, 22, 2)).withColumn(COPIED, F.col("id")).localCheckpoint()
+    assert [row.id for row in target.absent(decoded).collect()] == ["m18"]
 
 
 def test_other_partitions_are_not_read_when_every_row_has_a_time(

@@ -67,7 +67,10 @@ class Repair:
         ledger.save(rows, now=self.as_of, **MERGED | changes)
         reading = Reading(StreamAddress("kinesis-events"), 0.5)
         kept = Retention(RETENTION)
-        self.replay = Replay(self.lake.warehouse, ledger, None, reading, kept, lambda: self.as_of)
+        bucket = self.lake.stream.bucket
+        self.replay = Replay(
+            self.lake.warehouse, ledger, None, reading, kept, bucket, lambda: self.as_of
+        )
         found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
         return found, [(row["state"], row["error"]) for row in ledger.rows]
 

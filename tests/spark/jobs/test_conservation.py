@@ -146,6 +146,7 @@ class Days:
             None,
             Reading(StreamAddress("kinesis-events"), 0.5),
             self.kept,
+            self.lake.stream.bucket,
             lambda: self.world.now,
         )
 

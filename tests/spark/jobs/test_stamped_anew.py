@@ -1,6 +1,6 @@
 """Producers that give a retry a `sent_at` of its own, where hours are audited one by one."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 import pytest
@@ -11,6 +11,7 @@ from shardaudit.jobs.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.page_reading import read_line
 from shardaudit.jobs.published import published_audit
+from shardaudit.jobs.stamped_apart import edges_of_apart
 from shardaudit.model.config import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables import AUDITS, FINDINGS
@@ -123,3 +124,17 @@ def test_a_dedupe_looks_where_any_attempt_of_its_messages_was_stamped(lake: Lake
         assert stored is not None
         assert stored["sent_from"] == T0 + timedelta(seconds=3300)
         assert stored["sent_to"] == T0 + timedelta(seconds=until) - timedelta.resolution
+
+
+def test_a_backfill_looks_where_attempts_of_its_messages_were_stamped(lake: Lake) -> None:
+    def edges(*numbers: int) -> tuple[datetime, datetime] | None:
+        found = lake.frame([sink_row(n) for n in numbers]).select("message_id", "sent_at")
+        return edges_of_apart(lake.warehouse, lake.name, found, bucket=lake.stream.bucket)
+
+    retry = trace_line(3690, message_id="m3590")
+    with_others(lake, [FIRST, retry], [sink_row(3690, message_id="m3590")])
+    lake.ingest(now=NOW)
+    last = T0 + timedelta(seconds=3720) - timedelta.resolution
+    assert edges(3590) == (T0 + timedelta(seconds=3540), last)
+    assert edges(3000, 3590) == (T0 + timedelta(seconds=3000), last)
+    assert edges(3000) is None
