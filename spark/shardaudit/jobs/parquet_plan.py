@@ -92,6 +92,9 @@ def plan_parquet(
     known = set(before.files) if before else set()
     if not known <= set(listed):
         before, known = None, set()  # a file is gone or was rewritten
+    reader = SinkReader(spark, access)
+    restored = _restored(reader, sink, before) if before and before.unread else set()
+    known -= restored
     fresh = [file for file in listed if file not in known]
     if not fresh and (before or previous is None):
         return None
@@ -102,11 +105,10 @@ def plan_parquet(
         meaning=meaning,
         groups=before.groups if before else (),
         added=tuple(file.path for file in fresh) if before else None,
-        excluded=tuple(sorted(before.unread)) if before else (),
+        excluded=tuple(sorted(before.unread - restored)) if before else (),
         own_landings=previous.own_landings if previous else (),
         gaps=before.gaps if before else (),
     )
-    reader = SinkReader(spark, access)
     return ParquetPlan(reader, _with_files(inputs, sink, reader.footers(fresh)))
 
 
@@ -133,6 +135,14 @@ def reread_parquet(
         added=None,
     )
     return ParquetPlan(SinkReader(spark, access), rest)
+
+
+def _restored(reader: SinkReader, sink: Sink, before: ParquetInputs) -> set[SourceFile]:
+    """The files that could not be read and are what they should be again, by size and time too."""
+    nothing = ParquetInputs(columns=before.columns, shape=before.shape, path=sink.path)
+    inputs = _with_files(nothing, sink, reader.footers(sorted(before.unread)))
+    files = parquet_files(sink.path, inputs.groups)
+    return {file.known for file in files if not reader.damaged([file])}
 
 
 def _with_files(

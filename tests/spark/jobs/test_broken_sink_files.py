@@ -60,11 +60,16 @@ def trial(warehouse: Warehouse, tmp_path: Path) -> Trial:
 
 
 @pytest.mark.parametrize(
-    ("sink_format", "way"),
-    [*((SinkFormat.DELTA, way) for way in WAYS), (SinkFormat.PARQUET, "pages")],
+    ("sink_format", "way", "keeps_its_time"),
+    [
+        *((SinkFormat.DELTA, way, False) for way in WAYS),
+        (SinkFormat.PARQUET, "pages", False),
+        (SinkFormat.PARQUET, "pages", True),
+        (SinkFormat.PARQUET, "footer", True),
+    ],
 )
 def test_cells_are_inconclusive_when_a_file_breaks_and_heal_when_it_is_back(
-    trial: Trial, sink_format: SinkFormat, way: str
+    trial: Trial, sink_format: SinkFormat, way: str, keeps_its_time: bool
 ) -> None:
     trial.sink_format = sink_format
     land(trial, 0)
@@ -84,6 +89,8 @@ def test_cells_are_inconclusive_when_a_file_breaks_and_heal_when_it_is_back(
     assert verdicts(trial.audit()) == verdicts(broken)
 
     path.write_bytes(content)  # from a backup
+    if keeps_its_time:  # as `cp -p` does
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
     trial.ingest()
     assert verdicts(trial.audit()) == 4 * [Verdict.OK]
 
