@@ -276,6 +276,7 @@ def values_alone_in_their_files(spark: SparkSession) -> DataFrame:
         F.col("case").cast("string").alias("stream"),
         *(F.col("t").alias(name) for name in ("location", "shard_id", "max_sequence_number")),
         *(F.timestamp_micros("us").alias(n) for n in ("bucket_start", "last_at", "unnumbered_at")),
+        *(F.timestamp_micros("us").alias(n) for n in ("arrived_from", "arrived_until")),
         *(F.col("n").alias(name) for name in ("n", "sum_lo", "sum_hi", "own_n")),
         F.col("n").alias("without_landed_at"),
         F.array("n").alias("latency_counts"),

@@ -23,11 +23,12 @@ def sequence_number(key: Column) -> Column:
     return F.substring(key, NUMBER_AT, MAX_DIGITS)
 
 
-def cell_sums(fingerprints: DataFrame) -> DataFrame:
+def cell_sums(fingerprints: DataFrame, *more: Column) -> DataFrame:
     """The ledger summed over its batches: one row per cell that either side ever touched.
 
     Input:
-        fingerprints: rows of one stream; several batches add up, removed rows count below zero.
+        fingerprints: rows of one stream; several batches add up, removed rows count below zero;
+        more: further aggregations, as columns of their own.
     Output:
         `shard_id`, `bucket_start`, `sent_n, sent_sum_lo, sent_sum_hi`, `landed_n, …` (bigint, never
         NULL), `sent_key`, `landed_key` (sequence keys of the greatest, or NULL),
@@ -56,6 +57,7 @@ def cell_sums(fingerprints: DataFrame) -> DataFrame:
         F.sum(F.when(sides["landed"], consumed_rows()).otherwise(0)).alias("consumed_n"),
         F.sum(F.coalesce("without_landed_at", F.lit(0))).alias("without_landed_at"),
         F.count("*").alias("ledger_rows"),
+        *more,
     )
 
 

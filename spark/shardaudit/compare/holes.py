@@ -9,11 +9,14 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from shardaudit.compare.arrivals import arrival
 from shardaudit.compare.cell_verdicts import is_settled
 from shardaudit.compare.cells import SUMS, cell_sums, differs, sequence_key, sums_digest
 from shardaudit.compare.classify import Damage, is_damaged
 from shardaudit.compare.drill_down import CELL
 from shardaudit.compare.hours import hour_start, slot
+
+_ARRIVALS = ("arrived_from", "arrived_until")
 
 
 def unequal_hours(fingerprints: DataFrame, *, bucket: timedelta) -> DataFrame:
@@ -37,14 +40,19 @@ def differing_cells(fingerprints: DataFrame, hours: DataFrame, *, bucket: timede
     Input:
         fingerprints: rows of one stream; hours: of `unequal_hours`.
     Output:
-        the columns of `cell_sums`, `lacking_n`, `lacking_sum_lo`, `lacking_sum_hi` (bigint: sent
-        less landed).
+        the columns of `cell_sums`, `arrived_from`, `arrived_until` (starts of cells: when the first
+        and the last of the cell's messages came into the stream; NULL: none was sent), `lacking_n`,
+        `lacking_sum_lo`, `lacking_sum_hi` (bigint: sent less landed).
     """
     # A hash join: the hours are few, and each is there once.
     wanted = fingerprints.withColumn("hour", _hour(bucket)).join(
         F.broadcast(hours), ["shard_id", "hour"], how="left_semi"
     )
-    cells = cell_sums(wanted).where(differs())
+    cells = cell_sums(
+        wanted,
+        F.min(arrival("arrived_from", bucket)).alias("arrived_from"),
+        F.max(arrival("arrived_until", bucket)).alias("arrived_until"),
+    ).where(differs())
     return cells.withColumns(
         {f"lacking_{name}": F.col(f"sent_{name}") - F.col(f"landed_{name}") for name in SUMS}
     )
@@ -69,13 +77,14 @@ def hole_cells(
         (sequence number or NULL: up to where it was settled by that time), `landed_until`
         (timestamp: start of the newest cell that landed), `patience` (seconds).
     Output:
-        `shard_id`, `bucket_start`, `sent_n`, `landed_n`, `missing` (at least so many ids of the
-        cell did not land in it), `is_sure` (false: more rows landed than ids were sent; nothing
-        need be missing), `sums_digest`.
+        `shard_id`, `bucket_start`, `sent_n`, `landed_n`, `arrived_from`, `arrived_until` (never
+        NULL), `missing` (at least so many ids of the cell did not land in it), `is_sure` (false:
+        more rows landed than ids were sent; nothing need be missing), `sums_digest`.
     """
     standing = differing.join(F.broadcast(facts), ["shard_id"], how="inner").withColumns(
         {
-            "bucket_end": F.col("bucket_start") + F.lit(bucket),
+            # What its producer held back could not land before it came.
+            "bucket_end": F.coalesce("arrived_until", "bucket_start") + F.lit(bucket),
             "sent": F.col("sent_n"),
             "settled_frontier": sequence_key(F.col("settled_until")),
             "is_sure": F.col("sent_n") >= F.col("landed_n"),
@@ -92,6 +101,7 @@ def hole_cells(
         *CELL,
         "sent_n",
         "landed_n",
+        *(F.coalesce(name, "bucket_start").alias(name) for name in _ARRIVALS),
         F.when(F.col("is_sure"), F.greatest("lacking_n", F.lit(1))).otherwise(0).alias("missing"),
         "is_sure",
         sums_digest().alias("sums_digest"),
@@ -164,6 +174,7 @@ def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFram
         *CELL,
         "sent_n",
         "landed_n",
+        *_ARRIVALS,
         missing.alias("missing"),
         (F.col("is_sure") | F.col("is_known")).alias("is_sure"),
         F.col("is_known").alias("is_named"),
@@ -176,17 +187,21 @@ def with_news(cells: DataFrame, told: DataFrame, *, gone_before: datetime) -> Da
 
     Input:
         cells: of `explained`; told: HOLES of the stream, several per cell as more went missing.
-        gone_before: cells that begin earlier have left the stream.
+        gone_before: what came into the stream earlier has left it.
     Output:
-        the columns of `cells`, `is_gone`, `is_new` (a hole that can be read again, and of which
-        less, or nothing, was told).
+        the columns of `cells`, `due_from` (when the first message of the cell that may still be in
+        the stream came into it, at the earliest), `is_gone`, `is_new` (a hole that can be read
+        again, and of which less, or nothing, was told).
     """
     most = told.groupBy(*CELL).agg(F.max("missing").alias("told"))
-    is_gone = F.col("bucket_start") < F.lit(gone_before)
+    is_gone = F.col("arrived_until") < F.lit(gone_before)
+    is_here = F.col("arrived_from") >= F.lit(gone_before)
+    due_from = F.when(is_here, F.col("arrived_from")).otherwise(F.col("arrived_until"))
     is_more = F.col("told").isNull() | (F.col("missing") > F.col("told"))
     # Unique on the cell on the right, by its grouping.
     return (
         cells.join(most, CELL, how="left")
+        .withColumn("due_from", due_from)
         .withColumn("is_gone", is_gone)
         .withColumn("is_new", F.col("is_sure") & ~F.col("is_gone") & is_more)
         .drop("told")
@@ -203,7 +218,8 @@ def shard_holes(cells: DataFrame) -> DataFrame:
         landed as ids were sent), `news` (bigint), `since`, `last` (starts of cells, NULL when there
         is none); `gone` (ids that have left the stream); of the cells with more rows than ids
         `doubts` (bigint), `doubted_since`; of the holes and doubts that no audit has named
-        `unnamed_since`, `unnamed_last`.
+        `unnamed_since`, `unnamed_last`; `arrived_from`, `unnamed_arrived_from` (the first
+        `due_from` of the holes, and of what is unnamed).
     """
     is_here = F.col("is_sure") & ~F.col("is_gone")
     is_doubt = ~F.col("is_sure") & ~F.col("is_gone")
@@ -224,6 +240,8 @@ def shard_holes(cells: DataFrame) -> DataFrame:
         F.min(F.when(is_doubt, F.col("bucket_start"))).alias("doubted_since"),
         F.min(F.when(is_unnamed, F.col("bucket_start"))).alias("unnamed_since"),
         F.max(F.when(is_unnamed, F.col("bucket_start"))).alias("unnamed_last"),
+        F.min(F.when(is_here, F.col("due_from"))).alias("arrived_from"),
+        F.min(F.when(is_unnamed, F.col("due_from"))).alias("unnamed_arrived_from"),
     )
 
 

@@ -119,8 +119,8 @@ def _hole(stretch: Sequence[Hour], width: timedelta, *, is_open: bool) -> dict[d
     return {hour.start: hole for hour in stretch}
 
 
-def hour_start(width: timedelta) -> Column:
-    """The start of the hour (of that width) in which a cell lies."""
-    micros = F.unix_micros("bucket_start")
+def hour_start(width: timedelta, instant: Column | str = "bucket_start") -> Column:
+    """The start of the hour (of that width) in which a cell, or an instant, lies."""
+    micros = F.unix_micros(instant)
     width_us = width // timedelta(microseconds=1)
     return F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us)))

@@ -27,7 +27,10 @@ MEASURES = (
     "own_n",
     "without_landed_at",
     "unnumbered_at",
+    "arrived_from",
+    "arrived_until",
 )
+_ARRIVALS = ("arrived_from", "arrived_until")  # of traces alone
 _ROWS = ("own_n", "without_landed_at")  # counted besides `n`
 
 _LOW_HALF = 0xFFFFFFFF
@@ -52,10 +55,13 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
         `location`, CELL, MEASURES; `n` may be 0, `latency_counts` is NULL.
     """
     weight = F.col("counted").cast("int")
+    arrived_at = F.greatest("sent_at", "acked_at")
     grouped = traces.groupBy("location", *CELL).agg(
         *_sums(F.xxhash64("message_id"), weight),
         F.max(_sequence_key()).alias("max_key"),
         F.max("sent_at").alias("last_at"),
+        F.min(arrived_at).alias("arrived_from"),
+        F.max(arrived_at).alias("arrived_until"),
         _hashed_not_sorted(),
     )
     return (
@@ -144,6 +150,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             *(F.sum(name).alias(name) for name in _ROWS),
             F.max("unnumbered_at").alias("unnumbered_at"),
         )
+        .withColumns(_no_arrivals())
         .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_with_day(), "added")
     )
 
@@ -213,8 +220,13 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
             "latency_counts",
             F.array(*(F.coalesce(F.col("counts")[i], F.lit(0)) for i in range(LATENCY_BINS))),
         )
+        .withColumns(_no_arrivals())
         .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_measures(), "added")
     )
+
+
+def _no_arrivals() -> dict[str, Column]:
+    return {name: F.lit(None).cast("timestamp") for name in _ARRIVALS}
 
 
 def _measures() -> list[Column]:
@@ -224,7 +236,7 @@ def _measures() -> list[Column]:
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),
         *(F.col(name).cast("bigint").alias(name) for name in _ROWS),
-        F.col("unnumbered_at"),
+        *(F.col(name) for name in ("unnumbered_at", *_ARRIVALS)),
     ]
 
 

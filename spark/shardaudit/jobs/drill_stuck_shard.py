@@ -87,7 +87,7 @@ def _times(incident: Incident) -> Iterator[datetime]:
 
 def _ingest(warehouse: Warehouse, incident: Incident, span: tuple[datetime, datetime]) -> None:
     rows = [
-        tuple((cell | {"stream": NAME})[name] for name in FINGERPRINTS.names)
+        tuple((cell | {"stream": NAME}).get(name) for name in FINGERPRINTS.names)
         for cell in incident.cells(*span)
     ]
     frame = warehouse.spark.createDataFrame(rows, FINGERPRINTS.ddl)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
@@ -67,15 +67,17 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     name, stream, rules = standing.name, standing.stream, standing.rules
     first = rules.as_of - rules.retention - GONE_FOR
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
-    near = ledger.where(
-        (F.col("sent_day") >= F.lit(first.date())) & (F.col("bucket_start") >= F.lit(first))
-    )
+    late_days = _late_days(ledger, first)
+    is_near = F.col("sent_day") >= F.lit(first.date())
+    near = ledger.where(is_near | F.col("sent_day").isin(late_days) if late_days else is_near)
     hours = held(unequal_hours(near, bucket=stream.bucket))
     if hours.isEmpty():
         return HoleFacts({}, None)
     state = ingested(warehouse, name)
     cells = hole_cells(
-        differing_cells(near, hours, bucket=stream.bucket).localCheckpoint(),
+        differing_cells(near, hours, bucket=stream.bucket)
+        .where(F.coalesce("arrived_until", "bucket_start") >= F.lit(first))
+        .localCheckpoint(),
         _facts(warehouse, standing),
         settled_by=rules.when_read.as_of - LOOKS_APART,
         bucket=stream.bucket,
@@ -87,15 +89,24 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     if cells.isEmpty():
         return HoleFacts({}, None)
     told = warehouse.read(HOLES).where(F.col("stream") == name)
+    since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     known = with_news(
         _less_the_explained(
-            warehouse, name, cells, stream.bucket, window=Window(first, rules.as_of)
+            warehouse, name, cells, stream.bucket, window=Window(since, rules.as_of)
         ),
-        told.where(F.col("bucket_start") >= F.lit(first)),
+        told.where(F.col("bucket_start") >= F.lit(since)),
         gone_before=rules.as_of - rules.retention,
     ).localCheckpoint()
     holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}
     return HoleFacts(holes, known.where(F.col("is_new")))
+
+
+def _late_days(ledger: DataFrame, first: datetime) -> list[date]:
+    """The days before that of which traces came into the stream since: held back by producers."""
+    late = ledger.where(
+        (F.col("sent_day") < F.lit(first.date())) & (F.col("arrived_until") >= F.lit(first))
+    )
+    return sorted(row.sent_day for row in collected(late.select("sent_day").distinct()))
 
 
 def store_told(warehouse: Warehouse, name: str, news: DataFrame, *, told_at: datetime) -> None:
@@ -182,7 +193,13 @@ def _holes(row: Row, bucket: timedelta) -> Holes:
         doubted_since=row.doubted_since,
         unnamed_since=row.unnamed_since,
         unnamed_until=_end(row.unnamed_last, bucket),
+        arrived_from=_later(row.arrived_from, row.since),
+        unnamed_arrived_from=_later(row.unnamed_arrived_from, row.unnamed_since),
     )
+
+
+def _later(arrived_from: datetime | None, since: datetime | None) -> datetime | None:
+    return None if arrived_from == since else arrived_from
 
 
 def _end(last: datetime | None, bucket: timedelta) -> datetime | None:

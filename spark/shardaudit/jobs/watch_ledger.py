@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.held import own_rows
+from shardaudit.compare.arrivals import ahead_arrivals
 from shardaudit.compare.patience import patiences
 from shardaudit.compare.progress import shard_progress, shard_times
 from shardaudit.jobs.evidence import ingested
@@ -25,6 +26,7 @@ _SLACK = timedelta(hours=6)
 _Horizon = tuple[
     str, datetime, datetime | None, str | None, str | None, bool, datetime | None, datetime | None
 ]
+_STANDING = "shard_id string, frontier string, ahead_since timestamp, ahead_last timestamp"
 _HORIZONS = (
     "shard_id string, since timestamp, landed_until timestamp, known_frontier string, "
     "position string, is_at_end boolean, seen_at timestamp, rested_at timestamp"
@@ -79,6 +81,7 @@ def ledger_progress(
         shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
         for shard, row in times.items()
     }
+    found |= _with_arrivals(warehouse, name, found, stream=stream, as_of=as_of)
     if any(one.landed_until for one in found.values()):
         return found
     state = ingested(warehouse, name)
@@ -86,6 +89,50 @@ def ledger_progress(
         return found
     # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
+
+
+def _with_arrivals(
+    warehouse: Warehouse,
+    name: str,
+    found: Mapping[str, Progress],
+    *,
+    stream: Stream,
+    as_of: datetime,
+) -> dict[str, Progress]:
+    """The shards of which messages wait that were sent long ago, with when these arrived."""
+    due = as_of - stream.settle_grace - stream.bucket
+    waiting = {
+        shard: (one, one.ahead)
+        for shard, one in found.items()
+        if one.ahead is not None and one.ahead.since < due
+    }
+    if not waiting:
+        return {}
+    rows = [
+        (shard, one.frontier, ahead.since, ahead.until - stream.bucket)
+        for shard, (one, ahead) in waiting.items()
+    ]
+    first_day = min(ahead.since for _, ahead in waiting.values()).date()
+    arrivals = ahead_arrivals(
+        warehouse.read(FINGERPRINTS).where(
+            (F.col("stream") == name) & (F.col("sent_day") >= F.lit(first_day))
+        ),
+        own_rows(warehouse.spark, rows, _STANDING),
+        bucket=stream.bucket,
+    )
+    return {
+        row.shard_id: _arrived(*waiting[row.shard_id], row, stream.bucket)
+        for row in collected(arrivals)
+    }
+
+
+def _arrived(one: Progress, ahead: Span, row: Row, bucket: timedelta) -> Progress:
+    since = row.arrived_from if row.arrived_from > ahead.since else None
+    until = row.arrived_until + bucket if row.arrived_until + bucket > ahead.until else None
+    passed = None if one.passed is None else replace(one.passed, arrived_from=since)
+    return replace(
+        one, ahead=replace(ahead, arrived_from=since, arrived_until=until), passed=passed
+    )
 
 
 def _may_lack_places(ledger: DataFrame, unplaced: int, stream: Stream, *, as_of: datetime) -> bool:

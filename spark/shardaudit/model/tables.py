@@ -52,6 +52,12 @@ FINGERPRINTS = Table(
         ("own_n", "bigint", "rows in n that our backfills landed: no other column knows of them"),
         ("without_landed_at", "bigint", "rows in n that do not say when they landed"),
         ("unnumbered_at", "timestamp", "latest landing of a row without a sequence number"),
+        (
+            "arrived_from",
+            "timestamp",
+            "traces: the first arrival (the later of sent_at and acked_at) that was added",
+        ),
+        ("arrived_until", "timestamp", "traces: the last such arrival"),
     ),
     ("batch_id", "stream", "side", "location", "shard_id", "bucket_start"),
     ("stream", "sent_day"),

@@ -107,7 +107,7 @@ def _extension(due: Deadline, rules: Rules) -> str:
 
 
 def _lag(due: Deadline, rules: Rules, grade: Level) -> str:
-    behind = f"{length(rules.as_of - due.ahead.since)} behind and moving"
+    behind = f"{length(rules.as_of - due.ahead.first_arrival)} behind and moving"
     if grade is Level.LOST:
         return f"{behind}; its oldest messages have left the stream; {_extension(due, rules)}"
     if due.crosses_at is None:

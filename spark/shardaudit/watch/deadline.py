@@ -35,11 +35,11 @@ class Deadline:
 
     def is_over(self, rules: Rules) -> bool:
         """Whether all of it has left the stream: there is nothing left to save."""
-        return rules.kept.until(self.ahead.until) <= rules.as_of
+        return rules.kept.until(self.ahead.last_arrival) <= rules.as_of
 
     def used(self, rules: Rules) -> float:
         """Which share of the retention the oldest message has used up."""
-        return (rules.as_of - self.ahead.since) / rules.retention
+        return (rules.as_of - self.ahead.first_arrival) / rules.retention
 
 
 def deadline(witness: Witness, rules: Rules) -> Deadline | None:
@@ -49,7 +49,7 @@ def deadline(witness: Witness, rules: Rules) -> Deadline | None:
         return None
     size = bytes_at_most(ahead)
     hours = hours_to_read(size, ahead.messages, share=rules.read_share)
-    until = rules.kept.until(ahead.since)
+    until = rules.kept.until(ahead.first_arrival)
     return Deadline(
         ahead=ahead,
         bytes_at_most=size,
@@ -67,9 +67,10 @@ def hole_deadline(holes: Holes, rules: Rules) -> Deadline | None:
     minutes = Span(holes.sent, holes.since, holes.since + holes.cells * rules.bucket)
     size = bytes_at_most(minutes)
     hours = hours_to_read(size, holes.sent, share=rules.read_share)
-    until = rules.kept.until(holes.since)
+    missing = Span(holes.messages, holes.since, holes.until, arrived_from=holes.arrived_from)
+    until = rules.kept.until(missing.first_arrival)
     return Deadline(
-        ahead=Span(holes.messages, holes.since, holes.until),
+        ahead=missing,
         bytes_at_most=size,
         hours_to_read=hours,
         recoverable_until=until,
@@ -94,7 +95,8 @@ def audit_level(holes: Holes, rules: Rules) -> Level:
     since, until = holes.unnamed_since, holes.unnamed_until
     if since is None:
         return Level.NONE
-    unnamed = replace(holes, since=since, until=until, cells=1)
+    first = holes.unnamed_arrived_from
+    unnamed = replace(holes, since=since, until=until, cells=1, arrived_from=first)
     due = hole_deadline(unnamed, rules)
     found = hole_level(unnamed, due, rules)
     if due is None or holes.cells or found is not Level.WARN:
@@ -107,8 +109,8 @@ def bytes_at_most(ahead: Span) -> int:
 
     The trace does not tell the size.
     """
-    seconds = (ahead.until - ahead.since).total_seconds()
-    return int(min(ahead.messages * RECORD_BYTES, seconds * PUT_BYTES_PER_S))
+    span = max(ahead.until - ahead.since, ahead.last_arrival - ahead.first_arrival)
+    return int(min(ahead.messages * RECORD_BYTES, span.total_seconds() * PUT_BYTES_PER_S))
 
 
 def hours_to_read(size_bytes: int, messages: int, *, share: float) -> float:

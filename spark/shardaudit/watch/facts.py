@@ -11,11 +11,28 @@ from shardaudit.model.shard_state import Level
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Messages of a shard in some of its cells: how many at most, and the cells' outer edges."""
+    """Messages of a shard in some of its cells: how many at most, and the cells' outer edges.
+
+    `arrived_from`, `arrived_until`: when the first and the last of them came into the stream, where
+    that is later than their cells: their producer held them back.
+    """
 
     messages: int
     since: datetime
     until: datetime
+    arrived_from: datetime | None = None
+    arrived_until: datetime | None = None
+
+    @property
+    def first_arrival(self) -> datetime:
+        """When the oldest of them came into the stream, at the earliest."""
+        return self.since if self.arrived_from is None else max(self.since, self.arrived_from)
+
+    @property
+    def last_arrival(self) -> datetime:
+        """When all of them were in the stream, at the latest."""
+        known = self.until if self.arrived_until is None else self.arrived_until
+        return max(self.until, self.first_arrival, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +72,7 @@ class Progress:
     @property
     def newest(self) -> datetime | None:
         """The end of what is ahead, or the newest time that was sent or landed."""
-        waits_until = self.ahead.until if self.ahead else None
+        waits_until = self.ahead.last_arrival if self.ahead else None
         times = [self.produced_until, self.landed_until, waits_until]
         return max((at for at in times if at is not None), default=None)
 
@@ -69,6 +86,8 @@ class Holes:
     `gone`: messages missing in cells that have left the stream within the last day.
     `doubts`: cells with more rows than ids sent: whether something is missing only an audit sees.
     `unnamed_since`, `unnamed_until`: around the holes and doubts that no audit looked at by id.
+    `arrived_from`, `unnamed_arrived_from`: when the first of these that the stream still holds came
+    into it, where that is later than their cells.
     """
 
     cells: int = 0
@@ -83,6 +102,8 @@ class Holes:
     doubted_since: datetime | None = None
     unnamed_since: datetime | None = None
     unnamed_until: datetime | None = None
+    arrived_from: datetime | None = None
+    unnamed_arrived_from: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,12 +34,13 @@ def condition(witness: Witness, rules: Rules) -> ShardState:
 def is_overdue(witness: Witness, rules: Rules) -> bool:
     """Whether a message waits for longer than a landing takes.
 
-    Measured from the END of the oldest waiting cell: nothing in it is younger than that.
+    Measured from the END of the oldest waiting cell: nothing in it is younger than that. What its
+    producer held back waits since it came into the stream.
     """
     ahead = witness.progress.ahead
     if ahead is None:
         return False
-    return rules.as_of - (ahead.since + rules.bucket) > witness.patience
+    return rules.as_of - (ahead.first_arrival + rules.bucket) > witness.patience
 
 
 def is_stopped(found: ShardState) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.collected import collected
 from shardaudit.ingest.fingerprint import (
     fingerprint_sums,
     latency_bin,
@@ -213,6 +214,24 @@ def test_uncounted_traces_move_the_frontier_alone_when_an_id_was_retried(
     [row] = trace_fingerprints(rows).collect()
     assert totals(row) == halves(spark, ["a"])
     assert (row.max_sequence_number, row.latency_counts) == ("10", None)
+
+
+def test_the_first_and_last_arrival_are_known_when_producers_held_messages_back(
+    spark: SparkSession,
+) -> None:
+    """A message came into the stream by the later of its two times, where both are known."""
+    soon, late = T0 + timedelta(seconds=2), T0 + timedelta(days=3)
+    acked = [T0 - timedelta(seconds=1), None, soon, late]
+    lines = [
+        {"message_id": str(n), "shard_id": SHARD, "sent_at": T0 + timedelta(seconds=1)}
+        | {"bucket_start": T0, "counted": n != 3, "acked_at": at, "location": "producer"}
+        for n, at in enumerate(acked)
+    ]
+    values = [tuple(line.get(name) for name in TRACES.names) for line in lines]
+    [row] = collected(trace_fingerprints(spark.createDataFrame(values, TRACES.ddl)))
+    assert (row.arrived_from, row.arrived_until) == (T0 + timedelta(seconds=1), late)
+    [row] = of_sink(spark, [sink_row()]).collect()
+    assert (row.arrived_from, row.arrived_until) == (None, None)
 
 
 @pytest.mark.apache_spark

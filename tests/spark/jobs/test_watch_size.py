@@ -55,7 +55,7 @@ def week(warehouse: Warehouse, day: int, side: str) -> DataFrame:
         F.to_date(start).alias("sent_day"),
         F.lit(0).alias("own_n"),
         F.lit(0).alias("without_landed_at"),
-        F.lit(None).alias("unnumbered_at"),
+        *(F.lit(None).alias(n) for n in ("unnumbered_at", "arrived_from", "arrived_until")),
     )
     stands = (F.col("shard_id") == STUCK) & (minute >= 2 * 1440)
     return rows.where(~stands) if is_sink else rows
