@@ -20,7 +20,7 @@ AT_ONCE = 25  # mutants in one process
 _FIELDS = {"check": "check", "tests": "killed_by"}  # where the results of a part stand
 GOOD = ("ok", "pending")  # verdicts that let a loss pass
 
-Result = dict[str, str | None]
+Result = dict[str, object]
 
 
 def main() -> None:
@@ -30,28 +30,32 @@ def main() -> None:
     parser.add_argument("--seed", default="20261122", help="another order")
     parser.add_argument("--only", default="", help="a part of the module's path")
     parser.add_argument("--parts", nargs="+", default=["check", "tests"])
+    parser.add_argument("--budget", type=float, help="seconds of tests for each, for a first look")
     asked = parser.parse_args()
     paths = [path for path in SUITES if asked.only in path]
     chosen = mutants(paths, seed=asked.seed)[: asked.sample]
     known = _known()
     for part in asked.parts:
-        todo = [m for m in chosen if _is_open(m, part, known)]
+        todo = [m for m in chosen if _is_open(m, part, known, asked.budget)]
         for first in range(0, len(todo), AT_ONCE):
-            for name, found in _run(todo[first : first + AT_ONCE], part):
+            for name, found in _run(todo[first : first + AT_ONCE], part, asked.budget):
                 known.setdefault(name, {}).update(found)
                 _keep(name, found)
     sys.stdout.write(table(chosen, known))
 
 
-def _is_open(mutant: Mutant, part: str, known: dict[str, Result]) -> bool:
+def _is_open(mutant: Mutant, part: str, known: dict[str, Result], budget_s: float | None) -> bool:
     if part == "check" and not is_audited(mutant.path):
+        return False
+    if part == "tests" and budget_s and known.get(mutant.name, {}).get("tried_s"):
         return False
     return _FIELDS[part] not in known.get(mutant.name, {})
 
 
-def _run(some: list[Mutant], part: str) -> Iterator[tuple[str, Result]]:
+def _run(some: list[Mutant], part: str, budget_s: float | None) -> Iterator[tuple[str, Result]]:
     """The mutants in one process; who ends it is done, the others follow in another one."""
-    asked = json.dumps({"parts": [part], "mutants": [asdict(mutant) for mutant in some]})
+    listed = [asdict(mutant) for mutant in some]
+    asked = json.dumps({"parts": [part], "mutants": listed, "budget_s": budget_s})
     words = [sys.executable, "-m", "tests.mutants.worker"]
     begun: list[str] = []
     done = 0
@@ -75,7 +79,7 @@ def _run(some: list[Mutant], part: str) -> Iterator[tuple[str, Result]]:
     if len(begun) > done:
         yield begun[-1], {_FIELDS[part]: "error crash" if part == "check" else "crash"}
     if len(begun) < len(some):
-        yield from _run(some[len(begun) :], part)
+        yield from _run(some[len(begun) :], part, budget_s)
 
 
 def _known() -> dict[str, Result]:

@@ -125,9 +125,19 @@ def _nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
     yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.JoinedStr | ast.Raise):  # what people read
-            yield from _walk(child)
+    for field, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not _is_left_out(field, child):
+                yield from _walk(child)
+
+
+def _is_left_out(field: str, node: ast.AST) -> bool:
+    """Types, texts for people, and `strict=True`, which repeats what the lengths say already."""
+    if field in {"annotation", "returns"}:
+        return True
+    if isinstance(node, ast.keyword) and node.arg == "strict":
+        return True
+    return isinstance(node, ast.JoinedStr | ast.Raise)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,66 +1,112 @@
-"""What is mutated, and which tests concern it: the quick ones first, one that fails is enough."""
+"""What is mutated, and which tests concern it."""
 
 _GOLDEN = "tests/spark/test_golden.py"
 _ORACLE = "tests/spark/compare/test_properties.py"
-_SINKS = ("tests/spark/jobs/test_ingest_delta.py", "tests/spark/jobs/test_ingest_parquet.py")
-_BACKFILL = (("tests/unit/backfill",), ("tests/spark/jobs/test_backfill.py",))
-_COMPARE = ("tests/unit/compare", "tests/spark/compare/test_hours.py")
+_RULES = (  # the tables of the single rules: a hundredth of the time of an audit
+    "tests/spark/compare/test_cell_verdicts.py",
+    "tests/spark/compare/test_classify.py",
+    "tests/spark/compare/test_drill_down.py",
+    "tests/spark/compare/test_folding.py",
+    "tests/spark/compare/test_shard_facts.py",
+    "tests/spark/compare/test_totals.py",
+    "tests/unit/compare/test_totals.py",
+)
+_AUDIT = (*_RULES, _GOLDEN, _ORACLE, "tests/spark/jobs/test_stamped_anew.py")
+_CANARY = ("tests/unit/compare/test_canary.py", "tests/spark/jobs/test_canary.py")
+_DELTA = "tests/spark/jobs/test_ingest_delta.py"
+_PARQUET = "tests/spark/jobs/test_ingest_parquet.py"
+_TRACES = "tests/spark/jobs/test_ingest_traces.py"
+_INGEST = ("tests/unit/ingest", "tests/spark/ingest")
+_BACKFILL = (  # what merges needs Apache Spark: `copies` and `decode` are left out
+    "tests/unit/backfill",
+    "tests/unit/jobs/test_backfill_command.py",
+    "tests/spark/jobs/test_backfill_proof.py",
+    "tests/spark/jobs/test_stamped_anew.py",
+)
+_WATCH = ("tests/unit/watch", "tests/spark/jobs/test_watch.py", "tests/histories")
+_HOLES = ("tests/unit/compare/test_holes.py", "tests/spark/jobs/test_watch_holes.py")
 
-SUITES: dict[str, tuple[tuple[str, ...], ...]] = {
-    "shardaudit/compare/carried.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/cell_verdicts.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/cells.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/classify.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/apart.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/drill_down.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/findings.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/grid.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/hours.py": (_COMPARE, ("tests/spark/jobs/test_gates.py",)),
-    "shardaudit/compare/patience.py": (("tests/spark/compare/test_patience.py",), (_GOLDEN,)),
-    "shardaudit/compare/progress.py": (
-        ("tests/spark/compare/test_progress.py",),
-        ("tests/spark/jobs/test_watch.py", "tests/histories"),
+SUITES: dict[str, tuple[str, ...]] = {
+    "shardaudit/compare/accepted_times.py": (
+        "tests/spark/jobs/test_watermarks.py",
+        "tests/spark/jobs/test_silences.py",
+        _GOLDEN,
     ),
-    "shardaudit/compare/sample.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/shard_facts.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/compare/totals.py": ((_GOLDEN,), (_ORACLE,)),
-    "shardaudit/ingest/fingerprint.py": (
-        ("tests/spark/ingest/test_fingerprint.py",),
-        (_GOLDEN,),
-        (
-            _ORACLE,
-            "tests/spark/jobs/test_ingest_delta.py",
-            "tests/spark/jobs/test_ingest_parquet.py",
-        ),
+    "shardaudit/compare/apart.py": _AUDIT,
+    "shardaudit/compare/canary.py": _CANARY,
+    "shardaudit/compare/canary_answers.py": _CANARY,
+    "shardaudit/compare/canary_plan.py": _CANARY,
+    "shardaudit/compare/carried.py": (*_AUDIT, "tests/spark/jobs/test_own_rows.py"),
+    "shardaudit/compare/cell_verdicts.py": _AUDIT,
+    "shardaudit/compare/cells.py": (*_AUDIT, "tests/spark/jobs/test_ledger_totals.py"),
+    "shardaudit/compare/classify.py": _AUDIT,
+    "shardaudit/compare/drill_down.py": (*_AUDIT, "tests/spark/jobs/test_sink_scan.py"),
+    "shardaudit/compare/findings.py": (
+        *_AUDIT,
+        "tests/spark/jobs/test_deadlines.py",
+        "tests/spark/jobs/test_findings.py",
     ),
-    "shardaudit/ingest/placing.py": ((_ORACLE,), ("tests/spark/jobs/test_ingest_delta.py",)),
-    "shardaudit/ingest/repeats.py": (
-        (_GOLDEN,),
-        (_ORACLE, "tests/spark/jobs/test_ingest_traces.py"),
+    "shardaudit/compare/grid.py": _AUDIT,
+    "shardaudit/compare/holes.py": (*_HOLES, "tests/histories"),
+    "shardaudit/compare/hours.py": (
+        "tests/spark/compare/test_hours.py",
+        "tests/spark/compare/test_patience.py",
+        *_HOLES,
+        "tests/spark/jobs/test_gates.py",
     ),
-    "shardaudit/ingest/sink.py": (
-        ("tests/spark/ingest/test_sink.py",),
-        (_GOLDEN,),
-        _SINKS,
+    "shardaudit/compare/patience.py": ("tests/spark/compare/test_patience.py", _GOLDEN),
+    "shardaudit/compare/progress.py": ("tests/spark/compare/test_progress.py", *_WATCH),
+    "shardaudit/compare/quiet.py": (
+        "tests/unit/compare/test_quiet.py",
+        "tests/spark/jobs/test_silences.py",
+        _GOLDEN,
     ),
-    "shardaudit/ingest/traces.py": (
-        ("tests/spark/ingest/test_judged_traces.py",),
-        (_GOLDEN,),
-        (_ORACLE, "tests/spark/jobs/test_ingest_traces.py"),
+    "shardaudit/compare/sample.py": (_GOLDEN, _ORACLE),
+    "shardaudit/compare/shard_facts.py": _AUDIT,
+    "shardaudit/compare/totals.py": (*_AUDIT, "tests/spark/jobs/test_ledger_totals.py"),
+    "shardaudit/compare/watermark.py": (
+        "tests/unit/compare/test_watermark.py",
+        "tests/spark/jobs/test_watermarks.py",
+        *_AUDIT,
     ),
-    "shardaudit/backfill/plan.py": (
-        ("tests/unit/backfill",),
-        ("tests/spark/jobs/test_backfill.py",),
-    ),
-    "shardaudit/backfill/windows.py": _BACKFILL,
+    "shardaudit/ingest/batch_summary.py": (*_INGEST, "tests/spark/jobs/test_gates.py"),
+    "shardaudit/ingest/columns.py": (*_INGEST, _DELTA, _PARQUET),
+    "shardaudit/ingest/commits.py": (*_INGEST, "tests/unit/adapters/test_delta_sink.py", _DELTA),
+    "shardaudit/ingest/damage.py": (*_INGEST, _GOLDEN),
+    "shardaudit/ingest/faults.py": (*_INGEST, _TRACES, _DELTA),
+    "shardaudit/ingest/fingerprint.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
+    "shardaudit/ingest/inputs.py": (*_INGEST, _DELTA, _PARQUET, _TRACES),
+    "shardaudit/ingest/instants.py": (*_INGEST, _DELTA),
+    "shardaudit/ingest/placing.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
+    "shardaudit/ingest/repeats.py": (*_AUDIT, _TRACES, "tests/spark/jobs/test_ingest_rotated.py"),
+    "shardaudit/ingest/sink.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
+    "shardaudit/ingest/traces.py": (*_INGEST, *_AUDIT, _TRACES),
     **{
-        f"shardaudit/watch/{name}.py": (("tests/unit/watch",), ("tests/histories",))
+        f"shardaudit/backfill/{name}.py": _BACKFILL
+        for name in (
+            *("approval", "kpl", "missing", "pace", "plan", "price", "reading", "replay"),
+            *("republish", "request", "safety", "sources", "windows"),
+        )
+    },
+    **{
+        f"shardaudit/watch/{name}.py": _WATCH
         for name in (
             *("advice", "deadline", "evidence", "facts", "judge", "lineage", "notifications"),
             *("skew", "state", "texts"),
         )
     },
 }
+# A fault of the self-check itself has to be noticed by the tests with the self-check at work.
+SELF_CHECK = _CANARY
+
+
+_QUICK = ("tests/unit/", "tests/spark/compare/", "tests/spark/ingest")
+
+
+def stages(suite: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The tests that need no audit, and the others: already to collect those takes a while."""
+    quick = tuple(path for path in suite if path.startswith(_QUICK) and path != _ORACLE)
+    return [stage for stage in (quick, tuple(p for p in suite if p not in quick)) if stage]
 
 
 def is_audited(path: str) -> bool:

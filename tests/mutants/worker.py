@@ -11,9 +11,10 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -22,10 +23,11 @@ from shardaudit.jobs.canary import Canary
 from tests import conftest
 from tests.mutants.lossy import prepared, said
 from tests.mutants.mutations import ROOT, Mutant
-from tests.mutants.suites import SUITES, is_audited
+from tests.mutants.order import Quickest
+from tests.mutants.suites import SELF_CHECK, SUITES, is_audited, stages
 from tests.mutants.swap import in_place
 
-PATIENCE_S = 180  # of one rung of tests, or one audit
+PATIENCE_S = 180  # of one test, or one audit
 
 
 class _TooLong(BaseException):
@@ -37,6 +39,7 @@ def main() -> None:
     asked = json.load(sys.stdin)
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    os.environ["CI"] = "1"  # the same examples each time
     os.chdir(ROOT)
     with (
         tempfile.TemporaryDirectory() as scratch,
@@ -48,7 +51,7 @@ def main() -> None:
             mutant = Mutant(**values)
             out.write(json.dumps({"name": mutant.name, "begun": True}) + "\n")
             out.flush()
-            found = _judged(mutant, asked["parts"], engine, lossy, Path(scratch))
+            found = _judged(mutant, asked, engine, lossy, Path(scratch))
             out.write(json.dumps({"name": mutant.name, **found}) + "\n")
             out.flush()
     out.flush()
@@ -56,41 +59,56 @@ def main() -> None:
 
 
 def _judged(
-    mutant: Mutant, parts: list[str], engine: Engine, lossy: Path, scratch: Path
-) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    mutant: Mutant, asked: dict[str, Any], engine: Engine, lossy: Path, scratch: Path
+) -> dict[str, object]:
+    parts, budget_s = asked["parts"], asked["budget_s"]
+    found: dict[str, object] = {}
     with in_place(mutant):
         if "check" in parts and is_audited(mutant.path):
             read_again = mutant.path.startswith("shardaudit/ingest/")
             try:
-                with _patience():
+                with patience():
                     found["check"] = said(
                         engine, lossy, at=scratch / "copy", is_ingested=not read_again
                     )
             except _TooLong:
                 found["check"] = "error too long"
         if "tests" in parts:
-            found["killed_by"] = _killed_by(mutant, engine)
+            found |= _tested(mutant, engine, budget_s)
     return found
 
 
-def _killed_by(mutant: Mutant, engine: Engine) -> str | None:
-    """The tests that fail; None when none does. The self-check is off: it is tried apart."""
-    with _one_engine(engine), _without_self_check():
-        for rung in SUITES[mutant.path]:
-            words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--engine", "embedded"]
-            words += [
-                "-W",
-                "ignore::pytest.PytestAssertRewriteWarning",
-            ]  # hypothesis is there already
-            try:
-                with _patience(), contextlib.redirect_stdout(io.StringIO()):
-                    code = pytest.main([*words, "--tb=no", "--no-header", *rung])
-            except _TooLong:
-                return "too long"
-            if code != pytest.ExitCode.OK:
-                return " ".join(rung)
-    return None
+def _tested(mutant: Mutant, engine: Engine, budget_s: float | None) -> dict[str, object]:
+    """The test that fails, None when none does; what ran for so long and no more says neither.
+
+    The self-check is off: it is tried apart.
+    """
+    suite = SUITES[mutant.path]
+    checked = nullcontext() if suite == SELF_CHECK else _without_self_check()
+    with _one_engine(engine), checked, contextlib.redirect_stdout(io.StringIO()):
+        for stage in stages(suite):
+            found = _failed(mutant, stage, budget_s)
+            if found is not None:
+                return found
+    return {"killed_by": None}
+
+
+def _failed(
+    mutant: Mutant, stage: tuple[str, ...], budget_s: float | None
+) -> dict[str, object] | None:
+    """What some of the tests say; None when all pass."""
+    quickest = Quickest(mutant.path, budget_s=budget_s, patience=patience)
+    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--engine", "embedded"]
+    # hypothesis is there already
+    words += ["-W", "ignore::pytest.PytestAssertRewriteWarning", "--tb=no", "--no-header"]
+    code = pytest.main([*words, *stage], plugins=[quickest])
+    quickest.keep()
+    if quickest.failed:
+        return {"killed_by": quickest.failed}
+    if quickest.is_spent:
+        return {"tried_s": budget_s}
+    none = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    return None if code in none else {"killed_by": f"pytest ended with {code}"}
 
 
 @contextmanager
@@ -116,7 +134,7 @@ def _without_self_check() -> Iterator[None]:
 
 
 @contextmanager
-def _patience() -> Iterator[None]:
+def patience() -> Iterator[None]:
     def stop(_: int, __: FrameType | None) -> None:
         raise _TooLong
 

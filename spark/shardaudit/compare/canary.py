@@ -13,8 +13,9 @@ from shardaudit.model.verdict import Cause, Kind, State, Verdict
 RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD = "running", "stalled", "silent", "unnumbered", "ahead"
 SHARDS = (RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD)
 
-# Slots are buckets. ANCIENT: beyond the retention; FRESH: within the settle grace; OLD: all others.
-ANCIENT, FRESH = "ancient", "fresh"
+# Slots are buckets. ANCIENT: beyond the retention; OUTAGE: what was sent in it landed late; FRESH:
+# within the settle grace; OLD: all others.
+ANCIENT, OUTAGE, FRESH = "ancient", "outage", "fresh"
 SOUND, HOLED, DOUBLED, MIXED, CANCELLED, REMOVED = (
     "sound",
     "holed",
@@ -152,6 +153,8 @@ MESSAGES = (
             causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
     Message("landed by its retry", STAMPED, _one(AHEAD, "5") + _one(AHEAD, "6"),
             _one(AHEAD, "6"), again=RESTAMPED),
+    # By the late rows of an outage nobody waits longer: without them `stuck` would be pending.
+    Message("late of an outage", OUTAGE, _one(STALLED, "2"), _one(STALLED, "2")),
     # Rows of our own backfills: they move no frontier, and a silent shard stays silent.
     Message("delivered and backfilled", DOUBLED, _one(RUNNING, "27"), _one(RUNNING, "27"),
             own=_one(RUNNING, "27"), causes={Kind.DUPLICATED: Cause.BACKFILL}),

@@ -14,11 +14,13 @@ from shardaudit.compare.canary import (
     FRESH,
     MESSAGES,
     OLD,
+    OUTAGE,
     Before,
     Message,
     Record,
 )
 from shardaudit.compare.classify import Damage
+from shardaudit.compare.hours import slot
 from shardaudit.model.reserved import CANARY
 from shardaudit.model.retention import Retention
 from shardaudit.model.sequence import sequence_order
@@ -47,10 +49,12 @@ class CanaryPlan:
     def starts(self) -> dict[str, datetime]:
         """The start of each slot; the old ones end when the grace begins, or just before."""
         oldest = _beside_a_second(self.as_of - self.settle_grace) - len(OLD) * self.bucket
-        expired = _beside_a_second(min(self.as_of - self.retention.length, oldest))
+        outage = oldest - 2 * slot(self.bucket)  # in an hour of its own
+        expired = _beside_a_second(min(self.as_of - self.retention.length, outage))
         return {
             ANCIENT: expired - self.bucket,
-            **{slot: oldest + i * self.bucket for i, slot in enumerate(OLD)},
+            OUTAGE: outage,
+            **{name: oldest + i * self.bucket for i, name in enumerate(OLD)},
             FRESH: _beside_a_second(self.as_of - self._age),
         }
 
@@ -64,7 +68,7 @@ class CanaryPlan:
     def windows(self) -> list[Window]:
         """The spans of its cells."""
         starts = self.starts
-        spans = [(ANCIENT, ANCIENT), (OLD[0], OLD[-1]), (FRESH, FRESH)]
+        spans = [(ANCIENT, ANCIENT), (OUTAGE, OUTAGE), (OLD[0], OLD[-1]), (FRESH, FRESH)]
         return [Window(starts[first], starts[last] + self.bucket) for first, last in spans]
 
     @property
@@ -181,9 +185,11 @@ class CanaryPlan:
         }
 
     def _landed(self, message: Message, record: Record) -> Row:
-        row = self._placed(message, record)
+        row, starts = self._placed(message, record), self.starts
+        if message.slot == OUTAGE:
+            return row | {"landed_at": starts[OLD[0]]}
         latency = timedelta(0) if message.slot == FRESH else _SECOND
-        return row | {"landed_at": self.starts[message.slot_of(record)] + latency}
+        return row | {"landed_at": starts[message.slot_of(record)] + latency}
 
 
 def numbers(message: Message) -> list[str]:

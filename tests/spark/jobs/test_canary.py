@@ -17,7 +17,15 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.compare import carried, cell_verdicts, cells, classify, findings, shard_facts
+from shardaudit.compare import (
+    carried,
+    cell_verdicts,
+    cells,
+    classify,
+    findings,
+    patience,
+    shard_facts,
+)
 from shardaudit.compare.carried import Carried
 from shardaudit.jobs import comparison, judged
 from shardaudit.model.errors import SelfCheckError
@@ -118,7 +126,8 @@ def nowhere_else(ids: DataFrame, apart: DataFrame) -> DataFrame:
     return apart.join(ids, ["message_id"], how="left_semi").select("message_id", "bucket_start")
 
 
-BREAKS: dict[str, tuple[object, str, Broken]] = {
+BREAKS: dict[str, tuple[object, str, object]] = {
+    "an outage raises the patience": (patience, "_HOURS", 1),
     "always pending": (classify, "_not_landed", always_pending),
     "landed for sent": (comparison, "cell_sums", landed_for_sent(cells.cell_sums)),
     "nothing differs": (cells, "differs", lambda: F.lit(False)),

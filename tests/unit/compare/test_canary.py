@@ -60,14 +60,17 @@ def test_slots_never_begin_with_a_second_and_lie_where_they_should(
     planted = plan(as_of=as_of, bucket_s=bucket_s)
     starts = planted.starts
     assert {start.microsecond for start in starts.values()} == {1}
-    fresh, ancient = starts["fresh"], starts["ancient"]
+    fresh, ancient, outage = (starts[name] for name in ("fresh", "ancient", "outage"))
     half = min(planted.settle_grace, planted.bucket) / 2
     assert as_of - half - SECOND < fresh <= as_of
     assert as_of - fresh < planted.settle_grace
     assert max(starts[slot] for slot in starts if slot != "fresh") + planted.bucket <= (
         as_of - planted.settle_grace
     )
-    assert ancient + planted.bucket <= as_of - planted.retention.length
+    assert ancient + planted.bucket <= min(as_of - planted.retention.length, outage)
+    # In no hour of any other slot.
+    hour = max(timedelta(hours=1), planted.bucket)
+    assert min(starts[slot] for slot in starts if slot not in ("ancient", "outage")) - outage > hour
     assert sum((w.end - w.start) // planted.bucket for w in planted.windows) == len(starts)
 
 
