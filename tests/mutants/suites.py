@@ -7,6 +7,7 @@ _RULES = (  # the tables of the single rules: a hundredth of the time of an audi
     "tests/spark/compare/test_classify.py",
     "tests/spark/compare/test_drill_down.py",
     "tests/spark/compare/test_folding.py",
+    "tests/spark/compare/test_apart.py",
     "tests/spark/compare/test_shard_facts.py",
     "tests/spark/compare/test_totals.py",
     "tests/unit/compare/test_totals.py",
@@ -24,7 +25,11 @@ _BACKFILL = (  # what merges needs Apache Spark: `copies` and `decode` are left 
     "tests/spark/jobs/test_stamped_anew.py",
 )
 _WATCH = ("tests/unit/watch", "tests/spark/jobs/test_watch.py", "tests/histories")
-_HOLES = ("tests/unit/compare/test_holes.py", "tests/spark/jobs/test_watch_holes.py")
+_HOLES = (
+    "tests/unit/compare/test_holes.py",
+    "tests/spark/compare/test_hole_cells.py",
+    "tests/spark/jobs/test_watch_holes.py",
+)
 
 SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/compare/accepted_times.py": (
