@@ -7,6 +7,7 @@ _RULES = (  # the tables of the single rules: a hundredth of the time of an audi
     "tests/spark/compare/test_classify.py",
     "tests/spark/compare/test_drill_down.py",
     "tests/spark/compare/test_folding.py",
+    "tests/spark/compare/test_held_spans.py",
     "tests/spark/compare/test_apart.py",
     "tests/spark/compare/test_shard_facts.py",
     "tests/spark/compare/test_totals.py",
@@ -24,7 +25,12 @@ _BACKFILL = (  # what merges needs Apache Spark: `copies` and `decode` are left 
     "tests/spark/jobs/test_backfill_proof.py",
     "tests/spark/jobs/test_stamped_anew.py",
 )
-_WATCH = ("tests/unit/watch", "tests/spark/jobs/test_watch.py", "tests/histories")
+_WATCH = (
+    "tests/unit/watch",
+    "tests/spark/jobs/test_watch.py",
+    "tests/spark/jobs/test_watch_held_back.py",
+    "tests/histories",
+)
 _HOLES = (
     "tests/unit/compare/test_holes.py",
     "tests/spark/compare/test_hole_cells.py",
@@ -38,6 +44,11 @@ SUITES: dict[str, tuple[str, ...]] = {
         _GOLDEN,
     ),
     "shardaudit/compare/apart.py": _AUDIT,
+    "shardaudit/compare/arrivals.py": (
+        *_HOLES,
+        "tests/spark/jobs/test_watch_held_back.py",
+        "tests/spark/compare/test_progress.py",
+    ),
     "shardaudit/compare/canary.py": _CANARY,
     "shardaudit/compare/canary_answers.py": _CANARY,
     "shardaudit/compare/canary_plan.py": _CANARY,

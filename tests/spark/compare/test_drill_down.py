@@ -180,6 +180,15 @@ def test_an_id_without_a_trace_counts_where_it_landed_first(spark: SparkSession)
     assert found["counted_cells"] == []
 
 
+def test_without_a_trace_it_was_sent_when_its_first_row_says(spark: SparkSession) -> None:
+    times = [T0 + 5 * S, T0 + S, T0 + 9 * S]
+    found = of_m(spark, *(landed(str(n), sent_at=at) for n, at in enumerate(times)))
+    assert utc(found["sent_at"]) == T0 + S
+    counted = trace("9", counted=True, sent_at=T0 + 7 * S)
+    found = of_m(spark, trace("8", sent_at=T0), counted, landed("9", sent_at=T0 + S))
+    assert utc(found["sent_at"]) == T0 + 7 * S
+
+
 def test_an_attempt_that_does_not_count_is_home_before_a_row_is(spark: SparkSession) -> None:
     found = of_m(spark, landed("2", at=0), trace("2", at=1))
     assert utc(found["bucket_start"]) == T0 + MINUTE

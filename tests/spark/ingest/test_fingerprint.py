@@ -16,10 +16,10 @@ from shardaudit.ingest.fingerprint import (
     sink_fingerprints,
     trace_fingerprints,
 )
-from shardaudit.ingest.sink import JUDGED_DDL
+from shardaudit.ingest.sink import JUDGED_DDL, UNPLACED
 from shardaudit.model.table import LATENCY_BINS
 from shardaudit.model.tables import FINGERPRINTS, TRACES
-from tests.builders import NOW, SHARD, T0, Line, sink_row
+from tests.builders import NOW, SHARD, T0, Line, sequence, shard, sink_row
 
 Totals = dict[str, tuple[int, ...]]
 
@@ -107,6 +107,31 @@ def test_rows_that_cannot_be_used_count_apart_when_added(spark: SparkSession) ->
     assert (found[True].n, found[True].added) == (2, 0)
     assert (found[True].shard_id, found[True].max_sequence_number) == (None, None)
     assert totals(found[False]) == (0, 0, 0)
+
+
+def test_rows_that_lack_their_place_are_counted_together_without_a_shard(
+    spark: SparkSession,
+) -> None:
+    rows = [sink_row(n, bucket_start=UNPLACED, shard_id=shard(n)) for n in range(2)]
+    [row] = of_sink(spark, rows).collect()
+    assert (row.shard_id, row.n, row.added) == (None, 2, 2)
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_cell_has_the_greatest_of_all_its_rows_however_long_they_took(
+    spark: SparkSession, slow: int
+) -> None:
+    rows = [
+        sink_row(n, sequence_number=sequence(n), landed_at=_landed(900 if n == slow else 1))
+        for n in range(2)
+    ]
+    [row] = of_sink(spark, rows).select("*", F.unix_seconds("last_at").alias("at")).collect()
+    assert row.max_sequence_number == sequence(1)
+    assert row["at"] == int(_landed(900).timestamp())
+    unnumbered = [line | {"sequence_number": None} for line in rows]
+    at = F.unix_seconds("unnumbered_at").alias("at")
+    [row] = of_sink(spark, unnumbered).select(at).collect()
+    assert row["at"] == int(_landed(900).timestamp())
 
 
 def test_landing_in_the_future_moves_no_frontier_when_clocks_are_wrong(spark: SparkSession) -> None:

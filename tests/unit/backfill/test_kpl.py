@@ -53,8 +53,21 @@ def aggregate(records: list[tuple[str, bytes]], *, hash_keys: bool = False) -> b
         if hash_keys:
             one.explicit_hash_key_index = 0
             one.tags.add(key="k", value="v")
-    body = message.SerializeToString()
+    return framed(message.SerializeToString())
+
+
+def framed(body: bytes) -> bytes:
     return bytes(MAGIC + body + hashlib.md5(body, usedforsecurity=False).digest())
+
+
+def test_record_that_names_no_key_or_no_data_has_the_first_key_and_none() -> None:
+    """So a protobuf reader fills what was left out."""
+    message = AGGREGATE()
+    message.partition_key_table.extend(["a", "b"])
+    message.records.add(data=b"content")
+    message.records.add(partition_key_index=1)
+    content = framed(message.SerializePartialToString())
+    assert user_records("outer", content) == [("a", b"content"), ("b", b"")]
 
 
 @given(

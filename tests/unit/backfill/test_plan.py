@@ -84,6 +84,7 @@ def test_window_is_as_long_as_the_shards_slowest_message_took_up_to_an_hour(
         [shard(0)], Window(T0, T0 + MAX_LENGTH), [], deadline=T0 + RETENTION, delays=delays
     )
     assert whole[-1].window.end == T0 + MAX_LENGTH + timedelta(minutes=read_min)
+    assert all(one.window.end - one.window.start <= BEFORE + MAX_LENGTH + AFTER for one in whole)
     assert [one.sent for one in whole[1:]] == [None] * (len(whole) - 1)
 
 

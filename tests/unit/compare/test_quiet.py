@@ -118,3 +118,9 @@ def test_rule_is_that_of_the_oracle(active: list[int], later: int) -> None:
     # The oracle tells each silence twice: of the shard, and of the stream, which is that shard.
     theirs = {((s.end - EPOCH) // HOUR, s.told) for s in silent_spans(history, question, {})}
     assert {(silence.end, silence.is_told) for silence in mine} == theirs
+
+
+def test_a_pause_of_the_first_week_says_nothing_of_what_is_usual() -> None:
+    paused_once = [*range(100), *range(101, 200)]
+    [silence] = doubtful_silences(paused_once, until=204, born=0)
+    assert (silence.start, silence.end, silence.missed, silence.is_told) == (200, 204, 4, True)

@@ -51,6 +51,10 @@ def test_within_its_patience_and_the_cell_nothing_is_stalled(ago: timedelta) -> 
     assert judge(behind(ago)).state is ShardState.OK
 
 
+def test_a_shard_of_which_nobody_knows_what_landed_last_is_stalled_and_not_rewound() -> None:
+    assert judge(behind(3 * HOUR, relanded_until=None)).state is ShardState.STALLED
+
+
 def test_a_frontier_that_moves_is_lagging_however_old_what_waits() -> None:
     moving = behind(3 * HOUR, frontier_at=NOW - MINUTE, last_landed_at=NOW - MINUTE)
     assert (judge(moving).state, judge(moving).level) == (ShardState.LAGGING, Level.NONE)
