@@ -202,11 +202,34 @@ class _Judge:
         return {Kind.MISSING: cause} if cause else {}
 
     def _missing_cause(self, message: _Message) -> Cause | None:
+        cause = self._home_cause(message)
+        ahead = [t for t in message.traces if self._is_ahead_elsewhere(t, message)]
+        if cause is not Cause.LOST or not ahead:
+            return cause
+        shards = [self.shards[trace.shard_id] for trace in ahead]
+        late = [s for s in shards if self._is_overdue(message, s) and (s.is_silent or s.is_stalled)]
+        return Cause.STUCK if len(late) == len(shards) else None
+
+    def _is_overdue(self, message: _Message, shard: Shard) -> bool:
+        return self.question.as_of - message.arrived_at > shard.patience
+
+    def _is_ahead_elsewhere(self, trace: Trace, message: _Message) -> bool:
+        """Whether the consumer of another shard may still come to that attempt."""
+        shard, number = self.shards[trace.shard_id], trace.sequence_number
+        if trace.shard_id == message.shard_id or not number:
+            return False
+        if shard.is_silent or not shard.has_position:
+            return shard.is_silent
+        if self._is_overdue(message, shard) and _is_at_or_before(number, shard.untimed_frontier):
+            return False
+        return not _is_at_or_before(number, shard.settled_frontier)
+
+    def _home_cause(self, message: _Message) -> Cause | None:
         shard = self.shards[message.shard_id]
         number = message.counted.sequence_number if message.counted else None
         attempts = [t.sequence_number for t in message.traces if t.shard_id == message.shard_id]
         numbered = [n for n in attempts if n]
-        overdue = self.question.as_of - message.arrived_at > shard.patience
+        overdue = self._is_overdue(message, shard)
         if shard.is_silent:
             return Cause.STUCK if overdue else None
         # The consumer may still land an attempt that it has not come to.

@@ -6,6 +6,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.compare.cells import sequence_key
 from shardaudit.compare.drill_down import CELL
 from shardaudit.model.verdict import Cause, Kind, Verdict
 
@@ -45,20 +46,57 @@ def classified_ids(
     """
     # shard_facts is unique on shard_id and knows every shard of the ledger.
     facts = F.broadcast(shard_facts)
+    # Unique on the id on the right, by its grouping.
     return (
-        ids.join(facts, ["shard_id"], how="left")
+        ids.join(_ahead_elsewhere(ids, facts, as_of), ["message_id"], how="left")
+        .join(facts, ["shard_id"], how="left")
         .withColumn("not_landed", _not_landed(as_of, damage))
         .withColumn("duplicated", _duplicated())
         .withColumn("untraced", _untraced(damage))
         .withColumn("moved", F.when(F.col("is_moved"), Cause.RESHARD.value))
         .drop(*(name for name in shard_facts.columns if name != "shard_id"))
+        .drop("cells", "ahead_elsewhere")
     )
 
 
-def _not_landed(as_of: datetime, damage: Damage) -> Column:
+def _ahead_elsewhere(ids: DataFrame, facts: DataFrame, as_of: datetime) -> DataFrame:
+    """The ids that did not land, and of which another shard's consumer is before an attempt.
+
+    Output:
+        `message_id` (unique), `ahead_elsewhere`: pending, or stuck where all these shards stopped.
+    """
+    same = ("message_id", "sent_at", "arrived_at")
+    attempts = (
+        ids.where(F.size("cells") > 1)
+        .select(*same, F.col("shard_id").alias("home"), F.explode("cells").alias("cell"))
+        .select(*same, "home", F.col("cell.shard_id").alias("shard_id"), "cell.sent_sequences")
+        .where(F.col("shard_id") != F.col("home"))
+        .select(*same, "shard_id", F.explode("sent_sequences").alias("number"))
+    )
+    is_overdue, is_stopped = _is_overdue(as_of), F.col("shard_state") != "advancing"
+    key, state = sequence_key(F.col("number")), F.col("shard_state")
+    is_passed = key <= F.col("settled_frontier")
+    is_passed_once = (key <= F.col("untimed_frontier")) & is_overdue
+    is_behind = F.coalesce(is_passed, F.lit(False)) | F.coalesce(is_passed_once, F.lit(False))
+    is_ahead = (state == "silent") | (F.col("has_position") & ~is_behind)
+    found = F.when(is_stopped & is_overdue, Cause.STUCK.value).otherwise(Verdict.PENDING.value)
+    # facts is unique on shard_id.
+    return (
+        attempts.join(facts, ["shard_id"], how="inner")
+        .where(is_ahead)
+        .groupBy("message_id")
+        .agg(F.min(found).alias("ahead_elsewhere"))  # pending is before stuck
+    )
+
+
+def _is_overdue(as_of: datetime) -> Column:
     # What a producer held back is no older than its arrival.
     arrived_at = F.coalesce("arrived_at", "sent_at")
-    is_overdue = seconds_between(arrived_at, F.lit(as_of)) > F.col("patience")
+    return seconds_between(arrived_at, F.lit(as_of)) > F.col("patience")
+
+
+def _not_landed(as_of: datetime, damage: Damage) -> Column:
+    is_overdue = _is_overdue(as_of)
     has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
     # The consumer may still land an attempt that it has not come to.
     last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
@@ -76,7 +114,9 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
         .when((state == "stalled") & is_overdue, Cause.STUCK.value)
         .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)
     )
-    return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), verdict)
+    is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()
+    said = F.when(is_lost, F.col("ahead_elsewhere")).otherwise(verdict)
+    return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), said)
 
 
 def seconds_between(earlier: Column, later: Column) -> Column:

@@ -2,9 +2,8 @@
 
 Two passes: `seen` reads of the drilled cells only what tells ids apart and gives the `suspects`,
 the few ids that were not sent once and landed once in one cell; then everything of those ids is
-read, in their buckets and on any shard. Grain on the way: `cell_ids` has one row per (id, cell in
-which anything of it was seen); `ids` folds those over the cells, so that an id that sits in another
-cell or shard is one id, not lost + extra.
+read, in their buckets and on any shard. Grain: `cell_ids` has one row per (id, cell); `ids` folds
+those, so that an id that sits in another cell or shard is one id, not lost + extra.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -168,11 +167,11 @@ def ids(cell_ids: DataFrame) -> DataFrame:
     Output:
         `message_id`; `shard_id`, `bucket_start`: the cell it counts in (that of its counted trace,
         else the least in which it landed); `sent_count, counted, landed_count`; `own_rows` (of
-        `landed_count`, those that our backfills landed); `counted_key`; `last_sent_key` (greatest
-        of its traces on its shard); `counted_cells` (sorted: more than one when a producer broke
-        the rule of `sent_at`); `landed_pairs` (how many (shard, sequence number) its rows have; 0
-        when the sink knows none); `sequence_numbers` (all, by (length, text)); `is_moved`; times,
-        location, attributes.
+        `landed_count`, of our backfills); `counted_key`; `last_sent_key` (greatest of its traces on
+        its shard); `cells` (NULL: it landed); `counted_cells` (sorted: more than one when a
+        producer broke the rule of `sent_at`); `landed_pairs` (how many (shard, sequence number) its
+        rows have; 0 when the sink knows none); `sequence_numbers` (all, by (length, text));
+        `is_moved`; times, location, attributes.
     """
     is_apart = F.size(F.array_intersect("sent_shards", "landed_shards")) == 0
     is_moved = (F.col("sent_count") > 0) & (F.col("landed_count") > 0) & is_apart
@@ -186,6 +185,7 @@ def ids(cell_ids: DataFrame) -> DataFrame:
         "own_rows",
         sequence_key(F.col("home.counted_number")).alias("counted_key"),
         _last_sent_key().alias("last_sent_key"),
+        F.when(F.col("landed_count") == 0, F.col("cells")).alias("cells"),
         F.sort_array("counted_cells").alias("counted_cells"),
         F.size(F.array_distinct(F.flatten("landed_pairs"))).alias("landed_pairs"),
         F.transform(

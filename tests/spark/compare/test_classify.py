@@ -5,10 +5,12 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 from shardaudit.compare.classify import Damage, cell_counts, classified_ids, kinds
+from shardaudit.model.sequence import LENGTHS
 from tests.builders import NOW, T0
 from tests.spark.compare.frames import frame
 
 S = timedelta(seconds=1)
+KEY_30 = f"{LENGTHS + 2}30"  # the sequence key of 30
 MINUTE = 60 * S
 FACTS_DDL = (
     "shard_id string, patience double, has_position boolean, settled_frontier string, "
@@ -26,7 +28,8 @@ IDS_DDL = (
     "message_id string, shard_id string, bucket_start timestamp, sent_count bigint, "
     "landed_count bigint, own_rows bigint, landed_pairs bigint, "
     "counted_key struct<digits: int, text: string>, last_sent_key string, sent_at timestamp, "
-    "arrived_at timestamp, is_moved boolean"
+    "arrived_at timestamp, is_moved boolean, "
+    "cells array<struct<shard_id: string, sent_sequences: array<string>>>"
 )
 # Shard, greatest sequence key, seconds since it arrived: what becomes of an id that did not land.
 NOT_LANDED: dict[str, tuple[str, str, int, str]] = {
@@ -98,6 +101,55 @@ def test_what_did_not_land_is_lost_stuck_or_pending_by_what_its_consumer_does(
     found = said(spark, ids)
     assert {name: answer[0] for name, answer in found.items()} == {
         name: expected for name, (*_, expected) in NOT_LANDED.items()
+    }
+
+
+def test_it_is_not_lost_while_another_shards_consumer_has_an_attempt_ahead(
+    spark: SparkSession,
+) -> None:
+    """Shards and numbers of its attempts, seconds since it arrived: what becomes of it."""
+    cases: dict[str, tuple[list[tuple[str, str | None]], int, str]] = {
+        "passed there too": ([("advancing", "3")], 0, "lost"),
+        "ahead of it": ([("advancing", "31")], 9999, "pending"),
+        "longer is ahead": ([("advancing", "100")], 9999, "pending"),
+        "stopped before it": ([("stalled", "31")], 601, "stuck"),
+        "stopped before it, in time": ([("stalled", "31")], 600, "pending"),
+        "nothing of it landed": ([("silent", "1")], 601, "stuck"),
+        "on either": ([("stalled", "31"), ("advancing", "31")], 601, "pending"),
+        "one is passed": ([("stalled", "31"), ("advancing", "30")], 601, "stuck"),
+        "without a number": ([("advancing", None)], 601, "lost"),
+        "place unknown": ([("blind", "31")], 601, "lost"),
+        "passed at a time unknown": ([("untimed", "30")], 601, "lost"),
+        "passed at a time unknown, in time": ([("untimed", "30")], 600, "pending"),
+        "at home": ([("running", "31")], 601, "lost"),
+    }
+    ids = [
+        an_id(
+            name,
+            arrived_at=NOW - age * S,
+            cells=[("running", ["29"]), *((s, [n] if n else []) for s, n in attempts)],
+        )
+        for name, (attempts, age, _) in cases.items()
+    ]
+    facts: list[dict[str, object]] = [
+        {"shard_id": "running", "has_position": True, "settled_frontier": KEY_30},
+        {"shard_id": "advancing", "has_position": True, "settled_frontier": KEY_30},
+        {"shard_id": "stalled", "has_position": True, "settled_frontier": KEY_30},
+        {"shard_id": "silent", "has_position": False},
+        {"shard_id": "blind", "has_position": False},
+        {"shard_id": "untimed", "has_position": True, "untimed_frontier": KEY_30},
+    ]
+    states = {"stalled": "stalled", "silent": "silent"}
+    for fact in facts:
+        fact["shard_state"] = states.get(str(fact["shard_id"]), "advancing")
+    found = classified_ids(
+        frame(spark, IDS_DDL, [one | {"last_sent_key": "1"} for one in ids]),
+        frame(spark, FACTS_DDL, [{"patience": 600.0} | fact for fact in facts]),
+        as_of=NOW,
+        damage=Damage(),
+    )
+    assert {row.message_id: row.not_landed for row in found.collect()} == {
+        name: expected for name, (*_, expected) in cases.items()
     }
 
 
