@@ -90,6 +90,7 @@ CASTERS = (
     "adapters/delta.py",
     "adapters/sink_rows.py",
     "ingest/batch_summary.py",
+    "ingest/kept.py",
     "ingest/repeats.py",
     "ingest/traces.py",
 )

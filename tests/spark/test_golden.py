@@ -16,8 +16,6 @@ from tests.oracle import reconcile
 from tests.oracle_watermark import Record
 from tests.spark.trial import Published, Trial
 
-pytestmark = pytest.mark.both_engines
-
 
 def groups() -> list[list[GoldenCase]]:
     by_group: dict[str, list[GoldenCase]] = defaultdict(list)
@@ -43,11 +41,24 @@ def together(steps: list[Step]) -> Step:
     )
 
 
-@pytest.mark.parametrize("group", groups(), ids=lambda group: f"{group[0].name}+{len(group) - 1}")
+def named(group: list[GoldenCase]) -> str:
+    return f"{group[0].name}+{len(group) - 1}"
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("group", groups(), ids=named)
 def test_audit_gives_the_reviewed_answers(
     warehouse: Warehouse, tmp_path: Path, group: list[GoldenCase]
 ) -> None:
     check(Trial(warehouse, tmp_path, group[0].steps()[0].question), group)
+
+
+@pytest.mark.parametrize("group", [g for g in groups() if g[0].cut_at is None], ids=named)
+def test_answers_are_the_same_when_traces_are_kept_in_parquet(
+    warehouse: Warehouse, tmp_path: Path, group: list[GoldenCase]
+) -> None:
+    question = group[0].steps()[0].question
+    check(Trial(warehouse, tmp_path, question, in_parquet=True), group)
 
 
 def check(trial: Trial, group: list[GoldenCase]) -> None:

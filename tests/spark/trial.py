@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -17,7 +19,7 @@ from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.ingest import ingest
-from shardaudit.model.choices import SinkFormat
+from shardaudit.model.choices import SinkFormat, TraceFormat
 from shardaudit.model.config import Sink, Stream, Traces
 from shardaudit.model.own_rows import backfill_tag
 from shardaudit.model.retention import Retention
@@ -37,6 +39,10 @@ from tests.history import (
     Trace,
 )
 
+TRACE_SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("message_id", "stream", "shard_id", "sequence_number")]
+    + [(name, pa.timestamp("us", "UTC")) for name in ("sent_at", "acked_at")]
+)
 COUNTS = [f.name for f in fields(CellResult) if f.name != "verdict"]
 ROWS_SCHEMA = (
     "message_id string, shard_id string, sequence_number string, sent_at timestamp, "
@@ -63,7 +69,8 @@ class Published:
 class Trial:
     """A stream of its own in a warehouse; inputs lie in a folder beside it.
 
-    `reached`: the folder's address for the commands, where it is a bucket for them.
+    `reached`: the folder's address for the commands, where it is a bucket for them. `in_parquet`:
+    the form of its traces.
     """
 
     warehouse: Warehouse
@@ -71,6 +78,7 @@ class Trial:
     question: Question
     name: str = "events"
     reached: str | None = None
+    in_parquet: bool = False
     sink_lacks: frozenset[str] = frozenset()
     sink_format: SinkFormat = SinkFormat.DELTA
     files: int = field(default=0, init=False)
@@ -86,7 +94,10 @@ class Trial:
             settle_grace=ask.settle_grace,
             tolerance=ask.tolerance,
             trace_coverage_floor=ask.trace_coverage_floor,
-            traces=Traces(path=f"{inputs}/traces"),
+            traces=Traces(
+                path=f"{inputs}/traces",
+                format=TraceFormat.PARQUET if self.in_parquet else TraceFormat.JSON,
+            ),
             sink=Sink(path=f"{inputs}/sink", format=self.sink_format),
         )
 
@@ -100,6 +111,9 @@ class Trial:
 
     def log(self, traces: Iterable[Trace], *, cut_at: datetime | None = None) -> None:
         """Writes one more trace file; a cut one is a gzip that broke off after its lines, then."""
+        if self.in_parquet:
+            self._log_parquet(traces)
+            return
         lines = [json.dumps(_line(t, self.name), ensure_ascii=self.files % 2 == 0) for t in traces]
         text = "".join(f"{line}\n" for line in lines).encode()
         self._traces.mkdir(parents=True, exist_ok=True)
@@ -111,6 +125,18 @@ class Trial:
             cut = path.with_suffix(".jsonl.gz")
             cut.write_bytes(gzip.compress(text) + gzip.compress(text)[:20])
             os.utime(cut, (cut_at.timestamp(), cut_at.timestamp()))
+
+    def _log_parquet(self, traces: Iterable[Trace]) -> None:
+        rows = [
+            (t.message_id, self.name, t.shard_id, t.sequence_number, t.sent_at, t.acked_at)
+            for t in traces
+        ]
+        columns = list(zip(*rows, strict=True)) or [()] * len(TRACE_SCHEMA)
+        named = dict(zip(TRACE_SCHEMA.names, columns, strict=True))
+        self._traces.mkdir(parents=True, exist_ok=True)
+        path = self._traces / f"part-{self.files:05d}.parquet"
+        self.files += 1
+        pq.write_table(pa.table(named, schema=TRACE_SCHEMA), path)
 
     def land(self, rows: Sequence[SinkRow]) -> None:
         """Commits rows to the sink; also without any row, so that the sink exists."""

@@ -16,9 +16,10 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta_rs import DeltaRs, Row
 from shardaudit.adapters.engine.written import written
-from shardaudit.adapters.files import S3Access, s3_access
+from shardaudit.adapters.files import FileStore, S3Access, at_once, delete_folder, s3_access
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import FinalError
+from shardaudit.model.source import SourceFile
 from shardaudit.model.sql_name import literal, quoted
 from shardaudit.model.table import Table
 
@@ -104,6 +105,25 @@ class Warehouse:
         """Deletes the rows of a batch."""
         self._check()
         self._small.delete(table, column="batch_id", value=batch_id)
+
+    def keep(self, files: Sequence[SourceFile], batch_id: str) -> list[SourceFile]:
+        """Copies files of a batch into the warehouse: what an input is, even when it goes.
+
+        Raises:
+            FileNotFoundError: one is not there (any more).
+        """
+        self._check()
+        store, folder = FileStore(self.access), self._kept(batch_id)
+        targets = [(file.path, f"{folder}/{n:05}.parquet") for n, file in enumerate(files)]
+        return at_once(lambda pair: store.copy(*pair), targets)
+
+    def discard(self, batch_id: str) -> None:
+        """Deletes the kept files of a batch."""
+        self._check()
+        delete_folder(self._kept(batch_id), self.access)
+
+    def _kept(self, batch_id: str) -> str:
+        return f"{self._path}/kept_files/{batch_id}"
 
     def merge(self, rows: DataFrame, table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. `rows` is unique on the key."""

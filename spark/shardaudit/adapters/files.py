@@ -103,6 +103,19 @@ def at_once(do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]
         return list(threads.map(do, items))
 
 
+def delete_folder(path: str, access: S3Access) -> None:
+    """Deletes a folder with all that is in it, where there is one.
+
+    Raises:
+        StorageError: it could not be reached.
+    """
+    store, key = _opened(path, access)
+    try:
+        store.delete_dir_contents(key, missing_dir_ok=True)
+    except OSError as error:
+        raise StorageError(path, error) from error
+
+
 class FileStore:
     """The way to many files: one connection to each bucket, kept."""
 
@@ -139,6 +152,27 @@ class FileStore:
         if info.type != fs.FileType.File:
             return None
         return SourceFile(path, info.size, info.mtime_ns // 1_000_000)
+
+    def copy(self, path: str, target: str) -> SourceFile:
+        """Copies a file byte by byte; within S3 the storage does it. Gives the copy.
+
+        Raises:
+            FileNotFoundError: it is not there (any more).
+            StorageError: it, or the place of the copy, could not be reached.
+        """
+        (store, key), (other, place) = self._place(path), self._place(target)
+        try:
+            if isinstance(other, fs.LocalFileSystem):
+                other.create_dir(place.rpartition("/")[0])
+            fs.copy_files(key, place, source_filesystem=store, destination_filesystem=other)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StorageError(path, error) from error
+        copy = self.found(target)
+        if copy is None:
+            raise StorageError(target, "it was written and is not there")
+        return copy
 
     def _place(self, path: str) -> tuple[fs.FileSystem, str]:
         bucket = path.removeprefix(_S3A).partition("/")[0] if path.startswith(_S3A) else ""

@@ -14,6 +14,8 @@ from shardaudit.adapters.unpack import DamageError
 FOOTER = pa.schema([("file", pa.string()), ("footer", pa.string())])
 
 _BATCH_ROWS = 50_000
+_MICROS = {"ms": 1000, "us": 1}
+_NEVER = (0, 0)  # of a column without rows
 _SPARK_TYPES = (
     (pa.types.is_string, "string"),
     (pa.types.is_large_string, "string"),
@@ -72,7 +74,8 @@ class Column:
     """A column of a file, its type as Spark names it, and its number where writers number them.
 
     `is_plain`: Arrow, by what it left in the file, makes nothing else of it than Spark.
-    `nulls`: how many rows have none; NULL where the file does not say.
+    `nulls`: how many rows have none; NULL where the file does not say. `span`: the least and the
+    greatest time in it, in microseconds since 1970; None where the file does not say.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Column:
     field_id: int | None
     is_plain: bool
     nulls: int | None = None
+    span: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,10 @@ class Footer:
     def from_json(cls, text: str) -> Self:
         """What a text of `as_json` holds."""
         values = json.loads(text)
-        columns = tuple(Column(**column) for column in values["columns"])
+        columns = tuple(
+            Column(**column | {"span": column["span"] and tuple(column["span"])})
+            for column in values["columns"]
+        )
         return cls(**values | {"columns": columns})
 
 
@@ -121,6 +128,7 @@ def read_footer(file: pa.NativeFile) -> Footer:
             _field_id(field),
             _is_plain(field.type),
             nulls.get(field.name),
+            None if field.name in old else _span(source, field),
         )
         for field in fields
     )
@@ -133,6 +141,23 @@ def read_footer(file: pa.NativeFile) -> Footer:
 def old_times(source: pq.ParquetFile) -> set[str]:
     """The columns whose times have Parquet's old type: always in UTC, though it does not say so."""
     return {leaf.path for leaf in _leaves(source) if leaf.physical_type == "INT96"}
+
+
+def _span(source: pq.ParquetFile, field: pa.Field) -> tuple[int, int] | None:
+    if not pa.types.is_timestamp(field.type) or field.type.unit not in _MICROS:
+        return None
+    [place] = [n for n, leaf in enumerate(_leaves(source)) if leaf.path == field.name]
+    in_file = map(source.metadata.row_group, range(source.num_row_groups))
+    groups = [group.column(place).statistics for group in in_file if group.num_rows]
+    if not groups:
+        return _NEVER
+    if not all(group is not None and group.has_min_max for group in groups):
+        return None
+    micros = _MICROS[field.type.unit]
+    return (
+        min(int(group.min_raw) for group in groups) * micros,
+        max(int(group.max_raw) for group in groups) * micros,
+    )
 
 
 def _leaves(source: pq.ParquetFile) -> list[pq.ColumnSchema]:

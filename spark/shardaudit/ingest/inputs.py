@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Self, TypeVar
 
 from shardaudit.ingest.columns import PLACES
-from shardaudit.model.source import SourceFile
+from shardaudit.model.source import FileGroup, KeptFiles, SourceFile
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,14 @@ class _Inputs:
 
 @dataclass(frozen=True)
 class TraceInputs(_Inputs):
-    """Trace files. `columns`: standard name -> key or column of the input, for all names."""
+    """Trace files. `columns`: standard name -> key or column of the input, for all names.
+
+    `kept`: NULL when the rows are put into TRACES.
+    """
 
     format: str = "json"
     files: tuple[SourceFile, ...] = ()
+    kept: KeptFiles | None = None
 
     def heals(self, damaged: SourceFile) -> bool:
         """Whether a later version of a file that was damaged once is read here, to its end."""
@@ -70,7 +74,9 @@ class TraceInputs(_Inputs):
     def from_json(cls, text: str) -> Self:
         """The inputs that a text of `as_json` holds."""
         values = _common(text)
-        return cls(**values | {"files": _files(values["files"])})
+        return cls(
+            **values | {"files": _files(values["files"]), "kept": _kept_files(values.get("kept"))}
+        )
 
 
 @dataclass(frozen=True)
@@ -109,14 +115,6 @@ class DeltaInputs(_Inputs):
         """The inputs that a text of `as_json` holds."""
         values = _common(text)
         return cls(**values | {"excluded": tuple(values["excluded"]), **_landings(values)})
-
-
-@dataclass(frozen=True)
-class FileGroup:
-    """Files that are read in one way: standard name -> (column, Spark type)."""
-
-    columns: Mapping[str, tuple[str, str]]
-    files: tuple[SourceFile, ...]
 
 
 @dataclass(frozen=True)
@@ -162,10 +160,7 @@ class ParquetInputs(_Inputs):
         """The inputs that a text of `as_json` holds."""
         values = _common(text)
         groups = tuple(
-            FileGroup(
-                {name: (column, kind) for name, (column, kind) in columns.items()}, _files(files)
-            )
-            for columns, files in values["groups"]
+            FileGroup(_columns(columns), _files(files)) for columns, files in values["groups"]
         )
         added = None if values["added"] is None else tuple(values["added"])
         files = {"groups": groups, "added": added, "excluded": _files(values["excluded"])}
@@ -206,7 +201,8 @@ def _plain(value: object) -> object:
         case DamagedFile():
             return [_plain(value.file), value.reason]
         case FileGroup():
-            return [dict(value.columns), _plain(value.files)]
+            group = [dict(value.columns), _plain(value.files)]
+            return [*group, value.spans] if isinstance(value, KeptFiles) else group
         case tuple() | list():
             return [_plain(item) for item in value]
     return value
@@ -225,3 +221,14 @@ def _landings(values: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:  # Any: 
 
 def _files(values: Sequence[Sequence[Any]]) -> tuple[SourceFile, ...]:  # Any: JSON
     return tuple(SourceFile(*value) for value in values)
+
+
+def _columns(values: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, str]]:
+    return {name: (column, kind) for name, (column, kind) in values.items()}
+
+
+def _kept_files(values: Sequence[Any] | None) -> KeptFiles | None:  # Any: JSON
+    if values is None:
+        return None
+    columns, files, spans = values
+    return KeptFiles(_columns(columns), _files(files), tuple((low, high) for low, high in spans))

@@ -1,11 +1,13 @@
 """Times as inputs write them, and the cells' buckets."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from shardaudit.model.trace_line import MAX_MS
+from shardaudit.model.window import Window
 
 # Date and time to at least the minute, with a zone; what the cast then makes of it, it may still
 # refuse (February 30). Spelled out: `\d` and `.` mean other characters to other engines.
@@ -49,6 +51,14 @@ def bucket_start(instant: Column, bucket: timedelta) -> Column:
     width_us = int(bucket / timedelta(microseconds=1))
     micros = F.unix_micros(instant)
     return F.timestamp_micros(micros - micros % width_us)
+
+
+def in_windows(instant: Column, windows: Sequence[Window]) -> Column:
+    """Whether an instant lies in one of the windows."""
+    inside = F.lit(False)
+    for window in windows:
+        inside |= (instant >= F.lit(window.start)) & (instant < F.lit(window.end))
+    return inside
 
 
 def in_sample(message_id: Column, sample_rate: float) -> Column:

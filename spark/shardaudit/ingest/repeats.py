@@ -15,6 +15,11 @@ from shardaudit.ingest.traces import GIVEN, id_hash
 # within minutes, or after an outage of hours.
 REACH = timedelta(days=1)
 
+# By what the first of alike traces is chosen; those of a kept file have no line.
+_TIES = (
+    *("sent_at", "file", "line"),
+    *("attempt", "acked_at", "location", "producer_id", "session", "session_seq"),
+)
 _COUNTING = ("counted", "counted_in")
 
 
@@ -57,7 +62,7 @@ def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> Data
 
     Input:
         judged: `judged_traces`.
-        known: TRACES of the stream, without this batch's own: those of the repeated ids at least.
+        known: traces of the repeated ids, without this batch's own: GIVEN, `counted_in`.
         repeated: of `repeated_ids`; only these are compared with one another.
     Output:
         GIVEN, `counted`, `counted_in`.
@@ -65,19 +70,21 @@ def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> Data
     # Presence only: `repeated` is unique on its column.
     several = F.broadcast(repeated)
     good = judged.where(F.col("reason").isNull())
-    known = known.withColumn("id_hash", id_hash())
     single = good.join(several, ["id_hash"], how="left_anti").withColumns(
         {"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")}
     )
-    told = _told(
-        good.join(several, ["id_hash"], how="left_semi"),
-        known.join(several, ["id_hash"], how="left_semi"),
-    )
+    told = told_traces(good.join(several, ["id_hash"], how="left_semi"), known)
     return single.select(*GIVEN, *_COUNTING).unionByName(told)
 
 
-def _told(fresh: DataFrame, known: DataFrame) -> DataFrame:
-    """GIVEN, `counted` and `counted_in` of the fresh traces that are no repetitions."""
+def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
+    """Those of the traces of repeated ids that are no repetitions, each told whether it counts.
+
+    Input:
+        fresh: GIVEN, `file`, `line`; known: as for `new_traces`.
+    Output:
+        GIVEN, `counted`, `counted_in`.
+    """
     columns = ("message_id", "shard_id", "sequence_number", "bucket_start", "sent_at")
     home = F.coalesce("counted_in", "bucket_start").alias("home")
     no_home = F.lit(None).cast("timestamp").alias("home")
@@ -96,9 +103,7 @@ def _told(fresh: DataFrame, known: DataFrame) -> DataFrame:
         "sequence_number",
         "bucket_start",
         F.desc("is_old"),
-        "sent_at",
-        "file",
-        "line",
+        *_TIES,
     )
     place = ("shard_id", "sequence_number", "bucket_start")
     is_repeated = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in place]

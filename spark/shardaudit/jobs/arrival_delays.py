@@ -8,10 +8,12 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
-from shardaudit.jobs.evidence import SCAN_WINDOWS, in_windows, ingested
+from shardaudit.ingest.instants import in_windows
+from shardaudit.jobs.evidence import SCAN_WINDOWS, ingested
 from shardaudit.jobs.sink_reading import SinkRows
+from shardaudit.jobs.stream_traces import StreamTraces
 from shardaudit.model.backfill import Stretch
-from shardaudit.model.tables import TRACES
+from shardaudit.model.config import DAY
 from shardaudit.model.window import Window, coalesced
 
 _HOUR = timedelta(hours=1)
@@ -55,13 +57,9 @@ def arrival_delays(
 
 
 def _of_traces(warehouse: Warehouse, name: str, windows: Sequence[Window]) -> DataFrame:
-    first, last = min(w.start for w in windows), max(w.end for w in windows)
-    return (
-        warehouse.read(TRACES)
-        .where(F.col("stream") == name)
-        .where(F.col("sent_day").between(F.lit(first.date()), F.lit(last.date())))
-        .select("shard_id", "sent_at", _delay_us("acked_at"))
-    )
+    days = [w.aligned(DAY) for w in windows]
+    traces = StreamTraces.of(warehouse, name).within(days)
+    return traces.select("shard_id", "sent_at", _delay_us("acked_at"))
 
 
 def _of_rows(warehouse: Warehouse, name: str, windows: Sequence[Window]) -> list[DataFrame]:

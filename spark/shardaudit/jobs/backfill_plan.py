@@ -24,12 +24,13 @@ from shardaudit.backfill.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.windows import ASKED_FOR, Range, ranges, whole_ranges
 from shardaudit.jobs.arrival_delays import arrival_delays, delays_around
 from shardaudit.jobs.backfill_ledger import store_plan, stored_windows
+from shardaudit.jobs.stream_traces import StreamTraces
 from shardaudit.model.backfill import Plan, Stretch, WindowState
 from shardaudit.model.backfill_tables import BACKFILL_IDS, BACKFILLS
-from shardaudit.model.config import Stream
+from shardaudit.model.config import DAY, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.window import Window
@@ -88,14 +89,10 @@ def _missing(warehouse: Warehouse, name: str, states: Sequence[str]) -> DataFram
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == name) & F.col("state").isin(*states)
     )
-    days = findings.where(F.col("kind") == Kind.MISSING.value).agg(
-        F.min("sent_at").cast("date").alias("first"), F.max("sent_at").cast("date").alias("last")
-    )
-    first, last = days.collect()[0]
-    traces = warehouse.read(TRACES).where(
-        (F.col("stream") == name) & F.col("sent_day").between(F.lit(first), F.lit(last))
-    )
-    return missing_ids(findings, traces)
+    ends = F.min("sent_at").alias("first"), F.max("sent_at").alias("last")
+    [sent] = collected(findings.where(F.col("kind") == Kind.MISSING.value).agg(*ends))
+    days = [Window(sent.first, sent.last + datetime.resolution).aligned(DAY)] if sent.first else []
+    return missing_ids(findings, StreamTraces.of(warehouse, name).within(days))
 
 
 def _ranges(

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
@@ -16,16 +16,18 @@ from shardaudit.adapters.delta_rs import Row
 from shardaudit.compare.classify import Damage
 from shardaudit.compare.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.ingest.inputs import sink_inputs
+from shardaudit.ingest.instants import in_windows
 from shardaudit.ingest.placing import placed_ledger, placed_rows
 from shardaudit.ingest.repeats import REACH
 from shardaudit.ingest.sink import DELIVERY_DDL
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.sink_reading import Scan, SinkRows
-from shardaudit.model.tables import BATCHES, FINGERPRINTS, TRACES
+from shardaudit.jobs.stream_traces import TRACED, StreamTraces
+from shardaudit.model.tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 
-_LAST = datetime.max.replace(tzinfo=UTC)
+_LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
@@ -113,7 +115,7 @@ class Sources:
     `is_placing`: with those of rows that no batch could put into a cell.
     """
 
-    traces: DataFrame
+    traces: StreamTraces
     landed: Callable[[list[Window]], Scan]
     bucket: timedelta
     ledger: DataFrame
@@ -123,24 +125,22 @@ class Sources:
     def apart(self, window: Window) -> DataFrame:
         """The traces near the window that count in another bucket than their own."""
         near = Window(window.start - REACH, window.end + REACH)
-        of_days = F.col("sent_day").isin(sorted(_days(near)))
-        traces = beside(self.planted.traces, self.traces.where(of_days))
-        found = traces.where(F.col("counted_in").isNotNull())
-        return found.select("message_id", "bucket_start", "counted_in")
+        columns = ("message_id", "bucket_start", "counted_in")
+        apart = beside(
+            self.planted.traces.select(*columns), self.traces.apart(near).select(*columns)
+        )
+        return apart.where(F.col("counted_in").isNotNull())
 
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""
         windows = coalesced(self.planted.left_out(starts), width=self.bucket, limit=SCAN_WINDOWS)
         if not windows:
             return Near(self.planted.traces, Scan(self.planted.rows))
-        days = {day for window in windows for day in _days(window)}
-        traces = self.traces.where(F.col("sent_day").isin(sorted(days))).where(
-            in_windows(F.col("bucket_start"), windows)
-        )
+        traces = self.traces.within(windows)
         landed = self.landed(windows)
         rows = landed.rows.where(in_windows(F.col("sent_at"), windows))
         return Near(
-            beside(self.planted.traces, traces),
+            beside(self.planted.traces.select(*TRACED), traces.select(*TRACED)),
             replace(landed, rows=beside(self.planted.rows, rows)),
         )
 
@@ -149,7 +149,7 @@ def sources(
     warehouse: Warehouse, request: AuditRequest, state: Ingested, planted: Canary
 ) -> Sources:
     """Both sides of the stream, as far as they are ingested, and the canary's."""
-    traces = warehouse.read(TRACES).where(F.col("stream") == request.name)
+    traces = StreamTraces.of(warehouse, request.name)
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
     whole, bucket = beside(planted.ledger, ledger), request.stream.bucket
     if state.sink_inputs is None:
@@ -176,36 +176,21 @@ def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -
     return replace(scan, rows=scan.rows.unionByName(placed))
 
 
-def _placed(sink: SinkRows, traces: DataFrame, request: AuditRequest) -> DataFrame | None:
+def _placed(sink: SinkRows, traces: StreamTraces, request: AuditRequest) -> DataFrame | None:
     """The rows without shard or time that landed since the window began, placed and read.
 
     None when no file may have one.
     """
     start = request.aligned.start
     since = start - request.stream.settle_grace
-    oldest = (start - request.retention.length).date()
+    oldest = Window(start - request.retention.length, start).aligned(request.stream.bucket).start
     scan = sink.unplaced(landed=(since, _LAST))
     if not scan.files:
         return None
     landed_at = F.col("landed_at")
     landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
-    recent = traces.where(F.col("sent_day") >= F.lit(oldest))
+    recent = traces.within([Window(oldest, _LAST)])
     return scan.materialized(placed_rows(landed, recent, bucket=request.stream.bucket))
-
-
-def _days(window: Window) -> Iterable[date]:
-    day = window.start.date()
-    while day < window.end.date() or (day == window.end.date() and window.end.timestamp() % 86400):
-        yield day
-        day += timedelta(days=1)
-
-
-def in_windows(instant: Column, windows: Sequence[Window]) -> Column:
-    """Whether an instant lies in one of the windows."""
-    inside = F.lit(False)
-    for window in windows:
-        inside |= (instant >= F.lit(window.start)) & (instant < F.lit(window.end))
-    return inside
 
 
 def buckets_of(rows: DataFrame) -> list[datetime]:

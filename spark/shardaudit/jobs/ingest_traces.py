@@ -2,10 +2,9 @@
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
@@ -13,20 +12,19 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.files import FileStore, at_once, list_files
 from shardaudit.adapters.sources import read_traces, storage_errors
 from shardaudit.ingest.damage import damaged_span
-from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.inputs import DamagedFile, TraceInputs
-from shardaudit.ingest.repeats import REACH, known_places, new_traces, repeated_ids
 from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
+from shardaudit.jobs.kept_batch import kept_copies, kept_rows
+from shardaudit.jobs.stream_traces import StreamTraces
 from shardaudit.jobs.trace_tally import TraceTally, tallied
+from shardaudit.jobs.trace_writing import TraceWriting
 from shardaudit.model.config import Stream
 from shardaudit.model.inputs import TRACE_COLUMNS
-from shardaudit.model.source import SourceFile
+from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables import FINGERPRINTS, TRACES
 
 log = logging.getLogger(__name__)
-
-FEW_BUCKETS = 1000  # as many times as a scan is pruned by
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class TraceSide:
         self._warehouse, self._name, self._stream = warehouse, name, stream
         self._access = warehouse.access
         self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
-        self._known = {file for inputs in self._batches.done for file in inputs.files}
+        self._seen = {file for inputs in self._batches.done for file in inputs.files}
         self._shape = cell_shape(name, stream, self._batches.shape)
 
     def ingest(self, *, now: datetime) -> list[TraceBatch]:
@@ -55,7 +53,7 @@ class TraceSide:
         if self._batches.unfinished:
             batch, inputs = self._batches.unfinished
             written.append(self._write_rest(batch, inputs, now=now))
-            self._known |= set(inputs.files)
+            self._seen |= set(inputs.files)
         fresh = self._new_inputs()
         if fresh.files:
             batch = self._batches.plan(fresh, at=now)
@@ -69,7 +67,7 @@ class TraceSide:
             columns={name: traces.columns.get(name, name) for name in TRACE_COLUMNS},
             shape=self._shape,
             format=str(traces.format),
-            files=tuple(file for file in listed if file not in self._known),
+            files=tuple(file for file in listed if file not in self._seen),
         )
 
     def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
@@ -77,10 +75,10 @@ class TraceSide:
 
         Where its traces were written, what could not be used is in the quarantine already.
         """
-        stored = self._stored(batch)
+        stored = None if inputs.kept else self._stored(batch)
         if stored is None or self._are_there(inputs.files):
             return self._write(batch, inputs, now=now)
-        counted = self._append_fingerprints(batch, stored.days)
+        counted = self._writing(batch).append_fingerprints(stored.days)
         return self._finish(batch, inputs, stored, counted=counted, now=now)
 
     def _are_there(self, files: Collection[SourceFile]) -> bool:
@@ -89,7 +87,7 @@ class TraceSide:
 
     def _stored(self, batch: Batch) -> TraceTally | None:
         """What an earlier try wrote of a batch, its traces each once; None when none of them."""
-        own = self._warehouse.read(TRACES).where(_is_of(batch))
+        own = self._writing(batch).own()
         first, days = F.min("sent_at").alias("first"), F.collect_set("sent_day").alias("days")
         [row] = collected(own.agg(F.count("*").alias("traces"), first, days))
         if not row.traces:
@@ -108,6 +106,36 @@ class TraceSide:
 
     def _write(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
+        if not batch.is_resumed:
+            inputs = self._planned_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
+        rows = kept_rows(self._warehouse, inputs, self._rules(batch, inputs))
+        if rows is not None:
+            counted = self._writing(batch).append_kept(rows)
+            return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
+        if inputs.format == "parquet":
+            inputs = self._without_kept(batch, inputs)
+        return self._write_judged(batch, inputs, now=now)
+
+    def _planned_again(
+        self, batch: Batch, inputs: TraceInputs, kept: KeptFiles | None
+    ) -> TraceInputs:
+        """The inputs with these kept files: a crash is repaired by reading the same copies."""
+        if kept != inputs.kept:
+            inputs = replace(inputs, kept=kept)
+            self._batches.plan_again(batch, inputs)
+        return inputs
+
+    def _without_kept(self, batch: Batch, inputs: TraceInputs) -> TraceInputs:
+        """Takes back what a try wrote that kept the files."""
+        if inputs.kept and batch.is_resumed:
+            for table in (TRACES, FINGERPRINTS):
+                self._warehouse.take_back(table, batch_id=batch.batch_id)
+        inputs = self._planned_again(batch, inputs, None)
+        self._warehouse.discard(batch.batch_id)
+        return inputs
+
+    def _write_judged(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
+        """Puts every row into a table: the good ones into TRACES, the others into QUARANTINE."""
         loose = read_traces(
             self._warehouse.spark,
             inputs.files,
@@ -122,11 +150,12 @@ class TraceSide:
         tally = tallied(judged)
         if tally.bad:
             quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
-        counted = 0
-        if tally.buckets is not None:
-            self._append_traces(judged, batch, days=tally.days, buckets=tally.buckets)
-            counted = self._append_fingerprints(batch, tally.days)
+        counted = self._writing(batch).append_judged(judged, tally)
         return self._finish(batch, inputs, tally, counted=counted, now=now)
+
+    def _writing(self, batch: Batch) -> TraceWriting:
+        earlier = StreamTraces(self._warehouse, self._name, self._batches.done)
+        return TraceWriting(self._warehouse, batch, earlier, self._shape.bucket)
 
     def _finish(
         self, batch: Batch, inputs: TraceInputs, tally: TraceTally, *, counted: int, now: datetime
@@ -151,60 +180,6 @@ class TraceSide:
             now=batch.planned_at,
         )
 
-    def _append_traces(
-        self,
-        judged: DataFrame,
-        batch: Batch,
-        *,
-        days: Collection[date],
-        buckets: tuple[datetime, datetime],
-    ) -> None:
-        """Writes the new traces."""
-        traces = (
-            self._new_traces(judged, batch, days=days, buckets=buckets)
-            .withColumn("batch_id", F.lit(batch.batch_id))
-            .withColumn("stream", F.lit(self._name))
-            .withColumn("sent_day", F.to_date("bucket_start"))
-        )
-        self._warehouse.append(traces, TRACES, retried=batch.retried)
-
-    def _new_traces(
-        self,
-        judged: DataFrame,
-        batch: Batch,
-        *,
-        days: Collection[date],
-        buckets: tuple[datetime, datetime],
-    ) -> DataFrame:
-        first, last = buckets
-        near = {day + n * REACH for day in days for n in (-1, 0, 1)}
-        in_reach = F.col("bucket_start").between(F.lit(first - REACH), F.lit(last + REACH))
-        known = self._traces(near).where(~_is_of(batch) & in_reach)
-        places = known_places(judged, known).localCheckpoint()
-        starts = [row.bucket_start for row in collected(places.select("bucket_start").distinct())]
-        if len(starts) <= FEW_BUCKETS:
-            known = known.where(F.col("bucket_start").isin(sorted(starts)))
-        return new_traces(judged, known, repeated_ids(judged, places).localCheckpoint())
-
-    def _append_fingerprints(self, batch: Batch, days: Collection[date]) -> int:
-        """Writes the fingerprints of the batch's traces; gives how many of them count.
-
-        From what is stored, not from what was read: after a crash both are the same.
-        """
-        own = self._traces(days).where(_is_of(batch))
-        fingerprints = (
-            trace_fingerprints(own)
-            .withColumn("batch_id", F.lit(batch.batch_id))
-            .withColumn("stream", F.lit(self._name))
-            .withColumn("side", F.lit(batch.side))
-        )
-        self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
-        return own.where(F.col("counted")).count()
-
-    def _traces(self, days: Collection[date]) -> DataFrame:
-        of_days = (F.col("stream") == self._name) & F.col("sent_day").isin(sorted(days))
-        return self._warehouse.read(TRACES).where(of_days)
-
     def _result(self, tally: TraceTally, inputs: TraceInputs, *, counted: int) -> Result:
         span = damaged_span(
             [file for file in inputs.files if file.path in tally.damaged],
@@ -214,7 +189,3 @@ class TraceSide:
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
         return Result(tally.good, counted, tally.bad, damage)
-
-
-def _is_of(batch: Batch) -> Column:
-    return (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)

@@ -16,7 +16,6 @@ from shardaudit.ingest.columns import PLACES, REQUIRED, resolved_columns
 from shardaudit.ingest.inputs import (
     CellShape,
     DamagedFile,
-    FileGroup,
     ParquetInputs,
     SinkInputs,
     with_landings,
@@ -26,7 +25,7 @@ from shardaudit.jobs.sink_reading import Reading, parquet_files
 from shardaudit.model.config import Sink
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.own_rows import is_appended
-from shardaudit.model.source import SourceFile
+from shardaudit.model.source import FileGroup, SourceFile
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from shardaudit.ingest.columns import PLACES
 from shardaudit.ingest.inputs import (
     MOST_LANDINGS,
     DeltaInputs,
-    FileGroup,
     ParquetInputs,
     SinkInputs,
     sink_inputs,
@@ -35,6 +34,7 @@ from shardaudit.ingest.sink import (
     refused_rows,
     unplaced_deliveries,
 )
+from shardaudit.model.source import FileGroup
 
 
 @dataclass(frozen=True)

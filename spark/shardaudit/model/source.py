@@ -14,6 +14,24 @@ class SourceFile:
     modified_ms: int
 
 
+@dataclass(frozen=True)
+class FileGroup:
+    """Files that are read in one way: standard name -> (column, Spark type)."""
+
+    columns: Mapping[str, tuple[str, str]]
+    files: tuple[SourceFile, ...]
+
+
+@dataclass(frozen=True)
+class KeptFiles(FileGroup):
+    """Copies of a batch's files, whose rows are read from them.
+
+    `spans`: the least and the greatest `sent_at` of each file, in microseconds since 1970.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class DeletionVector:
     """Where the numbers of a file's deleted rows are, as a Delta log says it.

@@ -27,6 +27,11 @@ TRACES = Table(
         ("counted", "boolean", "the one trace of its id that the fingerprint counts"),
         ("sent_day", "date", "UTC day of bucket_start"),
         ("counted_in", "timestamp", "bucket_start of its id's counted trace, where another one"),
+        (
+            "moved",
+            "boolean",
+            "true: an earlier batch has it in a kept file, and counted it; its id came again since",
+        ),
     ),
     ("stream", "message_id", "shard_id", "sequence_number", "bucket_start"),
     ("stream", "sent_day"),

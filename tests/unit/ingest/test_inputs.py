@@ -7,13 +7,12 @@ from shardaudit.ingest.inputs import (
     CellShape,
     DamagedFile,
     DeltaInputs,
-    FileGroup,
     ParquetInputs,
     TraceInputs,
     sink_inputs,
     with_landings,
 )
-from shardaudit.model.source import SourceFile
+from shardaudit.model.source import FileGroup, SourceFile
 
 SHAPE = CellShape(60, 0.5)
 A, B, C = (SourceFile(f"s3a://lake/{name}'é", 1, 2) for name in "abc")

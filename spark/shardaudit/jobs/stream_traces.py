@@ -1,0 +1,138 @@
+"""The traces of a stream: those in TRACES, and those in files that are kept as they came.
+
+Where an id comes again in a batch that keeps its files, all of its traces near are put into TRACES,
+and its rows in kept files are passed over there: see `TraceSide`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.kept_traces import readable
+from shardaudit.adapters.sink_rows import SinkReader
+from shardaudit.ingest.inputs import CellShape, TraceInputs
+from shardaudit.ingest.instants import in_windows
+from shardaudit.ingest.kept import kept_traces
+from shardaudit.ingest.traces import GIVEN
+from shardaudit.model.source import KeptFiles
+from shardaudit.model.tables import BATCHES, TRACES
+from shardaudit.model.window import Window
+
+# What is told of each trace, wherever it is.
+TRACED = (*GIVEN, "counted", "counted_in")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class StreamTraces:
+    """The traces that batches brought. `batches`: the inputs of those that are done."""
+
+    warehouse: Warehouse
+    name: str
+    batches: Sequence[TraceInputs]
+
+    @classmethod
+    def of(cls, warehouse: Warehouse, name: str) -> "StreamTraces":
+        """All of a stream."""
+        of_side = (pc.field("stream") == name) & (pc.field("side") == "traces")
+        done = warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
+        return cls(warehouse, name, [TraceInputs.from_json(row["inputs"]) for row in done])
+
+    def within(self, windows: Sequence[Window], *, but: str | None = None) -> DataFrame:
+        """The traces in some windows of whole buckets, without what the batch `but` stored.
+
+        Output:
+            TRACED, `is_kept` (boolean: it is in a kept file alone).
+        """
+        stored = self._stored(windows)
+        if but is not None:
+            stored = stored.where(F.col("batch_id") != but)
+        own = stored.select(*TRACED, F.lit(False).alias("is_kept"))
+        frames = self._kept(windows)
+        if not frames:
+            return own
+        known = stored.select("bucket_start", "message_id")
+        kept = (
+            reduce(DataFrame.unionByName, frames)
+            # Presence only.
+            .join(known, ["bucket_start", "message_id"], how="left_anti")
+            .withColumns({"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")})
+            .select(*TRACED, F.lit(True).alias("is_kept"))
+        )
+        return _bare(own).unionByName(kept)
+
+    def apart(self, window: Window) -> DataFrame:
+        """The traces in a window that count in another bucket than their own: TRACED."""
+        # A kept file has none: an id that came again is in the table.
+        return self._stored([window]).where(F.col("counted_in").isNotNull()).select(*TRACED)
+
+    def places(self, windows: Sequence[Window], *, but: str) -> DataFrame:
+        """Where their ids are: `message_id`, `bucket_start`; not unique.
+
+        The narrow form of `within`, which compares no two of them.
+        """
+        places = self._stored(windows).where(F.col("batch_id") != but)
+        columns = ("message_id", "bucket_start")
+        frames = [frame.select(*columns) for frame in self._kept(windows)]
+        return reduce(DataFrame.unionByName, frames, _bare(places.select(*columns)))
+
+    def _stored(self, windows: Sequence[Window]) -> DataFrame:
+        return self.warehouse.read(TRACES).where(
+            (F.col("stream") == self.name)
+            & _in_days(windows)
+            & in_windows(F.col("bucket_start"), windows)
+        )
+
+    def _kept(self, windows: Sequence[Window]) -> list[DataFrame]:
+        """The rows of kept files, not read yet: GIVEN."""
+        reader = SinkReader(self.warehouse.spark, self.warehouse.access)
+        groups: dict[tuple[CellShape, object], list[KeptFiles]] = {}
+        for inputs in self.batches:
+            near = inputs.kept and _near(inputs.kept, windows)
+            if near:
+                same = (inputs.shape, tuple(sorted(near.columns.items())))
+                groups.setdefault(same, []).append(near)
+        return [
+            kept_traces(
+                rows.where(in_windows(F.col("sent_at").cast("timestamp"), windows)),
+                bucket=shape.bucket,
+                sample_rate=shape.sample_rate,
+            )
+            for (shape, _), alike in groups.items()
+            for rows in reader.frames([file for kept in alike for file in readable(kept)])
+        ]
+
+
+def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
+    """The files that may have rows in the windows; None when there are none."""
+    found = [
+        (file, (low, high))
+        for file, (low, high) in zip(kept.files, kept.spans, strict=True)
+        if any(w.start <= _EPOCH + high * _US and _EPOCH + low * _US < w.end for w in windows)
+    ]
+    if not found:
+        return None
+    return KeptFiles(kept.columns, tuple(file for file, _ in found), tuple(s for _, s in found))
+
+
+def _in_days(windows: Sequence[Window]) -> Column:
+    day, inside = F.col("sent_day"), F.lit(False)
+    for window in windows:
+        inside |= day.between(F.lit(window.start.date()), F.lit(window.end.date()))
+    return inside
+
+
+def _bare(rows: DataFrame) -> DataFrame:
+    """The rows without the notes of our tables' columns.
+
+    pysail 0.7.2 cannot plan a union of which one side alone has some.
+    """
+    return rows.select(*(F.when(F.col(n).isNotNull(), F.col(n)).alias(n) for n in rows.columns))

@@ -1,0 +1,183 @@
+"""Traces in plain Parquet files are kept as they came, and count as those of JSON lines do."""
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from shardaudit.adapters.collected import collected
+from shardaudit.adapters.delta import Warehouse
+from shardaudit.jobs.stream_traces import StreamTraces
+from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.tables import BATCHES, FINGERPRINTS, TRACES
+from shardaudit.model.window import Window
+from tests.builders import T0, sequence, shard, trace_line
+from tests.history import Trace
+from tests.spark.jobs.lake import Lake
+from tests.spark.jobs.test_ingest_crash import Dying
+
+EVER = Window(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+SCHEMA = pa.schema(
+    [
+        ("message_id", pa.string()),
+        ("shard_id", pa.string()),
+        ("sequence_number", pa.string()),
+        ("sent_at", pa.timestamp("us", "UTC")),
+        ("attempt", pa.int32()),
+    ]
+)
+
+
+def trace(number: int, **given: object) -> Trace:
+    values: dict[str, object] = {
+        "message_id": f"m{number}",
+        "shard_id": shard(number % 2),
+        "sequence_number": sequence(number),
+        "sent_at": T0 + timedelta(seconds=number),
+    }
+    return Trace(**values | given)  # type: ignore[arg-type]
+
+
+def in_parquet(lake: Lake, name: str, traces: Sequence[Trace]) -> Path:
+    lake.traces_format = "parquet"
+    lake.traces.mkdir(parents=True, exist_ok=True)
+    rows = [
+        (t.message_id, t.shard_id, t.sequence_number, t.sent_at, n % 3)
+        for n, t in enumerate(traces)
+    ]
+    columns = dict(zip(SCHEMA.names, zip(*rows, strict=True), strict=True))
+    pq.write_table(pa.table(columns, schema=SCHEMA), lake.traces / name)
+    return lake.traces / name
+
+
+def stored(lake: Lake) -> int:
+    place = lake.folder / "warehouse" / TRACES.name
+    return DeltaTable(place).to_pyarrow_table().num_rows if place.exists() else 0
+
+
+def all_of(lake: Lake) -> list[tuple[object, ...]]:
+    found = StreamTraces.of(lake.warehouse, lake.name).within([EVER])
+    return sorted(
+        (row.message_id, row.shard_id, row.sequence_number or "", row.sent_at, row.counted,
+         str(row.counted_in))
+        for row in collected(found.drop("attributes"))
+    )  # fmt: skip
+
+
+def copies(lake: Lake) -> list[Path]:
+    return sorted((lake.folder / "warehouse" / "kept_files").rglob("*.parquet"))
+
+
+def counted(lake: Lake) -> int:
+    return sum(totals[0] for totals in lake.ledger("traces").values())
+
+
+def test_no_row_is_written_again_when_no_id_comes_again(lake: Lake) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    summary = lake.ingest()
+    assert (summary.trace_rows, summary.quarantined, stored(lake)) == (50, 0, 0)
+    assert len(all_of(lake)) == 50
+    assert counted(lake) == 50
+
+
+def test_traces_stay_when_their_file_goes(lake: Lake) -> None:
+    path = in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    path.unlink()
+    assert len(all_of(lake)) == 50
+
+
+def test_all_traces_of_an_id_are_in_the_table_when_it_comes_again(lake: Lake) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    in_parquet(lake, "b.parquet", [trace(7), trace(8, shard_id=shard(5)), trace(60)])
+    lake.ingest()
+    assert stored(lake) == 3  # the first of both, and the one on another shard
+    assert len(all_of(lake)) == 52
+    assert counted(lake) == 51
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("seed", range(6))
+def test_kept_traces_are_those_of_json_when_ids_come_again_and_again(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    chosen = random.Random(seed)  # noqa: S311 - a choice of cases
+    lakes = [
+        Lake(spark, Warehouse(spark, str(tmp_path / name / "warehouse")), tmp_path / name)
+        for name in ("json", "parquet", "mixed")
+    ]
+    for lake in lakes:
+        lake.land()
+    for batch in range(5):
+        traces = [
+            trace(
+                chosen.randrange(12),
+                shard_id=shard(chosen.randrange(2)),
+                sequence_number=chosen.choice([None, "5", "10", sequence(3)]),
+                sent_at=T0 + timedelta(seconds=chosen.choice([0, 1, 59, 60, 61, 3600, 90_000])),
+            )
+            for _ in range(chosen.choice([1, 5, 30]))
+        ]
+        for lake in lakes:
+            if lake.folder.name == "parquet" or (lake.folder.name == "mixed" and batch % 2):
+                in_parquet(lake, f"{batch}.parquet", traces)
+            else:
+                lake.traces_format = "json"
+                lake.log(f"{batch}.jsonl", [trace_line(0, **_fields(each)) for each in traces])
+            lake.ingest()
+            if lake.folder.name == "mixed":  # of the other format, for the next ones
+                for file in lake.traces.iterdir():
+                    file.unlink()
+        for lake in lakes[1:]:
+            assert all_of(lake) == all_of(lakes[0])
+            assert lake.ledger("traces") == lakes[0].ledger("traces")
+
+
+def _fields(one: Trace) -> dict[str, object]:
+    return {
+        "message_id": one.message_id,
+        "shard_id": one.shard_id,
+        "sequence_number": one.sequence_number,
+        "sent_at": one.sent_at.isoformat(),
+    }
+
+
+def test_batch_is_put_into_the_table_when_a_row_cannot_be_used(lake: Lake) -> None:
+    path = in_parquet(lake, "a.parquet", [trace(1), trace(2, shard_id=""), trace(3)])
+    summary = lake.ingest()
+    assert (summary.trace_rows, summary.quarantined, stored(lake)) == (2, 1, 2)
+    [refused] = lake.refused()
+    assert (refused.file, refused.line) == (str(path), 2)
+    assert copies(lake) == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_tables_are_the_same_when_runs_died_between_all_writes(
+    lake: Lake, spark: SparkSession, tmp_path: Path, is_there: bool
+) -> None:
+    def contents() -> list[list[str]]:
+        return [sorted(map(str, lake.rows(table))) for table in (TRACES, FINGERPRINTS)] + [
+            [row.state for row in lake.rows(BATCHES)],
+            list(map(str, all_of(lake))),
+        ]
+
+    source = in_parquet(lake, "a.parquet", [trace(n) for n in (*range(30), 4, 5)])
+    lake.ingest()
+    undisturbed = contents()
+    path = str(tmp_path / "disturbed")
+    for before in (4, 1, 1, 2, 2):  # plan, copies, planned again; traces, fingerprints, done
+        lake.warehouse = Warehouse(spark, path, check=Dying(before))
+        with pytest.raises(ClaimLostError):
+            lake.ingest()
+        if not is_there:
+            source.unlink(missing_ok=True)
+    lake.warehouse = Warehouse(spark, path)
+    lake.ingest()
+    assert contents() == undisturbed
