@@ -123,7 +123,8 @@ class Warehouse:
         delete_folder(self._kept(batch_id), self.access)
 
     def _kept(self, batch_id: str) -> str:
-        return f"{self._path}/kept_files/{batch_id}"
+        # A name may be two dots.
+        return f"{self._path}/kept_files/stream={batch_id}"
 
     def merge(self, rows: DataFrame, table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. `rows` is unique on the key."""

@@ -20,6 +20,8 @@ from shardaudit.model.source import KeptFiles
 
 log = logging.getLogger(__name__)
 
+_MOST_BYTES = 5 * 2**30  # S3 copies no more in one request
+
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
@@ -40,13 +42,17 @@ def kept_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> Kept
     Raises:
         StorageError: the storage did not answer.
     """
+    if inputs.format != "parquet" or any(f.size_bytes > _MOST_BYTES for f in inputs.files):
+        return None
     reader = SinkReader(warehouse.spark, warehouse.access)
-    if inputs.format != "parquet" or not kept_files(reader.footers(inputs.files), inputs.columns):
+    if not kept_files(reader.footers(inputs.files), inputs.columns):
         return None
     try:
         copies = warehouse.keep(inputs.files, batch.batch_id)
-    except FileNotFoundError:
-        return None  # the damage that this is, is found when the rows are read one by one
+    except OSError as error:
+        # Whether a file is gone, or the storage makes no copies, is found when its rows are read.
+        log.warning("the files are read row by row: no copies: %s", error)
+        return None
     # What was copied counts: a file may have changed since it was listed.
     return kept_files(reader.footers(copies), inputs.columns)
 
