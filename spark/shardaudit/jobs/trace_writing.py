@@ -11,7 +11,7 @@ from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.repeats import REACH, known_places, new_traces, repeated_ids, told_traces
-from shardaudit.ingest.traces import id_hash
+from shardaudit.ingest.traces import GIVEN, id_hash
 from shardaudit.jobs.batches import Batch
 from shardaudit.jobs.kept_batch import KeptRows
 from shardaudit.jobs.stream_traces import TRACED, StreamTraces
@@ -20,10 +20,6 @@ from shardaudit.model.tables import FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced
 
 _SCAN_WINDOWS = 32  # as many times as a scan is pruned by
-_FINGERPRINTED = (
-    *("message_id", "shard_id", "sequence_number", "sent_at", "bucket_start"),
-    *("location", "counted"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +59,8 @@ class TraceWriting:
             self._append_traces(told_traces(fresh, known), known)
         # Presence only: `repeated` is unique on its column.
         single = traces.join(several, ["id_hash"], how="left_anti")
-        single = single.withColumn("counted", F.lit(True)).select(*_FINGERPRINTED)
-        stored = self.own(rows.tally.days).select(*_FINGERPRINTED)
+        single = single.withColumn("counted", F.lit(True)).select(*GIVEN, "counted")
+        stored = self.own(rows.tally.days).select(*GIVEN, "counted")
         self._append_fingerprints(stored.unionByName(single))
         single_ids = rows.ids.join(several, ["id_hash"], how="left_anti")
         return stored.where(F.col("counted")).count() + single_ids.count()

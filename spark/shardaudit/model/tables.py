@@ -27,11 +27,7 @@ TRACES = Table(
         ("counted", "boolean", "the one trace of its id that the fingerprint counts"),
         ("sent_day", "date", "UTC day of bucket_start"),
         ("counted_in", "timestamp", "bucket_start of its id's counted trace, where another one"),
-        (
-            "moved",
-            "boolean",
-            "true: an earlier batch has it in a kept file, and counted it; its id came again since",
-        ),
+        ("moved", "boolean", "true: its id came again; an earlier batch counted it in a kept file"),
     ),
     ("stream", "message_id", "shard_id", "sequence_number", "bucket_start"),
     ("stream", "sent_day"),
@@ -78,11 +74,7 @@ BATCHES = Table(
         ("state", "string", "planned | done"),
         ("inputs", "string", "JSON: files with size and time, or table versions, and columns"),
         ("rows", "bigint", "good rows read"),
-        (
-            "counted",
-            "bigint",
-            "ids or rows added to the ledger, less those taken away",
-        ),
+        ("counted", "bigint", "ids or rows added to the ledger, less those taken away"),
         ("quarantined", "bigint", "rows and files set aside"),
         (
             "unplaced",
