@@ -22,6 +22,7 @@ _INGEST = ("tests/unit/ingest", "tests/spark/ingest")
 _BACKFILL = (  # what merges needs Apache Spark: `copies` and `decode` are left out
     "tests/unit/backfill",
     "tests/unit/jobs/test_backfill_command.py",
+    "tests/spark/backfill/test_missing.py",
     "tests/spark/jobs/test_backfill_proof.py",
     "tests/spark/jobs/test_stamped_anew.py",
 )
@@ -34,6 +35,7 @@ _WATCH = (
 _HOLES = (
     "tests/unit/compare/test_holes.py",
     "tests/spark/compare/test_hole_cells.py",
+    "tests/spark/compare/test_shard_times.py",
     "tests/spark/jobs/test_watch_holes.py",
 )
 
@@ -71,13 +73,17 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/jobs/test_gates.py",
     ),
     "shardaudit/compare/patience.py": ("tests/spark/compare/test_patience.py", _GOLDEN),
-    "shardaudit/compare/progress.py": ("tests/spark/compare/test_progress.py", *_WATCH),
+    "shardaudit/compare/progress.py": (
+        "tests/spark/compare/test_shard_times.py",
+        "tests/spark/compare/test_progress.py",
+        *_WATCH,
+    ),
     "shardaudit/compare/quiet.py": (
         "tests/unit/compare/test_quiet.py",
         "tests/spark/jobs/test_silences.py",
         _GOLDEN,
     ),
-    "shardaudit/compare/sample.py": (_GOLDEN, _ORACLE),
+    "shardaudit/compare/sample.py": _AUDIT,
     "shardaudit/compare/shard_facts.py": _AUDIT,
     "shardaudit/compare/totals.py": (*_AUDIT, "tests/spark/jobs/test_ledger_totals.py"),
     "shardaudit/compare/watermark.py": (
@@ -116,7 +122,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 SELF_CHECK = _CANARY
 
 
-_QUICK = ("tests/unit/", "tests/spark/compare/", "tests/spark/ingest")
+_QUICK = ("tests/unit/", "tests/spark/backfill/", "tests/spark/compare/", "tests/spark/ingest")
 
 
 def stages(suite: tuple[str, ...]) -> list[tuple[str, ...]]:
