@@ -47,6 +47,11 @@ def test_a_silence_is_told_beside_the_longest_other_one(
     assert silences(hours(0), HOUR) == {}
 
 
+def test_an_hour_of_which_an_earlier_audit_alone_knows_ends_no_silence() -> None:
+    gone = Hour(DAY + 5 * HOUR, 0, 0, sent_before=5)
+    assert silences([*hours(0, 12), gone], HOUR) == {DAY + 12 * HOUR: (11, 0)}
+
+
 def test_a_long_bucket_is_the_slot() -> None:
     assert slot(timedelta(minutes=1)) == HOUR
     width = slot(6 * HOUR)
