@@ -191,7 +191,7 @@ class Trial:
         """Takes in all that is new, when the question is asked if no other time is given."""
         ingest(self.warehouse, self.name, self.stream, now=now or self.question.as_of)
 
-    def audit(self, question: Question | None = None) -> Published:
+    def audit(self, question: Question | None = None, *, now: datetime | None = None) -> Published:
         """Audits as the question says (the stream's own when none is given); gives the tables."""
         ask = question or self.question
         request = AuditRequest(
@@ -201,7 +201,7 @@ class Trial:
             as_of=ask.as_of,
             retention=Retention(ask.retention, ask.shorter),
         )
-        audit(self.warehouse, request, open_gates(None), now=ask.as_of)
+        audit(self.warehouse, request, open_gates(None), now=now or ask.as_of)
         return self.published(request.audit_id)
 
     def published(self, audit_id: str) -> Published:

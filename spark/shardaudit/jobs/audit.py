@@ -24,7 +24,7 @@ from shardaudit.jobs.invariants import broken_rules
 from shardaudit.jobs.judged import judged
 from shardaudit.jobs.publish import publish
 from shardaudit.jobs.summaries import summaries
-from shardaudit.jobs.watermarks import moved_watermark, stored_holds
+from shardaudit.jobs.watermarks import moved_watermark, stored_holds, unmoved_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
 from shardaudit.report.held import quiet_notes
@@ -89,7 +89,11 @@ def _audited(
             raise rejection
         with progress.stage("publish"):
             publish(warehouse, facts, own, outcome, now=now)
-            mark = moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
+            mark = (
+                unmoved_watermark(warehouse, request)
+                if request.is_to_come(now)
+                else moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
+            )
             noted = sentences(results, severity=Severity.WARN) + quiet_notes(
                 request.name, request.aligned, stored_holds(warehouse, request.name)
             )

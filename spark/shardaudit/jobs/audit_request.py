@@ -24,6 +24,13 @@ class AuditRequest:
         """The window in whole buckets."""
         return self.window.aligned(self.stream.bucket)
 
+    def is_to_come(self, now: datetime) -> bool:
+        """Whether it is as of a later time: minutes that are still to come are empty, and settled.
+
+        Within the settle grace none is settled: a clock that is a bit ahead does no harm.
+        """
+        return self.as_of - now > self.stream.settle_grace
+
     @property
     def audit_id(self) -> str:
         """The same for the same request."""

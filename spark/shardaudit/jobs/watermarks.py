@@ -42,6 +42,8 @@ from shardaudit.model.watermark import (
 from shardaudit.model.watermark_tables import INCONCLUSIVE, WATERMARKS
 from shardaudit.report.held import Holding, held_because
 
+TO_COME = "as of a time that is still to come: it moves nothing"
+
 
 def moved_watermark(
     warehouse: Warehouse,
@@ -87,6 +89,11 @@ def moved_watermark(
     at, shard_id, hold = min(held, key=lambda one: one[:2])
     shown = Holding(request.name, shard_id, hold, _counts(findings, shard_id, hold))
     return Watermark(at, held_because(shown, window=request.aligned))
+
+
+def unmoved_watermark(warehouse: Warehouse, request: AuditRequest) -> Watermark:
+    """The stream's, where an audit of a time to come leaves it."""
+    return Watermark(stored_watermark(warehouse, request.name).at, TO_COME)
 
 
 def _after(

@@ -69,6 +69,19 @@ def test_stream_that_lost_half_of_its_traces_is_not_passed(trial: Trial) -> None
     assert trial.audit(replace(ASK, as_of=LATER.as_of + HOUR)).watermark == ASK.end
 
 
+def test_an_audit_as_of_a_time_that_is_still_to_come_moves_nothing(trial: Trial) -> None:
+    feed(trial, traced=range(60), landed=range(60))
+    trial.audit(replace(ASK, as_of=NEXT.as_of))
+    to_come = replace(LATER, as_of=LATER.as_of + 30 * 24 * HOUR)
+    published = trial.audit(to_come, now=NEXT.as_of)
+    assert published.watermark == ASK.end
+    assert (
+        published.audit.watermark_reason == "as of a time that is still to come: it moves nothing"
+    )
+    feed(trial, traced=range(60, 120), landed=range(60, 120))
+    assert trial.audit(replace(NEXT, as_of=LATER.as_of)).watermark == NEXT.end
+
+
 def test_row_that_lands_again_after_the_audit_is_not_passed(trial: Trial) -> None:
     feed(trial, traced=range(60), landed=range(60))
     trial.audit(replace(ASK, as_of=NEXT.as_of))
