@@ -42,6 +42,8 @@ _ONE_MACHINE = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Every call on a frame would tell the JVM of its place in our files.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
 

@@ -58,6 +58,8 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
         # It is in this process: what fails would fail again, and a dead one is asked for minutes.
         session.client.set_retry_policies([])
         session.conf.set("spark.sql.session.timeZone", "UTC")
+        # Or every call on a frame looks for a notebook, on all of the path, to say where it stands.
+        session.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
         session.conf.set(_READERS, str(os.cpu_count() or 1))
         try:
             with released_apart():
