@@ -47,6 +47,8 @@ exit codes:
   0 done   1 failed, will not work by trying again   2 bad arguments or configuration
   3 --check and the verdict is bad   75 failed, try again"""
 
+_PANIC = "PanicException"  # of delta-rs, as when too few files may be open: no Exception
+
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit code of one command line."""
@@ -61,8 +63,10 @@ def main(arguments: list[str] | None = None) -> int:
         return terminal.fail(error, error.exit_code)
     except KeyboardInterrupt as error:
         return terminal.fail(error, ExitCode.RETRY)
-    except Exception as error:  # noqa: BLE001 - the outermost frame
-        return terminal.fail(error, ExitCode.FAILED)
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == _PANIC:
+            return terminal.fail(error, ExitCode.FAILED)
+        raise
 
 
 def process() -> NoReturn:

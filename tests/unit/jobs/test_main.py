@@ -85,6 +85,32 @@ def test_cure_is_told_when_too_few_files_may_be_open(
     assert "ulimit" not in capsys.readouterr().err
 
 
+def test_a_panic_of_delta_rs_is_one_line_with_its_cure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a dozen files to a process delta-rs panics, as what no `except Exception` catches."""
+    panic = type("PanicException", (BaseException,), {})
+
+    def panics(*_: object) -> None:
+        said = os.strerror(errno.EMFILE)
+        raise panic(f'Failed to create a tokio runtime.: Os {{ message: "{said}" }}')
+
+    monkeypatch.setattr("shardaudit.jobs.commands.findings.run", panics)
+    assert main(["findings", "list", "--stream", "events"]) == ExitCode.FAILED
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "; let a process open more files first" in said
+
+
+def test_what_only_ends_the_process_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(*_: object) -> None:
+        raise SystemExit(4)
+
+    monkeypatch.setattr("shardaudit.jobs.commands.findings.run", ends)
+    with pytest.raises(SystemExit):
+        main(["findings", "list", "--stream", "events"])
+
+
 def test_traceback_is_shown_only_when_debug_is_asked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
