@@ -115,11 +115,11 @@ class _Peak:
 def _tree(pid: int) -> list[int]:
     found = [pid]
     for parent in found:
-        for task in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
+        try:
+            for task in Path(f"/proc/{parent}/task").glob("*/children"):
                 found += map(int, task.read_text().split())
-            except OSError:
-                continue
+        except OSError:
+            continue  # a process or a thread that has ended
     return found
 
 
