@@ -106,25 +106,26 @@ class Warehouse:
         self._check()
         self._small.delete(table, column="batch_id", value=batch_id)
 
-    def keep(self, files: Sequence[SourceFile], batch_id: str) -> list[SourceFile]:
-        """Copies files of a batch into the warehouse: what an input is, even when it goes.
+    @property
+    def kept_folder(self) -> str:
+        """Where copies of inputs are."""
+        return f"{self._path}/kept_files"
+
+    def keep(self, files: Sequence[SourceFile], targets: Sequence[str]) -> list[SourceFile]:
+        """Copies files to paths below `kept_folder`: what an input is, even when it goes.
 
         Raises:
             FileNotFoundError: one is not there (any more).
         """
         self._check()
-        store, folder = FileStore(self.access), self._kept(batch_id)
-        targets = [(file.path, f"{folder}/{n:05}.parquet") for n, file in enumerate(files)]
-        return at_once(lambda pair: store.copy(*pair), targets)
+        store, folder = FileStore(self.access), self.kept_folder
+        pairs = [(file.path, f"{folder}/{to}") for file, to in zip(files, targets, strict=True)]
+        return at_once(lambda pair: store.copy(*pair), pairs)
 
-    def discard(self, batch_id: str) -> None:
-        """Deletes the kept files of a batch."""
+    def discard(self, folder: str) -> None:
+        """Deletes a folder of copies, by its path below `kept_folder`."""
         self._check()
-        delete_folder(self._kept(batch_id), self.access)
-
-    def _kept(self, batch_id: str) -> str:
-        # A name may be two dots.
-        return f"{self._path}/kept_files/stream={batch_id}"
+        delete_folder(f"{self.kept_folder}/{folder}", self.access)
 
     def merge(self, rows: DataFrame, table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. `rows` is unique on the key."""

@@ -5,6 +5,7 @@ row by row instead and put into a table (`adapters/parquet_traces.py`).
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from shardaudit.adapters.parquet_file import Column, Footer
 from shardaudit.adapters.ready_file import ready_file
@@ -23,11 +24,12 @@ _NEEDED = ("message_id", "shard_id", "sent_at")
 
 
 def kept_files(
-    footers: Mapping[SourceFile, Footer], columns: Mapping[str, str]
+    footers: Mapping[SourceFile, Footer], columns: Mapping[str, str], folder: str
 ) -> KeptFiles | None:
     """How the files are read as they are; None when one of them cannot be.
 
     Input:
+        footers: by the files' paths below `folder`, in which they are or will be.
         columns: standard name -> column in the files, for every standard name.
     """
     read: dict[str, tuple[str, str]] = {}
@@ -42,17 +44,15 @@ def kept_files(
             if read.setdefault(standard, (column.name, column.kind)) != (column.name, column.kind):
                 return None
     kept = KeptFiles(read, tuple(footers), tuple(spans))
-    ready = map(ready_file, readable(kept), footers.values())
+    ready = map(ready_file, readable(kept, folder), footers.values())
     return kept if all(each.is_plain for each in ready) else None
 
 
-def readable(kept: KeptFiles) -> list[SinkFile]:
-    """The files as the reader of files takes them."""
+def readable(kept: KeptFiles, folder: str) -> list[SinkFile]:
+    """The files as the reader of files takes them; folder: the one that they are below."""
     wanted = {standard: Wanted(name, kind) for standard, (name, kind) in kept.columns.items()}
-    return [
-        SinkFile(file, file.path, file.path.rpartition("/")[0], wanted, is_listed=True)
-        for file in kept.files
-    ]
+    files = (replace(file, path=f"{folder}/{file.path}") for file in kept.files)
+    return [SinkFile(file, file.path, folder, wanted) for file in files]
 
 
 def _plain_columns(footer: Footer, columns: Mapping[str, str]) -> dict[str, Column]:

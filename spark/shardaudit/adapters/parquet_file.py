@@ -146,7 +146,10 @@ def old_times(source: pq.ParquetFile) -> set[str]:
 def _span(source: pq.ParquetFile, field: pa.Field) -> tuple[int, int] | None:
     if not pa.types.is_timestamp(field.type) or field.type.unit not in _MICROS:
         return None
-    [place] = [n for n, leaf in enumerate(_leaves(source)) if leaf.path == field.name]
+    places = [n for n, leaf in enumerate(_leaves(source)) if leaf.path == field.name]
+    if len(places) != 1:
+        return None  # a file may have two columns of one name
+    [place] = places
     in_file = map(source.metadata.row_group, range(source.num_row_groups))
     groups = [group.column(place).statistics for group in in_file if group.num_rows]
     if not groups:

@@ -7,7 +7,7 @@ number, and no error may take the good files with it (docs/decisions/001-python-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -59,11 +59,12 @@ class _Reading:
     read: Callable[[pa.NativeFile, str], Batches]
     lost: Callable[[str, str], pa.RecordBatch]
     access: S3Access
+    names: Mapping[str, str] = field(default_factory=dict)  # path -> the one that rows have
 
 
 def read_traces(
     spark: SparkSession,
-    files: Sequence[SourceFile],
+    files: Mapping[str, SourceFile],
     access: S3Access,
     *,
     columns: Mapping[str, str],
@@ -72,6 +73,7 @@ def read_traces(
     """The traces of files: one row per line or row, and one per damage, as `LOOSE` says.
 
     Input:
+        files: the path that rows are said to be of -> the file, or a copy of it.
         columns: standard name -> key or column in the files, for every standard name.
     """
     batches = parquet_batches if is_parquet else json_batches
@@ -79,7 +81,8 @@ def read_traces(
     def read(file: pa.NativeFile, path: str) -> Batches:
         return batches(file, path, columns)
 
-    return _read(spark, files, _Reading(LOOSE, read, damaged, access))
+    names = {file.path: path for path, file in files.items()}
+    return _read(spark, list(files.values()), _Reading(LOOSE, read, damaged, access, names))
 
 
 def read_footers(
@@ -176,11 +179,12 @@ def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -
 
 
 def _content(path: str, reading: _Reading) -> Batches:
+    name = reading.names.get(path, path)
     try:
         with open_file(path, reading.access) as file:
-            yield from reading.read(file, path)
+            yield from reading.read(file, name)
     except FileNotFoundError:
-        yield reading.lost(path, _GONE)
+        yield reading.lost(name, _GONE)
     except OSError as error:
         raise StorageError(path, error) from error
 

@@ -15,14 +15,13 @@ from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES
 def loose_traces(rows: DataFrame) -> DataFrame:
     """The rows of Parquet files that an engine reads, as `judged_traces` takes them.
 
-    No fault of a number is possible: by its type each has a place in its column.
-
     Input:
         rows: columns under their standard names, those that the files have.
     """
     given = set(rows.columns)
     nothing = F.lit(None).cast("string")
-    texts = {name: F.col(name) if name in given else nothing for name in TEXTS}
+    # Numbers too, though none can be wrong by its type: what cannot be read is found here.
+    texts = {n: F.col(n).cast("string") if n in given else nothing for n in (*TEXTS, *NUMBERS)}
     times = {
         name: F.unix_micros(F.col(name).cast("timestamp"))
         if name in given
@@ -37,7 +36,6 @@ def loose_traces(rows: DataFrame) -> DataFrame:
         nothing.alias("raw"),
         F.when(torn, F.lit("no UTF-8")).alias("fault"),
         *(text.alias(name) for name, text in texts.items()),
-        *(nothing.alias(name) for name in NUMBERS),
         *(nothing.alias(f"{name}_text") for name in TIMES),
         *(time.alias(f"{name}_us") for name, time in times.items()),
         F.lit(None).cast("map<string,string>").alias("attributes"),

@@ -89,10 +89,11 @@ def _missing(warehouse: Warehouse, name: str, states: Sequence[str]) -> DataFram
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == name) & F.col("state").isin(*states)
     )
+    missing = findings.where(F.col("kind") == Kind.MISSING.value)
     ends = F.min("sent_at").alias("first"), F.max("sent_at").alias("last")
-    [sent] = collected(findings.where(F.col("kind") == Kind.MISSING.value).agg(*ends))
+    [sent] = collected(missing.agg(*ends))
     days = [Window(sent.first, sent.last + datetime.resolution).aligned(DAY)] if sent.first else []
-    return missing_ids(findings, StreamTraces.of(warehouse, name).within(days))
+    return missing_ids(findings, StreamTraces.of(warehouse, name).within(days, ids=missing))
 
 
 def _ranges(

@@ -15,7 +15,7 @@ from shardaudit.ingest.damage import damaged_span
 from shardaudit.ingest.inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.jobs.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
-from shardaudit.jobs.kept_batch import kept_copies, kept_rows
+from shardaudit.jobs.kept_batch import discarded, kept_copies, kept_rows
 from shardaudit.jobs.stream_traces import StreamTraces
 from shardaudit.jobs.trace_tally import TraceTally, tallied
 from shardaudit.jobs.trace_writing import TraceWriting
@@ -112,8 +112,8 @@ class TraceSide:
         if rows is not None:
             counted = self._writing(batch).append_kept(rows)
             return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
-        if inputs.format == "parquet":
-            inputs = self._without_kept(batch, inputs)
+        if inputs.kept and inputs.kept.columns:
+            inputs = self._to_be_judged(batch, inputs, inputs.kept)
         return self._write_judged(batch, inputs, now=now)
 
     def _planned_again(
@@ -125,20 +125,18 @@ class TraceSide:
             self._batches.plan_again(batch, inputs)
         return inputs
 
-    def _without_kept(self, batch: Batch, inputs: TraceInputs) -> TraceInputs:
-        """Takes back what a try wrote that kept the files."""
-        if inputs.kept and batch.is_resumed:
+    def _to_be_judged(self, batch: Batch, inputs: TraceInputs, kept: KeptFiles) -> TraceInputs:
+        """Takes back what an earlier try wrote: the rows of the copies are judged one by one."""
+        if batch.is_resumed:
             for table in (TRACES, FINGERPRINTS):
                 self._warehouse.take_back(table, batch_id=batch.batch_id)
-        inputs = self._planned_again(batch, inputs, None)
-        self._warehouse.discard(batch.batch_id)
-        return inputs
+        return self._planned_again(batch, inputs, replace(kept, columns={}, spans=()))
 
     def _write_judged(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Puts every row into a table: the good ones into TRACES, the others into QUARANTINE."""
         loose = read_traces(
             self._warehouse.spark,
-            inputs.files,
+            self._opened(inputs),
             self._access,
             columns=inputs.columns,
             is_parquet=inputs.format == "parquet",
@@ -151,7 +149,17 @@ class TraceSide:
         if tally.bad:
             quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
         counted = self._writing(batch).append_judged(judged, tally)
-        return self._finish(batch, inputs, tally, counted=counted, now=now)
+        done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
+        if inputs.kept:
+            discarded(self._warehouse, batch)
+        return done
+
+    def _opened(self, inputs: TraceInputs) -> dict[str, SourceFile]:
+        """The files by their paths, or the copies that were made of them."""
+        files, folder = inputs.files, self._warehouse.kept_folder
+        if inputs.kept:
+            files = tuple(replace(f, path=f"{folder}/{f.path}") for f in inputs.kept.files)
+        return {file.path: opened for file, opened in zip(inputs.files, files, strict=True)}
 
     def _writing(self, batch: Batch) -> TraceWriting:
         earlier = StreamTraces(self._warehouse, self._name, self._batches.done)

@@ -1,7 +1,8 @@
 """A batch of trace files that are kept as they came: copied into the warehouse, read, judged."""
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from py4j.protocol import Py4JError
@@ -9,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.files import StorageError
 from shardaudit.adapters.kept_traces import kept_files, readable
 from shardaudit.adapters.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.ingest.inputs import TraceInputs
@@ -16,11 +18,13 @@ from shardaudit.ingest.kept import kept_traces, loose_traces
 from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.jobs.batches import Batch
 from shardaudit.jobs.trace_tally import TraceTally, tallied
-from shardaudit.model.source import KeptFiles
+from shardaudit.model.source import KeptFiles, SourceFile
 
 log = logging.getLogger(__name__)
 
 _MOST_BYTES = 5 * 2**30  # S3 copies no more in one request
+_MIB = 2**20
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +46,45 @@ def kept_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> Kept
     Raises:
         StorageError: the storage did not answer.
     """
-    if inputs.format != "parquet" or any(f.size_bytes > _MOST_BYTES for f in inputs.files):
+    if inputs.format != "parquet" or not _is_worth_it(inputs.files):
         return None
-    reader = SinkReader(warehouse.spark, warehouse.access)
-    if not kept_files(reader.footers(inputs.files), inputs.columns):
+    reader, folder = SinkReader(warehouse.spark, warehouse.access), _folder(batch)
+    targets = [f"{folder}/{n:05}.parquet" for n in range(len(inputs.files))]
+    found = reader.footers(inputs.files).values()
+    footers = {SourceFile(to, 0, 0): footer for to, footer in zip(targets, found, strict=True)}
+    if kept_files(footers, inputs.columns, warehouse.kept_folder) is None:
         return None
     try:
-        copies = warehouse.keep(inputs.files, batch.batch_id)
-    except OSError as error:
+        copies = warehouse.keep(inputs.files, targets)
+    except (FileNotFoundError, StorageError) as error:
         # Whether a file is gone, or the storage makes no copies, is found when its rows are read.
         log.warning("the files are read row by row: no copies: %s", error)
+        discarded(warehouse, batch)
         return None
     # What was copied counts: a file may have changed since it was listed.
-    return kept_files(reader.footers(copies), inputs.columns)
+    found = reader.footers(copies).values()
+    below = (replace(c, path=to) for c, to in zip(copies, targets, strict=True))
+    footers = dict(zip(below, found, strict=True))
+    kept = kept_files(footers, inputs.columns, warehouse.kept_folder)
+    return kept or KeptFiles({}, tuple(footers), ())
+
+
+def _is_worth_it(files: Sequence[SourceFile]) -> bool:
+    """Whether the files are few and large enough to be opened by every audit of their time."""
+    sizes = [file.size_bytes for file in files]
+    return max(sizes) <= _MOST_BYTES and (len(sizes) <= _FEW or sum(sizes) >= _MIB * len(sizes))
+
+
+def discarded(warehouse: Warehouse, batch: Batch) -> None:
+    """Deletes the copies of a batch, if it can: nothing reads them any more."""
+    try:
+        warehouse.discard(_folder(batch))
+    except (FileNotFoundError, StorageError) as error:
+        log.warning("%s: its copies stay in the warehouse: %s", batch.batch_id, error)
+
+
+def _folder(batch: Batch) -> str:
+    return f"stream={batch.batch_id}"  # a stream's name may be two dots
 
 
 def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> KeptRows | None:
@@ -63,11 +93,13 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     Raises:
         StorageError: the storage did not answer.
     """
-    if inputs.kept is None:
+    if inputs.kept is None or not inputs.kept.columns:
         return None
     reader, shape = SinkReader(warehouse.spark, warehouse.access), inputs.shape
     try:
-        rows = reduce(DataFrame.unionByName, reader.frames(readable(inputs.kept)))
+        rows = reduce(
+            DataFrame.unionByName, reader.frames(readable(inputs.kept, warehouse.kept_folder))
+        )
         judged = sampled(judged_traces(loose_traces(rows), rules), shape.sample_rate)
         ids = judged.select("file", "line", "reason", "id_hash", "sent_at", "bucket_start")
         ids = ids.localCheckpoint()

@@ -9,7 +9,9 @@ from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.compare.apart import other_places
 from shardaudit.ingest.repeats import REACH
-from shardaudit.model.tables import EVIDENCE, TRACES
+from shardaudit.jobs.stream_traces import StreamTraces
+from shardaudit.model.config import DAY
+from shardaudit.model.tables import EVIDENCE
 from shardaudit.model.window import Window
 
 
@@ -65,10 +67,7 @@ def traced_apart(warehouse: Warehouse, name: str, sent: tuple[datetime, datetime
     Output:
         `message_id`, `bucket_start`, `counted_in`.
     """
-    days = [F.lit((at + reach).date()) for at, reach in zip(sent, (-REACH, REACH), strict=True)]
-    return (
-        warehouse.read(TRACES)
-        .where((F.col("stream") == name) & F.col("sent_day").between(*days))
-        .where(F.col("counted_in").isNotNull())
-        .select("message_id", "bucket_start", "counted_in")
-    )
+    first, last = sent
+    near = Window(first - REACH, last + REACH + datetime.resolution).aligned(DAY)
+    apart = StreamTraces(warehouse, name, ()).apart(near)
+    return apart.select("message_id", "bucket_start", "counted_in")

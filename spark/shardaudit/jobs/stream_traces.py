@@ -7,7 +7,7 @@ and its rows in kept files are passed over there: see `TraceSide`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from functools import cached_property, reduce
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -46,17 +46,30 @@ class StreamTraces:
         done = warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
         return cls(warehouse, name, [TraceInputs.from_json(row["inputs"]) for row in done])
 
-    def within(self, windows: Sequence[Window], *, but: str | None = None) -> DataFrame:
+    def within(
+        self,
+        windows: Sequence[Window],
+        *,
+        but: str | None = None,
+        ids: DataFrame | None = None,
+    ) -> DataFrame:
         """The traces in some windows of whole buckets, without what the batch `but` stored.
 
+        Input:
+            ids: `message_id`: those of these alone; few.
         Output:
             TRACED, `is_kept` (boolean: it is in a kept file alone).
         """
         stored = self._stored(windows)
         if but is not None:
             stored = stored.where(F.col("batch_id") != but)
-        own = stored.select(*TRACED, F.lit(False).alias("is_kept"))
         frames = self._kept(windows)
+        if ids is not None:  # presence only
+            stored, *frames = (
+                rows.join(F.broadcast(ids.select("message_id")), ["message_id"], how="left_semi")
+                for rows in (stored, *frames)
+            )
+        own = stored.select(*TRACED, F.lit(False).alias("is_kept"))
         if not frames:
             return own
         known = stored.select("bucket_start", "message_id")
@@ -91,9 +104,12 @@ class StreamTraces:
             & in_windows(F.col("bucket_start"), windows)
         )
 
+    @cached_property
+    def _reader(self) -> SinkReader:
+        return SinkReader(self.warehouse.spark, self.warehouse.access)
+
     def _kept(self, windows: Sequence[Window]) -> list[DataFrame]:
         """The rows of kept files, not read yet: GIVEN."""
-        reader = SinkReader(self.warehouse.spark, self.warehouse.access)
         groups: dict[tuple[CellShape, object], list[KeptFiles]] = {}
         for inputs in self.batches:
             near = inputs.kept and _near(inputs.kept, windows)
@@ -107,7 +123,9 @@ class StreamTraces:
                 sample_rate=shape.sample_rate,
             )
             for (shape, _), alike in groups.items()
-            for rows in reader.frames([file for kept in alike for file in readable(kept)])
+            for rows in self._reader.frames(
+                [file for kept in alike for file in readable(kept, self.warehouse.kept_folder)]
+            )
         ]
 
 

@@ -24,9 +24,10 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class KeptFiles(FileGroup):
-    """Copies of a batch's files, whose rows are read from them.
+    """Copies of a batch's files, by their paths below the warehouse's folder of such.
 
-    `spans`: the least and the greatest `sent_at` of each file, in microseconds since 1970.
+    `columns`: none when their rows are judged one by one. `spans`: the least and the greatest
+    `sent_at` of each file, in microseconds since 1970.
     """
 
     spans: tuple[tuple[int, int], ...]

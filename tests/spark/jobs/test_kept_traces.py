@@ -44,20 +44,28 @@ def trace(number: int, **given: object) -> Trace:
     return Trace(**values | given)  # type: ignore[arg-type]
 
 
-def in_parquet(lake: Lake, name: str, traces: Sequence[Trace]) -> Path:
+def in_parquet(lake: Lake, name: str, traces: Sequence[Trace], *, unit: str = "us") -> Path:
     lake.traces_format = "parquet"
+    sent_at = pa.timestamp(unit, None if unit == "ms" else "UTC")
+    schema = SCHEMA.set(SCHEMA.get_field_index("sent_at"), pa.field("sent_at", sent_at))
     lake.traces.mkdir(parents=True, exist_ok=True)
     rows = [
         (t.message_id, t.shard_id, t.sequence_number, t.sent_at, n % 3)
         for n, t in enumerate(traces)
     ]
     columns = dict(zip(SCHEMA.names, zip(*rows, strict=True), strict=True))
-    pq.write_table(pa.table(columns, schema=SCHEMA), lake.traces / name)
+    if unit == "ms":
+        columns["sent_at"] = tuple(at.replace(tzinfo=None) for at in columns["sent_at"])
+    pq.write_table(pa.table(columns, schema=schema), lake.traces / name, row_group_size=4)
     return lake.traces / name
 
 
+def place_of(lake: Lake) -> str:
+    return str(lake.folder / "warehouse")
+
+
 def stored(lake: Lake) -> int:
-    place = lake.folder / "warehouse" / TRACES.name
+    place = Path(place_of(lake)) / TRACES.name
     return DeltaTable(place).to_pyarrow_table().num_rows if place.exists() else 0
 
 
@@ -71,7 +79,7 @@ def all_of(lake: Lake) -> list[tuple[object, ...]]:
 
 
 def copies(lake: Lake) -> list[Path]:
-    return sorted((lake.folder / "warehouse" / "kept_files").rglob("*.parquet"))
+    return sorted((Path(place_of(lake)) / "kept_files").rglob("*.parquet"))
 
 
 def counted(lake: Lake) -> int:
@@ -126,7 +134,7 @@ def test_kept_traces_are_those_of_json_when_ids_come_again_and_again(
         ]
         for lake in lakes:
             if lake.folder.name == "parquet" or (lake.folder.name == "mixed" and batch % 2):
-                in_parquet(lake, f"{batch}.parquet", traces)
+                in_parquet(lake, f"{batch}.parquet", traces, unit=chosen.choice(["us", "ms"]))
             else:
                 lake.traces_format = "json"
                 lake.log(f"{batch}.jsonl", [trace_line(0, **_fields(each)) for each in traces])
@@ -157,26 +165,85 @@ def test_batch_is_put_into_the_table_when_a_row_cannot_be_used(lake: Lake) -> No
     assert copies(lake) == []
 
 
+def test_rows_are_judged_from_the_copies_when_one_cannot_be_used(lake: Lake) -> None:
+    first = in_parquet(lake, "a.parquet", [trace(1), trace(2, shard_id=""), trace(3)])
+    lake.warehouse = Warehouse(lake.spark, place_of(lake), check=Dying(4))  # before QUARANTINE
+    with pytest.raises(ClaimLostError):
+        lake.ingest()
+    first.unlink()
+    lake.warehouse = Warehouse(lake.spark, place_of(lake))
+    summary = lake.ingest()
+    assert (summary.trace_rows, summary.quarantined, stored(lake)) == (2, 1, 2)
+    [refused] = lake.refused()
+    assert (refused.file, refused.line, copies(lake)) == (str(first), 2, [])
+
+
+def test_column_that_no_ledger_needs_is_damage_when_it_cannot_be_read(lake: Lake) -> None:
+    path = in_parquet(lake, "a.parquet", [trace(n) for n in range(4)])
+    column = pq.ParquetFile(path).metadata.row_group(0).column(4)
+    content = bytearray(path.read_bytes())
+    at = column.dictionary_page_offset or column.data_page_offset
+    content[at : at + column.total_compressed_size] = bytes(column.total_compressed_size)
+    path.write_bytes(content)
+    assert lake.ingest().quarantined == 1
+    assert all_of(lake) == []
+
+
+def test_traces_are_found_when_the_warehouse_is_moved(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    Path(place_of(lake)).rename(tmp_path / "elsewhere")
+    lake.warehouse = Warehouse(spark, str(tmp_path / "elsewhere"))
+    assert len(all_of(lake)) == 50
+
+
+def test_files_are_put_into_the_table_when_they_are_many_and_small(lake: Lake) -> None:
+    for n in range(17):
+        in_parquet(lake, f"{n}.parquet", [trace(n)])
+    lake.ingest()
+    assert (stored(lake), copies(lake)) == (17, [])
+
+
 @pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("deaths", [(4, 1, 2, 3), (4, 3)])  # traces, traces, fingerprints, done
 def test_tables_are_the_same_when_runs_died_between_all_writes(
-    lake: Lake, spark: SparkSession, tmp_path: Path, is_there: bool
+    lake: Lake, spark: SparkSession, tmp_path: Path, deaths: tuple[int, ...], is_there: bool
 ) -> None:
     def contents() -> list[list[str]]:
-        return [sorted(map(str, lake.rows(table))) for table in (TRACES, FINGERPRINTS)] + [
-            [row.state for row in lake.rows(BATCHES)],
-            list(map(str, all_of(lake))),
-        ]
+        states = [row.state for row in lake.rows(BATCHES)]
+        tables = [sorted(map(str, lake.rows(table))) for table in (TRACES, FINGERPRINTS)]
+        return [*tables, states, list(map(str, all_of(lake)))]
 
-    source = in_parquet(lake, "a.parquet", [trace(n) for n in (*range(30), 4, 5)])
-    lake.ingest()
-    undisturbed = contents()
     path = str(tmp_path / "disturbed")
-    for before in (4, 1, 1, 2, 2):  # plan, copies, planned again; traces, fingerprints, done
-        lake.warehouse = Warehouse(spark, path, check=Dying(before))
-        with pytest.raises(ClaimLostError):
-            lake.ingest()
-        if not is_there:
-            source.unlink(missing_ok=True)
-    lake.warehouse = Warehouse(spark, path)
-    lake.ingest()
+    for place in (place_of(lake), path):
+        lake.warehouse = Warehouse(spark, place)
+        in_parquet(lake, "a.parquet", [trace(n) for n in range(20)])
+        (lake.traces / "b.parquet").unlink(missing_ok=True)
+        lake.ingest()
+        source = in_parquet(lake, "b.parquet", [trace(n) for n in (*range(15, 40), 20, 21)])
+        for before in deaths if place == path else ():
+            lake.warehouse = Warehouse(spark, path, check=Dying(before))
+            with pytest.raises(ClaimLostError):
+                lake.ingest()
+            if not is_there:
+                source.unlink(missing_ok=True)
+        lake.warehouse = Warehouse(spark, place)
+        lake.ingest()
+        if place == place_of(lake):
+            undisturbed = contents()
     assert contents() == undisturbed
+
+
+@pytest.mark.parametrize("before", [2, 3])  # copies, planned again
+def test_traces_are_the_same_when_a_run_died_before_it_had_copies(
+    lake: Lake, spark: SparkSession, before: int
+) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in (*range(30), 4, 5)])
+    lake.warehouse = Warehouse(spark, place_of(lake), check=Dying(before))
+    with pytest.raises(ClaimLostError):
+        lake.ingest()
+    lake.warehouse = Warehouse(spark, place_of(lake))
+    lake.ingest()
+    assert (len(all_of(lake)), counted(lake)) == (30, 30)
