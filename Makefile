@@ -39,7 +39,7 @@ test: setup lint types ## every test but the drills
 	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws $(SIDE_BY_SIDE)
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
-	$(BIN)/pytest tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadgroup
 	$(BIN)/pytest tests/browser
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute

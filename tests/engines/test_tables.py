@@ -14,7 +14,8 @@ from tests.engines.table import Table
 
 ROOT = Path(__file__).parents[2]
 ENGINES = ("spark", "embedded")
-pytestmark = pytest.mark.apache_spark
+# In one process: its answers are made once for all of them.
+pytestmark = [pytest.mark.apache_spark, pytest.mark.xdist_group("tables")]
 
 Answers = dict[str, pa.Table | str]
 
