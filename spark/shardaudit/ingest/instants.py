@@ -55,10 +55,17 @@ def bucket_start(instant: Column, bucket: timedelta) -> Column:
 
 def in_windows(instant: Column, windows: Sequence[Window]) -> Column:
     """Whether an instant lies in one of the windows."""
-    inside = F.lit(False)
-    for window in windows:
-        inside |= (instant >= F.lit(window.start)) & (instant < F.lit(window.end))
-    return inside
+    return any_of(
+        [(instant >= F.lit(window.start)) & (instant < F.lit(window.end)) for window in windows]
+    )
+
+
+def any_of(conditions: Sequence[Column]) -> Column:
+    """Whether one of them holds; no more levels than needed: Spark Connect takes 100 of a plan."""
+    if len(conditions) < 2:  # noqa: PLR2004 - one or none is no pair
+        return conditions[0] if conditions else F.lit(False)
+    half = len(conditions) // 2
+    return any_of(conditions[:half]) | any_of(conditions[half:])
 
 
 def in_sample(message_id: Column, sample_rate: float) -> Column:

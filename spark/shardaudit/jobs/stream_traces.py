@@ -17,7 +17,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.kept_traces import readable
 from shardaudit.adapters.sink_rows import SinkReader
 from shardaudit.ingest.inputs import CellShape, TraceInputs
-from shardaudit.ingest.instants import in_windows
+from shardaudit.ingest.instants import any_of, in_windows
 from shardaudit.ingest.kept import kept_traces
 from shardaudit.ingest.traces import GIVEN
 from shardaudit.model.source import KeptFiles
@@ -142,10 +142,8 @@ def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
 
 
 def _in_days(windows: Sequence[Window]) -> Column:
-    day, inside = F.col("sent_day"), F.lit(False)
-    for window in windows:
-        inside |= day.between(F.lit(window.start.date()), F.lit(window.end.date()))
-    return inside
+    day = F.col("sent_day")
+    return any_of([day.between(F.lit(w.start.date()), F.lit(w.end.date())) for w in windows])
 
 
 def _bare(rows: DataFrame) -> DataFrame:
