@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from shardaudit.adapters.delta import Warehouse
@@ -17,6 +15,7 @@ from shardaudit.ingest.inputs import TraceInputs
 from shardaudit.ingest.kept import kept_traces, loose_traces
 from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
 from shardaudit.jobs.batches import Batch
+from shardaudit.jobs.sink_reading import Scan
 from shardaudit.jobs.trace_tally import TraceTally, tallied
 from shardaudit.model.source import KeptFiles, SourceFile
 
@@ -96,15 +95,14 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     if inputs.kept is None or not inputs.kept.columns:
         return None
     reader, shape = SinkReader(warehouse.spark, warehouse.access), inputs.shape
+    files = readable(inputs.kept, warehouse.kept_folder)
     try:
-        rows = reduce(
-            DataFrame.unionByName, reader.frames(readable(inputs.kept, warehouse.kept_folder))
-        )
+        rows = reduce(DataFrame.unionByName, reader.frames(files))
         judged = sampled(judged_traces(loose_traces(rows), rules), shape.sample_rate)
         ids = judged.select("file", "line", "reason", "id_hash", "sent_at", "bucket_start")
-        ids = ids.localCheckpoint()
-    except (Py4JError, PySparkException, UnsoundFilesError) as error:
-        log.info("the files are read row by row: %s", str(error).partition("\n")[0])
+        ids = Scan(rows, files, reader).materialized(ids)
+    except UnsoundFilesError as error:
+        log.info("the files are read row by row: %s", error)
         return None
     tally = tallied(ids)
     if tally.bad:
