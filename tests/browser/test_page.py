@@ -75,6 +75,11 @@ def test_a_click_goes_to_the_messages_and_the_address_can_be_shared(site: Site) 
 
 def test_the_keyboard_alone_gets_there_too(site: Site) -> None:
     inside = opened(site, "stream?stream=events")
+    # Keys that are pressed before the page's script listens are lost.
+    inside.locator("body").evaluate(
+        "() => document.readyState === 'complete' || "
+        "new Promise(done => window.addEventListener('load', done))"
+    )
     inside.locator("#map svg").focus()
     for key in ("ArrowDown", *["ArrowDown"] * ROW, "ArrowRight"):
         site.page.keyboard.press(key)
