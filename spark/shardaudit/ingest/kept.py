@@ -6,7 +6,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.ingest.instants import bucket_start, in_sample
+from shardaudit.ingest.instants import any_of, bucket_start, in_sample
 from shardaudit.ingest.traces import DEFAULT_LOCATION, GIVEN
 from shardaudit.model.tables import TRACES
 from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES
@@ -68,7 +68,6 @@ def kept_traces(rows: DataFrame, *, bucket: timedelta, sample_rate: float) -> Da
 
 def _is_torn(names: Sequence[str]) -> Column:
     """Whether a text is no UTF-8. Apache Spark reads it nevertheless, the embedded engine fails."""
-    torn = F.lit(False)
-    for name in names:
-        torn |= F.coalesce(F.make_valid_utf8(name) != F.col(name), F.lit(False))
-    return torn
+    return any_of(
+        [F.coalesce(F.make_valid_utf8(name) != F.col(name), F.lit(False)) for name in names]
+    )

@@ -19,6 +19,7 @@ from shardaudit.compare.grid import grid
 from shardaudit.ingest.fingerprint import sink_fingerprints, trace_fingerprints
 from shardaudit.ingest.sink import DELIVERY, DELIVERY_DDL
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.stream_traces import bare
 from shardaudit.model.table import Table
 from shardaudit.model.tables import EVIDENCE, FINDINGS, FINGERPRINTS, TRACES
 
@@ -99,16 +100,7 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
 
 def beside(planted: DataFrame, own: DataFrame) -> DataFrame:
     """The stream's rows and the canary's."""
-    return _bare(planted).unionByName(_bare(own))
-
-
-def _bare(rows: DataFrame) -> DataFrame:
-    """The rows, their columns without the comments that our tables give them.
-
-    pysail 0.7.2 cannot plan a union of which one side alone has some.
-    """
-    values = (F.when(F.col(name).isNotNull(), F.col(name)) for name in rows.columns)
-    return rows.select(*(v.alias(name) for v, name in zip(values, rows.columns, strict=True)))
+    return bare(planted).unionByName(bare(own))
 
 
 def _rows_of(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, object]]) -> DataFrame:

@@ -1,7 +1,7 @@
 """The traces of a stream: those in TRACES, and those in files that are kept as they came.
 
-Where an id comes again in a batch that keeps its files, all of its traces near are put into TRACES,
-and its rows in kept files are passed over there: see `TraceSide`.
+Where an id comes again, all of its traces near are put into TRACES, and its rows in kept files are
+passed over there: see `TraceWriting`.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class StreamTraces:
             .withColumns({"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")})
             .select(*TRACED, F.lit(True).alias("is_kept"))
         )
-        return _bare(own).unionByName(kept)
+        return bare(own).unionByName(kept)
 
     def apart(self, window: Window) -> DataFrame:
         """The traces in a window that count in another bucket than their own: TRACED."""
@@ -95,7 +95,7 @@ class StreamTraces:
         places = self._stored(windows).where(F.col("batch_id") != but)
         columns = ("message_id", "bucket_start")
         frames = [frame.select(*columns) for frame in self._kept(windows)]
-        return reduce(DataFrame.unionByName, frames, _bare(places.select(*columns)))
+        return reduce(DataFrame.unionByName, frames, bare(places.select(*columns)))
 
     def _stored(self, windows: Sequence[Window]) -> DataFrame:
         return self.warehouse.read(TRACES).where(
@@ -146,7 +146,7 @@ def _in_days(windows: Sequence[Window]) -> Column:
     return any_of([day.between(F.lit(w.start.date()), F.lit(w.end.date())) for w in windows])
 
 
-def _bare(rows: DataFrame) -> DataFrame:
+def bare(rows: DataFrame) -> DataFrame:
     """The rows without the notes of our tables' columns.
 
     pysail 0.7.2 cannot plan a union of which one side alone has some.

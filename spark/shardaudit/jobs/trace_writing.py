@@ -13,13 +13,12 @@ from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.repeats import REACH, known_places, new_traces, repeated_ids, told_traces
 from shardaudit.ingest.traces import GIVEN, id_hash
 from shardaudit.jobs.batches import Batch
+from shardaudit.jobs.evidence import SCAN_WINDOWS
 from shardaudit.jobs.kept_batch import KeptRows
 from shardaudit.jobs.stream_traces import TRACED, StreamTraces
 from shardaudit.jobs.trace_tally import TraceTally
 from shardaudit.model.tables import FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced
-
-_SCAN_WINDOWS = 32  # as many times as a scan is pruned by
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ class TraceWriting:
         places = known_places(judged, known).localCheckpoint()
         repeated = repeated_ids(judged, places).localCheckpoint()
         starts = [row.bucket_start for row in collected(places.select("bucket_start").distinct())]
-        near = coalesced(starts, width=self.bucket, limit=_SCAN_WINDOWS)
+        near = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
         known = self.earlier.within(near, but=self.batch.batch_id).withColumn("id_hash", id_hash())
         # Presence only: `repeated` is unique on its column.
         known = known.join(F.broadcast(repeated), ["id_hash"], how="left_semi")
