@@ -1,8 +1,8 @@
 """The backfill: puts right what was lost or doubled, once a person has seen the plan and let it.
 
 plan → propose (what it costs, until when) → approve (a person, unless policy does) → decide →
-windows → replay (read and merge: a portion of the windows each, the most urgent first) → verify →
-gates. What is not ours to read, and duplicates, go by one task `run` instead of these three.
+replay (read and merge the windows, the most urgent first) → verify → gates. What is not ours to
+read, and duplicates, go by one task `run` instead of these two.
 It is started by hand, with the form behind "Trigger". A rejection, or no answer within a day,
 cancels the plan: nothing is done. Questions of many runs wait side by side; of the tasks that run a
 command one of a kind runs at a time, over all of them. What writes into the sink (`replay`, `run`)
@@ -26,11 +26,9 @@ from backfill_steps import (
     REPLAY,
     RUN,
     VERIFY,
-    PlannedReplay,
     Proposed,
     planning_job,
     proposed,
-    replaying_jobs,
     running_job,
 )
 from gate_check import check_backfill
@@ -74,14 +72,8 @@ def decide(plan: Proposed) -> PlannedJob:
 
 @task.branch
 def how(running: PlannedJob) -> str:
-    """In one step, or window by window."""
-    return "run" if RUN in running["arguments"] else "windows"
-
-
-@task
-def windows(plan: Proposed, running: PlannedJob) -> list[PlannedReplay]:
-    """The portions in which the windows are read, the most urgent first."""
-    return replaying_jobs(plan["plan_id"], running)
+    """In one step, or read first and proven then."""
+    return "run" if RUN in running["arguments"] else "replay"
 
 
 @task(trigger_rule=TriggerRule.ALL_DONE)
@@ -114,35 +106,22 @@ def backfill() -> None:
     branch >> [approve, running]
     approve >> running
 
-    portions: Any = windows(plan, running)
-    run = ShardauditJob(task_id="run", command=RUN, planned=running, max_active_tis_per_dag=1)
-    how(running) >> [portions, run]
-    ended = [_replayed(portions, running), run]
+    run, replay, verify = (_job(command, running) for command in (RUN, REPLAY, VERIFY))
+    # The proof is also of a replay that failed: what it left is open again.
+    verify.trigger_rule = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
+    how(running) >> [replay, run]
+    replay >> verify
+    ended = [verify, run]
     judged = gates(plan)
     ended >> judged
     # Red when one of them is: the gates go on after a failure.
     [*ended, judged] >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
 
 
-def _replayed(portions: Any, running: Any) -> ShardauditJob:  # Any: as above
-    """The windows read and merged, then proven, also when a portion of them failed."""
-    replay = ShardauditJob.partial(
-        task_id="replay",
-        command=REPLAY,
-        map_index_template="{{ task.planned.label }}",
-        # A portion's shards are read at once. Two portions would read a shard at twice its share:
-        # the claim on the stream's backfills refuses the second.
-        max_active_tis_per_dag=1,
-    ).expand(planned=portions)
-    verify = ShardauditJob(
-        task_id="verify",
-        command=VERIFY,
-        planned=running,
-        trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
-        max_active_tis_per_dag=1,
+def _job(command: str, running: Any) -> ShardauditJob:  # Any: as above
+    return ShardauditJob(
+        task_id=command, command=command, planned=running, max_active_tis_per_dag=1
     )
-    replay >> verify
-    return verify
 
 
 def _approval() -> HITLOperator:

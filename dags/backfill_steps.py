@@ -33,12 +33,6 @@ class Proposed(TypedDict):
     needs_person: bool
 
 
-class PlannedReplay(PlannedJob):
-    """A portion of the plan's windows; `label` is what Airflow shows of it."""
-
-    label: str
-
-
 class RejectedError(FinalError, AirflowFailException):
     """Nobody approved the plan: it is cancelled, and nothing was done."""
 
@@ -152,20 +146,6 @@ def _approver(
         cancel_plan(settings, plan["plan_id"], what=_what(form), reason=reason, now=now)
         raise RejectedError(f"plan {plan['plan_id']} is cancelled: {reason}; nothing was done")
     return who
-
-
-def replaying_jobs(plan_id: str, running: PlannedJob) -> list[PlannedReplay]:
-    """The portions in which the plan's windows are read, the most urgent first."""
-    from shardaudit.jobs.backfill_portions import portions  # noqa: PLC0415 - as above
-
-    return [
-        {
-            **running,
-            "label": portion.label,
-            "arguments": {REPLAY: [*running["arguments"][REPLAY], "--window", *portion.window_ids]},
-        }
-        for portion in portions(configured(), plan_id)
-    ]
 
 
 def _what(form: Mapping[str, object]) -> Repair:

@@ -6,8 +6,8 @@ The same as the program that the embedded engine's tasks start.
 import json
 from pathlib import Path
 
-# FAKE_EXIT in its environment: {"<command> <stream>": exit code} as JSON, or by the last word of
-# the call; 0 for the others, below zero a signal that ends it.
+# FAKE_EXIT in its environment: {"<command> <stream>": exit code} as JSON, or by the last two
+# words of the call; 0 for the others, below zero a signal that ends it.
 _PROGRAM = """#!{python}
 import json, os, sys, time
 with open({calls!r}, "a") as calls:
@@ -21,7 +21,7 @@ with open({pid!r}, "w") as noted:
     noted.write(str(os.getpid()))
 print("the words of", command, stream, flush=True)
 codes = json.loads(os.environ.get("FAKE_EXIT", "{{}}"))
-code = codes.get(f"{{command}} {{stream}}", codes.get(sys.argv[-1], 0))
+code = codes.get(f"{{command}} {{stream}}", codes.get(" ".join(sys.argv[-2:]), 0))
 if code < 0:
     os.kill(os.getpid(), -code)
 time.sleep(float(os.environ.get("FAKE_SECONDS", "0")))

@@ -15,14 +15,11 @@ from backfill_steps import (
     REPLAY,
     RUN,
     VERIFY,
-    Proposed,
     RejectedError,
     planning_job,
     proposed,
-    replaying_jobs,
     running_job,
 )
-from shardaudit.jobs.backfill_portions import PORTION_SECONDS, PORTIONS
 from shardaudit.model.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.config import load_settings
 from tests.dags.fake_spark import read_calls
@@ -31,7 +28,6 @@ from tests.dags.warehouses import START, arrow
 DAGS = Path(__file__).parents[2] / "dags"
 NOW = START + timedelta(hours=5)
 ASKED = START + timedelta(hours=4)
-IN_ONE = 60  # windows of `store` that are a portion
 USER = {"id": "7", "name": "ann"}
 
 
@@ -63,7 +59,7 @@ def store(config: Path, plan_id: str = "p", *, windows: int = 2, **fields: objec
             "estimated_records": 1000,
             "estimated_bytes": 10 * 2**20,
             "estimated_calls": 2,
-            "estimated_seconds": PORTION_SECONDS / IN_ONE,
+            "estimated_seconds": 240.0,
             "deadline": START + timedelta(hours=24) - number * timedelta(minutes=1),
             "feasible": True,
             "because": "lost",
@@ -105,9 +101,8 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
     assert "who_approves" in dag.get_task("approve").upstream_task_ids
     assert {"approve", "who_approves"} <= dag.get_task("decide").upstream_task_ids
     assert dag.get_task("how").upstream_task_ids == {"decide"}
-    for one in ("run", "windows"):
-        assert "how" in dag.get_task(one).upstream_task_ids
-    assert dag.get_task("replay").upstream_task_ids == {"windows"}
+    for one in ("run", "replay"):
+        assert dag.get_task(one).upstream_task_ids == {"decide", "how"}
     assert "replay" in dag.get_task("verify").upstream_task_ids
     assert {"verify", "run"} <= dag.get_task("gates").upstream_task_ids
     assert dag.get_task("all_done").upstream_task_ids == {"verify", "run", "gates"}
@@ -226,58 +221,6 @@ def test_what_somebody_else_lands_goes_in_one_step(config: Path) -> None:
     assert job["arguments"][RUN][2:] == ["backfill", "run", "--plan=p", "--approve-as=ann"]
 
 
-@pytest.mark.parametrize(
-    ("count", "seconds", "tasks"),
-    [
-        (1, 1.0, 1),
-        (IN_ONE, PORTION_SECONDS / IN_ONE, 1),
-        (IN_ONE + 1, PORTION_SECONDS / IN_ONE, 2),
-        (3, 2 * PORTION_SECONDS, 3),
-        (250, PORTION_SECONDS, PORTIONS),
-    ],
-)
-def test_each_window_is_in_one_portion_the_most_urgent_in_the_first(
-    config: Path, count: int, seconds: float, tasks: int
-) -> None:
-    store(config, "other")
-    plan: Proposed = {"plan_id": "p", "markdown": "", "needs_person": True}
-    store(config, windows=count, estimated_seconds=seconds)
-    jobs = replaying_jobs("p", running_job(form(), plan, answer("Approve"), now=NOW))
-    words = [job["arguments"][REPLAY] for job in jobs]
-    assert all(w[2:7] == [*w[2:4], "--plan=p", "--approve-as=ann", "--window"] for w in words)
-    read = [one for w in words for one in w[7:]]
-    assert read == [f"{number:05}" for number in range(1, count + 1)]
-    assert len(jobs) == tasks
-
-
-def test_most_urgent_is_first_when_a_plan_of_before_has_ids_of_two_lengths(config: Path) -> None:
-    store(config, windows=1, window_id="100000")
-    store(config, windows=1, window_id="99999")
-    text = proposed(form(), since=ASKED, now=NOW)["markdown"]
-    plan: Proposed = {"plan_id": "p", "markdown": text, "needs_person": True}
-    (job,) = replaying_jobs("p", running_job(form(), plan, answer("Approve"), now=NOW))
-    assert job["arguments"][REPLAY][7:] == ["99999", "100000"]
-
-
-def test_portion_is_named_by_its_shards_and_first_deadline(config: Path) -> None:
-    store(config, windows=IN_ONE + 1)
-    plan = proposed(form(), since=ASKED, now=NOW)
-    jobs = replaying_jobs("p", running_job(form(), plan, None, now=NOW))
-    assert [job["label"] for job in jobs] == [
-        "60 shards until 2026-11-01T23:00:00Z",
-        "shard|61 until 2026-11-01T22:59:00Z",
-    ]
-
-
-def test_windows_that_are_over_are_not_read_again(config: Path) -> None:
-    store(config)
-    store(config, "q", state="verified")
-    plan = proposed(form(), since=ASKED, now=NOW)
-    running = running_job(form(), plan, None, now=NOW)
-    assert len(replaying_jobs("p", running)) == 1
-    assert replaying_jobs("q", running) == []
-
-
 @pytest.mark.parametrize(("user", "who"), [(USER, "ann"), (None, "nobody in time")])
 def test_rejected_plan_is_cancelled_with_who_and_when(
     config: Path, user: dict[str, str] | None, who: str
@@ -327,26 +270,19 @@ def test_rejected_dedupe_is_cancelled_and_no_backfill_with_it(config: Path) -> N
 
 
 @pytest.mark.usefixtures("_airflow_warns", "_database")
-def test_a_portion_that_fails_stops_neither_the_others_nor_the_proof(
+def test_a_replay_that_fails_is_proven_all_the_same(
     dag: DAG, config: Path, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
     config.write_text(config.read_text() + backfill)
-    store(config, windows=IN_ONE + 2, updated_at=datetime.now(UTC) + timedelta(hours=1))
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({f"{IN_ONE:05}": 1}))
+    store(config, updated_at=datetime.now(UTC) + timedelta(hours=1))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"replay --plan=p": 1}))
     run = dag.test(run_conf={"stream": "events"})
-    ended = {(ti.task_id, ti.map_index): str(ti.state) for ti in run.get_task_instances()}
-    assert (ended["approve", -1], ended["run", -1]) == ("skipped", "skipped")
-    assert (ended["replay", 0], ended["replay", 1]) == ("failed", "success")
-    assert (ended["verify", -1], str(run.state)) == ("success", "success")
-    plan, *replays, verify = [
-        call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)
-    ]
-    first = [f"{number:05}" for number in range(1, IN_ONE + 1)]
-    second = [f"{number:05}" for number in range(IN_ONE + 1, IN_ONE + 3)]
-    assert (plan, verify) == (["plan", "--stream=events"], ["verify", "--plan=p"])
-    # Sorted: dag.test() takes mapped tasks in no order, the scheduler by their index.
-    assert sorted(replays) == [["replay", "--plan=p", "--window", *ids] for ids in (first, second)]
+    ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+    assert (ended["approve"], ended["run"]) == ("skipped", "skipped")
+    assert (ended["replay"], ended["verify"]) == ("failed", "success")
+    calls = [call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)]
+    assert calls == [["plan", "--stream=events"], ["replay", "--plan=p"], ["verify", "--plan=p"]]
 
 
 @pytest.mark.usefixtures("_airflow_warns", "_database")
@@ -356,7 +292,7 @@ def test_run_is_red_when_the_proof_is(
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
     config.write_text(config.read_text() + backfill)
     store(config, updated_at=datetime.now(UTC) + timedelta(hours=1))
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"--plan=p": 1}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"verify --plan=p": 1}))
     run = dag.test(run_conf={"stream": "events"})
     ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
     assert (ended["replay"], ended["verify"], str(run.state)) == ("success", "failed", "failed")

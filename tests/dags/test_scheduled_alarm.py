@@ -18,7 +18,7 @@ from shardaudit.adapters.airflow import LocalAirflow
 from shardaudit.adapters.clock import now
 from tests.dags.fake_spark import install_fake_spark, read_calls
 from tests.dags.receivers import Web, running
-from tests.dags.test_backfill import IN_ONE, store
+from tests.dags.test_backfill import store
 from tests.dags.test_retention_watch import news
 from tests.dags.test_scheduled_watch import call, ended, scheduled, until
 
@@ -81,8 +81,7 @@ def test_an_alarm_becomes_a_question_and_the_next_alarm_another_beside_it(
 ) -> None:
     monkeypatch.setattr(Web, "got", [])
     calls = install_fake_spark(tmp_path / "bin", python=sys.executable, name=SUBMIT)
-    # What the fake does not plan, in two portions.
-    store(config, windows=IN_ONE + 1, updated_at=now() + timedelta(hours=1))
+    store(config, updated_at=now() + timedelta(hours=1))  # what the fake does not plan
     news(config.with_name("warehouse"), "s1")
     with listening(config, calls.parent) as airflow:
         assert watched(airflow) == 1
@@ -102,9 +101,7 @@ def test_an_alarm_becomes_a_question_and_the_next_alarm_another_beside_it(
         )
         until(lambda: runs(airflow)[0]["state"] == "success", seconds=240)
         assert asks(airflow, 1)
-    ids = [f"{number:05}" for number in range(1, IN_ONE + 2)]
-    _, _, first, second, verify = backfills(calls)
-    replay = ["replay", "--plan=p", first[2], "--window"]
-    assert (first, second) == ([*replay, *ids[:-1]], [*replay, *ids[-1:]])
-    assert first[2].startswith("--approve-as=")
+    _, _, (*replay, approval), verify = backfills(calls)
+    assert replay == ["replay", "--plan=p"]
+    assert approval.startswith("--approve-as=")
     assert verify == ["verify", "--plan=p"]

@@ -63,29 +63,6 @@ def sent_range(windows: Sequence[Row]) -> Window:
     return Window(min(row["sent_from"] for row in known), max(row["sent_to"] for row in known))
 
 
-def first_round(windows: Sequence[Row], *, max_bytes: int) -> list[Row]:
-    """The first windows, one at least, of at most so many estimated bytes."""
-    found: list[Row] = []
-    size = 0
-    for row in windows:
-        size += int(row["estimated_bytes"])
-        if found and size > max_bytes:
-            break
-        found.append(row)
-    return found
-
-
-def next_limit(limit: int, windows: Sequence[Row], *, read_bytes: int, at_most: int) -> int:
-    """How many estimated bytes the next round may have, when these windows brought so many.
-
-    An estimate is what a full shard would hold. A round holds at most `at_most` bytes when the next
-    windows are as full as these; they may be fuller: so it grows tenfold at most.
-    """
-    estimated = sum(int(row["estimated_bytes"]) for row in windows)
-    fitting = at_most * estimated // max(read_bytes, 1)
-    return max(at_most, min(10 * limit, fitting))
-
-
 def _row(plan: Plan, planned: PlannedWindow, now: datetime) -> Row:
     return {
         "plan_id": plan.plan_id,

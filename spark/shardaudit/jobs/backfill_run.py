@@ -1,13 +1,13 @@
 """`backfill run`: approve → replay → verify. The table of contents of a backfill.
 
 `STAGES` is what a plan prints and what a run walks through: one list, so that they cannot differ.
-`backfill replay` walks through the first two, for some of the windows; `backfill verify` the last.
+`backfill replay` walks through the first two, `backfill verify` the last.
 Every stage may be killed at any moment and the plan be run again: windows that are not over are
 read again, and only what is not in the sink lands. In the mode `republish` a kill while records
 are put can put some twice: nothing can take them out of a stream again.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,8 +18,8 @@ from shardaudit.adapters.request_target import deliver
 from shardaudit.backfill.approval import approver
 from shardaudit.backfill.request import request_document
 from shardaudit.jobs.backfill_fan_out import fan_out
-from shardaudit.jobs.backfill_ledger import first_round, next_limit
 from shardaudit.jobs.backfill_replay import Replay
+from shardaudit.jobs.backfill_rounds import in_rounds
 from shardaudit.jobs.backfill_verify import Verified, verify
 from shardaudit.jobs.gates import Gates
 from shardaudit.jobs.moves import move_findings
@@ -31,15 +31,12 @@ from shardaudit.model.verdict import State
 from shardaudit.report.plain import counted
 from shardaudit.report.progress import SILENT, Progress
 
-# What one round may hold at most: the executors keep it on disk until it is merged.
-ROUND_BYTES = 4 * 2**30
 _TO_DO = (
     WindowState.APPROVED,
     WindowState.RUNNING,  # of a run that died: the claim on the stream's backfills is ours now
     WindowState.INCOMPLETE,
 )
 _TO_ASK_FOR = (WindowState.APPROVED, WindowState.INCOMPLETE)
-
 
 _LANDS = {
     BackfillMode.MERGE: "are inserted",
@@ -50,23 +47,14 @@ _LANDS = {
 
 @dataclass(slots=True)
 class Running:
-    """A run on its way through the stages. `window_ids`: to read these alone; None: all.
-
-    Without `gates` it is not verified.
-    """
+    """A run on its way through the stages; without `gates` it is not verified."""
 
     replay: Replay
     settings: Settings
     gates: Gates | None
     approve_as: str | None
-    window_ids: Collection[str] | None = None
     progress: Progress = SILENT
     verified: Verified | None = field(default=None)
-
-    def chosen(self, *states: WindowState) -> list[Row]:
-        """The windows in one of the states, of those that this run is to read."""
-        rows, wanted = self.replay.ledger.of(*states), self.window_ids
-        return rows if wanted is None else [row for row in rows if row["window_id"] in wanted]
 
     def approve(self) -> None:
         """Stores who approved it, the whole plan, and marks the findings."""
@@ -92,13 +80,9 @@ class Running:
         if self.replay.landing is None:
             self._request()
             return
-        waiting, limit = self.chosen(*_TO_DO), ROUND_BYTES
+        waiting = self.replay.ledger.of(*_TO_DO)
         with self._reading(is_needed=bool(waiting)) as replay:
-            while waiting:
-                windows = first_round(waiting, max_bytes=limit)
-                read_bytes = replay.round(windows)
-                limit = next_limit(limit, windows, read_bytes=read_bytes, at_most=ROUND_BYTES)
-                waiting = waiting[len(windows) :]
+            in_rounds(waiting, replay.round)
 
     def _reading(self, *, is_needed: bool) -> AbstractContextManager[Replay]:
         """The replay as the configuration wants it to read."""
@@ -108,7 +92,7 @@ class Running:
 
     def _request(self) -> None:
         """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""
-        windows = self.chosen(*_TO_ASK_FOR)
+        windows = self.replay.ledger.of(*_TO_ASK_FOR)
         stream = self.settings.stream(self.replay.name)
         target = stream.backfill.request_to
         if windows and target is not None:

@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 
@@ -26,22 +26,15 @@ from shardaudit.model.config import Settings
 from shardaudit.model.errors import ConfigError
 
 
-def stream_of(settings: Settings, plan_id: str, *, window_ids: Collection[str] | None) -> str:
+def stream_of(settings: Settings, plan_id: str) -> str:
     """The stream that a stored plan is of.
 
-    Input:
-        window_ids: which the plan must have; None: any.
-
     Raises:
-        ConfigError: there is no such plan, or it has not all of these windows, or its stream is
-            not in the configuration.
+        ConfigError: there is no such plan, or its stream is not in the configuration.
     """
     rows = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == plan_id)
     if not rows:
         raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
-    unknown = sorted(set(window_ids or ()) - {str(row["window_id"]) for row in rows})
-    if unknown:
-        raise ConfigError("--window", ", ".join(unknown), f"windows of the plan {plan_id}")
     name = str(rows[0]["stream"])
     settings.stream(name)
     return name

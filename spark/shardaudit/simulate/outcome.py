@@ -11,6 +11,8 @@ from shardaudit.simulate.scenario import Roles, Scenario
 
 LOST = "('lost', 'expired', 'cancel_lost')"
 DOUBLED = "('replay', 'cancel_doubled')"
+# When the producer heard that a record is in the stream: its deadline is counted from then on.
+ACKED_MS = "arrived_ms + 30"
 
 # What the audit must say of each fault, and the name under which it was asked for.
 EXPECTED = {
@@ -40,7 +42,7 @@ def _create_traces(engine: duckdb.DuckDBPyConnection, scenario: Scenario) -> Non
         create view traces as
         select i, message_id, '{scenario.stream}' as stream, shard_id, sequence_number,
             {_instant("sent_ms")} as sent_at, 'producer' as location, attempt::int as attempt,
-            'producer-' || (1 + i % 2) as producer_id, {_instant("arrived_ms + 30")} as acked_at
+            'producer-' || (1 + i % 2) as producer_id, {_instant(ACKED_MS)} as acked_at
         from records left join faults using (i)
         where fault is distinct from 'untraced'
             and not coalesce(fault = 'retry' and attempt = 1 and i % 2 = 1, false)
@@ -94,11 +96,11 @@ def _create_planted(engine: duckdb.DuckDBPyConnection, scenario: Scenario, parts
             where attempt = 1
         )
         select '{scenario.stream}' as stream, shard_id, message_id, kind, cause,
-            case when kind = '{Kind.MISSING}' and sent_ms < {scenario.horizon_ms}
+            case when kind = '{Kind.MISSING}' and {ACKED_MS} < {scenario.horizon_ms}
                 then '{State.EXPIRED}' else '{State.OPEN}' end as state,
             {_instant("sent_ms")} as sent_at,
             case when kind = '{Kind.MISSING}'
-                then {_instant(f"sent_ms + {retention_ms}")} end as recoverable_until,
+                then {_instant(f"{ACKED_MS} + {retention_ms}")} end as recoverable_until,
             name as fault
         from struck join (values {expected}) expected(planted_fault, kind, cause, name)
             using (planted_fault)

@@ -116,7 +116,7 @@ class Scenario:
 
     @property
     def horizon_ms(self) -> int:
-        """What was sent before it has left the stream at `as_of`."""
+        """What came into the stream before it has left it at `as_of`."""
         return int((self.as_of - self.retention).timestamp() * 1000)
 
 

@@ -81,14 +81,12 @@ class Loss:
     def run(self, plan: Plan, *, approve_as: str | None = "ann") -> Verified | None:
         return run_backfill(self.running(plan, approve_as=approve_as))
 
-    def running(
-        self, plan: Plan, *, approve_as: str | None, window_ids: list[str] | None = None
-    ) -> Running:
+    def running(self, plan: Plan, *, approve_as: str | None) -> Running:
         replay = replay_of(self.warehouse, self.settings, plan.plan_id, as_of=self.scenario.as_of)
-        return Running(replay, self.settings, open_gates(None), approve_as, window_ids)
+        return Running(replay, self.settings, open_gates(None), approve_as)
 
-    def replayed(self, plan: Plan, window_ids: list[str]) -> ExitCode:
-        running = self.running(plan, approve_as="ann", window_ids=window_ids)
+    def replayed(self, plan: Plan) -> ExitCode:
+        running = self.running(plan, approve_as="ann")
         assert run_backfill(running, ACTIONS[REPLAY]) is None
         return exit_code(running, REPLAY)
 

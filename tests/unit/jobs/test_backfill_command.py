@@ -4,15 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
 
 from shardaudit.adapters.entry_point import decoder
 from shardaudit.backfill.safety import check_backfill, check_dedupe
 from shardaudit.jobs.main import main
-from shardaudit.model.backfill_tables import BACKFILLS
-from shardaudit.model.config import Stream, load_settings
+from shardaudit.model.config import Stream
 from shardaudit.model.errors import ConfigError, ExitCode
-from tests.dags.warehouses import arrow
 from tests.unit.model.test_config import LEAST
 
 MULTI_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}
@@ -130,14 +127,3 @@ def test_rows_of_a_parquet_sink_are_not_removed() -> None:
 def test_decoder_that_is_not_there_is_refused(decode: str) -> None:
     with pytest.raises(ConfigError, match="on every worker"):
         decoder(decode)
-
-
-def test_window_that_the_plan_has_not_is_refused(
-    config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    place = f"{load_settings(config).warehouse}/backfills"
-    row = {"plan_id": "p-1", "window_id": "00001", "stream": "events", "state": "planned"}
-    write_deltalake(place, arrow(BACKFILLS, [row]))
-    words = ["backfill", "replay", "--plan", "p-1", "--window", "00001", "00002", "7"]
-    assert main(["--config", str(config), *words]) == ExitCode.USAGE
-    assert "--window: found '00002, 7'" in capsys.readouterr().err

@@ -79,6 +79,7 @@ class Simulated:
                     str(row["shard_id"]),
                     str(row["sequence_number"]),
                     _instant(row["sent_at"]),
+                    acked_at=_instant(row["acked_at"]),
                 )
                 for row in self.traces
             ),

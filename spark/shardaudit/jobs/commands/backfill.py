@@ -30,7 +30,7 @@ PLAN_STAGES = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The actions."""
-    parser.set_defaults(window=None, approve_as=None)  # where an action has none of them
+    parser.set_defaults(approve_as=None)  # where an action has none
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     plan = actions.add_parser("plan", help="what would be read again; nothing is read yet")
     plan.add_argument("--stream", required=True, help="its name in the configuration")
@@ -48,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also what is behind a stopped shard: when its consumer resumes, it lands again",
     )
     run = actions.add_parser("run", help="reads, merges and verifies an approved plan")
-    replay = actions.add_parser("replay", help="reads and merges some of its windows")
-    replay.add_argument("--window", nargs="+", required=True, metavar="ID", help="these alone")
+    replay = actions.add_parser("replay", help="reads and merges it, without the proof")
     verify = actions.add_parser("verify", help="verifies what was read and merged before")
     for action in (run, replay, verify):
         action.add_argument(
@@ -110,7 +109,7 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     as_of, stages = _instant(arguments.as_of, "--as-of"), ACTIONS[action]
     gates = None if action == REPLAY else open_gates(settings.expectations)  # it takes seconds
     progress = desk.progress(1 + len(stages))
-    name = stream_of(settings, plan_id, window_ids=arguments.window)
+    name = stream_of(settings, plan_id)
     owner = f"backfill {action} {plan_id}"
     with (
         # One at a time of a stream: two would read its shards at twice their share.
@@ -118,9 +117,9 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         opened_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
     ):
         replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
-        running = Running(replay, settings, gates, arguments.approve_as, arguments.window, progress)
+        running = Running(replay, settings, gates, arguments.approve_as, progress)
         verified = run_backfill(running, stages)
-    rows = running.chosen(*WindowState)
+    rows = replay.ledger.rows
     report = RunReport(
         plan_id=plan_id,
         stream=replay.name,
@@ -139,7 +138,7 @@ def exit_code(running: Running, action: str) -> ExitCode:
     """What could not be read to its end may be read later; what is not there will not come."""
     verified = running.verified
     if verified is None:
-        if running.chosen(WindowState.INCOMPLETE):
+        if running.replay.ledger.of(WindowState.INCOMPLETE):
             return ExitCode.RETRY
         # Over before, and as it ended then.
         has_failed = action != REPLAY and _had_left(running)
@@ -153,7 +152,7 @@ def exit_code(running: Running, action: str) -> ExitCode:
 def _had_left(running: Running) -> bool:
     """Whether messages had left the stream before they were read, and nobody else lands them."""
     stream = running.settings.stream(running.replay.name)
-    expired = running.chosen(WindowState.EXPIRED)
+    expired = running.replay.ledger.of(WindowState.EXPIRED)
     return not stream.backfill_mode.hands_over and any(row["error"] for row in expired)
 
 
