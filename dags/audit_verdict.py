@@ -14,7 +14,7 @@ from shardaudit.model.verdict import Verdict
 from shardaudit.report.advice import next_steps
 from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.held import complete_until
-from shardaudit.report.plain import harmless, instant, length, messages
+from shardaudit.report.plain import counted, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def lines(report: AuditReport) -> list[str]:
             f"of {shard.sent:,} sent"
             for shard in worst
         ),
-        *([f"… and {more:,} shards more"] if more else []),
+        *([f"… and {counted(more, 'shard')} more"] if more else []),
         *map(harmless, report.notes),
         *(f"next: {step}" for step in next_steps(report)),
     ]

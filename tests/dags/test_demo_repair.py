@@ -37,7 +37,7 @@ PLANTED = [
 ]
 AFTER = [
     row("a", state="recovered"),
-    row("b", state="expired", cause="lost"),
+    row("b", state="expired"),
     row("c", kind="duplicated", state="recovered", recoverable_until=None),
     row("d", kind="untraced", recoverable_until=None),
 ]
@@ -54,7 +54,7 @@ def test_it_is_done_when_all_that_could_be_repaired_is_and_the_rest_is_as_it_was
     assert (repair.cells_ok, repair.cells_not_ok, repair.beyond) == (3, 2, 2)
     page = StringIO()
     Console(file=page, width=140).print(repair_view(repair))
-    assert "3 cells are ok; 2 are not, those of 2 messages" in page.getvalue()
+    assert "3 cells ok, 2 not: those of 2 messages" in page.getvalue()
     [stuck] = [line for line in page.getvalue().splitlines() if "stuck_shard" in line]
     assert stuck.split() == ["stuck_shard", "missing", "2", "1", "1", "0", "0"]
 

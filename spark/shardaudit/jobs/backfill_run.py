@@ -128,7 +128,7 @@ class Stage:
 def _says_approve(rows: Sequence[Row], mode: BackfillMode) -> str:
     del mode
     ids = sum(int(row["expected_ids"]) for row in rows)
-    return f"approve: a person's name is stored, {ids:,} findings become planned"
+    return f"approve: a person's name is stored, {counted(ids, 'finding')} planned"
 
 
 def _says_replay(rows: Sequence[Row], mode: BackfillMode) -> str:

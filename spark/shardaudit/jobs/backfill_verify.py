@@ -17,6 +17,7 @@ from shardaudit.model.backfill import WindowState
 from shardaudit.model.config import Settings
 from shardaudit.model.tables import QUARANTINE
 from shardaudit.model.verdict import State
+from shardaudit.report.plain import counted, messages
 from shardaudit.report.progress import SILENT, Progress
 
 
@@ -114,7 +115,7 @@ def _end(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
     if error := _unproven(row, proof):
         return {"state": WindowState.INCOMPLETE.value, "error": error}
     if proof.gone:
-        error = f"{proof.gone} messages had left the stream before they were read"
+        error = f"{messages(proof.gone)} had left the stream before it was read"
         return {"state": WindowState.EXPIRED.value, "error": error}
     is_expired = proof.expired or _has_expired(row)
     return {"state": (WindowState.EXPIRED if is_expired else WindowState.VERIFIED).value}
@@ -125,13 +126,14 @@ def _unproven(row: Row, proof: Proof) -> str | None:
     if row["state"] != WindowState.MERGED:
         return row["error"] or "no run read it to its end"
     if proof.left > proof.gone:
-        return f"{proof.left} messages were not in the stream as it is now"
+        return f"{messages(proof.left)} not found in the stream as it is now"
     if proof.gone:
         return None
     if proof.unsettled:
-        return f"{proof.unsettled} cells are not settled yet: run the plan again later"
+        return f"{counted(proof.unsettled, 'cell')} not settled yet: run the plan again later"
     if proof.unjudged:
-        return f"of {proof.unjudged} cells no audit can say that all is there: {proof.reason}"
+        cells = counted(proof.unjudged, "cell")
+        return f"of {cells} no audit can say that all is there: {proof.reason}"
     return None
 
 
@@ -146,7 +148,7 @@ def _handed_over(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
     """What somebody else lands ends when all of it has; until then it stays as it is."""
     left = proven[str(row["window_id"])].left
     if left and row["state"] in (WindowState.MERGED, WindowState.RUNNING):
-        return {"error": f"{left} messages have not landed yet"}
+        return {"error": f"{messages(left)} not landed yet"}
     landed = row if left else row | {"state": WindowState.MERGED}
     return {"error": None} | _end(landed, proven)
 

@@ -26,6 +26,7 @@ from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
+from shardaudit.report.plain import messages
 from shardaudit.report.progress import SILENT, Progress
 
 
@@ -75,7 +76,7 @@ class Dedupe:
             self._save(state=WindowState.MERGED.value, removed_rows=before + removed)
         with self.progress.stage("verify"):
             left = self._left_after_audit()
-            error = f"{left} messages still stand more than once" if left else None
+            error = f"{messages(left)} still in the sink more than once" if left else None
             state = WindowState.INCOMPLETE if left else WindowState.VERIFIED
             self._save(state=state.value, error=error)
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from shardaudit.jobs.demo_result import Comparison, Row, compared
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
-from shardaudit.report.plain import cell, messages
+from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.report.plain import cell, counted, messages
 
 Cell = tuple[str, datetime]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,7 +88,7 @@ def repair_view(repair: Repair) -> RenderableType:
         numbers = (line.planted, *shown, sum(counts.values()))
         table.add_row(cell(line.fault), cell(line.kind), *(f"{n:,}" for n in numbers))
     said = (
-        f"an audit after it: {repair.cells_ok:,} cells are ok; {repair.cells_not_ok:,} are not, "
+        f"an audit after it: {counted(repair.cells_ok, 'cell')} ok, {repair.cells_not_ok:,} not: "
         f"those of {messages(repair.beyond)} that have expired, were never traced, or were moved"
     )
     if repair.is_done:
@@ -106,10 +106,8 @@ def repair_view(repair: Repair) -> RenderableType:
 def _after(row: Row) -> Row:
     """The finding as it must be after the repair.
 
-    What expired on a shard that stood still is a hole now: what was sent later has landed.
+    What expired stays as it was: the rows of a backfill are no progress of the consumer.
     """
-    if row["state"] == State.EXPIRED:
-        return {**row, "cause": Cause.LOST.value}
     if row["state"] == State.OPEN and row["kind"] in _REPAIRED:
         return {**row, "state": State.RECOVERED.value}
     return row

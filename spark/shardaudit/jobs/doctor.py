@@ -27,7 +27,7 @@ from shardaudit.model.config_engine import Embedded
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.inputs import SINK_COLUMNS
 from shardaudit.report.advice import retention_note
-from shardaudit.report.plain import harmless, length
+from shardaudit.report.plain import counted, harmless, length
 from shardaudit.report.repair_time import too_short
 
 EXAMPLES = """\
@@ -189,7 +189,8 @@ def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
     differs = retention_note(facts.retention // timedelta(seconds=1), stream.retention)
     if differs is not None:
         return WARN, differs
-    return OK, f"{stream.stream_name}: {len(facts.shards)} shards, {facts.retention} of records"
+    shards = counted(len(facts.shards), "shard")
+    return OK, f"{stream.stream_name}: {shards}, {facts.retention} of records"
 
 
 def _repair(settings: Settings, stream: Stream) -> tuple[str, str]:
@@ -222,7 +223,7 @@ def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
 
 def _counted(place: str, files: int) -> tuple[str, str]:
     more = " or more" if files == SAMPLE else ""
-    return (OK if files else WARN), f"{place} holds {files:,}{more} files"
+    return (OK if files else WARN), f"{place} holds {counted(files, 'file')}{more}"
 
 
 def _view(line: Line) -> Text:

@@ -46,7 +46,8 @@ def dedupe_markdown(stream: str, *, ids: int, extra_rows: int) -> str:
     """What a dedupe removes."""
     return (
         f"**{messages(ids)}** of `{stream}` stand more than once in the sink. The first row of "
-        f"each stays; **{extra_rows:,} rows** are removed, and kept in the table `removed_rows`."
+        f"each stays; **{counted(extra_rows, 'row')}** will be removed, and kept in the table "
+        "`removed_rows`."
     )
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from shardaudit.model.verdict import Kind, Verdict
 from shardaudit.report.advice import next_steps
 from shardaudit.report.held import complete_until
-from shardaudit.report.plain import cell, harmless, instant, length
+from shardaudit.report.plain import cell, counted, harmless, instant, length
 from shardaudit.report.summary import (
     AuditReport,
     DeadlineLine,
@@ -165,7 +165,7 @@ def _more(count: int) -> list[Text]:
 
 
 def _what(line: FindingLine) -> str:
-    rows = f" ({line.landed_count:,} rows)" if line.kind is Kind.DUPLICATED else ""
+    rows = f" ({counted(line.landed_count, 'row')})" if line.kind is Kind.DUPLICATED else ""
     return f"{line.kind}{rows}, {line.cause}"
 
 

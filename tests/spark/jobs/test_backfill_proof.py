@@ -102,7 +102,7 @@ def test_range_by_hand_is_not_proven_when_its_audit_finds_messages_missing(
     found, windows = repair.verified(plan)
     assert (found.left, found.cut_short) == (6, 0)
     assert [state for state, _ in windows] == ["incomplete", "verified", "verified", "verified"]
-    assert windows[0][1] == "6 messages were not in the stream as it is now"
+    assert windows[0][1] == "6 messages not found in the stream as it is now"
 
     land(repair, range(10, 22, 2))
     found, windows = repair.verified(plan)
@@ -117,7 +117,7 @@ def test_range_by_hand_is_expired_when_the_stream_begins_behind_what_is_missing(
     plan = repair.planned(RANGE)
     found, windows = repair.verified(plan, begins_at=T0 + 30 * S)
     assert found.left == 1
-    assert windows[0] == ("expired", "1 messages had left the stream before they were read")
+    assert windows[0] == ("expired", "1 message had left the stream before it was read")
     first = Running(repair.replay, repair.settings, None, None, verified=found)
     again = Running(repair.replay, repair.settings, None, None)
     assert run_backfill(again) is None
@@ -132,7 +132,7 @@ def test_range_by_hand_is_not_proven_before_it_is_settled(repair: Repair) -> Non
     repair.lake.ingest(now=repair.as_of)
     found, windows = repair.verified(repair.planned(Window(T0, T0 + MIN)))
     assert (found.left, found.cut_short) == (0, 2)
-    assert windows[0] == ("incomplete", "1 cells are not settled yet: run the plan again later")
+    assert windows[0] == ("incomplete", "1 cell not settled yet: run the plan again later")
 
 
 def test_range_by_hand_is_not_proven_where_no_audit_can_judge(repair: Repair) -> None:
@@ -142,7 +142,7 @@ def test_range_by_hand_is_not_proven_where_no_audit_can_judge(repair: Repair) ->
     found, windows = repair.verified(repair.planned(RANGE))
     assert (found.left, found.cut_short, found.unjudged) == (0, 0, 1)
     reason = "too few of its landed messages have a trace"
-    unproven = ("incomplete", f"of 1 cells no audit can say that all is there: {reason}")
+    unproven = ("incomplete", f"of 1 cell no audit can say that all is there: {reason}")
     assert Counter(windows) == {("verified", None): 3, unproven: 1}
 
 

@@ -20,7 +20,7 @@ from shardaudit.jobs.opened import opened
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import parse_instant
-from shardaudit.report.plain import harmless, messages
+from shardaudit.report.plain import counted, harmless, messages
 
 EXAMPLES = """\
   shardaudit dedupe plan --stream events
@@ -79,8 +79,8 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     if plan.plan_id is None:
         return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
     text = (
-        f"Dedupe plan {plan.plan_id}\n• {messages(plan.ids)} stand more than once; "
-        f"{plan.extra_rows:,} rows would go, and be kept in the table removed_rows\n\n"
+        f"Dedupe plan {plan.plan_id}\n• {messages(plan.ids)} in the sink more than once; "
+        f"{counted(plan.extra_rows, 'row')} would go, and be kept in the table removed_rows\n\n"
         f"Approve and run it\n• shardaudit dedupe run --plan {plan.plan_id} --approve-as NAME"
     )
     return Reply(document=plan, view=Text(text, no_wrap=True, overflow="ignore"))
@@ -115,7 +115,8 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     state = WindowState(dedupe.row["state"])
     stored = {name: dedupe.row[name] for name in names}
     report = DedupeReport(state=state, engine=warehouse.engine, **stored)
-    text = f"Dedupe {plan_id}: {state}; {report.removed_rows:,} rows removed by {report.engine}"
+    rows = counted(report.removed_rows, "row")
+    text = f"Dedupe {plan_id}: {state}; {rows} removed by {report.engine}"
     said = f"{text}; {report.error}" if report.error else text
     is_done = state is WindowState.VERIFIED
     exit_code = ExitCode.DONE if is_done else ExitCode.FAILED
@@ -127,7 +128,7 @@ def _purge(arguments: argparse.Namespace, desk: Desk) -> Reply:
     with desk.progress(PURGE_STAGES).stage("purge"):
         purge = purge_removed_rows(settings, plan_id)
     text = (
-        f"Dedupe {plan_id}: {purge.purged_rows:,} rows that it removed are no longer kept; "
+        f"Dedupe {plan_id}: forgot {counted(purge.purged_rows, 'row')} that it removed; "
         "the first `shardaudit maintain` after a week deletes their files"
     )
     return Reply(document=purge, view=Text(text))

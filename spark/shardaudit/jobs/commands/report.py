@@ -12,7 +12,7 @@ from shardaudit.jobs.page_report import stream_report
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.page_state import PageState
-from shardaudit.report.plain import instant
+from shardaudit.report.plain import counted, instant
 
 EXAMPLES = """\
   shardaudit report --stream events --out events.html
@@ -51,8 +51,8 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         document=document,
         view=Text(
             f"{arguments.out}: {written.stream} from {instant(written.window_start)} to "
-            f"{instant(written.window_end)}, {written.shards:,} shards, the worst is "
-            f"{written.verdict}; {written.findings:,} findings"
+            f"{instant(written.window_end)}, {counted(written.shards, 'shard')}, the worst is "
+            f"{written.verdict}; {counted(written.findings, 'finding')}"
         ),
     )
 
