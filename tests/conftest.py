@@ -33,9 +33,20 @@ _TUNING = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.driver.memory": "2g",
     # Hundreds of small plans, each run once: the second compiler never pays here. With the
-    # first alone the code cache is 48m, which one audit's plans can fill.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 "
+    # first alone the code cache is 48m, which one audit's plans can fill. What a plan leaves is
+    # garbage at once: a large young generation copies little, and one core collects it.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xms1g -Xmn500m -XX:TieredStopAtLevel=1 "
     "-XX:ReservedCodeCacheSize=240m",
+    # Nobody looks at the plans of a session without a page.
+    "spark.sql.ui.explainMode": "simple",
+}
+# A handful of rows is judged before Java for them is written, compiled and planned anew. Commands
+# that are started as people start them, and the processes of tests/engines, which compare the
+# engines, do all of that.
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
 
 
@@ -75,6 +86,7 @@ def engine_settings(name: str) -> Settings:
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """The engine of this run of the tests."""
     settings = engine_settings(request.config.getoption("engine"))
+    settings.spark.update(_INTERPRETED)
     with started(settings, app="tests") as engine:
         yield engine
 

@@ -5,16 +5,17 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
+from shardaudit.adapters.delta_rs import Row as StoredRow
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.gates import open_gates
@@ -28,7 +29,6 @@ from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.window import Window
 from tests.history import (
-    EPOCH,
     Cell,
     CellResult,
     Damage,
@@ -206,43 +206,38 @@ class Trial:
 
     def published(self, audit_id: str) -> Published:
         """What the tables say of an audit; findings are those of the stream as they are now."""
-        of_audit = F.col("audit_id") == audit_id
         # As every reader of it does: by delta-rs.
-        [row] = self.warehouse.rows(AUDITS, where=pc.field("audit_id") == audit_id)
+        of_audit = pc.field("audit_id") == audit_id
+        [row] = self.warehouse.rows(AUDITS, where=of_audit)
         return Published(
-            cells=_cells(self.warehouse.read(CELLS).where(of_audit)),
+            cells=_cells(self.warehouse.rows(CELLS, where=of_audit)),
             findings=self.findings(),
             audit=Row(**row),
         )
 
     def findings(self) -> dict[FindingKey, Finding]:
         """The stream's findings as they are now, as values."""
-        return _findings(self.rows_of_findings())
+        return _findings(self._stored_findings())
 
-    def rows_of_findings(self) -> DataFrame:
-        """The stream's findings as they are now."""
-        return self.warehouse.read(FINDINGS).where(F.col("stream") == self.name)
+    def _stored_findings(self) -> list[StoredRow]:
+        return self.warehouse.rows(FINDINGS, where=pc.field("stream") == self.name)
 
     def set_states(self, states: Mapping[FindingKey, State]) -> None:
         """Gives findings the states that people or backfills left them in."""
-        rows = self.rows_of_findings()
         changed = [
-            {**row.asDict(), "state": states[row.message_id, Kind(row.kind)].value}
-            for row in rows.collect()
-            if (row.message_id, Kind(row.kind)) in states
+            {**row, "state": states[key].value}
+            for row in self._stored_findings()
+            if (key := (row["message_id"], Kind(row["kind"]))) in states
         ]
         if changed:
-            spark = self.warehouse.spark
-            self.warehouse.merge(spark.createDataFrame(changed, rows.schema), FINDINGS)
+            self.warehouse.upsert(changed, FINDINGS)
 
     def damage(self) -> tuple[Damage, ...]:
         """The spans that the ingest says it could not read."""
-        batches = self.warehouse.read(BATCHES).where(
-            (F.col("stream") == self.name) & F.col("damaged_from").isNotNull()
-        )
         return tuple(
-            Damage(row.side, instant(row.damaged_from), instant(row.damaged_to))
-            for row in _in_micros(batches).collect()
+            Damage(row["side"], row["damaged_from"], row["damaged_to"])
+            for row in self.warehouse.rows(BATCHES, where=pc.field("stream") == self.name)
+            if row["damaged_from"] is not None
         )
 
 
@@ -257,51 +252,32 @@ def _line(trace: Trace, stream: str) -> dict[str, str | None]:
     }
 
 
-def instant(micros: int) -> datetime:
-    """The UTC instant that so many microseconds after the epoch are."""
-    return EPOCH + timedelta(microseconds=micros)
-
-
-def _in_micros(rows: DataFrame) -> DataFrame:
-    """The rows with their timestamps as numbers: Python's own conversion drops the zone."""
-    return rows.select(
-        *(
-            F.unix_micros(name).alias(name) if kind == "timestamp" else F.col(name)
-            for name, kind in rows.dtypes
-        )
-    )
-
-
-def _cells(rows: DataFrame) -> dict[Cell, CellResult]:
+def _cells(rows: Iterable[StoredRow]) -> dict[Cell, CellResult]:
     found: dict[Cell, CellResult] = {}
-    for row in _in_micros(rows).collect():
-        cell = (row.shard_id, instant(row.bucket_start))
+    for row in rows:
+        cell = (row["shard_id"], row["bucket_start"])
         assert cell not in found, f"two verdicts for {cell}"
         counts = {name: row[name] for name in COUNTS}
-        found[cell] = CellResult(**counts, verdict=Verdict(row.verdict))
+        found[cell] = CellResult(**counts, verdict=Verdict(row["verdict"]))
     return found
 
 
-def _findings(rows: DataFrame) -> dict[FindingKey, Finding]:
+def _findings(rows: Iterable[StoredRow]) -> dict[FindingKey, Finding]:
     found: dict[FindingKey, Finding] = {}
-    for row in _in_micros(rows).collect():
-        key = (row.message_id, Kind(row.kind))
+    for row in rows:
+        key = (row["message_id"], Kind(row["kind"]))
         assert key not in found, f"two findings of {key}"
         found[key] = Finding(
-            cause=Cause(row.cause),
-            state=State(row.state),
-            shard_id=row.shard_id,
-            sent_at=instant(row.sent_at),
-            sent_count=row.sent_count,
-            landed_count=row.landed_count,
-            sequence_numbers=tuple(row.sequence_numbers),
-            recoverable_until=_maybe(row.recoverable_until),
-            first_landed_at=_maybe(row.first_landed_at),
-            last_landed_at=_maybe(row.last_landed_at),
-            arrived_at=_maybe(row.arrived_at),
+            cause=Cause(row["cause"]),
+            state=State(row["state"]),
+            shard_id=row["shard_id"],
+            sent_at=row["sent_at"],
+            sent_count=row["sent_count"],
+            landed_count=row["landed_count"],
+            sequence_numbers=tuple(row["sequence_numbers"]),
+            recoverable_until=row["recoverable_until"],
+            first_landed_at=row["first_landed_at"],
+            last_landed_at=row["last_landed_at"],
+            arrived_at=row["arrived_at"],
         )
     return found
-
-
-def _maybe(micros: int | None) -> datetime | None:
-    return None if micros is None else instant(micros)

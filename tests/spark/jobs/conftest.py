@@ -24,9 +24,18 @@ def lake(spark_lake: Lake) -> Lake:
     return spark_lake
 
 
+@pytest.fixture(scope="session")
+def audited_once(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Loss:
+    """A stream with losses, audited; the stream itself is gone, what was read of it is there."""
+    with planted_loss(spark, tmp_path_factory.mktemp("audited") / "demo") as loss:
+        loss.audited()
+        return loss
+
+
 @pytest.fixture
-def loss(spark: SparkSession, tmp_path: Path) -> Iterator[Loss]:
+def loss(spark: SparkSession, tmp_path: Path, audited_once: Loss) -> Iterator[Loss]:
     """A stream with losses, audited."""
     with planted_loss(spark, tmp_path / "demo") as loss:
-        loss.audited()
+        assert loss.planted_messages() == audited_once.planted_messages()
+        loss.as_audited(audited_once.folder)
         yield loss

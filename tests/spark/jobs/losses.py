@@ -1,5 +1,6 @@
 """A simulated stream with planted losses, its sink, and the repairs of it."""
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from shardaudit.model.config import Settings, load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.gate_tables import GATES
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables import FINDINGS, QUARANTINE
+from shardaudit.model.tables import BATCHES, FINDINGS, QUARANTINE
 from shardaudit.simulate.scenario import Scenario
 from tests.unit.simulate.simulated import Simulated
 
@@ -67,6 +68,25 @@ class Loss:
         ingest(self.warehouse, NAME, stream, now=as_of)
         request = AuditRequest(NAME, stream, self.scenario.window, as_of, self.kept)
         audit(self.warehouse, request, open_gates(None), now=as_of)
+
+    def as_audited(self, folder: Path) -> None:
+        """Takes the files and the warehouse of a folder in which the same was planted and audited.
+
+        Their times stay, and the batches know them by their new paths.
+        """
+        for name in ("traces", "sink", "warehouse"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+            shutil.copytree(folder / name, self.folder / name)
+        moved = [
+            row | {"inputs": row["inputs"].replace(f"{folder}/", f"{self.folder}/")}
+            for row in self.warehouse.rows(BATCHES, where=pc.field("stream") == NAME)
+        ]
+        assert len(moved) == 2
+        self.warehouse.upsert(moved, BATCHES)
+
+    def planted_messages(self) -> list[str]:
+        """What was planted, where, as text."""
+        return sorted(map(str, self.simulated.planted))
 
     def planned(self, **wanted: object) -> Plan:
         request = PlanRequest(
