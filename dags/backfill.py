@@ -1,11 +1,11 @@
 """The backfill: puts right what was lost or doubled, once a person has seen the plan and let it.
 
 plan → propose (what it costs, until when) → approve (a person, unless policy does) → decide →
-replay (read and merge the windows, the most urgent first) → verify → gates. What is not ours to
-read, and duplicates, go by one task `run` instead of these two.
+repair (reads and merges the windows, the most urgent first; or removes what is doubled) → verify →
+gates.
 It is started by hand, with the form behind "Trigger". A rejection, or no answer within a day,
 cancels the plan: nothing is done. Questions of many runs wait side by side; of the tasks that run a
-command one of a kind runs at a time, over all of them. What writes into the sink (`replay`, `run`)
+command one of a kind runs at a time, over all of them. What writes into the sink (`repair`)
 always goes to Apache Spark; `plan` and `verify` run on the configuration's engine.
 """
 
@@ -23,8 +23,7 @@ from backfill_steps import (
     APPROVE,
     PLAN,
     REJECT,
-    REPLAY,
-    RUN,
+    REPAIR,
     VERIFY,
     Proposed,
     planning_job,
@@ -70,12 +69,6 @@ def decide(plan: Proposed) -> PlannedJob:
     return running_job(context["params"], plan, answer, now=now())
 
 
-@task.branch
-def how(running: PlannedJob) -> str:
-    """In one step, or read first and proven then."""
-    return "run" if RUN in running["arguments"] else "replay"
-
-
 @task(trigger_rule=TriggerRule.ALL_DONE)
 def gates(plan: Proposed | None) -> None:
     """Is red when a gate is shut."""
@@ -106,21 +99,17 @@ def backfill() -> None:
     branch >> [approve, running]
     approve >> running
 
-    run, replay, verify = (_job(command, running) for command in (RUN, REPLAY, VERIFY))
-    # The proof is also of a replay that failed: what it left is open again.
+    repair, verify = (
+        ShardauditJob(task_id=command, command=command, planned=running, max_active_tis_per_dag=1)
+        for command in (REPAIR, VERIFY)
+    )
+    # The proof is also of a repair that failed: what it left is open again.
     verify.trigger_rule = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
-    how(running) >> [replay, run]
-    replay >> verify
-    ended = [verify, run]
     judged = gates(plan)
-    ended >> judged
+    repair >> verify >> judged
     # Red when one of them is: the gates go on after a failure.
-    [*ended, judged] >> EmptyOperator(task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED)
-
-
-def _job(command: str, running: Any) -> ShardauditJob:  # Any: as above
-    return ShardauditJob(
-        task_id=command, command=command, planned=running, max_active_tis_per_dag=1
+    [repair, verify, judged] >> EmptyOperator(
+        task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED
     )
 
 

@@ -18,8 +18,9 @@ from shardaudit.model.window import parse_instant
 
 log = logging.getLogger(__name__)
 
-PLAN, RUN, REPLAY, VERIFY = "plan", "run", "replay", "verify"
+PLAN, REPAIR, VERIFY = "plan", "repair", "verify"
 COMMANDS = {Repair.MISSING: "backfill", Repair.DUPLICATES: "dedupe"}
+REPAIRING = {Repair.MISSING: "replay", Repair.DUPLICATES: "remove"}  # the action of REPAIR
 AUDIT_OF = ("stream", "from", "to")
 OF_MISSING = ("from", "to", "shards", "include_stuck")
 APPROVE, REJECT = "Approve", "Reject"
@@ -107,9 +108,7 @@ def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> P
 def running_job(
     form: Mapping[str, object], plan: Proposed, answer: Mapping[str, Any] | None, *, now: datetime
 ) -> PlannedJob:
-    """The job that runs the plan, in the name of who approved it.
-
-    What we read ourselves goes in two steps, REPLAY and VERIFY, all else in one, RUN.
+    """The job that runs the plan, in the name of who approved it: REPAIR, then VERIFY.
 
     Input:
         answer: of the approval task; None when policy approves.
@@ -122,10 +121,7 @@ def running_job(
     if answer is not None:
         by = [f"--approve-as={_approver(settings, form, plan, answer, now=now)}"]
     words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
-    mode = settings.stream(str(form["stream"])).backfill_mode
-    if _what(form) is Repair.DUPLICATES or mode.hands_over:
-        return _job(settings, form, {RUN: [*words, *by]})
-    return _job(settings, form, {REPLAY: [*words, *by], VERIFY: words})
+    return _job(settings, form, {REPAIR: [*words, *by], VERIFY: words})
 
 
 def _approver(
@@ -177,6 +173,8 @@ def _job(
     settings: Settings, form: Mapping[str, object], actions: Mapping[str, list[str]]
 ) -> PlannedJob:
     """A job with the words of each of its actions."""
-    common = ["--config", os.environ[CONFIG], COMMANDS[_what(form)]]
-    arguments = {action: [*common, action, *words] for action, words in actions.items()}
+    what = _what(form)
+    common = ["--config", os.environ[CONFIG], COMMANDS[what]]
+    names = {REPAIR: REPAIRING[what]}
+    arguments = {key: [*common, names.get(key, key), *words] for key, words in actions.items()}
     return planned_job(settings, str(form["stream"]), arguments)

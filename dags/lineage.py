@@ -27,9 +27,9 @@ _TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "backfill plan": (("findings",), ("backfills", "backfill_ids")),
     "backfill replay": (("backfills", "backfill_ids"), (_SINK, "backfills", "findings")),
     "backfill verify": ((_SINK, "backfill_ids"), ("backfills", "findings", "gates")),
-    "backfill run": (("backfills", "backfill_ids"), (_SINK, "backfills", "findings", "gates")),
     "dedupe plan": (("findings",), ("dedupes", "dedupe_ids")),
-    "dedupe run": (("dedupe_ids", _SINK), (_SINK, "removed_rows", "dedupes", "findings", "gates")),
+    "dedupe remove": (("dedupe_ids", _SINK), (_SINK, "removed_rows", "dedupes")),
+    "dedupe verify": (("dedupe_ids", _SINK), ("dedupes", "findings", "gates")),
 }
 
 

@@ -12,8 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from audit_plan import PlanRefusedError
 from backfill_steps import (
     PLAN,
-    REPLAY,
-    RUN,
+    REPAIR,
     VERIFY,
     RejectedError,
     planning_job,
@@ -100,14 +99,12 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
     assert dag.get_task("propose").upstream_task_ids == {"plan"}
     assert "who_approves" in dag.get_task("approve").upstream_task_ids
     assert {"approve", "who_approves"} <= dag.get_task("decide").upstream_task_ids
-    assert dag.get_task("how").upstream_task_ids == {"decide"}
-    for one in ("run", "replay"):
-        assert dag.get_task(one).upstream_task_ids == {"decide", "how"}
-    assert "replay" in dag.get_task("verify").upstream_task_ids
-    assert {"verify", "run"} <= dag.get_task("gates").upstream_task_ids
-    assert dag.get_task("all_done").upstream_task_ids == {"verify", "run", "gates"}
+    assert dag.get_task("repair").upstream_task_ids == {"decide"}
+    assert "repair" in dag.get_task("verify").upstream_task_ids
+    assert "verify" in dag.get_task("gates").upstream_task_ids
+    assert dag.get_task("all_done").upstream_task_ids == {"repair", "verify", "gates"}
     assert dag.max_active_runs > 1  # a question of one stream holds up no other
-    for name in ("plan", "replay", "verify", "run"):
+    for name in ("plan", "repair", "verify"):
         assert dag.get_task(name).max_active_tis_per_dag == 1
     approve: Any = dag.get_task("approve")
     assert (approve.defaults, approve.retries) == (["Reject"], 0)
@@ -203,22 +200,22 @@ def test_plan_runs_in_the_name_of_who_approved_it(config: Path) -> None:
     plan = proposed(form(), since=ASKED, now=NOW)
     job = running_job(form(), plan, answer("Approve"), now=NOW)
     assert {action: words[2:] for action, words in job["arguments"].items()} == {
-        REPLAY: ["backfill", "replay", "--plan=p", "--approve-as=ann"],
+        REPAIR: ["backfill", "replay", "--plan=p", "--approve-as=ann"],
         VERIFY: ["backfill", "verify", "--plan=p"],
     }
     by_policy = running_job(form(), plan, None, now=NOW)
-    assert by_policy["arguments"][REPLAY][2:] == ["backfill", "replay", "--plan=p"]
+    assert by_policy["arguments"][REPAIR][2:] == ["backfill", "replay", "--plan=p"]
     assert states(config) == {("planned", None)}
 
 
-def test_what_somebody_else_lands_goes_in_one_step(config: Path) -> None:
+def test_what_somebody_else_lands_goes_the_same_way(config: Path) -> None:
     backfill = '\n[streams.events.backfill]\nmode = "request"\nrequest_to = "asked"\n'
     config.write_text(config.read_text() + backfill)
     store(config)
     plan = proposed(form(), since=ASKED, now=NOW)
     job = running_job(form(), plan, answer("Approve"), now=NOW)
-    assert job["arguments"].keys() == {RUN}
-    assert job["arguments"][RUN][2:] == ["backfill", "run", "--plan=p", "--approve-as=ann"]
+    assert job["arguments"][REPAIR][2:] == ["backfill", "replay", "--plan=p", "--approve-as=ann"]
+    assert job["arguments"][VERIFY][2:] == ["backfill", "verify", "--plan=p"]
 
 
 @pytest.mark.parametrize(("user", "who"), [(USER, "ann"), (None, "nobody in time")])
@@ -246,10 +243,9 @@ def test_dedupe_is_planned_approved_and_run_as_a_backfill_is(config: Path) -> No
     for words in ("5 messages", "7 rows", "removed_rows"):
         assert words in plan["markdown"]
     job = running_job(duplicates, plan, answer("Approve"), now=NOW)
-    assert job["arguments"][RUN][2:] == [
-        *("dedupe", "run", "--plan=d"),
-        *("--as-of=2026-11-02T00:00:00+00:00", "--approve-as=ann"),
-    ]
+    of_plan = ["--plan=d", "--as-of=2026-11-02T00:00:00+00:00"]
+    assert job["arguments"][REPAIR][2:] == ["dedupe", "remove", *of_plan, "--approve-as=ann"]
+    assert job["arguments"][VERIFY][2:] == ["dedupe", "verify", *of_plan]
 
 
 def test_no_policy_lets_rows_be_removed(config: Path) -> None:
@@ -279,8 +275,8 @@ def test_a_replay_that_fails_is_proven_all_the_same(
     monkeypatch.setenv("FAKE_EXIT", json.dumps({"replay --plan=p": 1}))
     run = dag.test(run_conf={"stream": "events"})
     ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
-    assert (ended["approve"], ended["run"]) == ("skipped", "skipped")
-    assert (ended["replay"], ended["verify"]) == ("failed", "success")
+    assert ended["approve"] == "skipped"
+    assert (ended["repair"], ended["verify"], str(run.state)) == ("failed", "success", "failed")
     calls = [call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)]
     assert calls == [["plan", "--stream=events"], ["replay", "--plan=p"], ["verify", "--plan=p"]]
 
@@ -295,5 +291,5 @@ def test_run_is_red_when_the_proof_is(
     monkeypatch.setenv("FAKE_EXIT", json.dumps({"verify --plan=p": 1}))
     run = dag.test(run_conf={"stream": "events"})
     ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
-    assert (ended["replay"], ended["verify"], str(run.state)) == ("success", "failed", "failed")
+    assert (ended["repair"], ended["verify"], str(run.state)) == ("success", "failed", "failed")
     assert len(read_calls(spark_calls)) == 3

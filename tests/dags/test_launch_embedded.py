@@ -17,7 +17,7 @@ from audit_plan import (
     planned_run,
     planned_upkeep,
 )
-from backfill_steps import PLAN, REPLAY, RUN, VERIFY, Proposed, planning_job, running_job
+from backfill_steps import PLAN, REPAIR, VERIFY, Proposed, planning_job, running_job
 from launch import JobBusyError, ShardauditJob
 from shardaudit.adapters.processes import started
 from tests.dags.fake_spark import read_calls
@@ -175,5 +175,5 @@ def test_repair_is_planned_and_verified_on_the_engine_and_done_by_apache_spark(w
     form: dict[str, object] = {"stream": "events", "what": what}
     assert planning_job(form)["engines"] == {PLAN: "embedded"}
     plan: Proposed = {"plan_id": "p", "markdown": "", "needs_person": False}
-    wanted = {"missing": {REPLAY: "spark", VERIFY: "embedded"}, "duplicates": {RUN: "spark"}}
-    assert running_job(form, plan, None, now=NIGHT)["engines"] == wanted[what]
+    wanted = {REPAIR: "spark", VERIFY: "embedded"}
+    assert running_job(form, plan, None, now=NIGHT)["engines"] == wanted

@@ -59,9 +59,9 @@ def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:
         (["backfill", "plan"], "backfill_ids"),
         (["backfill", "replay"], "backfills"),
         (["backfill", "verify"], "findings"),
-        (["backfill", "run"], "findings"),
         (["dedupe", "plan"], "dedupe_ids"),
-        (["dedupe", "run"], "removed_rows"),
+        (["dedupe", "remove"], "removed_rows"),
+        (["dedupe", "verify"], "findings"),
     ],
 )
 def test_every_job_says_what_it_reads_and_writes(

@@ -1,4 +1,7 @@
-"""`dedupe run`: of each message one row stays in the sink, the others move to `removed_rows`."""
+"""`dedupe run`: of each message one row stays in the sink, the others move to `removed_rows`.
+
+`dedupe remove` does it without the proof, `dedupe verify` is the proof.
+"""
 
 import json
 from collections.abc import Callable
@@ -22,6 +25,7 @@ from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
 from shardaudit.model.config import Settings
 from shardaudit.model.config_backfill import Backfill
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS
 from shardaudit.model.verdict import LIVE, Kind
@@ -32,11 +36,14 @@ from shardaudit.report.progress import SILENT, Progress
 
 @dataclass(slots=True)
 class Dedupe:
-    """A run of one stored plan. `now` is the run's --as-of, or the clock."""
+    """A run of one stored plan. `now` is the run's --as-of, or the clock.
+
+    Without `gates` it is not verified.
+    """
 
     warehouse: Warehouse
     settings: Settings
-    gates: Gates
+    gates: Gates | None
     row: Row
     sink: BackfillSink
     retention: Retention
@@ -58,8 +65,8 @@ class Dedupe:
     def _sent(self) -> tuple[datetime, datetime]:
         return self.row["sent_from"], self.row["sent_to"]
 
-    def run(self, *, approve_as: str | None) -> None:
-        """Approves, removes and proves it. Killed at any moment, it is run again.
+    def remove(self, *, approve_as: str | None) -> None:
+        """Approves it, and takes the rows out of the sink. Killed at any moment, it is run again.
 
         Raises:
             ConfigError: nobody approved it.
@@ -74,6 +81,18 @@ class Dedupe:
             removed = self._remove()
             before = int(self.row["removed_rows"] or 0)
             self._save(state=WindowState.MERGED.value, removed_rows=before + removed)
+
+    def verify(self) -> None:
+        """Proves it by an audit.
+
+        Raises:
+            ConfigError: no run of it began.
+        """
+        if self.row["state"] == WindowState.VERIFIED:
+            return
+        if self.row["state"] in (WindowState.PLANNED, WindowState.CANCELLED):
+            wanted = "a plan that `dedupe run` or `dedupe remove` began"
+            raise ConfigError("--plan", self.plan_id, wanted)
         with self.progress.stage("verify"):
             left = self._left_after_audit()
             error = f"{messages(left)} still in the sink more than once" if left else None
@@ -113,6 +132,7 @@ class Dedupe:
 
     def _left_after_audit(self) -> int:
         """How many of the messages an audit still finds more than once."""
+        assert self.gates is not None  # noqa: S101 - or it is not verified
         as_of, clock = self.now(), clock_now()
         ingest_stream(
             self.warehouse, self.settings, self.name, now=max(as_of, clock), progress=SILENT

@@ -51,9 +51,8 @@ from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_fau
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
 AUDIT = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
-BACKFILL = ("plan", "approve", "replay", "verify")
-DEDUPE = ("plan", "approve", "run")
-STAGES = STREAM_STAGES + 1 + len(AUDIT) + len(BACKFILL) + len(DEDUPE)
+REPAIR = ("plan", "approve", "repair", "verify")
+STAGES = STREAM_STAGES + 1 + len(AUDIT) + 2 * len(REPAIR)
 APPROVE = "Approve"
 # What has just landed counts as settled by then (settle_grace).
 SETTLED = timedelta(minutes=15)
@@ -147,8 +146,8 @@ def _repair(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> None:
     """A backfill and a dedupe, each approved as a person does it."""
     form = {"stream": scenario.stream, "as_of": scenario.as_of.isoformat()}
     missing = {"what": "missing", "include_stuck": True}
-    for asked, tasks in ((missing, BACKFILL), ({"what": "duplicates"}, DEDUPE)):
-        run = Run("backfill", form | asked, tasks)
+    for asked in (missing, {"what": "duplicates"}):
+        run = Run("backfill", form | asked, REPAIR)
         followed(api, run, approve=APPROVE, progress=progress)
 
 

@@ -32,8 +32,8 @@ class Repair(StrEnum):
     DUPLICATES = "duplicates"
 
 
-# The actions of both repairs that write into a user's sink.
-SINK_WRITING = frozenset({"run", "replay"})
+# What writes into a user's sink: actions of both repairs, and the DAG's task that runs one of them.
+SINK_WRITING = frozenset({"run", "replay", "remove", "repair"})
 
 
 def window_order(window_id: str) -> tuple[int, str]:

@@ -128,7 +128,8 @@ class Loss:
             now=lambda: self.scenario.as_of,
             owner="test",
         )
-        dedupe.run(approve_as=approve_as)
+        dedupe.remove(approve_as=approve_as)
+        dedupe.verify()
         return dedupe.row
 
     def gates(self, plan: Plan) -> dict[str, tuple[str, int]]:

@@ -12,6 +12,7 @@ from shardaudit.jobs.dedupe_run import Dedupe
 from shardaudit.jobs.gates import open_gates
 from shardaudit.model.backfill_tables import REMOVED_ROWS
 from shardaudit.model.config import Settings
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
@@ -52,7 +53,10 @@ def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
         now=lambda: NOW + timedelta(minutes=1),
         owner="test",
     )
-    dedupe.run(approve_as="ann")
+    with pytest.raises(ConfigError, match="`dedupe remove` began"):
+        dedupe.verify()
+    dedupe.remove(approve_as="ann")
+    dedupe.verify()
     assert (dedupe.row["state"], dedupe.row["removed_rows"]) == ("verified", 1)
     landed = lake.spark.read.format("delta").load(str(lake.sink))
     left = [(at.message_id, at.sequence_number) for at in landed.collect()]

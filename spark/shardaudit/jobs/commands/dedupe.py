@@ -1,4 +1,4 @@
-"""`shardaudit dedupe plan`, `shardaudit dedupe run` and `shardaudit dedupe purge`."""
+"""`shardaudit dedupe plan`, `run` and `purge`, and the two halves of a run."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ from shardaudit.jobs.dedupe_run import Dedupe
 from shardaudit.jobs.gates import open_gates
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
-from shardaudit.model.backfill import WindowState
+from shardaudit.model.backfill import SINK_WRITING, WindowState
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import parse_instant
 from shardaudit.report.plain import counted, harmless, messages
@@ -27,7 +27,9 @@ EXAMPLES = """\
   shardaudit dedupe run --plan events-dedupe-0123456789abcdef --approve-as ann
   shardaudit dedupe purge --plan events-dedupe-0123456789abcdef
 """
-PLAN_STAGES, RUN_STAGES, PURGE_STAGES = 2, 4, 1
+PLAN_STAGES, PURGE_STAGES = 2, 1
+RUN, REMOVE, VERIFY = "run", "remove", "verify"
+STAGES = {RUN: 4, REMOVE: 3, VERIFY: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,19 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plan = actions.add_parser("plan", help="which rows would go; nothing is removed yet")
     plan.add_argument("--stream", required=True, help="its name in the configuration")
     run = actions.add_parser("run", help="leaves one row of each message, the first that landed")
+    remove = actions.add_parser("remove", help="the same, without the proof")
+    verify = actions.add_parser("verify", help="proves by an audit what was removed before")
     purge = actions.add_parser("purge", help="no longer keeps the rows that a run removed")
-    for action in (run, purge):
+    for action in (run, remove, verify, purge):
         action.add_argument(
             "--plan", required=True, metavar="ID", help="as `dedupe plan` prints it"
         )
-    run.add_argument("--approve-as", metavar="NAME", help="approves it in this person's name")
-    run.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
+    for action in (run, remove):
+        action.add_argument("--approve-as", metavar="NAME", help="in whose name it is approved")
+    for action in (run, remove, verify):
+        action.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
 
 
 def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     """Plans, runs or purges."""
-    actions = {"plan": _plan, "run": _run, "purge": _purge}
-    return actions[arguments.action](arguments, desk)
+    actions = {"plan": _plan, "purge": _purge}
+    return actions.get(arguments.action, _run)(arguments, desk)
 
 
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
@@ -87,12 +93,12 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
 
 
 def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings, plan_id = desk.repair_settings(), arguments.plan
-    at = arguments.as_of
+    action, plan_id, at = arguments.action, arguments.plan, arguments.as_of
+    settings = desk.repair_settings() if action in SINK_WRITING else desk.settings()
     as_of = None if at is None else parse_instant(at, where="--as-of")
-    gates = open_gates(settings.expectations)
-    progress = desk.progress(RUN_STAGES)
-    with opened(settings, owner=f"dedupe run {plan_id}", progress=progress) as warehouse:
+    gates = None if action == REMOVE else open_gates(settings.expectations)
+    progress = desk.progress(STAGES[action])
+    with opened(settings, owner=f"dedupe {action} {plan_id}", progress=progress) as warehouse:
         row = stored_dedupe(warehouse, plan_id)
         if row is None:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
@@ -110,15 +116,19 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
             owner=f"{platform.node()}/{os.getpid()}",
             progress=progress,
         )
-        dedupe.run(approve_as=arguments.approve_as)
+        if action != VERIFY:
+            dedupe.remove(approve_as=arguments.approve_as)
+        if action != REMOVE:
+            dedupe.verify()
     names = ("plan_id", "stream", "ids", "removed_rows", "approved_by", "error")
     state = WindowState(dedupe.row["state"])
     stored = {name: dedupe.row[name] for name in names}
     report = DedupeReport(state=state, engine=warehouse.engine, **stored)
     rows = counted(report.removed_rows, "row")
-    text = f"Dedupe {plan_id}: {state}; {rows} removed by {report.engine}"
+    by = "" if action == VERIFY else f" by {report.engine}"
+    text = f"Dedupe {plan_id}: {state}; {rows} removed{by}"
     said = f"{text}; {report.error}" if report.error else text
-    is_done = state is WindowState.VERIFIED
+    is_done = state is WindowState.VERIFIED or (action == REMOVE and state is WindowState.MERGED)
     exit_code = ExitCode.DONE if is_done else ExitCode.FAILED
     return Reply(document=report, view=Text(harmless(said)), exit_code=exit_code)
 
