@@ -37,7 +37,8 @@ class Ingested:
     """What of a stream has been read so far: the newest batch of each side, and its damage.
 
     `may_lack_places`: rows of the sink may lack their shard or time (batches of before warehouse
-    version 4 do not say so); `unplaced`: how many do, of those that were ingested.
+    version 4 do not say so); `unplaced`: how many do, of those that were ingested; `came_unplaced`:
+    by which time how many more of them had landed, batch by batch.
     `has_places`: whether it has a column for each row's shard and one for its time.
     `counted`: by side what its batches added to the ledger, as they said when they were done. Those
     of before warehouse version 4 do not say so: of them, what it holds.
@@ -48,6 +49,7 @@ class Ingested:
     numbers: dict[str, int]
     may_lack_places: bool
     unplaced: int
+    came_unplaced: tuple[tuple[datetime, int], ...]
     has_places: bool
     counted: dict[str, int]
 
@@ -72,6 +74,11 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         may_lack_places=any(row["unplaced"] != 0 for row in done if row["side"] == "sink"),
         # Rows may go of which a batch of before version 4 did not say that they came.
         unplaced=max(0, sum(row["unplaced"] or 0 for row in done if row["side"] == "sink")),
+        came_unplaced=tuple(
+            (row["done_at"], row["unplaced"])
+            for row in done
+            if row["side"] == "sink" and (row["unplaced"] or 0) > 0
+        ),
         has_places=not (sink and sink[-1]) or sink_inputs(sink[-1]).has_places,
         counted=_counted(warehouse, name, done),
     )

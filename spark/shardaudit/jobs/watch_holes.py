@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
@@ -21,7 +21,7 @@ from shardaudit.compare.holes import (
     with_news,
 )
 from shardaudit.ingest.instants import bucket_start
-from shardaudit.jobs.evidence import ingested
+from shardaudit.jobs.evidence import Ingested, ingested
 from shardaudit.model.config import Stream
 from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
 from shardaudit.model.verdict import LIVE, Kind
@@ -34,6 +34,7 @@ from shardaudit.watch.facts import Holes, Progress, Rules
 # Settled at one watch, and still not the same at the next: what lands late lands in between.
 LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
 GONE_FOR = timedelta(days=1)  # how long one is told what has left the stream
+STEPS = 64  # in which rows without a place are counted; each counts as come when its last one had
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,8 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
         bucket=stream.bucket,
         damage=state.damage,
     )
-    if state.unplaced:  # what a cell lacks may be among the rows that lack their cell
-        cells = cells.where(F.col("sent_n") - F.col("landed_n") > state.unplaced)
+    if state.unplaced:
+        cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
     if cells.isEmpty():
         return HoleFacts({}, None)
@@ -99,6 +100,31 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     ).localCheckpoint()
     holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}
     return HoleFacts(holes, known.where(F.col("is_new")))
+
+
+def _doubted(cells: DataFrame, state: Ingested, stream: Stream) -> DataFrame:
+    """The cells; a doubt where what lacks may be among the rows that lack their own cell."""
+    strays = F.least(_strays_since(state, stream.settle_grace), F.lit(state.unplaced))
+    is_sure = F.col("is_sure") & (F.col("sent_n") - F.col("landed_n") > strays)
+    missing = F.when(is_sure, F.col("missing")).otherwise(0)
+    return cells.withColumns({"missing": missing, "is_sure": is_sure})
+
+
+def _strays_since(state: Ingested, slack: timedelta) -> Column:
+    """How many rows without a place came to the sink since a cell began, at most.
+
+    Those that had landed before hold nothing of it: no row lands longer than `slack` before its
+    `sent_at`.
+    """
+    came = sorted(state.came_unplaced)
+    size = -(-len(came) // STEPS)
+    steps = [came[n : n + size] for n in range(0, len(came), size)]
+    left, counts = sum(count for _, count in came), list[Column]()
+    for step in steps:
+        landed_by = step[-1][0] + slack
+        counts.append(F.when(F.col("bucket_start") < F.lit(landed_by), left))
+        left -= sum(count for _, count in step)
+    return F.coalesce(*counts, F.lit(0))
 
 
 def _late_days(ledger: DataFrame, first: datetime) -> list[date]:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.report.plain import instant, length
+from shardaudit.report.plain import counted, instant, length
 from shardaudit.report.watch_summary import SkewLine, WatchLine, WatchReport
 from shardaudit.watch.facts import Rules
 from shardaudit.watch.judge import Judgement
@@ -102,10 +102,12 @@ def _doubts(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     if not doubted:
         return ()
     since = min(h.doubted_since for h in doubted if h.doubted_since is not None)
-    cells, shards = sum(h.doubts for h in doubted), len(doubted)
+    cells = counted(sum(h.doubts for h in doubted), "cell")
+    shards = counted(len(doubted), "shard")
     return (
-        f"in {cells:,} cells of {shards:,} shards from {instant(since)} on more landed than was "
-        "sent: what doubled or has no trace is not missing, and may hide what is; an audit says",
+        f"in {cells} of {shards} from {instant(since)} on sums cannot tell whether something is "
+        "missing: more landed than was sent, or what lacks may be among the sink's rows that lack "
+        "their own time or shard; an audit says",
     )
 
 

@@ -84,7 +84,7 @@ class Holes:
     `messages`: missing, at least; `sent`: all that was sent in these cells. `even`: cells of which
     as many rows landed as ids were sent, but others. `news`: cells of which nobody was told yet.
     `gone`: messages missing in cells that have left the stream within the last day.
-    `doubts`: cells with more rows than ids sent: whether something is missing only an audit sees.
+    `doubts`: cells of which sums cannot tell whether something is missing: only an audit sees.
     `unnamed_since`, `unnamed_until`: around the holes and doubts that no audit looked at by id.
     `arrived_from`, `unnamed_arrived_from`: when the first of these that the stream still holds came
     into it, where that is later than their cells.

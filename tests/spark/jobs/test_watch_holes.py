@@ -151,7 +151,7 @@ def test_duplicates_alone_are_no_hole_and_the_report_says_what_may_hide_there(
     filled(warehouse, Shard("s", doubled=range(300, 330)))
     report = run(warehouse, tmp_path)
     assert (report.worst, report.shards, report.told) == (Level.NONE, (), 0)
-    assert "in 10 cells of 1 shards from 2026-11-20T09:40:00Z" in report.notes[-1]
+    assert "in 10 cells of 1 shard from 2026-11-20T09:40:00Z" in report.notes[-1]
 
 
 def test_messages_that_sit_in_another_minute_or_on_another_shard_are_no_hole(
@@ -288,3 +288,48 @@ def test_a_cell_that_changed_since_its_audit_is_judged_anew(
     less = {name: -int(str(removed[name])) for name in ("n", "sum_lo", "sum_hi")}
     fill(warehouse, [removed | less | {"batch_id": "events/sink/2", "latency_counts": None}])
     assert holes(run(warehouse, tmp_path, NOW + QUARTER)) == {"s": (1, 2)}
+
+
+def strays(warehouse: Warehouse, number: int, *, minute: int, rows: int) -> None:
+    """A batch of the sink, read in that minute, in which so many rows lack their time."""
+    batch = {"batch_id": f"events/sink/{number}", "stream": "events", "side": "sink"}
+    read = {"number": number, "state": "done", "unplaced": rows, "done_at": at(minute)}
+    warehouse.upsert([batch | read], BATCHES)
+
+
+@pytest.mark.parametrize(
+    ("minute", "rows", "found"),
+    [
+        (80, 400, {"s": (1, 1)}),  # they had landed 20 minutes before it was sent
+        (110, 1, {}),
+        (110, 400, {}),
+    ],
+)
+def test_what_lacks_may_be_among_rows_without_a_time_that_came_after_it_was_sent(
+    warehouse: Warehouse, tmp_path: Path, minute: int, rows: int, found: object
+) -> None:
+    strays(warehouse, 1, minute=minute, rows=rows)
+    filled(warehouse, Shard("s", lost=[300]))
+    report = run(warehouse, tmp_path)
+    assert holes(report) == found
+    assert any("in 1 cell of 1 shard" in note for note in report.notes) != bool(found)
+
+
+def test_rows_without_a_time_in_many_batches_count_for_what_was_sent_before_they_came(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    for number in range(1, 71):
+        strays(warehouse, number, minute=30 + number, rows=1)
+    filled(warehouse, Shard("s", lost=[3 * 50, 3 * 120]))
+    report = run(warehouse, tmp_path)
+    assert holes(report) == {"s": (1, 1)}
+    assert any("in 1 cell of 1 shard" in note for note in report.notes)
+
+
+def test_what_an_audit_named_is_told_whatever_rows_lack_their_time(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    strays(warehouse, 1, minute=110, rows=400)
+    filled(warehouse, Shard("s", lost=[300]))
+    audited(warehouse, 100, state="open")
+    assert holes(run(warehouse, tmp_path)) == {"s": (1, 1)}
