@@ -295,7 +295,7 @@ def test_a_first_watch_waits_for_the_ledger(ledger: Warehouse, tmp_path: Path) -
 
 def sink_batch(warehouse: Warehouse, **fields: object) -> None:
     batch = {"batch_id": "events/sink/1", "stream": "events", "side": "sink", "number": 1}
-    warehouse.upsert([batch | {"state": "done"} | fields], BATCHES)
+    warehouse.upsert([batch | {"state": "done", "done_at": NOW} | fields], BATCHES)
 
 
 SETTLED = 79 * 3  # of 90 minutes of 3 messages those sent longer ago than a landing may take
