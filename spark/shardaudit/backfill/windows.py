@@ -74,16 +74,20 @@ def ranges(
     return [
         _range(joined, delay=known.get(shard_id))
         for (shard_id, _), group in together
-        for joined in _joined(list(group))
+        for joined in _joined(list(group), margins=BEFORE + after(known.get(shard_id)))
     ]
 
 
-def _joined(stretches: Sequence[Stretch]) -> list[list[Stretch]]:
-    """Neighbours of one shard, as long as the gap is cheap and the whole not too long."""
+def _joined(stretches: Sequence[Stretch], *, margins: timedelta) -> list[list[Stretch]]:
+    """Neighbours of one shard, as long as the gap is cheap and the whole not too long.
+
+    Without sequence numbers the margins are read as well: a gap within them costs nothing.
+    """
     found: list[list[Stretch]] = []
     until = None
     for stretch in stretches:
-        is_near = until is not None and stretch.arrives_from - until <= JOINED_GAP
+        cheap = margins if stretch.first_sequence is None else JOINED_GAP
+        is_near = until is not None and stretch.arrives_from - until <= cheap
         fits = found and stretch.arrives_until - found[-1][0].arrives_from <= MAX_LENGTH
         if is_near and fits and _alike(found[-1][0], stretch):
             found[-1].append(stretch)

@@ -55,6 +55,14 @@ def test_neighbours_are_one_window_when_the_gap_is_cheaper_than_a_page() -> None
     ]
 
 
+def test_windows_by_time_do_not_read_the_same_minutes_again_and_again() -> None:
+    found = ranges([unplaced(stretch(120 * n)) for n in range(30)])
+    assert [one.ids for one in found] == [80, 80, 80, 60]
+    again = [max(timedelta(0), a.window.end - b.window.start) for a, b in pairwise(found)]
+    assert all(span <= BEFORE + AFTER for span in again)
+    assert len(ranges([unplaced(stretch(0)), unplaced(stretch(421))])) == 2
+
+
 def test_window_has_margins() -> None:
     (found,) = ranges([stretch(0, 30)])
     end = T0 + timedelta(seconds=30) + AFTER
