@@ -29,7 +29,7 @@ class Record:
     `held`: by shard and bucket, whether the cell could not be called complete. `looked_at`: the
     buckets of all audits, since the beginning of the `first`. `changed`: cells that nobody looked
     at since they changed; `known`: what was in each cell at the last audit; `doubted`: cells of a
-    silence that is longer than usual, as of the latest audit.
+    silence that is longer than usual, as of the latest audit; `is_traced`: a trace was ever read.
     """
 
     bucket: timedelta
@@ -40,9 +40,12 @@ class Record:
     changed: set[Cell] = field(default_factory=set)
     known: dict[Cell, Contents] = field(default_factory=dict)
     doubted: set[Cell] = field(default_factory=set)
+    is_traced: bool = False
 
     def count(self, outcome: Outcome, question: Question, history: History) -> None:
         """One more audit. As of an earlier time it knows less than what is there."""
+        has_sent = any(cell.sent for cell in outcome.cells.values())
+        self.is_traced |= has_sent or bool(history.traces)
         self.first = self.first or question.start
         self._note_changes(history, question, since=self.first)
         shards = {shard_id for shard_id, _ in outcome.cells} | self.held.keys()
@@ -87,7 +90,9 @@ class Record:
     def watermark(
         self, findings: Mapping[FindingKey, Finding], question: Question
     ) -> datetime | None:
-        """Until when every shard is complete; None when there was never one."""
+        """Until when every shard is complete; None when there was never one, or no trace."""
+        if not self.is_traced:
+            return None
         lacking: dict[str, set[datetime]] = defaultdict(set)
         for (_, kind), finding in findings.items():
             if kind in LACKING and finding.state not in SETTLED:

@@ -34,7 +34,7 @@ class Comparison:
     """Everything that the verdicts are made of, the canary too, but for `sums`: the whole ledger.
 
     `ledger`: its rows, the canary's too, those that no batch counted without `batch_id`; `numbers`:
-    the last batch of each side.
+    the last batch of each side; `has_traces`: whether the stream ever had one.
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read, and `seen` what stands in them; `classified`: the ids that are told;
     `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
@@ -42,6 +42,7 @@ class Comparison:
     """
 
     numbers: dict[str, int]
+    has_traces: bool
     ledger: DataFrame
     sums: DataFrame
     cells: DataFrame
@@ -82,6 +83,7 @@ def compared(
     told = within_window(classified, crossing, is_inside).localCheckpoint()
     return Comparison(
         numbers=state.numbers,
+        has_traces=state.counted["traces"] > 0,
         ledger=both.ledger,
         sums=without_canary(sums),
         cells=cells,

@@ -42,6 +42,7 @@ from shardaudit.model.watermark import (
 from shardaudit.model.watermark_tables import INCONCLUSIVE, WATERMARKS
 from shardaudit.report.held import Holding, held_because
 
+NO_TRACES = "no trace of it was ever read"
 TO_COME = "as of a time that is still to come: it moves nothing"
 
 
@@ -83,6 +84,8 @@ def moved_watermark(
     rows = [whose | _row(shard_id, record, first[shard_id]) for shard_id, record in after.items()]
     if rows:
         warehouse.upsert(rows, WATERMARKS)
+    if not comparison.has_traces:
+        return Watermark(None, NO_TRACES)
     held = [(hold.start, shard_id, hold) for shard_id, hold in first.items() if hold]
     if not held:
         return Watermark(min((record.audited_until for record in after.values()), default=None))

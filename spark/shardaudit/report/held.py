@@ -30,7 +30,7 @@ class Holding:
 def complete_until(at: datetime | None, reason: str | None) -> str:
     """Until when a stream is complete, whatever window an audit looked at, and why not further."""
     if at is None:
-        return "the stream: nothing of it was ever seen"
+        return f"nobody knows until when: {reason or 'nothing of the stream was ever seen'}"
     return f"the stream is complete until {instant(at)}" + (f": {reason}" if reason else "")
 
 

@@ -69,6 +69,21 @@ def test_stream_that_lost_half_of_its_traces_is_not_passed(trial: Trial) -> None
     assert trial.audit(replace(ASK, as_of=LATER.as_of + HOUR)).watermark == ASK.end
 
 
+def test_stream_of_which_no_trace_was_ever_read_is_complete_until_no_time(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    trial = Trial(warehouse, tmp_path, ASK)
+    rows = [message(minute)[1] for minute in range(60)]
+    trial.land([replace(row, shard_id="shard-0", lacks=frozenset()) for row in rows])
+    trial.ingest()
+    published = trial.audit(ASK)
+    assert published.watermark is None
+    assert published.audit.watermark_reason == "no trace of it was ever read"
+    trial.log([message(minute)[0] for minute in range(60)])
+    trial.ingest()
+    assert trial.audit(replace(ASK, as_of=NEXT.as_of)).watermark == ASK.end
+
+
 def test_an_audit_as_of_a_time_that_is_still_to_come_moves_nothing(trial: Trial) -> None:
     feed(trial, traced=range(60), landed=range(60))
     trial.audit(replace(ASK, as_of=NEXT.as_of))
