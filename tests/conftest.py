@@ -1,6 +1,7 @@
 """One local Spark session per run, and a warehouse in a folder of its own per test."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """The commands that tests start run on the same engine, whatever their configuration says."""
     os.environ[ENGINE] = config.getoption("engine")
+    # Or what the tests start would not hear Ctrl-C where a shell started them in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import io
 import os
+import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ def process() -> NoReturn:
     After Ctrl-C threads of the embedded engine may still be in Python: an interpreter that tears
     itself down under them aborts, whatever the exit code was to be.
     """
+    # A shell's background job ignores Ctrl-C, and so does all that an Airflow started there starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.stdout is None:  # it was closed, as by `>&-`
         sys.stdout = io.StringIO()
     code = main()

@@ -108,7 +108,7 @@ def audits(draw: st.DrawFn) -> Audit:
 @given(st.lists(audits(), min_size=1, max_size=7))
 def test_watermark_is_that_of_a_list_of_all_cells(found: list[Audit]) -> None:
     known: ShardRecord | None = None
-    cells = Record(MINUTE)
+    cells = Record(MINUTE, is_traced=True)
     for start, length, as_of, held in found:
         span = window(start, start + length)
         question = Question(span.start, span.end, at(as_of))

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,18 @@ from shardaudit.adapters.files import StorageError
 from shardaudit.jobs.main import main
 from shardaudit.jobs.terminal import Terminal
 from shardaudit.model.errors import ExitCode
+
+STREAM = """\
+[streams.events]
+stream_name = "events"
+traces = { path = "logs" }
+sink = { path = "sink" }
+"""
+DEAF = """\
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 @pytest.fixture
@@ -134,3 +148,23 @@ def test_doctor_starts_without_spark() -> None:
         check=False,
     )
     assert loaded.returncode == 0
+
+
+def test_ctrl_c_is_heard_by_what_a_background_job_started(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        file = tmp_path / "shardaudit.toml"
+        file.write_text(
+            f'warehouse = "lake"\n[aws]\nregion = "us-east-1"\nendpoint_url = "http://127.0.0.1:{silent.getsockname()[1]}"\n{STREAM}'
+        )
+        words = ["-m", "shardaudit.jobs.main", "--config", str(file), "doctor"]
+        started = subprocess.Popen(
+            [sys.executable, "-c", DEAF, sys.executable, *words],
+            env=os.environ | {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        silent.accept()  # it waits for an answer now
+        started.send_signal(signal.SIGINT)
+        _, said = started.communicate(timeout=30)
+    assert (started.returncode, b"interrupted" in said) == (ExitCode.RETRY, True)
