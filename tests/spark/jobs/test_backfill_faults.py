@@ -53,7 +53,7 @@ def test_each_message_lands_once_whatever_the_stream_does_meanwhile(loss: Loss) 
     # Nobody traced the aggregate's messages: of their cell no audit can say that all is there.
     (untraced,) = [row for row in loss.windows(plan) if row["state"] != "verified"]
     assert untraced["error"] == (
-        "of 1 cells no audit can say that all is there: too few of its landed messages have a trace"
+        "of 1 cell no audit can say that all is there: too few of its landed messages have a trace"
     )
     landed = loss.landed()
     wanted = {*in_range, *aggregated}

@@ -23,6 +23,8 @@ _MEANING = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # max(text) would sort every row; above this many groups a hash aggregate turns to sorting too.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    # Without it Spark 4.1 cannot tell two columns of a checkpointed frame apart in some joins.
+    "spark.sql.adaptive.enabled": "true",
 }
 
 # One machine (STACK 3). Whoever submits to a cluster, or writes [spark], overrides them.
