@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+
+from shardaudit.jobs.demo_result import compared
 
 WINDOW = ["--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z"]
 AS_OF = ["--as-of", "2026-11-02T00:30:00Z"]
@@ -73,6 +77,13 @@ def test_what_was_planted_is_found_when_there_is_no_java(audited: dict[str, obje
     counts = audited["counts"]
     assert isinstance(counts, dict)
     assert (counts["missing"], counts["duplicated"], counts["untraced"]) == (5, 3, 2)
+
+
+@pytest.mark.usefixtures("audited")
+def test_each_finding_is_as_it_was_planted_to_the_deadline(lake: Path) -> None:
+    found = DeltaTable(str(lake / "warehouse" / "findings")).to_pyarrow_table().to_pylist()
+    comparison = compared(pq.read_table(lake / "planted.parquet").to_pylist(), found)
+    assert comparison.is_equal, comparison
 
 
 @pytest.mark.parametrize(
