@@ -154,9 +154,9 @@ def test_ctrl_c_is_heard_by_what_a_background_job_started(tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(60)
         file = tmp_path / "shardaudit.toml"
-        file.write_text(
-            f'warehouse = "lake"\n[aws]\nregion = "us-east-1"\nendpoint_url = "http://127.0.0.1:{silent.getsockname()[1]}"\n{STREAM}'
-        )
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        aws = f'[aws]\nregion = "us-east-1"\nendpoint_url = "{address}"\n'
+        file.write_text(f'warehouse = "lake"\n{aws}{STREAM}')
         words = ["-m", "shardaudit.jobs.main", "--config", str(file), "doctor"]
         started = subprocess.Popen(
             [sys.executable, "-c", DEAF, sys.executable, *words],
