@@ -56,6 +56,7 @@ class Case:
 
     traces: (message id, shard, number, sent, batch); rows: (…, number, sent, landed, batch, own).
     acked: (message id, shard, number, when that was acknowledged), where that is known.
+    dropped: the places of the rows that a lake deletes in the end.
     Backfills land at times of their own, as no consumer does.
     """
 
@@ -63,6 +64,7 @@ class Case:
     rows: tuple[tuple[str, int, str | None, int, int | None, int, bool], ...]
     idle_shard: bool = False
     acked: tuple[tuple[str, int, str | None, int], ...] = ()
+    dropped: frozenset[int] = frozenset()
 
     @property
     def size(self) -> int:

@@ -24,6 +24,7 @@ from tests.history import (
     Cell,
     CellResult,
     Damage,
+    Departure,
     Finding,
     FindingKey,
     History,
@@ -128,6 +129,12 @@ class GoldenCase:
                     row
                     for row in before.rows + rows
                     if replace(row, seen_at=None, batch=1) not in removed
+                ),
+                left=before.left
+                + tuple(
+                    Departure(row, number + 1, seen_at)
+                    for row in before.rows
+                    if replace(row, seen_at=None, batch=1) in removed
                 ),
             ),
             question=self._question(number),

@@ -52,6 +52,15 @@ class SinkRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Departure:
+    """A row that was deleted from the sink; `batch` and `seen_at`: of the ingest that missed it."""
+
+    row: SinkRow
+    batch: int
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Damage:
     """A span of `sent_at` that an unreadable file of one side (traces or sink) may have fed."""
 
@@ -62,10 +71,11 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All that was ever read, whatever the window."""
+    """All that was ever read, whatever the window. `rows` are in the sink, `left` were."""
 
     traces: tuple[Trace, ...] = ()
     rows: tuple[SinkRow, ...] = ()
+    left: tuple[Departure, ...] = ()
     damaged: tuple[Damage, ...] = ()
     known_shards: frozenset[str] = frozenset()
 
@@ -139,6 +149,7 @@ class CellResult:
     untraced: int
     moved: int
     verdict: Verdict
+    vanished: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,19 +24,21 @@ from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, sil
 from tests.oracle_places import counting_order, with_places
 from tests.oracle_quiet import silent_spans
 from tests.oracle_shards import Shard, shard_facts
+from tests.oracle_vanished import complete_cells
 
 Sides = dict[datetime, set[str]]
 
 
 def reconcile(history: History, question: Question) -> Outcome:
     """What the audit must find in a history."""
+    complete = complete_cells(history, question)
     history = with_places(history, read_from=question.start - question.settle_grace)
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
-    judge = _Judge(question, shards, damaged)
+    judge = _Judge(question, shards, damaged, complete)
     judged = [(m, judge.causes(m)) for m in messages if m.is_told_in(question)]
-    tallies = [_tally(m, causes, question) for m, causes in judged]
+    tallies = [_tally(m, causes, question, vanished=judge.has_vanished(m)) for m, causes in judged]
     cells, unsettled = cell_results(
         tallies,
         shards,
@@ -66,7 +68,11 @@ def reconcile(history: History, question: Question) -> Outcome:
         | {cell for cell in cells if cell[1] in damaged}
         | thin_cells(tallies, question=question, traced=traced),
         trace_coverage=coverage(tallies),
-        pending=frozenset(m.message_id for m, causes in judged if not m.rows and not causes),
+        pending=frozenset(
+            m.message_id
+            for m, causes in judged
+            if not m.rows and not causes and not judge.has_vanished(m)
+        ),
         damaged=frozenset(damaged),
         quiet=tuple((s.shard_id, s.start, s.end) for s in silent if s.told),
         doubted=tuple((s.shard_id, s.start, s.end) for s in silent if not s.told),
@@ -151,10 +157,14 @@ def _shards(history: History, messages: list[_Message], question: Question) -> d
     producing = {m.shard_id for m in messages if m.counted}
     seen = history.known_shards | {trace.shard_id for trace in history.traces}
     rows: dict[str, list[SinkRow]] = {shard_id: [] for shard_id in seen}
+    left: dict[str, list[SinkRow]] = defaultdict(list)
     for row in history.rows:
         rows.setdefault(row.shard_id, []).append(row)
+    for gone in history.left:
+        rows.setdefault(gone.row.shard_id, [])
+        left[gone.row.shard_id].append(gone.row)
     return {
-        shard_id: shard_facts(own, question, produced=shard_id in producing)
+        shard_id: shard_facts(own, left[shard_id], question, produced=shard_id in producing)
         for shard_id, own in rows.items()
     }
 
@@ -192,13 +202,22 @@ class _Judge:
     question: Question
     shards: dict[str, Shard]
     damaged: Sides
+    complete: frozenset[Cell]
+
+    def has_vanished(self, message: _Message) -> bool:
+        """Whether it landed once, and was deleted when its cell had left the stream."""
+        start = self.question.bucket_start(message.sent_at)
+        cell = (message.shard_id, start)
+        return not message.rows and start not in self.damaged and cell in self.complete
 
     def causes(self, message: _Message) -> dict[Kind, Cause]:
         """One cause per kind; none for an id that is well, or that did not land but still may."""
         damaged_sides = self.damaged.get(self.question.bucket_start(message.sent_at), set())
         if message.rows:
             return _landed_causes(message, damaged_sides)
-        cause = None if damaged_sides else self._missing_cause(message)
+        if damaged_sides or self.has_vanished(message):
+            return {}
+        cause = self._missing_cause(message)
         return {Kind.MISSING: cause} if cause else {}
 
     def _missing_cause(self, message: _Message) -> Cause | None:
@@ -289,11 +308,14 @@ def _finding(message: _Message, kind: Kind, *, cause: Cause, question: Question)
     )
 
 
-def _tally(message: _Message, causes: dict[Kind, Cause], question: Question) -> Tally:
+def _tally(
+    message: _Message, causes: dict[Kind, Cause], question: Question, *, vanished: bool
+) -> Tally:
     return Tally(
         cell=message.cell(question),
         sent=bool(message.traces),
         landed_rows=len(message.rows),
         counts=question.covers(message.sent_at),
         causes=causes,
+        vanished=vanished,
     )

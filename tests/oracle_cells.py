@@ -13,13 +13,22 @@ from tests.oracle_shards import Shard
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one id adds to its cell. `counts`: in this window, and not only in another one."""
+    """What one id adds to its cell. `counts`: in this window, and not only in another one.
+
+    `vanished`: it landed, though no row of it is there any more.
+    """
 
     cell: Cell
     sent: bool
     landed_rows: int
     counts: bool
     causes: Mapping[Kind, Cause]
+    vanished: bool = False
+
+    @property
+    def landed(self) -> bool:
+        """Whether it ever landed."""
+        return self.landed_rows > 0 or self.vanished
 
     @property
     def is_lost(self) -> bool:
@@ -75,14 +84,15 @@ def _counts(tallies: list[Tally], *, landed: int) -> CellResult:
     return CellResult(
         sent=count(lambda t: t.sent and t.counts),
         landed=landed,
-        matched=count(lambda t: t.sent and t.counts and t.landed_rows > 0),
+        matched=count(lambda t: t.sent and t.counts and t.landed),
         missing=count(lambda t: Kind.MISSING in t.causes),
-        pending=count(lambda t: t.landed_rows == 0 and Kind.MISSING not in t.causes),
+        pending=count(lambda t: not t.landed and Kind.MISSING not in t.causes),
         duplicated=count(lambda t: Kind.DUPLICATED in t.causes),
         extra_rows=sum(t.landed_rows - 1 for t in tallies if t.landed_rows),
         untraced=count(lambda t: Kind.UNTRACED in t.causes),
         moved=count(lambda t: Kind.MOVED in t.causes),
         verdict=Verdict.OK,
+        vanished=count(lambda t: t.vanished),
     )
 
 
@@ -122,7 +132,7 @@ def _is_settled(
 
 def coverage(tallies: Iterable[Tally]) -> float | None:
     """The share of the landed ids that have a trace; None when none landed."""
-    landed = [tally for tally in tallies if tally.landed_rows and tally.counts]
+    landed = [tally for tally in tallies if tally.landed and tally.counts]
     return sum(1 for tally in landed if tally.sent) / len(landed) if landed else None
 
 

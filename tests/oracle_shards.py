@@ -22,14 +22,18 @@ class Shard:
     is_stalled: bool
 
 
-def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> Shard:
+def shard_facts(
+    there: list[SinkRow], left: list[SinkRow], question: Question, *, produced: bool
+) -> Shard:
     """The facts of one shard from all rows that its consumer ever landed on it.
 
+    Those that left the sink landed once; but how long a landing takes say those that are there.
     What a backfill landed says nothing of the consumer. A cell landed when its last row did.
     Records of one aggregate share a number and may sit in two cells: the cell that landed last is
     the one that counts. A consumer rests since the first ingest that brought its frontier.
     """
-    rows = [row for row in rows if not row.own]
+    there = [row for row in there if not row.own]
+    rows = there + [row for row in left if not row.own]
     cells: dict[datetime, list[SinkRow]] = defaultdict(list)
     for row in rows:
         cells[question.bucket_start(row.sent_at)].append(row)
@@ -39,14 +43,14 @@ def shard_facts(rows: list[SinkRow], question: Question, *, produced: bool) -> S
         for row in cell
         if row.sequence_number
     ]
+    timed = {question.bucket_start(row.sent_at) for row in there if row.landed_at}
     untimed = [
         number_order(row.sequence_number)
-        for cell in cells.values()
-        if not any(row.landed_at for row in cell)
-        for row in cell
+        for start in {question.bucket_start(row.sent_at) for row in there} - timed
+        for row in cells[start]
         if row.sequence_number
     ]
-    patience = _patience(rows, question)
+    patience = _patience(there, question)
     settled_by = question.as_of - question.settle_grace
     frontier_at = max(numbers_at)[1] if numbers_at else None
     unnumbered = [row.landed_by for row in rows if not row.sequence_number]

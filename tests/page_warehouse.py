@@ -180,6 +180,7 @@ def _cells(start: datetime, end: datetime, *, shards: int, bucket: timedelta) ->
             "compared": pa.array(np.where(verdict == "ok", "fingerprint", "ids"), pa.string()),
             "sums_digest": pa.nulls(len(verdict), pa.int64()),
             "reason": pa.nulls(len(verdict), pa.string()),
+            "vanished": pa.nulls(len(verdict), pa.int64()),
         }
     ).select(CELLS.names)
 

@@ -24,6 +24,7 @@ FAULTS = frozenset(
     {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
     | {"backfilled", "buffered", "untimed", "fresh", "pauses"}
 )
+DROPPED = frozenset({"dropped", "late", "fresh", "buffered", "backfilled"})
 PALETTES = (
     FAULTS,
     FAULTS - {"silent", "stalled"},
@@ -265,7 +266,29 @@ def _cases(draw: DrawFn, of: Terms) -> Case:
             batch = draw(st.integers(told_in.get(traced[0], 1), of.batches))
             rows.append((message_id, traced[0].shard, number, at_ms, own_ms, batch, True))
     acked = draw(_acknowledged(of, traces)) if "buffered" in of.faults else ()
-    return Case(tuple(traces), tuple(rows), idle_shard=draw(st.integers(0, 5)) == 0, acked=acked)
+    dropped = draw(_dropped(of, rows)) if "dropped" in of.faults else frozenset()
+    idle = draw(st.integers(0, 5)) == 0
+    return Case(tuple(traces), tuple(rows), idle_shard=idle, acked=acked, dropped=dropped)
+
+
+@st.composite
+def _dropped(
+    draw: DrawFn, of: Terms, rows: list[tuple[str, int, str | None, int, int | None, int, bool]]
+) -> frozenset[int]:
+    """What a lake deletes: nothing, all, what is old, or some. Copies of one time go together."""
+    what = draw(st.sampled_from(["nothing", "all", "all", "old", "some"]))
+    chosen = {
+        (name, landed_ms)
+        for name, _, _, sent_ms, landed_ms, _, _ in rows
+        if what == "all"
+        or (what == "old" and sent_ms < of.end_ms // 2)
+        or (what == "some" and draw(st.booleans()))
+    }
+    return frozenset(
+        place
+        for place, (name, _, _, _, landed_ms, _, _) in enumerate(rows)
+        if landed_ms is not None and (name, landed_ms) in chosen
+    )
 
 
 @st.composite

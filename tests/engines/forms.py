@@ -20,7 +20,16 @@ from shardaudit.compare.classify import (
     classified_ids,
     kinds,
 )
-from shardaudit.compare.drill_down import cell_ids, ids, rows_of, seen, suspects, traces_of, unclean
+from shardaudit.compare.drill_down import (
+    CELL,
+    cell_ids,
+    ids,
+    rows_of,
+    seen,
+    suspects,
+    traces_of,
+    unclean,
+)
 from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids, transitions
 from shardaudit.compare.grid import grid
 from shardaudit.compare.hours import hour_sums
@@ -29,6 +38,7 @@ from shardaudit.compare.progress import shard_progress, shard_times
 from shardaudit.compare.sample import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import shard_facts
 from shardaudit.compare.totals import disagreeing_cells, shard_totals
+from shardaudit.compare.vanished import Deadlines, last_arrival, vanished_cells, with_vanished
 from shardaudit.ingest.batch_summary import batch_summaries
 from shardaudit.ingest.fingerprint import (
     fingerprint_sums,
@@ -145,10 +155,11 @@ def ledger(spark: SparkSession) -> DataFrame:
 @cache
 def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     """(sums of the ledger, cells of the grid)."""
-    sums = cell_sums(ledger(spark)).localCheckpoint()
+    sums = cell_sums(ledger(spark), last_arrival(MINUTE)).localCheckpoint()
     shards = sums.select("shard_id").union(spark.createDataFrame([("idle",)], "shard_id string"))
     cells = compared_cells(grid(shards.distinct(), window=WINDOW, bucket=MINUTE), sums)
-    return sums, with_bucket_digest(cells, sums).localCheckpoint()
+    whole = with_vanished(cells, cells.where(F.pmod("sent_n", F.lit(3)) == 0).select(*CELL))
+    return sums, with_bucket_digest(whole, sums).localCheckpoint()
 
 
 @cache
@@ -177,6 +188,7 @@ def classified(spark: SparkSession) -> DataFrame:
     return classified_ids(
         ids(evidence(spark)),
         facts_of_shards(spark),
+        compared(spark)[1].where("was_complete"),
         as_of=AS_OF,
         damage=damage,
     ).localCheckpoint()
@@ -219,6 +231,22 @@ def fingerprints_of_odd_ids(spark: SparkSession) -> DataFrame:
 @table()
 def cells_with_digests(spark: SparkSession) -> DataFrame:
     return by(compared(spark)[1], "shard_id", "bucket_start")
+
+
+@table()
+def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
+    """All of each cell left; all but one shard had landed just what was sent."""
+    came = ledger(spark).where(F.col("side") == "sink")
+    sums = ("n", "sum_lo", "sum_hi")
+    went = came.withColumns({"batch_id": F.lit("c")} | {name: -F.col(name) for name in sums})
+    batches = [("b", 1, T0), ("c", 2, T0 + 31 * MINUTE), ("d", 3, AS_OF)]
+    seen_at = spark.createDataFrame(batches, "batch_id string, number bigint, planned_at timestamp")
+    is_equal = F.col("shard_id") != SHARDS[1]
+    sent = {f"sent_{s}": F.when(is_equal, F.col(f"landed_{s}")).otherwise(7) for s in sums}
+    cells = compared(spark)[1].withColumns(sent | {"differs": F.lit(True)})
+    by_now = Deadlines(MINUTE, KEPT, T0 + 31 * MINUTE, Damage(sink=((T0, T0 + MINUTE),)))
+    found = vanished_cells(cells, came.unionByName(went), seen_at, by_now)
+    return by(with_vanished(cells.drop("was_complete"), found), "shard_id", "bucket_start")
 
 
 @table()

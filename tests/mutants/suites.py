@@ -13,7 +13,11 @@ _RULES = (  # the tables of the single rules: a hundredth of the time of an audi
     "tests/spark/compare/test_totals.py",
     "tests/unit/compare/test_totals.py",
 )
-_AUDIT = (*_RULES, _GOLDEN, _ORACLE, "tests/spark/jobs/test_stamped_anew.py")
+_AUDIT = (
+    *(*_RULES, _GOLDEN, _ORACLE),
+    "tests/spark/jobs/test_stamped_anew.py",
+    "tests/spark/jobs/test_vanished.py",
+)
 _CANARY = ("tests/unit/compare/test_canary.py", "tests/spark/jobs/test_canary.py")
 _DELTA = "tests/spark/jobs/test_ingest_delta.py"
 _PARQUET = "tests/spark/jobs/test_ingest_parquet.py"
@@ -91,6 +95,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/jobs/test_watermarks.py",
         *_AUDIT,
     ),
+    "shardaudit/compare/vanished.py": _AUDIT,
     "shardaudit/ingest/batch_summary.py": (*_INGEST, "tests/spark/jobs/test_gates.py"),
     "shardaudit/ingest/columns.py": (*_INGEST, _DELTA, _PARQUET),
     "shardaudit/ingest/commits.py": (*_INGEST, "tests/unit/adapters/test_delta_sink.py", _DELTA),

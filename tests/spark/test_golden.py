@@ -34,6 +34,7 @@ def together(steps: list[Step]) -> Step:
         history=History(
             traces=tuple(t for s in steps for t in s.history.traces),
             rows=tuple(r for s in steps for r in s.history.rows),
+            left=tuple(gone for s in steps for gone in s.history.left),
             damaged=tuple(d for s in steps for d in s.history.damaged),
             known_shards=frozenset(k for s in steps for k in s.history.known_shards),
         ),

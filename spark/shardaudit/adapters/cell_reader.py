@@ -18,13 +18,13 @@ from shardaudit.model.cell_grid import COUNTED, Bins, CellGrid, Segment, ShardGr
 from shardaudit.model.config import Settings
 from shardaudit.model.tables import CELLS
 from shardaudit.model.verdict import Verdict
-from shardaudit.model.watermark import WHY
+from shardaudit.model.watermark import LEFT_THE_SINK, WHY
 
 Integers = npt.NDArray[np.int64]
 
 _ORDER = list(Verdict)  # the worst first
 _NO_CELL = len(_ORDER)
-_REASONS = list(WHY.values())
+_REASONS = [*WHY.values(), LEFT_THE_SINK]
 
 
 def read_grid(

@@ -1,4 +1,4 @@
-"""When messages came into the stream, as the ledger knows it: some long after they were sent."""
+"""When messages came into the stream, some long after they were sent, and when they leave it."""
 
 from datetime import timedelta
 
@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.compare.cells import cell_sums, differs, sequence_key
 from shardaudit.compare.hours import hour_start
+from shardaudit.model.retention import Retention
 
 
 def arrival(name: str, bucket: timedelta) -> Column:
@@ -18,6 +19,15 @@ def arrival(name: str, bucket: timedelta) -> Column:
     """
     arrived_at = F.greatest(F.coalesce(name, "bucket_start"), "bucket_start")
     return F.when(F.col("side") == "traces", hour_start(bucket, arrived_at))
+
+
+def until(arrived_at: Column, kept: Retention) -> Column:
+    """`Retention.until` of a column."""
+    gone_by = arrived_at + F.lit(kept.length)
+    if kept.shorter is None:
+        return gone_by
+    gone_at = arrived_at + F.lit(kept.shorter.length)
+    return F.when(gone_at < F.lit(kept.shorter.seen_at), gone_at).otherwise(gone_by)
 
 
 def ahead_arrivals(fingerprints: DataFrame, standing: DataFrame, *, bucket: timedelta) -> DataFrame:

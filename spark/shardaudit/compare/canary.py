@@ -70,7 +70,7 @@ class Message:
     `gone`: that went with it.
     `in_evidence`: an earlier audit read it, and nobody could read it again. `is_held_back`: the
     stream took it only now.
-    `not_landed`: lost | stuck | pending. `causes`: by the other kinds.
+    `not_landed`: lost | stuck | pending | vanished. `causes`: by the other kinds.
     """
 
     name: str
@@ -110,6 +110,7 @@ class Message:
 
 
 LOST, STUCK, PENDING = Cause.LOST.value, Cause.STUCK.value, Verdict.PENDING.value
+VANISHED = "vanished"
 
 MESSAGES = (
     # All is well; the settled frontier of RUNNING is 100. By text, 9 would be beyond it.
@@ -135,6 +136,15 @@ MESSAGES = (
             before=Before(State.EXPIRED, State.OPEN)),
     Message("replayed in vain", HOLED, _one(RUNNING, "10"), not_landed=LOST,
             before=Before(State.REPLAYED, State.REPLAYED)),
+    # Deleted when their cell, which was complete, had left the stream: of one all, of one half.
+    Message("deleted when old", ANCIENT, _one(AHEAD, "2"), _one(AHEAD, "2"),
+            gone=_one(AHEAD, "2"), not_landed=VANISHED),
+    Message("deleted alone", ANCIENT, _one(STALLED, "1"), _one(STALLED, "1"),
+            gone=_one(STALLED, "1"), not_landed=VANISHED,
+            before=Before(State.OPEN, State.FALSE_ALARM)),
+    Message("deleted too early", ANCIENT, _one(UNNUMBERED, None), _one(UNNUMBERED, None),
+            gone=_one(UNNUMBERED, None), not_landed=LOST),
+    Message("beside the deleted", ANCIENT, _one(STALLED, "4"), _one(STALLED, "4")),
     # Doubled.
     Message("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
             causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY},
@@ -204,6 +214,7 @@ MESSAGES = (
 # Of the cells in which not all is well, or that are not settled; no trace or row: OK in OLD.
 VERDICTS = {
     (RUNNING, ANCIENT): Verdict.LOSS,
+    (UNNUMBERED, ANCIENT): Verdict.LOSS,
     (RUNNING, HOLED): Verdict.LOSS,
     (STALLED, HOLED): Verdict.LOSS,
     (RUNNING, REMOVED): Verdict.LOSS,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.compare.canary import DAMAGED, MESSAGES, SHARDS, VERDICTS, Message
+from shardaudit.compare.canary import DAMAGED, MESSAGES, SHARDS, VANISHED, VERDICTS, Message
 from shardaudit.compare.canary_plan import CanaryPlan, numbers
 from shardaudit.compare.classify import COUNTS
 from shardaudit.model.reserved import CANARY
@@ -122,7 +122,7 @@ def _expected(plan: CanaryPlan) -> Iterator[Answer]:
             yield Answer("cell", f"{CANARY}{shard}", start, _cell(plan, shard, slot))
     for message in MESSAGES:
         name, found = f"{CANARY}{message.name}", message.found
-        if not _is_clean(message):
+        if not _is_clean(message) and not _is_emptied(message):
             other = [found.get(kind) for kind in (Kind.DUPLICATED, Kind.UNTRACED, Kind.MOVED)]
             text = _same_text(f"{CANARY}{message.home}", message.not_landed, *other)
             yield Answer("id", name, plan.starts[message.slot], text)
@@ -137,6 +137,7 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     )
     missing = sum(Kind.MISSING in m.found for m in own)
     pending = sum(m.not_landed == Verdict.PENDING for m in own)
+    vanished = sum(m.not_landed == VANISHED for m in own)
     matched = sent.total() - missing - pending
     kinds = Counter(kind for m in own for kind in m.found)
     extra = sum(max(len(m.rows) - 1, 0) for m in own)
@@ -150,9 +151,9 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
         held_by = Held.DAMAGED if slot == DAMAGED else Held.PENDING
     return _same_text(
         verdict,
-        "fingerprint" if sent == rows else "ids",
+        "fingerprint" if sent == rows or (vanished and not rows) else "ids",
         *(sent.total(), rows.total(), matched, missing, pending),
-        *(kinds[Kind.DUPLICATED], extra, untraced, kinds[Kind.MOVED], held_by),
+        *(kinds[Kind.DUPLICATED], extra, untraced, kinds[Kind.MOVED], vanished, held_by),
     )
 
 
@@ -161,6 +162,14 @@ def _is_clean(message: Message) -> bool:
     if not message.sent and not message.rows:
         return True
     return not message.later and message.sent[:1] == message.rows
+
+
+def _is_emptied(message: Message) -> bool:
+    """Whether nothing is left of its cell, which was complete: nobody reads that by id."""
+    cell = (message.slot, message.home)
+    return message.not_landed == VANISHED and not any(
+        other.rows for other in MESSAGES if (other.slot, other.home) == cell
+    )
 
 
 def _findings(plan: CanaryPlan, message: Message, name: str) -> Iterator[Answer]:

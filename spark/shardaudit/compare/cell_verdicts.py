@@ -15,8 +15,9 @@ from shardaudit.compare.classify import (
     seconds_between,
 )
 from shardaudit.compare.drill_down import CELL
+from shardaudit.compare.vanished import is_emptied
 from shardaudit.model.verdict import Verdict
-from shardaudit.model.watermark import WHY, Held
+from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 
 _SAID = (
     *("verdict", "compared", "sums_digest", "reason"),
@@ -46,7 +47,7 @@ def judged_cells(
     """Every cell with its counts and its verdict: as many rows as `cells`.
 
     Input:
-        cells: of `compared_cells`; counts: of `cell_counts`; drilled: the cells compared by ids;
+        cells: of `with_vanished`; counts: of `cell_counts`; drilled: the cells compared by ids;
         facts: of `shard_facts`. The last three are unique on their keys.
     Output:
         CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
@@ -69,6 +70,7 @@ def judged_cells(
         .withColumn("sent", sent)
         .withColumn("landed", F.col("landed_n") + F.col("displaced"))
         .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
+        .withColumn("vanished", _vanished())
         .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
         .withColumn("is_settled", is_settled(judgement.as_of))
         .withColumn("verdict", verdict(judgement))
@@ -107,6 +109,11 @@ def _with_silence(cells: DataFrame, silences: DataFrame | None) -> DataFrame:
     )
 
 
+def _vanished() -> Column:
+    """Of an emptied cell no id was read but those that another cell, or an old audit, told of."""
+    return F.when(is_emptied(), F.col("matched") - F.col("there")).otherwise(F.col("vanished"))
+
+
 def _reason() -> Column:
     """Why a verdict is what it is, where no message tells."""
     is_inconclusive = F.col("verdict") == Verdict.INCONCLUSIVE.value
@@ -115,6 +122,7 @@ def _reason() -> Column:
         .when(F.col("silence") == Held.QUIET.value, WHY[Held.QUIET])
         .when(F.col("silence") == Held.DOUBT.value, WHY[Held.DOUBT])
         .when(is_inconclusive, WHY[Held.THIN])
+        .when(F.col("vanished") > 0, LEFT_THE_SINK)
     )
 
 

@@ -34,7 +34,8 @@ def cell_sums(fingerprints: DataFrame, *more: Column) -> DataFrame:
         NULL), `sent_key`, `landed_key` (sequence keys of the greatest, or NULL),
         `reached` (the greatest sequence number and when an ingest first had it, see `reached_at`),
         `last_landed_at`, `unnumbered_at` (of rows without a sequence number; timestamps or NULL),
-        `ever_landed` (boolean), `consumed_n`, `without_landed_at` (rows), `ledger_rows` (bigint).
+        `ever_landed`, `has_lost_rows` (booleans: whether a batch brought rows, or took some),
+        `consumed_n`, `without_landed_at` (rows), `ledger_rows` (bigint).
         Of rows that our own backfills landed the sums and `ledger_rows` alone know.
     """
     sides = {"sent": F.col("side") == "traces", "landed": F.col("side") == "sink"}
@@ -54,6 +55,7 @@ def cell_sums(fingerprints: DataFrame, *more: Column) -> DataFrame:
         F.max(F.when(sides["landed"], F.col("last_at"))).alias("last_landed_at"),
         F.max(F.when(sides["landed"], F.col("unnumbered_at"))).alias("unnumbered_at"),
         F.max(sides["landed"] & (consumed_rows() > 0)).alias("ever_landed"),
+        F.max(sides["landed"] & (F.col("n") < 0)).alias("has_lost_rows"),
         F.sum(F.when(sides["landed"], consumed_rows()).otherwise(0)).alias("consumed_n"),
         F.sum(F.coalesce("without_landed_at", F.lit(0))).alias("without_landed_at"),
         F.count("*").alias("ledger_rows"),

@@ -10,8 +10,9 @@ from shardaudit.compare.cells import sequence_key
 from shardaudit.compare.drill_down import CELL
 from shardaudit.model.verdict import Cause, Kind, Verdict
 
-COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved")
-INTERNAL_COUNTS = ("over_counted", "lost", "stuck", "displaced")
+COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved", "vanished")
+INTERNAL_COUNTS = ("over_counted", "lost", "stuck", "displaced", "there")
+VANISHED = "vanished"  # it landed, and its rows left the sink when the stream no longer had it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,20 @@ def is_damaged(
 
 
 def classified_ids(
-    ids: DataFrame, shard_facts: DataFrame, *, as_of: datetime, damage: Damage
+    ids: DataFrame,
+    shard_facts: DataFrame,
+    vanished: DataFrame,
+    *,
+    as_of: datetime,
+    damage: Damage,
 ) -> DataFrame:
     """One row per id with what is wrong with it.
 
     Input:
-        ids: of `drill_down.ids`; shard_facts: of `shard_facts`, unique on shard_id.
+        ids: of `drill_down.ids`; shard_facts: of `shard_facts`, unique on shard_id; vanished: of
+        `vanished_cells`, unique on the cell.
     Output:
-        the ids' columns; `not_landed` (lost | stuck | pending, NULL when it landed),
+        the ids' columns; `not_landed` (lost | stuck | pending | vanished, NULL when it is there),
         `duplicated`, `untraced`, `moved` (the cause, NULL when it is not so).
     """
     # shard_facts is unique on shard_id and knows every shard of the ledger.
@@ -54,12 +61,14 @@ def classified_ids(
     return (
         ids.join(_ahead_elsewhere(ids, facts, as_of), ["message_id"], how="left")
         .join(facts, ["shard_id"], how="left")
+        # Unique on the cell on the right.
+        .join(vanished.select(*CELL, F.lit(True).alias("was_complete")), CELL, how="left")
         .withColumn("not_landed", _not_landed(as_of, damage))
         .withColumn("duplicated", _duplicated())
         .withColumn("untraced", _untraced(damage))
         .withColumn("moved", F.when(F.col("is_moved"), Cause.RESHARD.value))
         .drop(*(name for name in shard_facts.columns if name != "shard_id"))
-        .drop("cells", "ahead_elsewhere")
+        .drop("cells", "ahead_elsewhere", "was_complete")
     )
 
 
@@ -109,7 +118,8 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     is_passed_once = F.coalesce(last <= F.col("untimed_frontier"), F.lit(False))
     state = F.col("shard_state")
     verdict = (
-        F.when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
+        F.when(F.col("was_complete"), VANISHED)
+        .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
         .when((state == "silent") & is_overdue, Cause.STUCK.value)
         .when(state == "silent", Verdict.PENDING.value)
         .when(is_passed, Cause.LOST.value)
@@ -150,10 +160,11 @@ def cell_counts(classified: DataFrame, displaced: DataFrame) -> DataFrame:
         classified: of `apart.within_window`; displaced: of `apart.displaced_rows`.
     Output:
         `shard_id`, `bucket_start`, `missing, pending, duplicated, extra_rows, untraced, moved`,
-        `lost`, `stuck`, `over_counted` (ids that another cell counts too), `displaced` (rows), all
-        bigint.
+        `vanished`, `lost`, `stuck`, `over_counted` (ids that another cell counts too), `displaced`
+        (rows), `there` (ids that were sent and are in the sink), all bigint.
     """
     not_landed = F.col("not_landed")
+    is_counted = (F.col("sent_count") > 0) & ~F.col("counts_outside")
     per_id = classified.select(
         "told_in.*",
         _one(not_landed.isin("lost", "stuck")).alias("missing"),
@@ -162,10 +173,12 @@ def cell_counts(classified: DataFrame, displaced: DataFrame) -> DataFrame:
         F.greatest(F.col("landed_count") - 1, F.lit(0)).alias("extra_rows"),
         _one(F.col("untraced").isNotNull()).alias("untraced"),
         _one(F.col("moved").isNotNull()).alias("moved"),
+        _one(not_landed == VANISHED).alias("vanished"),
         F.lit(0).cast("bigint").alias("over_counted"),
         _one(not_landed == "lost").alias("lost"),
         _one(not_landed == "stuck").alias("stuck"),
         F.lit(0).cast("bigint").alias("displaced"),
+        _one(is_counted & (F.col("landed_count") > 0)).alias("there"),
     )
     # An id whose traces disagree on sent_at was counted in several cells: the first one keeps it.
     others = (
@@ -196,9 +209,10 @@ def kinds(classified: DataFrame) -> DataFrame:
     """One row per (id, kind) that is wrong: what becomes a finding.
 
     Output:
-        the ids' columns, `kind`, `cause`. A pending id has none.
+        the ids' columns, `kind`, `cause`. A pending id has none, nor has a vanished one.
     """
-    missing = F.when(F.col("not_landed") != Verdict.PENDING.value, F.col("not_landed"))
+    is_missing = F.col("not_landed").isin(Cause.LOST.value, Cause.STUCK.value)
+    missing = F.when(is_missing, F.col("not_landed"))
     causes = {
         Kind.MISSING: missing,
         Kind.DUPLICATED: F.col("duplicated"),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.compare.arrivals import until
 from shardaudit.compare.classify import Damage, is_damaged
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables import FINDINGS, TRANSITIONS
@@ -120,16 +121,7 @@ def _deadline(kept: Retention) -> Column:
     """Until when the stream holds a missing message."""
     known_arrival = F.coalesce("before.arrived_at", "before.sent_at")
     arrived_at = F.when(F.col("is_found"), F.col("now.arrived_at")).otherwise(known_arrival)
-    return F.when(F.col("kind") == Kind.MISSING.value, _until(arrived_at, kept))
-
-
-def _until(arrived_at: Column, kept: Retention) -> Column:
-    """`Retention.until` of a column."""
-    until = arrived_at + F.lit(kept.length)
-    if kept.shorter is None:
-        return until
-    gone_at = arrived_at + F.lit(kept.shorter.length)
-    return F.when(gone_at < F.lit(kept.shorter.seen_at), gone_at).otherwise(until)
+    return F.when(F.col("kind") == Kind.MISSING.value, until(arrived_at, kept))
 
 
 def _was_in_reach(facts: AuditFacts) -> Column:

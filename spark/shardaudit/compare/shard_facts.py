@@ -23,7 +23,8 @@ def shard_facts(
         younger), `untimed_frontier` (the same over cells of which nobody knows when they landed),
         `has_position` (boolean: whether the frontier says where the consumer is),
         `patience` (seconds, double), `shard_state` (silent | stalled | advancing), `sent_total`,
-        `landed_total` (bigint: all that the ledger counts of it).
+        `landed_total` (bigint: all that the ledger counts of it), `has_lost_rows` (boolean: whether
+        a batch ever took rows from it).
         A stalled shard's frontier is older than its patience; whether it has something to do, the
         ids say.
     """
@@ -35,6 +36,7 @@ def shard_facts(
         settled_frontier(as_of - settle_grace).alias("settled_frontier"),
         F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
         F.max(F.col("ever_landed")).alias("has_landed"),
+        F.max(F.col("has_lost_rows")).alias("has_lost_rows"),
         F.max(produced).alias("has_produced"),
         F.max("unnumbered_at").alias("unnumbered_at"),
         F.sum("sent_n").alias("sent_total"),
@@ -58,6 +60,7 @@ def shard_facts(
             "shard_state",
             "sent_total",
             "landed_total",
+            "has_lost_rows",
         )
     )
 

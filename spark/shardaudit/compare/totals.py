@@ -56,7 +56,8 @@ def shard_totals(judged: DataFrame) -> DataFrame:
 
     Output:
         `shard_id`, the names in `SUMS` and `lost` (bigint), `verdicts` (array), `is_damaged`,
-        `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint).
+        `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint), `vanished_until`
+        (timestamp or NULL: the end of the last cell from which rows are gone).
     """
     return judged.groupBy("shard_id").agg(
         *(F.sum(name).alias(name) for name in (*SUMS, "lost")),
@@ -66,7 +67,10 @@ def shard_totals(judged: DataFrame) -> DataFrame:
         F.count("*").alias("cells"),
         F.count_if(F.col("compared") == "ids").alias("by_id"),
         F.count_if(F.col("verdict").isNull()).alias("without_verdict"),
-        F.count_if(F.least("matched", "pending", "sent", "landed") < 0).alias("impossible"),
+        F.count_if(F.least("matched", "pending", "sent", "landed", "vanished") < 0).alias(
+            "impossible"
+        ),
+        F.max(F.when(F.col("vanished") > 0, F.col("bucket_end"))).alias("vanished_until"),
     )
 
 
@@ -98,9 +102,9 @@ def broken_invariants(sums: dict[str, int], kinds: dict[str, int]) -> list[str]:
             sums["sent"],
             sums["matched"] + sums["missing"] + sums["pending"],
         ),
-        "landed = matched + extra rows + untraced": (
+        "landed = matched - vanished + extra rows + untraced": (
             sums["landed"],
-            sums["matched"] + sums["extra_rows"] + sums["untraced"],
+            sums["matched"] - sums["vanished"] + sums["extra_rows"] + sums["untraced"],
         ),
         "every cell of the grid is there once": (sums["cells"], sums["grid_cells"]),
         "every cell has a verdict": (sums["without_verdict"], 0),

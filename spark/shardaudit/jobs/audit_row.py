@@ -56,7 +56,11 @@ class AuditRow:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
         kept_s, stream = self._retention_s, self.request.stream
         notes = audit_notes(
-            outcome.missing, kept_s=kept_s, stream=stream, stamped_anew=outcome.stamped_anew
+            outcome.missing,
+            kept_s=kept_s,
+            stream=stream,
+            stamped_anew=outcome.stamped_anew,
+            vanished=(outcome.sums["vanished"], outcome.vanished_until),
         )
         report = replace(
             self._report("published", outcome, "passed"),
@@ -89,6 +93,7 @@ class AuditRow:
             "watermark": report.watermark,
             "watermark_reason": report.watermark_reason,
             "stamped_anew": outcome.stamped_anew,
+            "vanished_until": outcome.vanished_until,
         }
         self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
 

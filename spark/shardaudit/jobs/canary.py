@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.engine.held import held, own_rows
+from shardaudit.compare.canary import ANCIENT, UNNUMBERED
 from shardaudit.compare.canary_answers import Answer, answers, differences, is_canary
 from shardaudit.compare.canary_plan import CanaryPlan
 from shardaudit.compare.carried import with_bucket_digest
@@ -20,18 +21,27 @@ from shardaudit.ingest.fingerprint import sink_fingerprints, trace_fingerprints
 from shardaudit.ingest.sink import DELIVERY, DELIVERY_DDL
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.stream_traces import bare
+from shardaudit.model.reserved import CANARY
 from shardaudit.model.table import Table
 from shardaudit.model.tables import EVIDENCE, FINDINGS, FINGERPRINTS, TRACES
+
+_FIRST, _SECOND, _LAST = (f"{CANARY}{number}" for number in (1, 2, 3))
+_BATCHES_DDL = "batch_id string, number bigint, planned_at timestamp"
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """What is added to an audit's inputs: rows of TRACES, deliveries, rows of the other tables."""
+    """What is added to an audit's inputs: rows of TRACES, deliveries, rows of the other tables.
+
+    `batches`: of BATCHES `batch_id`, `number` and `planned_at`. Ancient rows that left did so with
+    the last one, now; others, and those of one shard, when the stream had their messages.
+    """
 
     plan: CanaryPlan
     traces: DataFrame
     rows: DataFrame
     ledger: DataFrame
+    batches: DataFrame
     evidence: DataFrame
     findings: DataFrame
 
@@ -81,18 +91,26 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
     landed = {when: [r for w, r in plan.rows() if w == when] for when in ("kept", "later", "gone")}
     rows = {when: _deliveries(spark, of) for when, of in landed.items()}
     now, first = request.as_of, rows["kept"].unionByName(rows["gone"])
+    sent = trace_fingerprints(_rows_of(spark, TRACES, (row for _, row in traces)))
+    arrived = sink_fingerprints(_sound(first), None, now=now)
     before = held(
-        _fingerprints(
-            trace_fingerprints(_rows_of(spark, TRACES, (row for _, row in traces))), "traces", name
-        ).unionByName(_fingerprints(sink_fingerprints(_sound(first), None, now=now), "sink", name))
+        _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
     )
     since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=now)
+    then = plan.starts[ANCIENT]
+    is_late = (F.col("bucket_start") == F.lit(then)) & (
+        F.col("shard_id") != f"{CANARY}{UNNUMBERED}"
+    )
+    left_with = F.when(is_late, _LAST).otherwise(_SECOND)
     evidence = _rows_of(spark, EVIDENCE, ({"stream": name, **row} for row in plan.evidence()))
     return Canary(
         plan=plan,
         traces=_rows_of(spark, TRACES, (row for m, row in traces if not m.in_evidence)),
         rows=rows["kept"].unionByName(rows["later"]),
-        ledger=before.unionByName(held(_fingerprints(since, "sink", name))),
+        ledger=before.unionByName(held(_fingerprints(since, "sink", name, batch=left_with))),
+        batches=own_rows(
+            spark, [(_FIRST, 1, then), (_SECOND, 2, then), (_LAST, 3, now)], _BATCHES_DDL
+        ),
         evidence=with_bucket_digest(evidence.drop("bucket_digest"), cell_sums(before)),
         findings=_rows_of(spark, FINDINGS, ({"stream": name, **row} for row in plan.findings())),
     )
@@ -118,6 +136,9 @@ def _sound(rows: DataFrame) -> DataFrame:
     return rows.withColumn("reason", F.lit(None).cast("string"))
 
 
-def _fingerprints(cells: DataFrame, side: str, name: str) -> DataFrame:
-    whose = {"batch_id": F.lit("canary"), "stream": F.lit(name), "side": F.lit(side)}
+def _fingerprints(
+    cells: DataFrame, side: str, name: str, *, batch: Column | None = None
+) -> DataFrame:
+    first = F.lit(_FIRST) if batch is None else batch
+    whose = {"batch_id": first, "stream": F.lit(name), "side": F.lit(side)}
     return cells.withColumns(whose).select(FINGERPRINTS.names)

@@ -19,10 +19,18 @@ from shardaudit.compare.grid import grid
 from shardaudit.compare.patience import patiences
 from shardaudit.compare.sample import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import shard_facts
+from shardaudit.compare.vanished import (
+    Deadlines,
+    is_emptied,
+    last_arrival,
+    vanished_cells,
+    with_vanished,
+)
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.evidence import Ingested, Near, Sources, buckets_of, sources
-from shardaudit.model.tables import EVIDENCE
+from shardaudit.model.reserved import CANARY
+from shardaudit.model.tables import BATCHES, EVIDENCE
 from shardaudit.model.watch_tables import SHARDS
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
@@ -75,8 +83,9 @@ def compared(
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
         _keep(warehouse, request, stored, evidence, cells)
+    gone, damage = cells.where("was_complete"), planted.plan.judged_damage
     classified = classified_ids(
-        ids(evidence), facts, as_of=request.as_of, damage=planted.plan.judged_damage
+        ids(evidence), facts, gone, as_of=request.as_of, damage=damage
     ).localCheckpoint()
     is_inside = _is_inside(request)
     crossing = crossing_ids(evidence, is_inside).localCheckpoint()
@@ -167,7 +176,7 @@ def _ledger(
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
     """The ledger's cells, the grid's with both fingerprints, and the facts of each shard."""
     stream, window, ledger = request.stream, request.aligned, both.ledger
-    sums = cell_sums(ledger).localCheckpoint()
+    sums = cell_sums(ledger, last_arrival(stream.bucket)).localCheckpoint()
     as_of, grace = request.as_of, stream.settle_grace
     patience = patiences(
         ledger,
@@ -178,18 +187,36 @@ def _ledger(
     )
     facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
     known = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
-    seen = [(row.shard_id,) for row in collected(facts.select("shard_id"))]
+    told = collected(facts.select("shard_id", "has_lost_rows"))
+    seen = [(row.shard_id,) for row in told]
     shards = own_rows(warehouse.spark, sorted({*known, *seen}), "shard_id string")
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
-    return sums, with_bucket_digest(cells, sums).localCheckpoint(), facts
+    have_gone = any(row.has_lost_rows for row in told if not row.shard_id.startswith(CANARY))
+    batches, entries = both.planted.batches, both.planted.ledger
+    if have_gone:
+        batches, entries = beside(batches, _sink_batches(warehouse, request)), ledger
+    by = Deadlines(stream.bucket, request.retention, as_of, both.planted.plan.judged_damage)
+    gone = vanished_cells(cells, entries, batches, by)
+    whole = with_bucket_digest(with_vanished(cells, gone), sums)
+    return sums, whole.localCheckpoint(), facts
+
+
+def _sink_batches(warehouse: Warehouse, request: AuditRequest) -> DataFrame:
+    """When each batch of the sink looked at it."""
+    of_sink = (F.col("stream") == request.name) & (F.col("side") == "sink")
+    return warehouse.read(BATCHES).where(of_sink).select("batch_id", "number", "planned_at")
 
 
 def _to_read(
     cells: DataFrame, known: Carried, sample: DataFrame, request: AuditRequest
 ) -> DataFrame:
-    """The cells that differ and are not known yet, and the sample of clean ones."""
+    """The cells that differ and are not known yet, and the sample of clean ones.
+
+    Not those of which nothing is left: all that there was of them was complete.
+    """
     near = with_neighbours(sample, bucket=request.stream.bucket)
-    in_window = cells.select(*CELL).join(near, CELL, how="left_semi")
-    differing = cells.where(F.col("differs")).select(*CELL)
+    some = cells.where(~is_emptied())
+    in_window = some.select(*CELL).join(near, CELL, how="left_semi")
+    differing = some.where(F.col("differs")).select(*CELL)
     return differing.join(known.covered, CELL, how="left_anti").union(in_window).distinct()

@@ -1,6 +1,7 @@
 """The numbers of a finished comparison: collected once, then plain values."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +17,8 @@ class Outcome:
     """What an audit found, over the window and per shard.
 
     `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
-    `folded`: findings that it opened, saw again or closed; `changed`: of these, their state.
+    `folded`: findings that it opened, saw again or closed; `changed`: of these, their state;
+    `vanished_until`: the end of the last cell from which rows are gone; None: there is none.
     """
 
     shards: tuple[ShardTotals, ...]
@@ -26,6 +28,7 @@ class Outcome:
     stamped_anew: int
     folded: int
     changed: int
+    vanished_until: datetime | None
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
@@ -74,6 +77,9 @@ def outcome_of(
         stamped_anew=stamped_anew,
         folded=sum(row.ids for row in findings),
         changed=sum(row.changed for row in findings),
+        vanished_until=max(
+            (row.vanished_until for row in rows if row.vanished_until), default=None
+        ),
     )
 
 

@@ -61,7 +61,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         status=row["status"],
         engine=row["engine"],
         verdict=Verdict(row["verdict"]),
-        counts={name: row[name] for name in COUNTS},
+        counts={name: row[name] for name in COUNTS} | {"vanished": row["vanished"] or 0},
         trace_coverage=row["trace_coverage"],
         self_check=row["self_check"],
         watermark=row["watermark"],
@@ -81,7 +81,13 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
 
 def _notes(row: Row, missing: list[MissingIds], configured: Stream) -> tuple[str, ...]:
     kept_s, stamped_anew = row["retention_s"], row["stamped_anew"]
-    return audit_notes(missing, kept_s=kept_s, stream=configured, stamped_anew=stamped_anew)
+    return audit_notes(
+        missing,
+        kept_s=kept_s,
+        stream=configured,
+        stamped_anew=stamped_anew,
+        vanished=(row["vanished"], row["vanished_until"]),
+    )
 
 
 def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:

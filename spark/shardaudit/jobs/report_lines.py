@@ -1,12 +1,13 @@
 """What a report says of an audit: the same whether it has just run or is read from the tables."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from shardaudit.compare.totals import ShardTotals
 from shardaudit.model.config import Stream
 from shardaudit.model.missing_ids import MissingIds
 from shardaudit.model.verdict import LIVE, Kind, State, Verdict
-from shardaudit.report.advice import retention_note, stamping_note
+from shardaudit.report.advice import retention_note, stamping_note, vanished_note
 from shardaudit.report.plain import instant, messages
 from shardaudit.report.summary import DeadlineLine, ShardLine
 
@@ -46,12 +47,13 @@ def audit_notes(
     kept_s: int | None,
     stream: Stream,
     stamped_anew: int | None,
+    vanished: tuple[int | None, datetime | None],
 ) -> tuple[str, ...]:
-    """What has left the stream, what deadlines are counted with, what producers do to `sent_at`.
+    """What has left the stream or the sink, how deadlines are counted, what producers do.
 
     Input:
-        kept_s: how long the stream keeps records; stamped_anew: of AUDITS. None: an older audit did
-        not note it.
+        kept_s: how long the stream keeps records; stamped_anew, vanished (with `vanished_until`):
+        of AUDITS. None: an older audit did not note it.
     """
     expired = (
         f"{messages(ids.ids)} of {ids.shard_id} left the stream, the first at "
@@ -59,5 +61,9 @@ def audit_notes(
         for ids in sorted(missing, key=lambda ids: ids.order)
         if ids.state is State.EXPIRED
     )
-    habits = (retention_note(kept_s, stream.retention), stamping_note(stamped_anew))
+    habits = (
+        vanished_note(*vanished),
+        retention_note(kept_s, stream.retention),
+        stamping_note(stamped_anew),
+    )
     return (*expired, *(note for note in habits if note))

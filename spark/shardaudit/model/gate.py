@@ -157,6 +157,7 @@ RESULT_GATE = Contract(
         "extra_rows": "rows beyond the first of an id",
         "untraced": "ids",
         "moved": "ids",
+        "vanished": "ids in matched whose row left the sink when the stream had them no more",
     },
 )
 BACKFILL_GATE = Contract(

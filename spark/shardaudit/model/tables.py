@@ -114,7 +114,7 @@ CELLS = Table(
         ("bucket_end", "timestamp", "exclusive"),
         ("sent", "bigint", "distinct ids acknowledged"),
         ("landed", "bigint", "rows in the sink"),
-        ("matched", "bigint", "ids sent and landed"),
+        ("matched", "bigint", "ids sent and landed, also those whose row left the sink"),
         ("missing", "bigint", "ids"),
         ("pending", "bigint", "ids"),
         ("duplicated", "bigint", "ids landed more than once"),
@@ -124,7 +124,8 @@ CELLS = Table(
         ("verdict", "string", ""),
         ("compared", "string", "fingerprint | ids"),
         ("sums_digest", "bigint", "of both fingerprints as compared; NULL where they were equal"),
-        ("reason", "string", "why it is inconclusive, or not ok without a message; else NULL"),
+        ("reason", "string", "why it is inconclusive, not ok without a message, or ok; else NULL"),
+        ("vanished", "bigint", "ids in matched without a row now; NULL: of an older audit"),
     ),
     ("audit_id", "stream", "shard_id", "bucket_start"),
     ("audit_id",),
@@ -242,6 +243,8 @@ AUDITS = Table(
             "messages of which the window has a trace and another bucket too: a producer gave a "
             "retry another sent_at; NULL: an older audit did not count them",
         ),
+        ("vanished", "bigint", ""),
+        ("vanished_until", "timestamp", "end of the last cell that has some; NULL: none has"),
     ),
     ("audit_id",),
 )

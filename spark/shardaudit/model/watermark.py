@@ -33,6 +33,10 @@ WHY = {
 }
 
 
+# Why a cell holds nothing though it has fewer rows than messages.
+LEFT_THE_SINK = "it was complete; rows left the sink when the stream had none of its messages"
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """A span `[start, end)` of a shard's time that no audit could call complete."""

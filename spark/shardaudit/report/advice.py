@@ -1,6 +1,6 @@
 """What to look at next, from the numbers of an audit."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from shardaudit.model.verdict import Cause
 from shardaudit.report.plain import harmless, instant, length, messages
@@ -66,6 +66,21 @@ def retention_note(kept_s: int | None, configured: timedelta | None) -> str | No
     return (
         f"Kinesis keeps records for {length(timedelta(seconds=kept_s))}, configured is a retention "
         f"of {length(configured)}: deadlines are counted with what Kinesis says"
+    )
+
+
+def vanished_note(vanished: int | None, until: datetime | None) -> str | None:
+    """A sentence where rows left the sink after the stream had lost their messages.
+
+    Input:
+        vanished: how many messages; None: an older audit did not count them. until: the end of the
+        last cell that had some.
+    """
+    if not vanished or until is None:
+        return None
+    return (
+        f"{messages(vanished)}, the last sent before {instant(until)}, landed and left the sink "
+        "when the stream no longer had them: no loss, and nothing that a backfill could bring back"
     )
 
 

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.compare.cell_verdicts import Judgement, judged_cells
 from shardaudit.compare.classify import COUNTS, INTERNAL_COUNTS, Damage
-from shardaudit.model.watermark import WHY, Held
+from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 from tests.builders import NOW, T0
 from tests.spark.compare.frames import frame
 
@@ -15,7 +15,7 @@ MINUTE = 60 * S
 CELLS_DDL = (
     "shard_id string, bucket_start timestamp, sent_n bigint, sent_sum_lo bigint, "
     "sent_sum_hi bigint, landed_n bigint, landed_sum_lo bigint, landed_sum_hi bigint, "
-    "sent_key string, differs boolean"
+    "sent_key string, differs boolean, was_complete boolean"
 )
 COUNTS_DDL = "shard_id string, bucket_start timestamp, " + ", ".join(
     f"{name} bigint" for name in COUNTS + INTERNAL_COUNTS
@@ -75,6 +75,15 @@ CASES: dict[str, tuple[dict[str, object], Said]] = {
         ("silent", None, None, "ids"),
     ),
     "silent, none lacks": ({"shard_state": "silent"}, ("ok", None, None, "fingerprint")),
+    "deleted when old": (
+        {"was_complete": True, "landed_n": 0},
+        ("ok", None, LEFT_THE_SINK, "fingerprint"),
+    ),
+    "deleted in part": ({"vanished": 1, "was_complete": True}, ("ok", None, LEFT_THE_SINK, "ids")),
+    "deleted, one doubled": (
+        {"vanished": 1, "was_complete": True, "duplicated": 1, "extra_rows": 1},
+        ("duplication", None, LEFT_THE_SINK, "ids"),
+    ),
     "unknown shard": ({"shard_state": None}, ("ok", None, None, "fingerprint")),
 }  # fmt: skip
 EMPTY: dict[str, tuple[dict[str, object], Said]] = {
@@ -123,7 +132,8 @@ def found(
         }
         numbers = {n: own[n] for n in (*COUNTS, *INTERNAL_COUNTS) if n in own}
         zeros = dict.fromkeys(("sent_sum_lo", "sent_sum_hi", "landed_sum_lo", "landed_sum_hi"), 0)
-        cells.append(cell | sums | zeros | {"differs": bool(numbers)})
+        was = bool(own.get("was_complete"))
+        cells.append(cell | sums | zeros | {"differs": bool(numbers) or was, "was_complete": was})
         if numbers:
             counts.append(dict.fromkeys((*COUNTS, *INTERNAL_COUNTS), 0) | cell | numbers)
         if own["shard_state"]:
@@ -171,7 +181,9 @@ def test_a_cell_has_the_first_verdict_that_holds(spark: SparkSession) -> None:
     assert {name for name, row in told.items() if row["is_damaged"]} == {"damaged"}
     assert not any(row["is_quiet"] for row in told.values())
     assert {name for name, row in told.items() if row["sums_digest"] is None} == {
-        name for name, row in told.items() if row["compared"] == "fingerprint"
+        name
+        for name, row in told.items()
+        if row["compared"] == "fingerprint" and not row["vanished"]
     }
     end = told["sound"]["bucket_end"]
     assert isinstance(end, datetime)
@@ -197,4 +209,11 @@ def test_counts_of_a_cell_leave_out_what_another_one_tells(spark: SparkSession) 
     }
     row = found(spark, cases)["apart"]
     assert [row[n] for n in ("sent", "landed", "matched")] == [8, 9, 4]
-    assert [row[n] for n in (*COUNTS, "lost")] == [3, 1, 0, 0, 0, 0, 3]
+    assert [row[n] for n in (*COUNTS, "lost")] == [3, 1, 0, 0, 0, 0, 0, 3]
+
+
+def test_of_an_emptied_cell_all_is_gone_but_what_stands_elsewhere(spark: SparkSession) -> None:
+    said: Said = ("ok", None, LEFT_THE_SINK, "ids")
+    of_ten: dict[str, object] = {"was_complete": True, "landed_n": 0, "there": 2, "vanished": 1}
+    row = found(spark, {"emptied": (of_ten, said)})["emptied"]
+    assert [row[n] for n in ("sent", "landed", "matched", "vanished")] == [10, 0, 10, 8]

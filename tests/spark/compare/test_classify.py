@@ -24,6 +24,7 @@ FACTS: list[dict[str, object]] = [
     {"shard_id": "untimed", "has_position": True, "untimed_frontier": "k30"},
     {"shard_id": "untimed stalled", "has_position": True, "untimed_frontier": "k30"},
 ]
+VANISHED_DDL = "shard_id string, bucket_start timestamp"
 IDS_DDL = (
     "message_id string, shard_id string, bucket_start timestamp, sent_count bigint, "
     "landed_count bigint, own_rows bigint, landed_pairs bigint, "
@@ -71,7 +72,10 @@ def an_id(name: str, **fields: object) -> dict[str, object]:
 
 
 def said(
-    spark: SparkSession, ids: list[dict[str, object]], damage: Damage | None = None
+    spark: SparkSession,
+    ids: list[dict[str, object]],
+    damage: Damage | None = None,
+    vanished: tuple[dict[str, object], ...] = (),
 ) -> dict[str, tuple[str | None, ...]]:
     """By id: not landed, duplicated, untraced, moved."""
     facts = [{"patience": 600.0, "shard_state": str(f["shard_id"]).split()[-1]} | f for f in FACTS]
@@ -81,10 +85,12 @@ def said(
     found = classified_ids(
         frame(spark, IDS_DDL, ids),
         frame(spark, FACTS_DDL, facts),
+        frame(spark, VANISHED_DDL, vanished),
         as_of=NOW,
         damage=damage or Damage(),
     )
-    assert {"patience", "shard_state", "has_position"}.isdisjoint(found.columns)
+    hidden = {"patience", "shard_state", "has_position", "was_complete"}
+    assert hidden.isdisjoint(found.columns)
     return {
         row.message_id: (row.not_landed, row.duplicated, row.untraced, row.moved)
         for row in found.collect()
@@ -101,6 +107,28 @@ def test_what_did_not_land_is_lost_stuck_or_pending_by_what_its_consumer_does(
     found = said(spark, ids)
     assert {name: answer[0] for name, answer in found.items()} == {
         name: expected for name, (*_, expected) in NOT_LANDED.items()
+    }
+
+
+def test_what_is_gone_of_a_cell_that_was_complete_is_not_lost(spark: SparkSession) -> None:
+    later = NOW + MINUTE
+    ids = [
+        an_id("gone"),
+        an_id("gone, on a shard that stands", shard_id="stalled", last_sent_key="k31"),
+        an_id("there", landed_count=1),
+        an_id("of the next cell", bucket_start=later),
+        an_id("never sent", sent_count=0),
+    ]
+    cells = tuple(
+        dict[str, object](shard_id=shard, bucket_start=T0)
+        for shard in ("running", "stalled", "silent")
+    )
+    assert {name: answer[0] for name, answer in said(spark, ids, vanished=cells).items()} == {
+        "gone": "vanished",
+        "gone, on a shard that stands": "vanished",
+        "there": None,
+        "of the next cell": "lost",
+        "never sent": None,
     }
 
 
@@ -145,6 +173,7 @@ def test_it_is_not_lost_while_another_shards_consumer_has_an_attempt_ahead(
     found = classified_ids(
         frame(spark, IDS_DDL, [one | {"last_sent_key": "1"} for one in ids]),
         frame(spark, FACTS_DDL, [{"patience": 600.0} | fact for fact in facts]),
+        frame(spark, VANISHED_DDL, []),
         as_of=NOW,
         damage=Damage(),
     )
@@ -217,8 +246,8 @@ def test_doubled_ids_have_the_cause_that_their_rows_show(spark: SparkSession) ->
 
 
 CLASSIFIED_DDL = (
-    "message_id string, shard_id string, landed_count bigint, not_landed string, "
-    "duplicated string, untraced string, moved string, is_moved boolean, "
+    "message_id string, shard_id string, sent_count bigint, landed_count bigint, "
+    "not_landed string, duplicated string, untraced string, moved string, is_moved boolean, "
     "counts_outside boolean, last_sent_key string, "
     "told_in struct<shard_id: string, bucket_start: timestamp>, "
     "counted_cells array<struct<shard_id: string, bucket_start: timestamp>>"
@@ -234,11 +263,15 @@ def classified(spark: SparkSession) -> DataFrame:
         "stuck": {"landed_count": 0, "not_landed": "stuck"},
         "pending": {"landed_count": 0, "not_landed": "pending"},
         "thrice": {"landed_count": 3, "duplicated": "consumer_replay"},
-        "untraced": {"landed_count": 2, "duplicated": "unknown", "untraced": "trace_loss"},
+        "untraced": {"sent_count": 0, "landed_count": 2}
+        | {"duplicated": "unknown", "untraced": "trace_loss"},
+        "vanished": {"landed_count": 0, "not_landed": "vanished"},
+        "doubled outside": {"landed_count": 2, "duplicated": "unknown", "counts_outside": True},
         "moved": {"landed_count": 1, "moved": "reshard"},
         "three cells": {"landed_count": 1, "counted_cells": [here, there, ("s2", T0)]},
     }
     usual: dict[str, object] = {"told_in": here, "counted_cells": [here], "shard_id": "s0"}
+    usual |= {"sent_count": 1, "counts_outside": False}
     rows = [{"message_id": name} | usual | fields for name, fields in ids.items()]
     return frame(spark, CLASSIFIED_DDL, rows)
 
@@ -257,12 +290,14 @@ def test_a_cell_counts_each_of_its_ids_for_what_it_is(spark: SparkSession) -> No
         "s0": {
             "missing": 2,
             "pending": 1,
-            "duplicated": 2,
-            "extra_rows": 3,
+            "duplicated": 3,
+            "extra_rows": 4,
             "untraced": 1,
             "moved": 1,
+            "vanished": 1,
             "lost": 1,
             "stuck": 1,
+            "there": 4,
         },
         "s1": {"over_counted": 1},
         "s2": {"over_counted": 1, "displaced": -2},
@@ -277,6 +312,7 @@ def test_each_kind_of_an_id_is_a_row_and_what_is_pending_is_none(spark: SparkSes
         ("thrice", "duplicated", "consumer_replay"),
         ("untraced", "duplicated", "unknown"),
         ("untraced", "untraced", "trace_loss"),
+        ("doubled outside", "duplicated", "unknown"),
         ("moved", "moved", "reshard"),
     }
-    assert len(found) == 6
+    assert len(found) == 7

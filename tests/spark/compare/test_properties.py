@@ -23,12 +23,12 @@ from shardaudit.model.table import Table
 from shardaudit.model.tables import CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import State
 from tests.cases import MS, START, Case, Terms, case_number
-from tests.history import Finding, FindingKey, History, Outcome, Question, Trace
+from tests.history import Departure, Finding, FindingKey, History, Outcome, Question, Trace
 from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.oracle_watermark import Record
 from tests.spark.trial import Published, Trial
-from tests.strategies import FAULTS, PALETTES, cases, sample, terms
+from tests.strategies import DROPPED, FAULTS, PALETTES, cases, sample, terms
 
 T = TypeVar("T")
 
@@ -128,9 +128,9 @@ def assert_sums(published: Published) -> None:
     """The invariants of DESIGN section 10, over what was published."""
     row, cells = published.audit, list(published.cells.values())
     assert row.sent == row.matched + row.missing + row.pending
-    assert row.landed == row.matched + row.extra_rows + row.untraced
+    assert row.landed == row.matched - row.vanished + row.extra_rows + row.untraced
     assert row.cells_total == len(cells)
-    for name in ("sent", "landed", "matched", "missing", "pending", "extra_rows"):
+    for name in ("sent", "landed", "matched", "missing", "pending", "extra_rows", "vanished"):
         assert row[name] == sum(getattr(cell, name) for cell in cells), name
 
 
@@ -150,6 +150,46 @@ def test_audit_agrees_with_the_oracle(warehouse: Warehouse, tmp_path: Path, numb
     trial = Trial(warehouse, tmp_path, of.question, in_parquet=number % 2 == 1)
     outcome, published = run(trial, of, chosen)
     assert_agreement(of, chosen, outcome, published)
+
+
+# When the rows are deleted, and when the audit after that is: since the last deadline, in buckets.
+DROPS = {"late": (1, 2), "on the edge": (-3, 1), "of some cells": (1, -3), "early": (-999, 1)}
+
+
+@pytest.mark.parametrize("name", DROPS)
+def test_audit_agrees_with_the_oracle_when_the_lake_drops_rows(
+    warehouse: Warehouse, tmp_path: Path, name: str
+) -> None:
+    number = list(DROPS).index(name)
+    of = some_terms(1000 + number, faults=DROPPED | (FAULTS if number % 2 else frozenset()))
+    of = replace(of, buckets=8, batches=2, as_of_ms=of.retention_ms // 2)
+    chosen = some_cases(of, 1000 + number, count=60)
+    trial = Trial(warehouse, tmp_path, of.question)
+    whole, before = run(trial, of, chosen)
+    assert_agreement(of, chosen, whole, before)
+
+    over_ms = [of.retention_ms + buckets * of.bucket_ms for buckets in DROPS[name]]
+    dropped_at, as_of = (of.question.end + max(ms, of.as_of_ms) * MS for ms in over_ms)
+    history = after_a_drop(joined(of, chosen)[0], chosen, at=dropped_at)
+    trial.remove(gone.row for gone in history.left)
+    trial.ingest(now=dropped_at)
+    question = replace(of.question, as_of=as_of)
+    outcome = reconcile(history, question)
+    after = fold(before.findings, outcome, question)
+    published = trial.audit(question)
+    assert_agreement(of, chosen, outcome, published, findings=after)
+    assert published.audit.vanished > 0 or name != "late"
+
+
+def after_a_drop(history: History, chosen: Iterable[Case], *, at: datetime) -> History:
+    """The history without what the cases say that a lake dropped."""
+    is_dropped = [place in case.dropped for case in chosen for place in range(len(case.rows))]
+    rows = list(zip(history.rows, is_dropped, strict=True))
+    return replace(
+        history,
+        rows=tuple(row for row, gone in rows if not gone),
+        left=tuple(Departure(row, 3, at) for row, gone in rows if gone),
+    )
 
 
 @pytest.mark.parametrize("lacks", [("shard_id",), ("sent_at",), ("shard_id", "sent_at")])

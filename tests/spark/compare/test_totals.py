@@ -1,6 +1,7 @@
 """Cells added up by shard, and held against what was read of them."""
 
 from collections.abc import Mapping
+from datetime import UTC, timedelta
 
 from pyspark.sql import SparkSession
 
@@ -8,20 +9,25 @@ from shardaudit.compare.totals import SUMS, disagreeing_cells, shard_totals
 from tests.builders import T0
 from tests.spark.compare.frames import frame
 
+MINUTE = timedelta(minutes=1)
 JUDGED_DDL = (
     "shard_id string, verdict string, compared string, is_damaged boolean, is_quiet boolean, "
-    "lost bigint, " + ", ".join(f"{name} bigint" for name in SUMS)
+    "lost bigint, bucket_end timestamp, " + ", ".join(f"{name} bigint" for name in SUMS)
 )
 SOUND: dict[str, object] = {"verdict": "ok", "compared": "fingerprint"}
-SOUND |= {"is_damaged": False, "is_quiet": False} | dict.fromkeys((*SUMS, "lost"), 0)
+SOUND |= {"is_damaged": False, "is_quiet": False, "bucket_end": T0} | dict.fromkeys(
+    (*SUMS, "lost"), 0
+)
 
 
 def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
     numbers = {name: i for i, name in enumerate((*SUMS, "lost"), start=2)}
     judged: list[dict[str, object]] = [
         SOUND | numbers | {"shard_id": "s0", "verdict": "loss", "compared": "ids"},
-        SOUND | numbers | {"shard_id": "s0", "is_damaged": True, "is_quiet": True},
-        SOUND | {"shard_id": "s1", "verdict": None},
+        SOUND
+        | numbers
+        | {"shard_id": "s0", "is_damaged": True, "is_quiet": True, "bucket_end": T0 + MINUTE},
+        SOUND | {"shard_id": "s1", "verdict": None, "bucket_end": T0 + 2 * MINUTE},
         SOUND | {"shard_id": "s2"},
     ]
     found = {
@@ -30,7 +36,9 @@ def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
     }
     zeros = dict.fromkeys((*SUMS, "lost"), 0)
     counts = {"by_id": 0, "without_verdict": 0, "impossible": 0}
-    none = {"is_damaged": False, "is_quiet": False} | zeros | counts
+    none = {"is_damaged": False, "is_quiet": False, "vanished_until": None} | zeros | counts
+    until = found["s0"].pop("vanished_until")
+    assert until.astimezone(UTC) == T0 + MINUTE
     assert found == {
         "s0": {"shard_id": "s0", "verdicts": ["loss", "ok"], "cells": 2, "by_id": 1}
         | {"is_damaged": True, "is_quiet": True, "without_verdict": 0, "impossible": 0}
@@ -41,7 +49,7 @@ def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
 
 
 def test_a_count_below_zero_is_impossible(spark: SparkSession) -> None:
-    names = ("matched", "pending", "sent", "landed")
+    names = ("matched", "pending", "sent", "landed", "vanished")
     judged = [SOUND | {"shard_id": name, name: -1} for name in names]
     judged.append(SOUND | {"shard_id": "other", "moved": 1})
     told = shard_totals(frame(spark, JUDGED_DDL, judged)).collect()

@@ -1,10 +1,10 @@
 """What people are told besides the numbers."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.report.advice import retention_note, stamping_note
+from shardaudit.report.advice import retention_note, stamping_note, vanished_note
 
 DAY = timedelta(days=1)
 
@@ -32,3 +32,16 @@ def test_a_habit_of_stamping_retries_anew_is_told() -> None:
     note = stamping_note(10)
     assert note is not None
     assert note.startswith("10 messages were acknowledged more than once, in different minutes")
+
+
+@pytest.mark.parametrize("vanished", [None, 0])
+def test_nothing_is_said_of_a_sink_that_keeps_what_landed(vanished: int | None) -> None:
+    assert vanished_note(vanished, None) is None
+
+
+def test_rows_that_left_the_sink_are_told_in_a_sentence() -> None:
+    until = datetime(2026, 11, 20, 12, 3, tzinfo=UTC)
+    assert vanished_note(2292, until) == (
+        "2,292 messages, the last sent before 2026-11-20T12:03:00Z, landed and left the sink when "
+        "the stream no longer had them: no loss, and nothing that a backfill could bring back"
+    )
