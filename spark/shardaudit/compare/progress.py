@@ -55,13 +55,16 @@ def shard_progress(
         `shard_id`, `frontier` (text; NULL: the rows that landed last have no sequence number),
         `settled_frontier` (text), `frontier_at`, `relanded_until`, and of the cells ahead
         `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position `passed_n`,
-        `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`.
+        `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`, `is_by_time`
+        (boolean: something of the shard landed, and times alone say that more is ahead).
     """
     cells = _recent_cells(fingerprints, horizons)
     stands = cells.withColumns(_frontiers()).withColumns(_positions())
     stands = stands.withColumns(_standing(bucket))
     is_at_frontier = F.col("landed_key") == F.col("frontier")
     is_landed = F.col("last_landed_at").isNotNull()
+    has_no_order = F.col("sent_key").isNull() | F.col("frontier").isNull()
+    is_by_time = F.col("landed_until").isNotNull() & has_no_order
     return (
         stands.groupBy("shard_id")
         .agg(
@@ -72,6 +75,7 @@ def shard_progress(
             *_span("ahead", F.col("is_ahead")),
             *_span("passed", F.col("is_ahead") & F.col("is_passed")),
             F.max(F.col("pause")).alias("pause"),
+            F.max(F.col("is_ahead") & is_by_time).alias("is_by_time"),
         )
         .select(
             "shard_id",
@@ -82,6 +86,7 @@ def shard_progress(
             *(f"{name}_{part}" for name in ("ahead", "passed") for part in _SPAN),
             F.col("pause.waits_from").alias("paused_from"),
             F.col("pause.last_landed_at").alias("paused_until"),
+            "is_by_time",
         )
     )
 

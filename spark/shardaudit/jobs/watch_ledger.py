@@ -187,6 +187,7 @@ def _progress(times: Row, standing: Row | None, last: Before | None, bucket: tim
         ahead=_span(standing, "ahead", bucket),
         passed=_span(standing, "passed", bucket),
         pause=_pause(standing),
+        is_by_time=standing.is_by_time,
     )
 
 

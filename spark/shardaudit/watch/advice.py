@@ -64,7 +64,8 @@ def _of_stopped(
             f"at most {messages(due.ahead.messages)} from {at(due.ahead.since)} on have left the "
             "stream, nothing of it can be read again: `shardaudit findings list` names what is lost"
         )
-    return f"{_standstill(found, witness, due)}; {_repair(due, rules, grade)}"
+    said = (_standstill(found, witness, due), _unordered(witness), _repair(due, rules, grade))
+    return "; ".join(filter(None, said))
 
 
 def _standstill(found: ShardState, witness: Witness, due: Deadline) -> str:
@@ -76,6 +77,16 @@ def _standstill(found: ShardState, witness: Witness, due: Deadline) -> str:
     if found is ShardState.REWOUND:
         return f"{closed}its consumer reads again what is behind {at(resting)}, {waiting}"
     return f"{closed}stands still since {at(resting)}, {waiting}"
+
+
+def _unordered(witness: Witness) -> str | None:
+    """Where an audit calls lost what waits here."""
+    if not witness.progress.is_by_time:
+        return None
+    return (
+        "without sequence numbers nobody knows whether its consumer has passed them, so an audit "
+        "calls them lost: either restart it, or read them again, as both would land them twice"
+    )
 
 
 def _repair(due: Deadline, rules: Rules, grade: Level) -> str:

@@ -54,7 +54,8 @@ class Progress:
 
     `ahead`: sent beyond the frontier. `passed`: of these, what the consumer's position is past.
     `landed_until`: the newest cell that landed, `relanded_until`: the cell that landed last.
-    `settled_frontier`: up to where everything that will land has landed.
+    `settled_frontier`: up to where everything that will land has landed. `is_by_time`: times alone
+    say that something is ahead, as the traces or the rows have no sequence numbers.
     """
 
     shard_id: str
@@ -68,6 +69,7 @@ class Progress:
     ahead: Span | None = None
     passed: Span | None = None
     pause: Pause | None = None
+    is_by_time: bool = False
 
     @property
     def newest(self) -> datetime | None:

@@ -171,9 +171,17 @@ def test_a_sink_without_sequence_numbers_is_judged_by_its_cells_times(
     landed = [cell("shard", m, "sink") | {"max_sequence_number": None} for m in range(10)]
     fill(warehouse, [*landed, *(cell("shard", m) for m in range(30))])
     found = facts(warehouse)["shard"]
-    assert found.frontier is None
+    assert (found.frontier, found.is_by_time) == (None, True)
     assert found.ahead is not None
     assert found.ahead.since == START + 10 * MINUTE
+
+
+def test_what_waits_without_sequence_numbers_is_told_apart(ledger: Warehouse) -> None:
+    bare = [cell("bare", m) | {"max_sequence_number": None} for m in range(30)]
+    fill(ledger, [*bare, *(cell("bare", m, "sink") for m in range(10))])
+    found = facts(ledger)
+    assert found["bare"].ahead is not None
+    assert {shard for shard, one in found.items() if one.is_by_time} == {"bare"}
 
 
 def run(

@@ -105,6 +105,13 @@ def test_a_closed_shard_that_was_not_drained_is_told() -> None:
     assert found.advice.startswith("closed and not drained, stands still since")
 
 
+def test_where_an_audit_calls_lost_what_waits_the_advice_says_so() -> None:
+    said = "an audit calls them lost: either restart it, or read them again"
+    told = {by_time: judge(behind(HOUR, is_by_time=by_time)).advice for by_time in (True, False)}
+    assert said in str(told[True])
+    assert said not in str(told[False])
+
+
 def test_a_child_is_not_judged_before_its_parent_is_drained() -> None:
     child = Progress(SHARD, produced_until=NOW, ahead=Span(100, NOW - 6 * HOUR, NOW))
     found = judge(child, waits_for="parent")
