@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import Loader
 from botocore.utils import parse_timestamp
 
 from shardaudit.adapters.kinesis import StreamUnavailableError, kinesis_error, kinesis_errors
@@ -154,6 +156,7 @@ def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
     url = address.endpoint_url
     any_secret = "stand-in" if url is not None and is_local(url) else None
     session = botocore.session.get_session()
+    session.register_component("data_loader", _descriptions())
     parsers = session.get_component("response_parser_factory")
     parsers.set_parser_defaults(timestamp_parser=_instant)
     return boto3.Session(botocore_session=session).client(
@@ -164,6 +167,13 @@ def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
         aws_secret_access_key=any_secret,
         config=Config(connect_timeout=5, read_timeout=60, retries={"total_max_attempts": tries}),
     )
+
+
+@cache
+def _descriptions() -> Loader:
+    """Those of the AWS services, read once: a session's own are most of what a client costs."""
+    found: Loader = botocore.session.get_session().get_component("data_loader")
+    return found
 
 
 def _instant(value: object) -> datetime:

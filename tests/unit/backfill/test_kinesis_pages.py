@@ -2,10 +2,13 @@
 
 from datetime import datetime, timedelta
 
+import botocore.session
 import pytest
+from botocore.loaders import Loader, create_loader
 
+from shardaudit.adapters import kinesis_pages
 from shardaudit.adapters.kinesis import StreamRefusedError
-from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
+from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress, stream_client
 from shardaudit.backfill.pace import Pace
 from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
 from shardaudit.backfill.replay import WindowReader
@@ -122,3 +125,20 @@ def test_window_is_incomplete_when_it_is_forbidden(server: StandIn, kinesis: Kin
 def test_stream_that_is_not_there_is_told_before_anything_is_read(server: StandIn) -> None:
     with pytest.raises(StreamRefusedError, match="check stream_name"):
         ShardPages(StreamAddress("no-such", "us-east-1", server.url)).check_stream()
+
+
+def test_what_botocore_knows_of_services_is_read_once_for_all_clients(
+    server: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Loader] = []
+
+    def counted(*args: str | None) -> Loader:
+        made.append(create_loader(*args))
+        return made[-1]
+
+    monkeypatch.setattr(botocore.session, "create_loader", counted)
+    kinesis_pages._descriptions.cache_clear()  # noqa: SLF001 - as in a process that begins
+    address = StreamAddress(stream_name="s", region="us-east-1", endpoint_url=server.url)
+    clients = [stream_client(address) for _ in range(3)]
+    assert [client.meta.endpoint_url for client in clients] == [server.url] * 3
+    assert len(made) == 1
