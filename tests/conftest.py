@@ -3,10 +3,13 @@
 import os
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import boto3
+import botocore.session
 import pytest
+from botocore.retries.standard import ExponentialBackoff
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
@@ -26,6 +29,9 @@ hypothesis_settings.register_profile(
     derandomize="CI" in os.environ,
 )
 hypothesis_settings.load_profile("untimed")
+
+# Or each test's session would read what botocore knows of all services: most of a client's cost.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 
 _TUNING = {
@@ -103,6 +109,12 @@ def spark(engine: Engine) -> SparkSession:
 def _no_credentials_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """boto3 keeps those that its first client found, for all that come."""
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
+
+@pytest.fixture(autouse=True)
+def _no_pause_before_boto3_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often it tries is for a test; how long it waits in between is its own affair."""
+    monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0.0)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ Each test lists every place that breaks its rule; CONVENTIONS says why the rule 
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,15 @@ def sources(*folders: Path) -> list[Path]:
     return [file for folder in folders for file in sorted(folder.rglob("*.py"))]
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def nodes(file: Path) -> Iterator[tuple[str, ast.AST]]:
     """Each node with the place that a person can jump to."""
     name = file.relative_to(ROOT)
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file)):
         yield f"{name}:{getattr(node, 'lineno', 1)}", node
 
 

@@ -74,7 +74,10 @@ def test_it_gives_back_what_it_holds_when_it_is_ended(tmp_path: Path) -> None:
     assert not held.exists()
 
 
-def test_nobody_of_its_group_is_left_when_it_does_not_hear() -> None:
+def test_nobody_of_its_group_is_left_when_it_does_not_hear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shardaudit.adapters.child._POLITE_SECONDS", 0.3)
     one = child(DEAF)
     pids: list[int] = []
 

@@ -142,17 +142,20 @@ def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: 
         pass
 
 
-def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
+def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardaudit.adapters.claim._LOOK_SECONDS", 0.1)
     with Claimant(settings) as other:
         assert other.take() == "held"
         started = time.monotonic()
         with (
             pytest.raises(WarehouseBusyError),
-            claim(settings, owner="me", patience=timedelta(seconds=1)),
+            claim(settings, owner="me", patience=timedelta(seconds=0.3)),
         ):
             pass
-        assert time.monotonic() - started >= 1
-        threading.Timer(0.5, other.tell, ["give"]).start()
+        assert time.monotonic() - started >= 0.3
+        threading.Timer(0.3, other.tell, ["give"]).start()
         with claim(settings, owner="me", patience=timedelta(seconds=30)) as mine:
             mine.check()
         assert other.answer() == "gave"

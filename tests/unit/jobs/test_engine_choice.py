@@ -22,6 +22,20 @@ DOCS = Path(__file__).parents[3] / "docs"
 SPARK, EMBEDDED = EngineName.SPARK, EngineName.EMBEDDED
 # As where its library is for another machine.
 BROKEN = 'raise ImportError("libpysail.so: wrong ELF class")'
+# Runs both commands, and prints of each: its exit code, its output, what it said beside.
+BOTH = """
+import contextlib, io, json, sys
+from shardaudit.jobs.main import main
+
+def ended(*words):
+    out, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        code = main(["--config", sys.argv[1], "--engine=embedded", *words])
+    return int(code), out.getvalue(), said.getvalue()
+
+print(json.dumps([ended("audit", "--stream=events"), ended("doctor", "--json")]))
+"""
+Ended = list[tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -111,30 +125,43 @@ def test_docs_say_of_every_command_where_it_runs(capsys: pytest.CaptureFixture[s
     assert len(names) > 5
 
 
-def without_pysail(config: Path, words: list[str]) -> "subprocess.CompletedProcess[str]":
-    """A command where pysail is there and cannot be imported."""
-    package = config.parent / "broken" / "pysail"
+@pytest.fixture(scope="module")
+def without_pysail(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """What an audit and the doctor say where pysail is there and cannot be imported.
+
+    One fresh process for both: most of its time goes to imports.
+    """
+    folder = tmp_path_factory.mktemp("without_pysail")
+    package = folder / "broken" / "pysail"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(BROKEN)
-    return subprocess.run(
-        [sys.executable, "-m", "shardaudit.jobs.main", "--config", str(config), *words],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(package.parent), *sys.path))},
+    (folder / "shardaudit.toml").write_text(LEAST)
+    unset = {ENGINE, "PYSPARK_GATEWAY_PORT"}
+    path = os.pathsep.join((str(package.parent), *sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", BOTH, str(folder / "shardaudit.toml")],
+        env={k: v for k, v in os.environ.items() if k not in unset} | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
-
-
-def test_command_ends_with_2_and_the_cure_when_pysail_cannot_be_imported(config: Path) -> None:
-    done = without_pysail(config, ["--engine=embedded", "audit", "--stream=events"])
-    assert done.returncode == ExitCode.USAGE
-    assert 'wanted "spark", as pysail cannot be imported here (libpysail.so' in done.stderr
     assert "Traceback" not in done.stderr
+    found: Ended = json.loads(done.stdout)
+    return found
 
 
-def test_doctor_works_when_pysail_cannot_be_imported(config: Path) -> None:
-    done = without_pysail(config, ["--engine=embedded", "doctor", "--json"])
-    lines = {line["check"]: line for line in json.loads(done.stdout)["checks"]}
+def test_command_ends_with_2_and_the_cure_when_pysail_cannot_be_imported(
+    without_pysail: Ended,
+) -> None:
+    code, _, said = without_pysail[0]
+    assert code == ExitCode.USAGE
+    assert 'wanted "spark", as pysail cannot be imported here (libpysail.so' in said
+    assert "Traceback" not in said
+
+
+def test_doctor_works_when_pysail_cannot_be_imported(without_pysail: Ended) -> None:
+    _, told, _ = without_pysail[1]
+    lines = {line["check"]: line for line in json.loads(told)["checks"]}
     assert lines["engine"]["level"] == "fail"
     assert lines["engine"]["cure"].startswith('set engine = "spark"')
     assert lines["configuration"]["level"] == "ok"

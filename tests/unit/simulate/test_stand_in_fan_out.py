@@ -87,7 +87,10 @@ def test_stream_has_room_for_20_consumers_which_come_in_pages(kinesis: Kinesis) 
     assert [one for page in found for one in page] == names
 
 
-def test_events_bring_what_the_shard_has_and_what_comes_meanwhile(kinesis: Kinesis) -> None:
+def test_events_bring_what_the_shard_has_and_what_comes_meanwhile(
+    kinesis: Kinesis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardaudit.simulate.stand_in.subscription.HEARTBEAT_S", 0.02)
     kinesis.create()
     numbers = kinesis.put(1200)
     with subscribed(kinesis, register(kinesis)) as events:
