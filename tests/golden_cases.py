@@ -35,6 +35,7 @@ from tests.history import (
 )
 from tests.lifecycle import fold
 from tests.oracle import reconcile
+from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
 
 FOLDER = Path(__file__).parent / "golden"
@@ -212,10 +213,12 @@ def answers(case: GoldenCase) -> Json:
     findings: Mapping[FindingKey, Finding] = {}
     steps = case.steps()
     record = Record(steps[0].question.bucket)
+    memory = Memory()
     audits = []
     for step in steps:
-        outcome = reconcile(step.history, step.question)
+        outcome = reconcile(step.history, step.question, memory)
         findings = fold(step.touched(findings), outcome, step.question)
+        memory.note(step.history, step.question, outcome, findings)
         record.count(outcome, step.question, step.history)
         summary = _summary(outcome, record.watermark(findings, step.question))
         audits.append(summary | as_json(case, outcome.cells, findings))

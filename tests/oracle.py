@@ -5,6 +5,7 @@ it looks at every trace and every row of every id, with dicts and sets.
 """
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -24,19 +25,20 @@ from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, sil
 from tests.oracle_places import counting_order, with_places
 from tests.oracle_quiet import silent_spans
 from tests.oracle_shards import Shard, shard_facts
-from tests.oracle_vanished import complete_cells
+from tests.oracle_vanished import Memory, known_cells
 
 Sides = dict[datetime, set[str]]
 
 
-def reconcile(history: History, question: Question) -> Outcome:
-    """What the audit must find in a history."""
-    complete = complete_cells(history, question)
+def reconcile(history: History, question: Question, memory: Memory | None = None) -> Outcome:
+    """What the audit must find in a history. `memory`: of the audits before it."""
+    memory = memory or Memory()
+    known = known_cells(history, question, memory)
     history = with_places(history, read_from=question.start - question.settle_grace)
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
-    judge = _Judge(question, shards, damaged, complete)
+    judge = _Judge(question, shards, damaged, known, frozenset(memory.missing))
     judged = [(m, judge.causes(m)) for m in messages if m.is_told_in(question)]
     tallies = [_tally(m, causes, question, vanished=judge.has_vanished(m)) for m, causes in judged]
     cells, unsettled = cell_results(
@@ -202,13 +204,16 @@ class _Judge:
     question: Question
     shards: dict[str, Shard]
     damaged: Sides
-    complete: frozenset[Cell]
+    known: Mapping[Cell, bool]
+    missing: frozenset[str]
 
     def has_vanished(self, message: _Message) -> bool:
         """Whether it landed once, and was deleted when its cell had left the stream."""
         start = self.question.bucket_start(message.sent_at)
         cell = (message.shard_id, start)
-        return not message.rows and start not in self.damaged and cell in self.complete
+        if message.rows or start in self.damaged or cell not in self.known:
+            return False
+        return self.known[cell] or message.message_id not in self.missing
 
     def causes(self, message: _Message) -> dict[Kind, Cause]:
         """One cause per kind; none for an id that is well, or that did not land but still may."""

@@ -13,7 +13,7 @@ from shardaudit.compare.apart import crossing_ids, displaced_rows, other_places,
 from shardaudit.compare.canary_answers import answers
 from shardaudit.compare.carried import with_bucket_digest
 from shardaudit.compare.cell_verdicts import Judgement, judged_cells
-from shardaudit.compare.cells import cell_sums, compared_cells
+from shardaudit.compare.cells import cell_sums, compared_cells, sums_digest
 from shardaudit.compare.classify import (
     Damage,
     cell_counts,
@@ -38,7 +38,14 @@ from shardaudit.compare.progress import shard_progress, shard_times
 from shardaudit.compare.sample import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import shard_facts
 from shardaudit.compare.totals import disagreeing_cells, shard_totals
-from shardaudit.compare.vanished import Deadlines, last_arrival, vanished_cells, with_vanished
+from shardaudit.compare.vanished import (
+    Deadlines,
+    Past,
+    last_arrival,
+    vanished_cells,
+    vanished_ids,
+    with_vanished,
+)
 from shardaudit.ingest.batch_summary import batch_summaries
 from shardaudit.ingest.fingerprint import (
     fingerprint_sums,
@@ -158,7 +165,8 @@ def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     sums = cell_sums(ledger(spark), last_arrival(MINUTE)).localCheckpoint()
     shards = sums.select("shard_id").union(spark.createDataFrame([("idle",)], "shard_id string"))
     cells = compared_cells(grid(shards.distinct(), window=WINDOW, bucket=MINUTE), sums)
-    whole = with_vanished(cells, cells.where(F.pmod("sent_n", F.lit(3)) == 0).select(*CELL))
+    some = cells.where(F.pmod("sent_n", F.lit(3)) == 0)
+    whole = with_vanished(cells, some.select(*CELL, (F.col("sent_n") == 0).alias("by_audit")))
     return sums, with_bucket_digest(whole, sums).localCheckpoint()
 
 
@@ -188,7 +196,7 @@ def classified(spark: SparkSession) -> DataFrame:
     return classified_ids(
         ids(evidence(spark)),
         facts_of_shards(spark),
-        compared(spark)[1].where("was_complete"),
+        ids(evidence(spark)).where(F.length("message_id") % 5 == 0).select("message_id"),
         as_of=AS_OF,
         damage=damage,
     ).localCheckpoint()
@@ -243,10 +251,26 @@ def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
     seen_at = spark.createDataFrame(batches, "batch_id string, number bigint, planned_at timestamp")
     is_equal = F.col("shard_id") != SHARDS[1]
     sent = {f"sent_{s}": F.when(is_equal, F.col(f"landed_{s}")).otherwise(7) for s in sums}
-    cells = compared(spark)[1].withColumns(sent | {"differs": F.lit(True)})
+    cells = compared(spark)[1].drop("was_known", "by_audit")
+    cells = cells.withColumns(sent | {"differs": F.lit(True)})
+    seen_so = cells.select(
+        *CELL,
+        sums_digest().alias("sums_digest"),
+        F.pmod("landed_n", F.lit(2)).alias("pending"),
+        F.pmod("landed_n", F.lit(3)).alias("vanished"),
+    )
+    past = Past(came.unionByName(went), seen_at, seen_so, cells.select("shard_id"))
     by_now = Deadlines(MINUTE, KEPT, T0 + 31 * MINUTE, Damage(sink=((T0, T0 + MINUTE),)))
-    found = vanished_cells(cells, came.unionByName(went), seen_at, by_now)
-    return by(with_vanished(cells.drop("was_complete"), found), "shard_id", "bucket_start")
+    return by(with_vanished(cells, vanished_cells(cells, past, by_now)), "shard_id", "bucket_start")
+
+
+@table()
+def ids_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
+    some = ids(evidence(spark))
+    missing = some.where(F.length("message_id") % 2 == 0).select("message_id")
+    by_audit = F.col("shard_id") == SHARDS[0]
+    cells = compared(spark)[1].withColumns({"was_known": F.lit(True), "by_audit": by_audit})
+    return by(vanished_ids(some, cells, missing), "message_id")
 
 
 @table()

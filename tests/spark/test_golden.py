@@ -13,6 +13,7 @@ from tests.golden_cases import GoldenCase, Json, Step, as_json, golden_cases
 from tests.history import Finding, FindingKey, History, Outcome
 from tests.lifecycle import fold
 from tests.oracle import reconcile
+from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
 from tests.spark.trial import Published, Trial
 
@@ -67,7 +68,7 @@ def check(trial: Trial, group: list[GoldenCase]) -> None:
     steps = [together(list(parts)) for parts in zip(*(c.steps() for c in group), strict=True)]
     trial.observe(steps[0].history.known_shards, at=steps[0].question.as_of)
     findings: dict[FindingKey, Finding] = {}
-    record = Record(steps[0].question.bucket)
+    record, memory = Record(steps[0].question.bucket), Memory()
     for number, step in enumerate(steps):
         feed(trial, step, cut_at=group[0].cut_at)
         trial.set_states(step.states)
@@ -77,8 +78,9 @@ def check(trial: Trial, group: list[GoldenCase]) -> None:
             got = as_json(case, published.cells, published.findings)
             found = differences(expected, got)
             assert not found, "\n".join([case.name, *found])
-        outcome = reconcile(step.history, step.question)
+        outcome = reconcile(step.history, step.question, memory)
         findings = fold(step.touched(findings), outcome, step.question)
+        memory.note(step.history, step.question, outcome, findings)
         assert published.findings == findings
         record.count(outcome, step.question, step.history)
         assert published.watermark == record.watermark(findings, step.question)

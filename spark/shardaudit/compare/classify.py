@@ -50,7 +50,7 @@ def classified_ids(
 
     Input:
         ids: of `drill_down.ids`; shard_facts: of `shard_facts`, unique on shard_id; vanished: of
-        `vanished_cells`, unique on the cell.
+        `vanished_ids`, unique on the id.
     Output:
         the ids' columns; `not_landed` (lost | stuck | pending | vanished, NULL when it is there),
         `duplicated`, `untraced`, `moved` (the cause, NULL when it is not so).
@@ -61,14 +61,14 @@ def classified_ids(
     return (
         ids.join(_ahead_elsewhere(ids, facts, as_of), ["message_id"], how="left")
         .join(facts, ["shard_id"], how="left")
-        # Unique on the cell on the right.
-        .join(vanished.select(*CELL, F.lit(True).alias("was_complete")), CELL, how="left")
+        # Unique on the id on the right.
+        .join(vanished.withColumn("has_vanished", F.lit(True)), ["message_id"], how="left")
         .withColumn("not_landed", _not_landed(as_of, damage))
         .withColumn("duplicated", _duplicated())
         .withColumn("untraced", _untraced(damage))
         .withColumn("moved", F.when(F.col("is_moved"), Cause.RESHARD.value))
         .drop(*(name for name in shard_facts.columns if name != "shard_id"))
-        .drop("cells", "ahead_elsewhere", "was_complete")
+        .drop("cells", "ahead_elsewhere", "has_vanished")
     )
 
 
@@ -118,7 +118,7 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     is_passed_once = F.coalesce(last <= F.col("untimed_frontier"), F.lit(False))
     state = F.col("shard_state")
     verdict = (
-        F.when(F.col("was_complete"), VANISHED)
+        F.when(F.col("has_vanished"), VANISHED)
         .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
         .when((state == "silent") & is_overdue, Cause.STUCK.value)
         .when(state == "silent", Verdict.PENDING.value)

@@ -20,17 +20,17 @@ from shardaudit.compare.patience import patiences
 from shardaudit.compare.sample import sampled_cells, with_neighbours
 from shardaudit.compare.shard_facts import shard_facts
 from shardaudit.compare.vanished import (
-    Deadlines,
     is_emptied,
     last_arrival,
     vanished_cells,
+    vanished_ids,
     with_vanished,
 )
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.evidence import Ingested, Near, Sources, buckets_of, sources
-from shardaudit.model.reserved import CANARY
-from shardaudit.model.tables import BATCHES, EVIDENCE
+from shardaudit.jobs.vanishing import deadlines, past
+from shardaudit.model.tables import EVIDENCE
 from shardaudit.model.watch_tables import SHARDS
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
@@ -69,7 +69,8 @@ def compared(
 ) -> Comparison:
     """Compares the window's cells, and the canary's, and looks into those that differ."""
     both = sources(warehouse, request, state, planted)
-    sums, cells, facts = _ledger(warehouse, request, both)
+    ledger = _ledger(warehouse, request, both)
+    cells = ledger.cells
     seed = request.as_of.date().isoformat()
     sample = held(sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS))
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
@@ -83,10 +84,7 @@ def compared(
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
         _keep(warehouse, request, stored, evidence, cells)
-    gone, damage = cells.where("was_complete"), planted.plan.judged_damage
-    classified = classified_ids(
-        ids(evidence), facts, gone, as_of=request.as_of, damage=damage
-    ).localCheckpoint()
+    classified = _classified(evidence, ledger, request, planted)
     is_inside = _is_inside(request)
     crossing = crossing_ids(evidence, is_inside).localCheckpoint()
     told = within_window(classified, crossing, is_inside).localCheckpoint()
@@ -94,9 +92,9 @@ def compared(
         numbers=state.numbers,
         has_traces=state.counted["traces"] > 0,
         ledger=both.ledger,
-        sums=without_canary(sums),
+        sums=without_canary(ledger.sums),
         cells=cells,
-        facts=facts,
+        facts=ledger.facts,
         by_id=read.union(known.covered).distinct(),
         read=read,
         seen=seen,
@@ -105,6 +103,17 @@ def compared(
         displaced=displaced_rows(evidence, told, crossing, is_inside),
         stamped_anew=_stamped_anew(apart, request),
     )
+
+
+def _classified(
+    evidence: DataFrame, ledger: "_Ledger", request: AuditRequest, planted: Canary
+) -> DataFrame:
+    """What is wrong with each id, in the window and beyond it; read."""
+    folded, damage = ids(evidence), planted.plan.judged_damage
+    gone = vanished_ids(folded, ledger.cells, ledger.missing)
+    return classified_ids(
+        folded, ledger.facts, gone, as_of=request.as_of, damage=damage
+    ).localCheckpoint()
 
 
 def _followed(suspected: DataFrame, apart: DataFrame, request: AuditRequest) -> DataFrame:
@@ -171,10 +180,20 @@ def _keep(
     warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
 
 
-def _ledger(
-    warehouse: Warehouse, request: AuditRequest, both: Sources
-) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """The ledger's cells, the grid's with both fingerprints, and the facts of each shard."""
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
+
+    `missing`: of `Past`.
+    """
+
+    sums: DataFrame
+    cells: DataFrame
+    facts: DataFrame
+    missing: DataFrame
+
+
+def _ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> _Ledger:
     stream, window, ledger = request.stream, request.aligned, both.ledger
     sums = cell_sums(ledger, last_arrival(stream.bucket)).localCheckpoint()
     as_of, grace = request.as_of, stream.settle_grace
@@ -186,26 +205,16 @@ def _ledger(
         retention=request.retention.length,
     )
     facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
-    known = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
+    listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
     told = collected(facts.select("shard_id", "has_lost_rows"))
     seen = [(row.shard_id,) for row in told]
-    shards = own_rows(warehouse.spark, sorted({*known, *seen}), "shard_id string")
+    shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
-    have_gone = any(row.has_lost_rows for row in told if not row.shard_id.startswith(CANARY))
-    batches, entries = both.planted.batches, both.planted.ledger
-    if have_gone:
-        batches, entries = beside(batches, _sink_batches(warehouse, request)), ledger
-    by = Deadlines(stream.bucket, request.retention, as_of, both.planted.plan.judged_damage)
-    gone = vanished_cells(cells, entries, batches, by)
-    whole = with_bucket_digest(with_vanished(cells, gone), sums)
-    return sums, whole.localCheckpoint(), facts
-
-
-def _sink_batches(warehouse: Warehouse, request: AuditRequest) -> DataFrame:
-    """When each batch of the sink looked at it."""
-    of_sink = (F.col("stream") == request.name) & (F.col("side") == "sink")
-    return warehouse.read(BATCHES).where(of_sink).select("batch_id", "number", "planned_at")
+    known = past(warehouse, request, both, told)
+    gone = vanished_cells(cells, known, deadlines(request, both))
+    whole = with_bucket_digest(with_vanished(cells, gone), sums).localCheckpoint()
+    return _Ledger(sums, whole, facts, known.missing)
 
 
 def _to_read(

@@ -33,8 +33,8 @@ WHY = {
 }
 
 
-# Why a cell holds nothing though it has fewer rows than messages.
-LEFT_THE_SINK = "it was complete; rows left the sink when the stream had none of its messages"
+# Why a cell has fewer rows than messages landed.
+LEFT_THE_SINK = "rows left the sink when the stream had none of its messages any more"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ MINUTE = 60 * S
 CELLS_DDL = (
     "shard_id string, bucket_start timestamp, sent_n bigint, sent_sum_lo bigint, "
     "sent_sum_hi bigint, landed_n bigint, landed_sum_lo bigint, landed_sum_hi bigint, "
-    "sent_key string, differs boolean, was_complete boolean"
+    "sent_key string, differs boolean, was_known boolean"
 )
 COUNTS_DDL = "shard_id string, bucket_start timestamp, " + ", ".join(
     f"{name} bigint" for name in COUNTS + INTERNAL_COUNTS
@@ -76,12 +76,12 @@ CASES: dict[str, tuple[dict[str, object], Said]] = {
     ),
     "silent, none lacks": ({"shard_state": "silent"}, ("ok", None, None, "fingerprint")),
     "deleted when old": (
-        {"was_complete": True, "landed_n": 0},
+        {"was_known": True, "landed_n": 0},
         ("ok", None, LEFT_THE_SINK, "fingerprint"),
     ),
-    "deleted in part": ({"vanished": 1, "was_complete": True}, ("ok", None, LEFT_THE_SINK, "ids")),
+    "deleted in part": ({"vanished": 1, "was_known": True}, ("ok", None, LEFT_THE_SINK, "ids")),
     "deleted, one doubled": (
-        {"vanished": 1, "was_complete": True, "duplicated": 1, "extra_rows": 1},
+        {"vanished": 1, "was_known": True, "duplicated": 1, "extra_rows": 1},
         ("duplication", None, LEFT_THE_SINK, "ids"),
     ),
     "unknown shard": ({"shard_state": None}, ("ok", None, None, "fingerprint")),
@@ -132,8 +132,8 @@ def found(
         }
         numbers = {n: own[n] for n in (*COUNTS, *INTERNAL_COUNTS) if n in own}
         zeros = dict.fromkeys(("sent_sum_lo", "sent_sum_hi", "landed_sum_lo", "landed_sum_hi"), 0)
-        was = bool(own.get("was_complete"))
-        cells.append(cell | sums | zeros | {"differs": bool(numbers) or was, "was_complete": was})
+        was = bool(own.get("was_known"))
+        cells.append(cell | sums | zeros | {"differs": bool(numbers) or was, "was_known": was})
         if numbers:
             counts.append(dict.fromkeys((*COUNTS, *INTERNAL_COUNTS), 0) | cell | numbers)
         if own["shard_state"]:
@@ -214,6 +214,6 @@ def test_counts_of_a_cell_leave_out_what_another_one_tells(spark: SparkSession) 
 
 def test_of_an_emptied_cell_all_is_gone_but_what_stands_elsewhere(spark: SparkSession) -> None:
     said: Said = ("ok", None, LEFT_THE_SINK, "ids")
-    of_ten: dict[str, object] = {"was_complete": True, "landed_n": 0, "there": 2, "vanished": 1}
+    of_ten: dict[str, object] = {"was_known": True, "landed_n": 0, "there": 2, "vanished": 1}
     row = found(spark, {"emptied": (of_ten, said)})["emptied"]
     assert [row[n] for n in ("sent", "landed", "matched", "vanished")] == [10, 0, 10, 8]

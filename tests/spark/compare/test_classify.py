@@ -24,7 +24,7 @@ FACTS: list[dict[str, object]] = [
     {"shard_id": "untimed", "has_position": True, "untimed_frontier": "k30"},
     {"shard_id": "untimed stalled", "has_position": True, "untimed_frontier": "k30"},
 ]
-VANISHED_DDL = "shard_id string, bucket_start timestamp"
+VANISHED_DDL = "message_id string"
 IDS_DDL = (
     "message_id string, shard_id string, bucket_start timestamp, sent_count bigint, "
     "landed_count bigint, own_rows bigint, landed_pairs bigint, "
@@ -89,7 +89,7 @@ def said(
         as_of=NOW,
         damage=damage or Damage(),
     )
-    hidden = {"patience", "shard_state", "has_position", "was_complete"}
+    hidden = {"patience", "shard_state", "has_position", "has_vanished"}
     assert hidden.isdisjoint(found.columns)
     return {
         row.message_id: (row.not_landed, row.duplicated, row.untraced, row.moved)
@@ -110,25 +110,19 @@ def test_what_did_not_land_is_lost_stuck_or_pending_by_what_its_consumer_does(
     }
 
 
-def test_what_is_gone_of_a_cell_that_was_complete_is_not_lost(spark: SparkSession) -> None:
-    later = NOW + MINUTE
+def test_what_left_the_sink_when_it_was_old_is_not_lost(spark: SparkSession) -> None:
     ids = [
         an_id("gone"),
         an_id("gone, on a shard that stands", shard_id="stalled", last_sent_key="k31"),
-        an_id("there", landed_count=1),
-        an_id("of the next cell", bucket_start=later),
-        an_id("never sent", sent_count=0),
+        an_id("lost"),
     ]
-    cells = tuple(
-        dict[str, object](shard_id=shard, bucket_start=T0)
-        for shard in ("running", "stalled", "silent")
+    gone: tuple[dict[str, object], ...] = tuple(
+        {"message_id": name} for name in ("gone", "gone, on a shard that stands", "nobody")
     )
-    assert {name: answer[0] for name, answer in said(spark, ids, vanished=cells).items()} == {
+    assert {name: answer[0] for name, answer in said(spark, ids, vanished=gone).items()} == {
         "gone": "vanished",
         "gone, on a shard that stands": "vanished",
-        "there": None,
-        "of the next cell": "lost",
-        "never sent": None,
+        "lost": "lost",
     }
 
 

@@ -26,6 +26,7 @@ from tests.cases import MS, START, Case, Terms, case_number
 from tests.history import Departure, Finding, FindingKey, History, Outcome, Question, Trace
 from tests.lifecycle import fold
 from tests.oracle import reconcile
+from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
 from tests.spark.trial import Published, Trial
 from tests.strategies import DROPPED, FAULTS, PALETTES, cases, sample, terms
@@ -174,11 +175,19 @@ def test_audit_agrees_with_the_oracle_when_the_lake_drops_rows(
     trial.remove(gone.row for gone in history.left)
     trial.ingest(now=dropped_at)
     question = replace(of.question, as_of=as_of)
-    outcome = reconcile(history, question)
+    memory = Memory()
+    memory.note(joined(of, chosen)[0], of.question, whole, before.findings)
+    outcome = reconcile(history, question, memory)
     after = fold(before.findings, outcome, question)
     published = trial.audit(question)
     assert_agreement(of, chosen, outcome, published, findings=after)
     assert published.audit.vanished > 0 or name != "late"
+
+    memory.note(history, question, outcome, after)
+    question = replace(question, as_of=as_of + MS)
+    outcome = reconcile(history, question, memory)
+    after = fold(after, outcome, question)
+    assert_agreement(of, chosen, outcome, trial.audit(question), findings=after)
 
 
 def after_a_drop(history: History, chosen: Iterable[Case], *, at: datetime) -> History:

@@ -17,6 +17,7 @@ from tests.builders import T0, sequence
 from tests.history import Departure, Finding, FindingKey, History, Question, SinkRow, Trace
 from tests.lifecycle import fold
 from tests.oracle import reconcile
+from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
 from tests.spark.test_golden import assert_summary
 from tests.spark.trial import Published, Trial
@@ -40,6 +41,7 @@ class Days:
     history: History = field(default_factory=History)
     findings: dict[FindingKey, Finding] = field(default_factory=dict)
     record: Record = field(default_factory=lambda: Record(MINUTE))
+    memory: Memory = field(default_factory=Memory)
     batch: int = 0
 
     def log(self, weeks: Iterable[str]) -> None:
@@ -95,8 +97,9 @@ class Days:
         """An audit, which says what the oracle says."""
         question = Question(T0, T0 + 3 * MINUTE, at)
         published = self.trial.audit(question)
-        outcome = reconcile(self.history, question)
+        outcome = reconcile(self.history, question, self.memory)
         self.findings = fold(self.findings, outcome, question)
+        self.memory.note(self.history, question, outcome, self.findings)
         self.record.count(outcome, question, self.history)
         assert published.cells == outcome.cells
         assert published.findings == self.findings
@@ -125,7 +128,19 @@ WEEKS: dict[str, tuple[dict[datetime, list[Change]], tuple[str, int, int, int]]]
     "deleted by mistake, while the stream had it": ({EARLY: [("gone", IDS)]}, ("loss", 0, 0, 4)),
     "one by mistake, the rest later": (
         {EARLY: [("gone", IDS[:1])], LATE: [("gone", IDS[1:])]},
-        ("loss", 0, 0, 4),
+        ("loss", 0, 3, 1),
+    ),
+    "one by mistake, one later, the rest later still": (
+        {EARLY: [("gone", IDS[:1])], LATE: [("gone", IDS[1:2])], LATE + HOUR: [("gone", IDS[2:])]},
+        ("loss", 0, 3, 1),
+    ),
+    "one landed twice, all deleted": (
+        {EARLY: [("landed", IDS[:1])], LATE: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
+    ),
+    "one landed twice, another deleted, the rest later": (
+        {EARLY: [("landed", IDS[:1])], LATE: [("gone", IDS[1:2])], LATE + HOUR: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
     ),
     "by mistake, restored, and deleted later": (
         {EARLY: [("gone", IDS)], EARLY + HOUR: [("landed", IDS)], LATE: [("gone", IDS)]},
