@@ -3,6 +3,7 @@
 `tests/spark/compare/test_progress.py` holds the Spark one against this.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -162,13 +163,16 @@ def _ahead(recent: dict[int, Cell], frontier: int) -> Span | None:
 
 def _pause(recent: dict[int, Cell], before: Before | None) -> Pause | None:
     landings = sorted((c.last_landed, s) for s, c in recent.items() if c.last_landed is not None)
-    if before is not None and before.frontier_at is not None:
-        landings.insert(0, ((before.frontier_at - T0) / MINUTE, 0))
+    new = 0  # the place of the first landing since the look before
+    if before is not None:
+        new = bisect_right(landings, before.observed_at, key=lambda landing: instant(landing[0]))
+        if before.frontier_at is not None:
+            landings.insert(0, ((before.frontier_at - T0) / MINUTE, 0))
+            new += 1
     pauses = []
-    for (earlier, _), (at, start) in pairwise(landings):
-        if before is None or instant(at) > before.observed_at:
-            waits_from = max(earlier, start + 1)
-            pauses.append((at - waits_from, waits_from, at))
+    for (earlier, _), (at, start) in pairwise(landings[max(new - 1, 0) :]):
+        waits_from = max(earlier, start + 1)
+        pauses.append((at - waits_from, waits_from, at))
     if not pauses:
         return None
     length, since, until = max(pauses)

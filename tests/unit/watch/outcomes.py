@@ -1,9 +1,11 @@
 """Random days, watched every quarter of an hour: what came of each."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import itemgetter
 
 from shardaudit.model.shard_state import Level
 from shardaudit.watch.facts import Before, Holes, Rules, Witness
@@ -87,7 +89,7 @@ def _feed(
     ledger: ShardLedger, past: History, pending: list[tuple[float, str, int]], now: float
 ) -> list[tuple[float, str, int]]:
     shard = past.shards[ledger.name]
-    ready = [event for event in pending if event[0] <= now]
+    ready = pending[: bisect_right(pending, now, key=itemgetter(0))]
     for at, side, number in ready:
         if side == "sent":
             ledger.send(number, shard.sent_at[number])

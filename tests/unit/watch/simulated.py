@@ -7,8 +7,10 @@ a child when the parent is drained.
 
 import heapq
 import random
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 HOURS = 24
 END = HOURS * 60.0
@@ -108,7 +110,7 @@ def settled_cells(shard: SimShard) -> dict[int, float]:
     landed: dict[int, tuple[int, float]] = {}  # by cell, the newest that landed, the last landing
     pending = events(shard)
     for now in range(15, int(END) + 1, 15):
-        ready = [event for event in pending if event[0] <= now]
+        ready = pending[: bisect_right(pending, now, key=itemgetter(0))]
         pending = pending[len(ready) :]
         for at, side, number in ready:
             cell = shard.minute(number)
