@@ -125,7 +125,7 @@ def vanished_ids(ids: DataFrame, cells: DataFrame, missing: DataFrame) -> DataFr
     Input:
         ids: of `drill_down.ids`; cells: of `with_vanished`; missing: of `Past`.
     """
-    gone = cells.where("was_known").select(*CELL, "by_audit")
+    gone = cells.where(F.col("was_known")).select(*CELL, "by_audit")
     # Unique on the cell, and on the id, on the right.
     return (
         ids.where((F.col("sent_count") > 0) & (F.col("landed_count") == 0))
