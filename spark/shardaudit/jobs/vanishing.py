@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.delta import Warehouse
@@ -11,13 +10,12 @@ from shardaudit.adapters.engine.held import own_rows
 from shardaudit.compare.drill_down import CELL
 from shardaudit.compare.vanished import Deadlines, Past
 from shardaudit.jobs.audit_request import AuditRequest
+from shardaudit.jobs.audited_cells import audited_cells
 from shardaudit.jobs.canary import beside
 from shardaudit.jobs.evidence import Sources
 from shardaudit.model.reserved import CANARY
-from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS
+from shardaudit.model.tables import BATCHES, FINDINGS
 from shardaudit.model.verdict import Kind, State
-from shardaudit.report.page_spans import newest_segments
-from shardaudit.report.page_streams import audit_spans
 
 _ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
 _AUDITED = "shard_id string, bucket_start timestamp, sums_digest bigint, pending bigint"
@@ -46,7 +44,7 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
         return of_canary
     of_sink = (F.col("stream") == request.name) & (F.col("side") == "sink")
     batches = warehouse.read(BATCHES).where(of_sink).select("batch_id", "number", "planned_at")
-    audited = _audited(warehouse, request)
+    audited = audited_cells(warehouse, request.name, request.aligned, but=request.audit_id)
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == request.name)
         & (F.col("kind") == Kind.MISSING.value)
@@ -57,34 +55,8 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     return Past(
         both.ledger,
         beside(planted.batches, batches),
-        of_canary.audited if audited is None else audited,
+        of_canary.audited
+        if audited is None
+        else audited.select(*CELL, "sums_digest", "pending", "vanished"),
         findings.select("message_id"),
-    )
-
-
-def _audited(warehouse: Warehouse, request: AuditRequest) -> DataFrame | None:
-    """The cells of the window that differed, as the newest audit of each saw them."""
-    published = (pc.field("stream") == request.name) & (pc.field("status") == "published")
-    others = [
-        row
-        for row in warehouse.rows(AUDITS, where=published)
-        if row["audit_id"] != request.audit_id
-    ]
-    segments = newest_segments(audit_spans(others), request.aligned)
-    if not segments:
-        return None
-    of_newest = own_rows(
-        warehouse.spark,
-        [(segment.audit_id, segment.start, segment.end) for segment in segments],
-        "audit_id string, audited_from timestamp, audited_until timestamp",
-    )
-    return (
-        warehouse.read(CELLS)
-        .where(F.col("audit_id").isin(sorted({segment.audit_id for segment in segments})))
-        .where(F.col("sums_digest").isNotNull())
-        # Segments do not overlap: each cell is in one of them.
-        .join(F.broadcast(of_newest), ["audit_id"], how="inner")
-        .where(F.col("bucket_start") >= F.col("audited_from"))
-        .where(F.col("bucket_start") < F.col("audited_until"))
-        .select(*CELL, "sums_digest", "pending", "vanished")
     )

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -21,14 +20,13 @@ from shardaudit.compare.holes import (
     with_news,
 )
 from shardaudit.ingest.instants import bucket_start
+from shardaudit.jobs.audited_cells import audited_cells
 from shardaudit.jobs.evidence import Ingested, ingested
 from shardaudit.model.config import Stream
-from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
+from shardaudit.model.tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.watch_tables import HOLES
 from shardaudit.model.window import Window
-from shardaudit.report.page_spans import newest_segments
-from shardaudit.report.page_streams import audit_spans
 from shardaudit.watch.facts import Holes, Progress, Rules
 
 # Settled at one watch, and still not the same at the next: what lands late lands in between.
@@ -174,25 +172,9 @@ def _less_the_explained(
     warehouse: Warehouse, name: str, cells: DataFrame, bucket: timedelta, *, window: Window
 ) -> DataFrame:
     """The cells less what the newest audit of each knows by id to be accepted, or not missing."""
-    audits = warehouse.rows(
-        AUDITS, where=(pc.field("stream") == name) & (pc.field("status") == "published")
-    )
-    segments = newest_segments(audit_spans(audits), window)
-    if not segments:
+    audited = audited_cells(warehouse, name, window)
+    if audited is None:
         return cells.withColumn("is_named", F.lit(False))
-    of_newest = warehouse.spark.createDataFrame(
-        [(segment.audit_id, segment.start, segment.end) for segment in segments],
-        "audit_id string, audited_from timestamp, audited_until timestamp",
-    )
-    audited = (
-        warehouse.read(CELLS)
-        .where(F.col("audit_id").isin(sorted({segment.audit_id for segment in segments})))
-        .where(F.col("sums_digest").isNotNull())
-        # Segments do not overlap: each cell is in one of them.
-        .join(F.broadcast(of_newest), ["audit_id"], how="inner")
-        .where(F.col("bucket_start") >= F.col("audited_from"))
-        .where(F.col("bucket_start") < F.col("audited_until"))
-    )
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == name)
         & (F.col("kind") == Kind.MISSING.value)
