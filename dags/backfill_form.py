@@ -36,7 +36,7 @@ FORM = {
     "shards": Param(
         [],
         type="array",
-        items={"type": "string", "pattern": r"^[A-Za-z0-9_.-]{1,128}$"},
+        items={"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$"},
         title="Shards",
         description="Ids of shards. Empty: all of them.",
     ),

@@ -68,7 +68,7 @@ def _chosen(form: Mapping[str, object]) -> list[str]:
     words += ["--include-stuck"] if form.get("include_stuck") else []
     shards = form.get("shards")
     if isinstance(shards, list) and shards:
-        words += ["--shard", *map(str, shards)]
+        words += [f"--shard={shard}" for shard in shards]  # never an option of its own
     return words
 
 

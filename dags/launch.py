@@ -4,6 +4,7 @@ Apache Spark gets it by spark-submit, the embedded engine runs it in a child pro
 """
 
 import os
+import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +23,12 @@ from shardaudit.model.errors import ExitCode, FinalError, RetryableError, Sharda
 
 # What type an error has decides whether another try may help; exit code 75 gives such an error.
 ONLY_RETRYABLE = ExceptionRetryPolicy([RetryRule(RetryableError)], default=RetryAction.FAIL)
-RETRIES = {"retries": 3, "retry_delay": timedelta(minutes=5), "retry_policy": ONLY_RETRYABLE}
+RETRIES = {
+    "retries": 3,
+    "retry_delay": timedelta(minutes=5),
+    "retry_exponential_backoff": 2.0,
+    "retry_policy": ONLY_RETRYABLE,
+}
 
 JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where the cluster has them
 
@@ -38,14 +44,25 @@ _REASONS: dict[int, str] = {
     ExitCode.USAGE: "it refused its arguments or its configuration",
     ExitCode.BAD_VERDICT: "it was asked to check, and the verdict is bad",
 }
+# From outside: a machine that is drained or short of memory, somebody who restarts it.
+_KILLED = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL}
+_OF_SHELLS = 128  # a shell, and a container, say so much more than the signal that ended it
+_MEMORY = (
+    "Where it goes on: more memory (embedded.memory, or spark.driver.memory under [spark], and the "
+    "limit of the machine or container)"
+)
 
 
 class JobBusyError(RetryableError):
     """The command ended with 75: a later try may work."""
 
 
+class JobKilledError(RetryableError):
+    """The command was ended, or its engine broke, in the middle of its work."""
+
+
 class JobFailedError(FinalError, AirflowFailException):
-    """The command ended with anything else: another try would end the same."""
+    """The command said no, or its engine breaks whenever it runs: another try ends the same."""
 
 
 class ShardauditJob(SparkSubmitOperator):
@@ -70,15 +87,17 @@ class ShardauditJob(SparkSubmitOperator):
 
         Raises:
             JobBusyError: exit code 75; Airflow tries again.
+            JobKilledError: a signal ended it; Airflow tries again.
             JobFailedError: any other failure; Airflow does not try again.
         """
+        tries = getattr(context.get("ti"), "try_number", 1)
         name = f"shardaudit {self.command} {self.planned['stream']}"
         if self.planned["engines"][self.command] == EngineName.EMBEDDED:
             code = self._run_here(name)
             if code != ExitCode.DONE:
-                raise _ended(name, code)
+                raise _ended(name, code, tries=tries)
             return
-        self._submit(name, context)
+        self._submit(name, context, tries=tries)
 
     def on_kill(self) -> None:
         """Ends what runs: the child with its group, or the Spark driver."""
@@ -98,7 +117,7 @@ class ShardauditJob(SparkSubmitOperator):
         finally:
             self._child = None
 
-    def _submit(self, name: str, context: Context) -> None:
+    def _submit(self, name: str, context: Context, *, tries: int) -> None:
         self.name = name
         self.conf = _DRIVER | self.planned["driver"]
         self.jars = _jars()
@@ -111,7 +130,9 @@ class ShardauditJob(SparkSubmitOperator):
             code = self._exit_code()
             if code is None:
                 raise JobFailedError(f"{name} was not started: {error}") from None
-            raise _ended(name, code) from None  # the hook's text repeats the whole command and log
+            raise _ended(
+                name, code, tries=tries
+            ) from None  # the hook's text repeats the whole command and log
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # Any: Airflow's
         """What the job read and wrote; Airflow's OpenLineage provider asks for it."""
@@ -126,10 +147,18 @@ class ShardauditJob(SparkSubmitOperator):
         return None if process is None else in_pod or process.returncode
 
 
-def _ended(name: str, code: int) -> ShardauditError:
-    """What the exit code means."""
+def _ended(name: str, code: int, *, tries: int) -> ShardauditError:
+    """What the exit code means. An engine that breaks by itself is tried once more."""
     if code == ExitCode.RETRY:
         return JobBusyError(f"{name} ended with 75: a later try may work")
+    by = -code if code < 0 else code - _OF_SHELLS
+    if by in _KILLED:
+        return JobKilledError(f"{name} was ended by {signal.Signals(by).name}. {_MEMORY}")
+    if by in set(signal.Signals):
+        said = f"the engine of {name} broke ({signal.Signals(by).name})"
+        if tries == 1:
+            return JobKilledError(f"{said}: it is tried once more")
+        return JobFailedError(f'{said} again. {_MEMORY}, or engine = "spark"')
     reason = _REASONS.get(code, "it did not end by itself")
     return JobFailedError(f"{name} ended with {code}: {reason}. Its own words are in the log above")
 

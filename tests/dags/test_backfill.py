@@ -1,3 +1,4 @@
+import argparse
 import json
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from backfill_steps import (
     proposed,
     running_job,
 )
+from shardaudit.jobs.commands.backfill import add_arguments
 from shardaudit.model.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.config import load_settings
 from tests.dags.fake_spark import read_calls
@@ -118,6 +120,7 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
         ("from", "yesterday"),
         ("shards", "all"),
         ("shards", ["a b"]),
+        ("shards", ["x", "--config"]),
         ("what", "everything"),
     ],
 )
@@ -143,11 +146,20 @@ def test_form_becomes_a_command_line() -> None:
         "--from=2026-11-01T00:00:00+00:00",
         "--to=2026-11-01T01:00:00+00:00",
         "--include-stuck",
-        "--shard",
-        "s-1",
-        "s-2",
+        "--shard=s-1",
+        "--shard=s-2",
     ]
     assert job["driver"] == {"spark.driver.memory": "5g"}
+
+
+@pytest.mark.usefixtures("config")
+def test_a_value_of_the_form_is_never_an_option() -> None:
+    """What Airflow's API lets through: the pattern is the form's, the command line is ours."""
+    words = planning_job(form(shards=["x", "--config", "--plan=p"]))["arguments"][PLAN]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    asked = parser.parse_args(words[3:])
+    assert asked.shard == ["x", "--config", "--plan=p"]
 
 
 @pytest.mark.usefixtures("config")

@@ -1,12 +1,14 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from audit_plan import PlannedAudit, plan_audits
-from launch import JobBusyError, JobFailedError, ShardauditJob
+from launch import JobBusyError, JobFailedError, JobKilledError, ShardauditJob
 from tests.dags.fake_spark import read_calls
 
 
@@ -17,8 +19,9 @@ def planned(config: Path) -> PlannedAudit:
     ]
 
 
-def run(planned: PlannedAudit, command: str = "ingest") -> None:
-    ShardauditJob(task_id=command, command=command, planned=planned).execute({})
+def run(planned: PlannedAudit, command: str = "ingest", *, tries: int = 1) -> None:
+    context: Any = {"ti": SimpleNamespace(try_number=tries)}  # Any: a small part of Airflow's
+    ShardauditJob(task_id=command, command=command, planned=planned).execute(context)
 
 
 def test_the_command_is_submitted_as_planned_where_the_connection_says(
@@ -84,7 +87,7 @@ def test_exit_code_75_may_be_tried_again(
         (1, "another try does not cure"),
         (2, "refused its arguments or its configuration"),
         (3, "the verdict is bad"),
-        (137, "did not end by itself"),
+        (255, "did not end by itself"),
     ],
 )
 def test_any_other_exit_code_is_not_tried_again(
@@ -100,6 +103,27 @@ def test_any_other_exit_code_is_not_tried_again(
     assert reason in str(failed.value)
     assert f"shardaudit ingest events ended with {code}:" in str(failed.value)
     assert len(read_calls(spark_calls)) == 1
+
+
+@pytest.mark.parametrize("code", [137, 143, 129])
+def test_a_job_that_was_ended_from_outside_is_tried_again(
+    planned: PlannedAudit, spark_calls: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": code}))
+    with pytest.raises(JobKilledError, match=r"was ended by SIG.*more memory"):
+        run(planned)
+    assert len(read_calls(spark_calls)) == 1
+
+
+def test_a_job_whose_engine_breaks_is_tried_once_more(
+    planned: PlannedAudit, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": 134}))
+    with pytest.raises(JobKilledError, match=r"broke \(SIGABRT\): it is tried once more"):
+        run(planned)
+    with pytest.raises(JobFailedError, match=r'broke \(SIGABRT\) again.*engine = "spark"'):
+        run(planned, tries=2)
+    assert len(read_calls(spark_calls)) == 2
 
 
 def test_a_machine_without_spark_submit_is_told_so(

@@ -18,7 +18,7 @@ from audit_plan import (
     planned_upkeep,
 )
 from backfill_steps import PLAN, REPAIR, VERIFY, Proposed, planning_job, running_job
-from launch import JobBusyError, ShardauditJob
+from launch import JobBusyError, JobKilledError, ShardauditJob
 from shardaudit.adapters.processes import started
 from tests.dags.fake_spark import read_calls
 from tests.dags.test_run import DAGS, FORM, run
@@ -70,7 +70,7 @@ def test_its_lines_are_in_the_task_s_log_and_no_credentials(
         (1, "another try does not cure"),
         (2, "refused its arguments or its configuration"),
         (3, "the verdict is bad"),
-        (-9, "did not end by itself"),
+        (255, "did not end by itself"),
     ],
 )
 def test_exit_code_is_final(
@@ -84,6 +84,16 @@ def test_exit_code_is_final(
     with pytest.raises(AirflowFailException, match=rf"ended with {code}: .*{reason}"):
         execute(planned)
     assert len(read_calls(command_calls)) == 1
+
+
+@pytest.mark.usefixtures("command_calls")
+@pytest.mark.parametrize("code", [-9, -15])
+def test_command_that_was_ended_from_outside_is_tried_again(
+    planned: PlannedAudit, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": code}))
+    with pytest.raises(JobKilledError, match="was ended by SIG"):
+        execute(planned)
 
 
 @pytest.mark.usefixtures("command_calls")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from shardaudit.adapters.delta_words import plain_words
-from shardaudit.adapters.files import StorageError
+from shardaudit.adapters.files import storage_error
 from shardaudit.model.errors import ConfigError
 
 # By the names of Delta's protocol, "Table Features".
@@ -59,4 +59,4 @@ def opening_error(path: str, error: Exception) -> Exception:
         return TableFeatureError(path, ["catalogManaged"])
     if found := _VERSION.search(said):
         return TableFeatureError(path, [f"reader version {found['version']}"])
-    return StorageError(path, said)
+    return storage_error(path, said)

@@ -20,6 +20,7 @@ from shardaudit.adapters.delta_counts import counted, in_utc
 from shardaudit.adapters.delta_keys import same_key, since
 from shardaudit.adapters.delta_schema import CONFIGURATION, delta_schema, upgrade, with_all_columns
 from shardaudit.adapters.delta_words import plain_words
+from shardaudit.adapters.refused import AccessRefusedError, is_refused
 from shardaudit.adapters.s3 import delta_rs_options
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import RetryableError
@@ -35,8 +36,8 @@ _BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 65_536, 2, 1
 class WarehouseUnreadableError(RetryableError, OSError):
     """The warehouse did not answer, or not properly."""
 
-    def __init__(self, place: str, error: Exception) -> None:
-        super().__init__(f"{place} does not answer as it should: {plain_words(error)}")
+    def __init__(self, place: str, said: object) -> None:
+        super().__init__(f"{place} does not answer as it should: {said}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,4 +231,7 @@ class DeltaRs:
         except TableNotFoundError:
             raise
         except (OSError, DeltaError) as error:
-            raise WarehouseUnreadableError(self._place(table), error) from error
+            place, said = self._place(table), plain_words(error)
+            if is_refused(said):
+                raise AccessRefusedError(place, said) from error
+            raise WarehouseUnreadableError(place, said) from error

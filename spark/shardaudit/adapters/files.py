@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from shardaudit.adapters.refused import AccessRefusedError, is_refused
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.source import SourceFile
@@ -29,6 +30,11 @@ class StorageError(RetryableError, OSError):
 
     def __init__(self, path: str, error: object) -> None:
         super().__init__(f"{path} could not be read: {error}; try again, or check the access to it")
+
+
+def storage_error(path: str, said: object) -> StorageError | AccessRefusedError:
+    """Our error for what the storage said, to be raised from it."""
+    return AccessRefusedError(path, said) if is_refused(said) else StorageError(path, said)
 
 
 @dataclass(frozen=True)
@@ -52,13 +58,14 @@ def list_files(folder: str, access: S3Access) -> list[SourceFile]:
 
     Raises:
         StorageError: the folder could not be listed.
+        AccessRefusedError: it may not be read.
     """
     store, root = _opened(folder, access)
     selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
     try:
         found = store.get_file_info(selector)
     except OSError as error:
-        raise StorageError(folder, error) from error
+        raise storage_error(folder, error) from error
     scheme = _S3A if folder.startswith(_S3A) else ""
     return sorted(
         SourceFile(scheme + info.path, info.size, info.mtime_ns // 1_000_000)
@@ -73,7 +80,7 @@ def has_folder(path: str, access: S3Access) -> bool:
     try:
         return bool(store.get_file_info(root).type == fs.FileType.Directory)
     except OSError as error:
-        raise StorageError(path, error) from error
+        raise storage_error(path, error) from error
 
 
 def read_texts(paths: Sequence[str], access: S3Access) -> list[str]:
@@ -113,7 +120,7 @@ def delete_folder(path: str, access: S3Access) -> None:
     try:
         store.delete_dir_contents(key, missing_dir_ok=True)
     except OSError as error:
-        raise StorageError(path, error) from error
+        raise storage_error(path, error) from error
 
 
 class FileStore:
@@ -136,7 +143,7 @@ class FileStore:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise StorageError(path, error) from error
+            raise storage_error(path, error) from error
 
     def found(self, path: str) -> SourceFile | None:
         """The file as it is now; None when there is none.
@@ -148,7 +155,7 @@ class FileStore:
         try:
             info = store.get_file_info(key)
         except OSError as error:
-            raise StorageError(path, error) from error
+            raise storage_error(path, error) from error
         if info.type != fs.FileType.File:
             return None
         return SourceFile(path, info.size, info.mtime_ns // 1_000_000)
@@ -168,7 +175,7 @@ class FileStore:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise StorageError(path, error) from error
+            raise storage_error(path, error) from error
         copy = self.found(target)
         if copy is None:
             raise StorageError(target, "it was written and is not there")

@@ -6,22 +6,15 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shardaudit.adapters.refused import is_refused
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_s3 import S3Client
 
-# Answers that do not change by asking again.
-_FINAL = {
-    "403",
-    "404",
-    "AccessDenied",
-    "InvalidAccessKeyId",
-    "InvalidBucketName",
-    "NoSuchBucket",
-    "SignatureDoesNotMatch",
-}
+# Answers that do not change by asking again, beside those that refuse.
+_FINAL = {"404", "InvalidBucketName", "NoSuchBucket"}
 _FINAL_KINDS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
 
 
@@ -67,7 +60,8 @@ def s3_error(place: str, error: BotoCoreError | ClientError) -> ShardauditError:
     """Our error for one of boto3's, to be raised from it."""
     text = f"{place}: {error}"
     if isinstance(error, ClientError):
-        is_final = error.response.get("Error", {}).get("Code", "") in _FINAL
+        code = error.response.get("Error", {}).get("Code", "")
+        is_final = code in _FINAL or is_refused(code)
     else:
         is_final = type(error).__name__ in _FINAL_KINDS
     return S3RefusedError(text) if is_final else S3UnreachableError(text)

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import shardaudit
 from shardaudit.adapters import parquet_file
 from shardaudit.adapters.engine.embedded import most_readers
-from shardaudit.adapters.files import FileStore, S3Access, StorageError, at_once, open_file
+from shardaudit.adapters.files import FileStore, S3Access, at_once, open_file, storage_error
 from shardaudit.adapters.json_traces import json_batches
 from shardaudit.adapters.loose_traces import LOOSE, damaged
 from shardaudit.adapters.parquet_file import Footer
@@ -34,6 +34,10 @@ _LEAST_BINS = 16
 _LEAST_BYTES = 2**17  # to start a task costs as much as to read that
 _FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each on a disk
 _GONE = "the file is gone"
+_STORAGE = re.compile(
+    r"(?:StorageError|AccessRefusedError): (.+) (?:could not be read|is refused): "
+    r"(.*); (?:try again|give this role)"
+)
 _FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
 
 Batches = Iterator[pa.RecordBatch]
@@ -41,14 +45,14 @@ Batches = Iterator[pa.RecordBatch]
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """Gives a StorageError of a worker, met by an action in the block, its class back."""
+    """Gives an error of storage that a worker met, by an action in the block, its class back."""
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        said = re.search(r"StorageError: (.+) could not be read: (.*); try again", str(error))
+        said = _STORAGE.search(str(error))
         if said is None:
             raise
-        raise StorageError(said[1], said[2]) from error
+        raise storage_error(said[1], said[2]) from error
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,7 @@ def _content(path: str, reading: _Reading) -> Batches:
     except FileNotFoundError:
         yield reading.lost(name, _GONE)
     except OSError as error:
-        raise StorageError(path, error) from error
+        raise storage_error(path, error) from error
 
 
 def _bins(files: Sequence[SourceFile], *, most: int) -> list[list[str]]:

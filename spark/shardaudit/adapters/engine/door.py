@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.apache_spark import spark_session
@@ -38,7 +39,8 @@ def started(settings: Settings, *, app: str) -> Iterator[Engine]:
     try:
         yield Engine(session, f"Apache Spark {session.version}")
     finally:
-        session.stop()
+        with suppress(Py4JError, OSError):  # it may be gone, which the block says better
+            session.stop()
 
 
 def chosen(settings: Settings) -> EngineName:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from shardaudit.model.errors import FinalError, RetryableError
+from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 # Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an
 # overloaded service, and a commit that met another one.
@@ -25,6 +25,8 @@ _PASSING = (
     "ConcurrentTransactionException",
     "ConcurrentWriteException",
     "ConnectException",
+    "ExecutorLostFailure",
+    "FetchFailed",
     "NoRouteToHostException",
     "SocketException",
     "SocketTimeoutException",
@@ -42,6 +44,10 @@ _CURES = {
     "Resources exhausted": _MEMORY,
     "No space left on device": "; free the warehouse's disk, or set TMPDIR to one that has room",
 }
+_GONE = (
+    "Apache Spark's process is gone: killed, most often for memory (see spark.driver.memory under "
+    "[spark] and the limit of the container)"
+)
 _PYTHON_STACK = "Traceback (most recent call last):"
 
 
@@ -58,9 +64,14 @@ def spark_errors() -> Iterator[None]:
     """Turns the errors of Spark in its block into ours, with the first line of what it said."""
     try:
         yield
-    except (Py4JError, PySparkException) as error:
-        if _was_interrupted(error):
+    except ShardauditError:
+        raise
+    except (Py4JError, PySparkException, ConnectionError) as error:
+        # Ctrl-C came first: the embedded engine ends by it, and then cannot be asked to.
+        if _came_of(error, KeyboardInterrupt):
             raise KeyboardInterrupt from error
+        if _came_of(error, Py4JNetworkError, ConnectionError) or _is_speechless(error):
+            raise SparkInterruptedError(_GONE) from error
         text = str(error)
         passing = _passing_names(text)
         said = _first_words(text)
@@ -74,11 +85,16 @@ def _cure(text: str) -> str:
     return next((cure for words, cure in _CURES.items() if words in text), "")
 
 
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C came first: the embedded engine ends by it, and then cannot be asked to."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+def _came_of(error: BaseException | None, *kinds: type[BaseException]) -> bool:
+    """Whether one of these was first."""
+    while error is not None and not isinstance(error, kinds):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _is_speechless(error: Exception) -> bool:
+    """Whether py4j got no answer at all: of what Java says it gives the words and their trace."""
+    return type(error) is Py4JError and "\n" not in str(error)
 
 
 def is_passing(error: Exception) -> bool:

@@ -41,7 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="all that was sent from here on, and not the open findings; with --to",
     )
     plan.add_argument("--to", dest="end", metavar="T", help="its end, exclusive")
-    plan.add_argument("--shard", nargs="+", default=[], metavar="ID", help="these shards alone")
+    plan.add_argument(
+        "--shard",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="ID",
+        help="these shards alone",
+    )
     plan.add_argument(
         "--include-stuck",
         action="store_true",

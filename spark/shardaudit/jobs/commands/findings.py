@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     accepted.add_argument("--from", dest="start", metavar="T", help="of a time: since when")
     accepted.add_argument("--to", dest="end", metavar="T", help="of a time: until when")
-    accepted.add_argument("--shard", nargs="+", metavar="ID", help="of a time; default: all")
+    accepted.add_argument(
+        "--shard", nargs="+", action="extend", metavar="ID", help="of a time; default: all"
+    )
     accepted.add_argument("--reason", required=True, help="why; it is kept with the findings")
 
 

@@ -1,0 +1,58 @@
+"""Storage that says no is not asked again; storage that says nothing is."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake.exceptions import DeltaError
+
+from shardaudit.adapters import delta_rs
+from shardaudit.adapters.delta_rs import DeltaRs, WarehouseUnreadableError
+from shardaudit.adapters.files import StorageError, storage_error
+from shardaudit.adapters.refused import AccessRefusedError
+from shardaudit.model.config import Aws
+from shardaudit.model.tables import AUDITS
+
+# As pyarrow 26, delta-rs 1.6 and a local disk said them.
+NO = [
+    "When listing objects under key 'x' in bucket 'b': AWS Error ACCESS_DENIED during "
+    "ListObjectsV2 operation: Access Denied",
+    "Generic S3 error: The operation lacked the necessary privileges to complete for path x: "
+    "Client error with status 403 Forbidden: <Code>AccessDenied</Code>",
+    "Generic S3 error: Client error with status 400 Bad Request: <Code>ExpiredToken</Code>",
+    "[Errno 13] Failed to open local file '/lake/a.parquet'. Detail: [errno 13] Permission denied",
+]
+NOTHING = [
+    "AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 28, Timeout was reached",
+    "Generic S3 error: Server returned non-2xx status code: 503 Service Unavailable: SlowDown",
+    "Generic S3 error: error sending request for url (http://bucket/part-403a.parquet)",
+]
+
+
+@pytest.mark.parametrize("said", NO)
+def test_a_refusal_is_final(said: str) -> None:
+    assert isinstance(storage_error("s3a://lake/a", OSError(said)), AccessRefusedError)
+
+
+@pytest.mark.parametrize("said", NOTHING)
+def test_silence_may_pass(said: str) -> None:
+    assert isinstance(storage_error("s3a://lake/a", OSError(said)), StorageError)
+
+
+def failing(said: str) -> Callable[..., None]:
+    def fails(*_: object, **__: object) -> None:
+        raise DeltaError(said)
+
+    return fails
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [(said, AccessRefusedError) for said in NO] + [(s, WarehouseUnreadableError) for s in NOTHING],
+)
+def test_the_warehouse_tells_them_apart(
+    said: str, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta_rs, "DeltaTable", failing(said))
+    with pytest.raises(error, match="audits"):
+        DeltaRs(str(tmp_path), Aws()).create(AUDITS)
