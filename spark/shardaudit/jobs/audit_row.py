@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now
@@ -38,14 +39,22 @@ class AuditRow:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Stores the audit as running; as failed when an error that is no rejection ends it."""
+        self._end_the_dead()
         self._save("running")
         try:
             yield
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if not isinstance(error, _REJECTIONS):
                 with suppress(Exception):  # the first error is the one to tell
                     self._save("failed")
             raise
+
+    def _end_the_dead(self) -> None:
+        """Stores as failed what was killed: who holds the warehouse is the only one that runs."""
+        dead = self.warehouse.rows(AUDITS, where=pc.field("status") == "running")
+        if dead:
+            ended = [row | {"status": "failed", "finished_at": now()} for row in dead]
+            self.warehouse.upsert(ended, AUDITS)
 
     def _save(self, status: str) -> None:
         self.warehouse.upsert([self._identity(status)], AUDITS)
