@@ -1,5 +1,6 @@
 """The door through which a request for a backfill goes: an address, or a folder."""
 
+import os
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -8,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.s3 import bucket_and_prefix, s3_client, s3_error
 from shardaudit.model.config import Aws
-from shardaudit.model.errors import FinalError, RetryableError
+from shardaudit.model.errors import ConfigError, FinalError, RetryableError
 
 _TIMEOUT_S = 30
 _BUSY = {408, 425, 429}
@@ -23,17 +24,30 @@ class RequestUndeliveredError(RetryableError, ConnectionError):
     """The address did not answer, or had a fault of its own."""
 
 
-def deliver(document: str, target: str, *, name: str, aws: Aws) -> str:
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Whoever follows one asks another address by GET: a login page would count as delivered."""
+
+    def redirect_request(self, *_: object) -> None:
+        """None: the answer is an error."""
+
+
+def deliver(
+    document: str, target: str, *, name: str, aws: Aws, token_env: str | None = None
+) -> str:
     """Posts the document, or writes it as `<folder>/<name>.json`; says where it is.
 
+    Input:
+        token_env: the environment variable that holds the token which the address wants.
+
     Raises:
+        ConfigError: the variable is not set.
         RequestRefusedError: the address refused it.
         RequestUndeliveredError: the address did not take it; a later try may work.
         S3RefusedError: S3 said no.
         S3UnreachableError: S3 did not take it.
     """
     if target.startswith(("http://", "https://")):
-        _post(document, target, name=name)
+        _post(document, target, name=name, token=_token(token_env))
         return target
     place = f"{target}/{name}.json"
     if target.startswith("s3a://"):
@@ -50,15 +64,27 @@ def deliver(document: str, target: str, *, name: str, aws: Aws) -> str:
     return place
 
 
-def _post(document: str, url: str, *, name: str) -> None:
+def _token(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    token = os.environ.get(variable)
+    if not token:
+        raise ConfigError("backfill.request_token_env", variable, "a variable that is set here")
+    return token
+
+
+def _post(document: str, url: str, *, name: str, token: str | None) -> None:
+    headers = {"Content-Type": "application/json", "Idempotency-Key": name}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
     request = urllib.request.Request(  # noqa: S310 - the configuration's own address, http(s) alone
         url,
         data=document.encode(),
-        headers={"Content-Type": "application/json", "Idempotency-Key": name},
+        headers=headers,
         method="POST",
     )
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310 - as above
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_S):
             return
     except urllib.error.HTTPError as error:
         said = f"{url} answered {error.code} to the request {name}"

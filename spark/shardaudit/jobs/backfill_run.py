@@ -94,10 +94,11 @@ class Running:
         """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""
         windows = self.replay.ledger.of(*_TO_ASK_FOR)
         stream = self.settings.stream(self.replay.name)
-        target = stream.backfill.request_to
+        target, token_env = stream.backfill.request_to, stream.backfill.request_token_env
         if windows and target is not None:
             document = request_document(windows, stream_name=stream.stream_name)
-            deliver(document, target, name=self.replay.plan_id, aws=self.settings.aws)
+            aws, name = self.settings.aws, self.replay.plan_id
+            deliver(document, target, name=name, aws=aws, token_env=token_env)
             now, state = self.replay.now(), WindowState.RUNNING.value
             with self.replay.turn():
                 self.replay.ledger.save(windows, now=now, state=state, error=None)

@@ -12,6 +12,7 @@ from shardaudit.model.config_fields import (
     PositiveShare,
     SizeBytes,
     Target,
+    Variable,
 )
 from shardaudit.model.errors import ConfigError
 
@@ -21,6 +22,7 @@ class Backfill(BaseModel):
 
     `fanout`: read by a consumer of our own, which costs money and takes nothing of others' share.
     `republish_to` is a stream, `request_to` an address or a folder: each of its mode alone.
+    `request_token_env` names the variable whose value the address gets as a bearer token.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -28,6 +30,7 @@ class Backfill(BaseModel):
     mode: Annotated[BackfillMode | None, Field(strict=False)] = None
     republish_to: Name | None = None
     request_to: Target | None = None
+    request_token_env: Variable | None = None
     decoder: Decoder = "json"
     fields: dict[str, JsonPath] = {}
     read_share: PositiveShare = 0.5
@@ -51,4 +54,7 @@ class Backfill(BaseModel):
             if (value is not None) != (mode is self.mode):
                 said = f"mode = {mode} alone has {name}, {wanted}"
                 raise ConfigError(name, value, said)
+        if self.request_token_env and not (self.request_to or "").startswith("http"):
+            wanted = "request_to with an address, http or https"
+            raise ConfigError("request_token_env", self.request_token_env, wanted)
         return self

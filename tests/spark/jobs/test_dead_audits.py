@@ -1,4 +1,4 @@
-"""An audit that was killed does not run for ever in the tables: the next one says that it failed."""
+"""An audit that was killed does not run for ever in the tables: the next one says it failed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

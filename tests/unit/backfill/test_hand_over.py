@@ -22,6 +22,7 @@ from shardaudit.backfill.republish import ATTRIBUTE, marked
 from shardaudit.backfill.request import request_document
 from shardaudit.jobs.backfill_source import _decoded
 from shardaudit.model.config import Aws
+from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.builders import T0
 from tests.unit.simulate.kinesis import Kinesis, name
@@ -109,11 +110,20 @@ class Desk(BaseHTTPRequestHandler):
 
     status: ClassVar[int] = 200
     posted: ClassVar[list[tuple[str, str | None, bytes]]] = []
+    tokens: ClassVar[list[str | None]] = []
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.posted.append((self.path, self.headers["Idempotency-Key"], body))
+        self.tokens.append(self.headers["Authorization"])
         self.send_response(self.status)
+        if self.status == 302:
+            self.send_header("Location", "/login")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        """The page to which whoever is not known is sent."""
+        self.send_response(200)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -123,6 +133,7 @@ class Desk(BaseHTTPRequestHandler):
 @pytest.fixture
 def desk() -> Iterator[str]:
     Desk.posted.clear()
+    Desk.tokens.clear()
     Desk.status = 200
     with HTTPServer(("127.0.0.1", 0), Desk) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -137,7 +148,12 @@ def test_request_is_posted_with_its_key(desk: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(403, RequestRefusedError), (429, RequestUndeliveredError), (503, RequestUndeliveredError)],
+    [
+        (302, RequestRefusedError),
+        (403, RequestRefusedError),
+        (429, RequestUndeliveredError),
+        (503, RequestUndeliveredError),
+    ],
 )
 def test_refused_request_is_told_and_whether_a_later_try_may_work(
     desk: str, status: int, error: type[Exception]
@@ -145,6 +161,24 @@ def test_refused_request_is_told_and_whether_a_later_try_may_work(
     Desk.status = status
     with pytest.raises(error, match=f"answered {status}"):
         deliver("{}", desk, name="events-1", aws=Aws())
+
+
+def test_request_carries_the_token_of_the_environment(
+    desk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLINK_TOKEN", "very-secret")
+    deliver("{}", desk, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
+    deliver("{}", desk, name="events-1", aws=Aws())
+    assert Desk.tokens == ["Bearer very-secret", None]
+
+
+def test_request_is_not_sent_without_the_token_that_it_wants(
+    desk: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FLINK_TOKEN", raising=False)
+    with pytest.raises(ConfigError, match="FLINK_TOKEN"):
+        deliver("{}", desk, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
+    assert Desk.posted == []
 
 
 def test_request_is_undelivered_when_nobody_is_there() -> None:
