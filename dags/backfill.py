@@ -31,10 +31,11 @@ from backfill_steps import (
     running_job,
 )
 from gate_check import check_backfill
-from launch import RETRIES, ShardauditJob
+from launch import OF_TASKS, ShardauditJob
 from shardaudit.adapters.clock import now
 
 TO_ANSWER = timedelta(hours=24)
+TO_READ = timedelta(days=7)  # below a share of each shard's limits a day takes longer than a day
 RUNS = 16  # at once: most wait for a person, and no stream is to wait for another's answer
 PLAN_ID = "{{ ti.xcom_pull(task_ids='propose')['plan_id'] }}"
 BODY = "{{ ti.xcom_pull(task_ids='propose')['markdown'] }}"
@@ -83,7 +84,7 @@ def gates(plan: Proposed | None) -> None:
     max_active_runs=RUNS,
     max_active_tasks=1,
     params=FORM,
-    default_args=RETRIES,
+    default_args=OF_TASKS,
     tags=["shardaudit"],
     doc_md=__doc__,
 )
@@ -103,6 +104,7 @@ def backfill() -> None:
         ShardauditJob(task_id=command, command=command, planned=running, max_active_tis_per_dag=1)
         for command in (REPAIR, VERIFY)
     )
+    repair.execution_timeout = TO_READ
     # The proof is also of a repair that failed: what it left is open again.
     verify.trigger_rule = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
     judged = gates(plan)
@@ -123,6 +125,7 @@ def _approval() -> HITLOperator:
         defaults=REJECT,
         response_timeout=TO_ANSWER,
         retries=0,
+        execution_timeout=None,
     )
 
 

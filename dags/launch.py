@@ -23,7 +23,9 @@ from shardaudit.model.errors import ExitCode, FinalError, RetryableError, Sharda
 
 # What type an error has decides whether another try may help; exit code 75 gives such an error.
 ONLY_RETRYABLE = ExceptionRetryPolicy([RetryRule(RetryableError)], default=RetryAction.FAIL)
-RETRIES = {
+# A night is over by then: who hangs longer keeps all others from running.
+OF_TASKS = {
+    "execution_timeout": timedelta(hours=12),
     "retries": 3,
     "retry_delay": timedelta(minutes=5),
     "retry_exponential_backoff": 2.0,

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk import CronTriggerTimetable, dag, task
 
 from audit_plan import PlannedJob, planned_upkeep
-from launch import RETRIES, ShardauditJob
+from launch import OF_TASKS, ShardauditJob
 
 MORNING = CronTriggerTimetable("30 5 * * *", timezone="UTC", run_immediately=timedelta(0))
 
@@ -19,7 +19,7 @@ MORNING = CronTriggerTimetable("30 5 * * *", timezone="UTC", run_immediately=tim
     schedule=MORNING,
     catchup=False,
     max_active_runs=1,
-    default_args=RETRIES,
+    default_args=OF_TASKS,
     tags=["shardaudit"],
     doc_md=__doc__,
 )

@@ -24,7 +24,7 @@ from audit_plan import PlannedAudit, planned_run
 from audit_report import keep_report
 from audit_verdict import event_extra, judge
 from gate_check import check_audit
-from launch import RETRIES, ShardauditJob
+from launch import OF_TASKS, ShardauditJob
 from watch_news import tell_audits
 
 AUDITS = Asset(name="shardaudit_audits", uri="shardaudit://audits")
@@ -58,7 +58,7 @@ def verdict(planned: PlannedAudit) -> None:
     max_active_runs=1,
     max_active_tasks=1,
     params=FORM,
-    default_args=RETRIES,
+    default_args=OF_TASKS,
     tags=["shardaudit"],
     doc_md=__doc__,
 )

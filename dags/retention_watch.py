@@ -14,7 +14,7 @@ from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from audit_plan import PlannedJob
-from launch import RETRIES, ShardauditJob
+from launch import OF_TASKS, ShardauditJob
 from watch_news import alarm_extra, tell
 from watch_plan import planned_watches
 
@@ -36,7 +36,7 @@ TOO_LONG = timedelta(hours=1)  # a driver that hangs would keep every later watc
         interval=IN_TIME,
         callback=AsyncCallback("shardaudit.jobs.late_watch.tell_late"),
     ),
-    default_args=RETRIES,
+    default_args=OF_TASKS,
     tags=["shardaudit"],
     doc_md=__doc__,
 )
