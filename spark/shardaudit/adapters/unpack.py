@@ -106,12 +106,21 @@ class _Gzip:
         return self._member.unused_data
 
     def unpack(self, packed: bytes) -> Iterator[bytes]:
-        before = self._member.copy()
-        try:
-            yield self._member.decompress(packed)
-        except zlib.error as error:
-            yield from _until_damage(before, packed)
-            raise DamageError(f"the gzip file is corrupt: {error}") from error
+        # A thousand times as much may come out as goes in.
+        while packed:
+            before = self._member.copy()
+            try:
+                yield self._member.decompress(packed, CHUNK_BYTES)
+            except zlib.error as error:
+                yield from _until_damage(before, packed)
+                raise DamageError(f"the gzip file is corrupt: {error}") from error
+            packed = self._member.unconsumed_tail
+
+
+def _parts(unpacked: bytes) -> Iterator[bytes]:
+    """The same in pieces: of 4 KiB of zstd 128 MiB may come, and its reader gives them at once."""
+    for start in range(0, len(unpacked), CHUNK_BYTES):
+        yield unpacked[start : start + CHUNK_BYTES]
 
 
 def _until_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
@@ -140,7 +149,7 @@ class _Zstd:
         # In small steps: a call that fails gives nothing of what it had unpacked.
         for end in range(_ZSTD_STEP_BYTES, len(packed) + _ZSTD_STEP_BYTES, _ZSTD_STEP_BYTES):
             try:
-                yield self._frame.decompress(packed[end - _ZSTD_STEP_BYTES : end])
+                yield from _parts(self._frame.decompress(packed[end - _ZSTD_STEP_BYTES : end]))
             except zstandard.ZstdError as error:
                 raise DamageError(f"the zstd file is corrupt: {error}") from error
             if self._frame.eof:

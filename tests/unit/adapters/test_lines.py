@@ -6,6 +6,8 @@ import json
 
 import pytest
 import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from shardaudit.adapters import lines, unpack
 from tests.builders import jsonl, noise, trace_line
@@ -181,3 +183,23 @@ def test_any_cut_gives_a_prefix_or_damage_when_file_is_packed() -> None:
             *kept, damage = read(packed[:end], name)
             assert [raw for _, raw, _ in kept] == texts[: len(kept)]
             assert damage[0] is None, (name, end)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    parts=st.lists(st.sampled_from([b"\n", b" ", b"\r", b"a", b"\n\n\n", b"\n \n"]), max_size=60),
+    size=st.integers(1, 9),
+)
+def test_numbers_are_those_of_the_file_whatever_is_blank(parts: list[bytes], size: int) -> None:
+    content = b"".join(parts)
+    whole = [
+        (number, line.decode(), None)
+        for number, line in enumerate(content.split(b"\n"), start=1)
+        if line.strip()
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "CHUNK_BYTES", size)
+        patch.setattr(unpack, "CHUNK_BYTES", size)
+        assert read(content) == whole
+        assert read(gzip.compress(content)) == whole
+        assert read(zstandard.compress(content)) == whole
