@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from shardaudit.adapters.local_files import is_hidden, local_files
 from shardaudit.adapters.refused import AccessRefusedError, is_refused
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import RetryableError
@@ -61,16 +62,16 @@ def list_files(folder: str, access: S3Access) -> list[SourceFile]:
         AccessRefusedError: it may not be read.
     """
     store, root = _opened(folder, access)
-    selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
     try:
-        found = store.get_file_info(selector)
+        if not folder.startswith(_S3A):
+            return sorted(local_files(root))
+        found = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
     except OSError as error:
         raise storage_error(folder, error) from error
-    scheme = _S3A if folder.startswith(_S3A) else ""
     return sorted(
-        SourceFile(scheme + info.path, info.size, info.mtime_ns // 1_000_000)
+        SourceFile(_S3A + info.path, info.size, info.mtime_ns // 1_000_000)
         for info in found
-        if info.type == fs.FileType.File and not _is_hidden(info.path.removeprefix(root))
+        if info.type == fs.FileType.File and not is_hidden(info.path.removeprefix(root))
     )
 
 
@@ -212,12 +213,4 @@ def _s3(access: S3Access, *, bucket: str) -> fs.S3FileSystem:
         connect_timeout=_TIMEOUT_S,
         request_timeout=_TIMEOUT_S,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
-    )
-
-
-def _is_hidden(relative: str) -> bool:
-    """As Spark sees it: `_col=1` is a partition of a column with an odd name."""
-    return any(
-        part.startswith(".") or (part.startswith("_") and "=" not in part)
-        for part in relative.split("/")
     )

@@ -42,6 +42,8 @@ def _batches(file: pa.NativeFile, columns: Mapping[str, str]) -> Iterator[pa.Rec
         if columns[standard] not in names:
             raise DamageError(f"no column {columns[standard]!r} for {standard}; found {names}")
     wanted = sorted(set(columns.values()) & set(names))
+    if doubled := [name for name in wanted if names.count(name) > 1]:
+        raise DamageError(f"it has not one column {doubled[0]!r}, but {names.count(doubled[0])}")
     for group in range(source.num_row_groups):
         yield from row_group(source, group, columns=wanted, file=file)
 

@@ -34,6 +34,8 @@ _LEAST_BINS = 16
 _LEAST_BYTES = 2**17  # to start a task costs as much as to read that
 _FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each on a disk
 _GONE = "the file is gone"
+# What a file may make a reader stumble over that expected something else of it.
+_ODD = (ArithmeticError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
 _STORAGE = re.compile(
     r"(?:StorageError|AccessRefusedError): (.+) (?:could not be read|is refused): "
     r"(.*); (?:try again|give this role)"
@@ -191,6 +193,9 @@ def _content(path: str, reading: _Reading) -> Batches:
         yield reading.lost(name, _GONE)
     except OSError as error:
         raise storage_error(path, error) from error
+    except _ODD as error:  # told by the file's name: it would end every later run as well
+        said = str(error).splitlines()[0] if str(error) else ""
+        yield reading.lost(name, f"it cannot be read: {type(error).__name__}: {said}")
 
 
 def _bins(files: Sequence[SourceFile], *, most: int) -> list[list[str]]:

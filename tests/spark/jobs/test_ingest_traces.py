@@ -174,6 +174,19 @@ def test_traces_arrive_when_written_as_parquet(lake: Lake) -> None:
     assert '"sequence_number":"x"' in refused.raw
 
 
+def test_good_files_arrive_beside_one_that_no_reader_expects(lake: Lake) -> None:
+    """Ids as bytes that are no text: each ingest ended with them, and took nothing."""
+    lake.traces_format = "parquet"
+    good = {"message_id": "m1", "shard_id": shard(1), "sequence_number": "1", "sent_at": T0}
+    write_parquet(lake.traces / "a.parquet", [good])
+    odd = write_parquet(lake.traces / "b.parquet", [good | {"message_id": b"\xff\xfe"}])
+    lake.ingest()
+    assert [row.message_id for row in lake.kept()] == ["m1"]
+    [refused] = lake.refused()
+    assert refused.file == str(odd)
+    assert "it cannot be read: ArrowInvalid" in refused.reason
+
+
 def test_ledger_keeps_its_cells_when_configuration_would_cut_others(lake: Lake) -> None:
     lake.log("a.jsonl", [trace_line(0)])
     lake.ingest()

@@ -161,6 +161,13 @@ def test_file_is_set_aside_when_a_needed_column_is_missing(tmp_path: Path) -> No
     assert "no column 'message_id' for message_id; found ['shard_id', 'sent_at']" in row["fault"]
 
 
+def test_file_is_set_aside_when_it_has_a_column_twice(tmp_path: Path) -> None:
+    content = table()
+    path = written(tmp_path, content.append_column("sent_at", content["sent_at"]))
+    [row] = read(path)
+    assert row["fault"] == "it has not one column 'sent_at', but 2"
+
+
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
 def test_file_is_set_aside_when_it_breaks_off(tmp_path: Path, share: float) -> None:
     [row] = read(cut_off(written(tmp_path, table()), share=share))
