@@ -1,5 +1,8 @@
 """The page behind Airflow's login: who sees what, and that nobody sees anything without one."""
 
+import re
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from datetime import timedelta
@@ -167,6 +170,10 @@ def test_a_rejected_audit_is_told_with_its_reasons_and_marks_the_verdict_old(
         ({"stream": STREAM, "from": "x", "to": "y"}, "ISO 8601"),
         ({"stream": STREAM, "state": "' OR 1=1"}, "recovered"),
         ({"stream": STREAM, "id": "x" * 5000}, "at most 4096"),
+        ({"stream": STREAM, "from": "0002-01-01T00:00Z", "to": "9998-01-01T00:00Z"}, "1971"),
+        ({"stream": STREAM, "from": "0001-01-01T00:00+05:00", "to": "0001-02-01T00:00Z"}, "ISO"),
+        ({"stream": STREAM, "from": "2024-01-01T00:00Z", "to": "2026-01-01T00:00Z"}, "400 days"),
+        ({"stream": STREAM, "from": "2199-01-01T00:00Z", "to": "9999-12-31T23:59Z"}, "2200"),
     ],
 )
 def test_an_address_that_cannot_be_is_refused_in_words(
@@ -192,24 +199,51 @@ def test_the_filter_of_findings_holds_for_page_and_download(visitors: dict[str, 
 
 
 def test_a_warehouse_that_does_not_answer_is_said_so(
-    visitors: dict[str, Visitor], tmp_path: Path, settings: Settings
+    visitors: dict[str, Visitor],
+    tmp_path: Path,
+    settings: Settings,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     from shardaudit.adapters.airflow_page import page_app  # noqa: PLC0415
     from shardaudit.jobs.page import Site  # noqa: PLC0415
 
     log = tmp_path / "audits" / "_delta_log"
     log.mkdir(parents=True)
-    (log / "00000000000000000000.json").write_text("cut off in the mid")
+    (log / "00000000000000000000.json").write_text("cut off AKIAIOSFODNN7EXAMPLE in the mid")
     broken = settings.model_copy(update={"warehouse": str(tmp_path)})
     app = page_app(Site(lambda: broken, now).pages())
     answer = Visitor(app, visitors["viewer"].token).get("/")
     assert answer.status_code == 503
     assert "does not answer" in answer.text
+    assert str(tmp_path) not in answer.text
+    [number] = re.findall("error ([0-9a-f]{8}) in the server", answer.text)
+    assert f"error {number}: the page cannot be shown: {tmp_path}/audits does not" in caplog.text
+    assert "AKIAIOSFODNN7EXAMPLE" not in caplog.text
+
+
+def test_slow_storage_keeps_neither_the_page_nor_airflow_waiting(
+    visitors: dict[str, Visitor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from shardaudit.adapters import airflow_page  # noqa: PLC0415
+
+    monkeypatch.setattr(airflow_page, "_LONGEST_S", 0.2)
+    hangs = threading.Event()
+
+    def slow(_given: object, _may: bool) -> airflow_page.Answer:
+        hangs.wait(30)
+        return airflow_page.Answer("late")
+
+    pages = airflow_page.Pages({"/slow": slow}, lambda _title, words: airflow_page.Answer(words))
+    visitor = Visitor(airflow_page.page_app(pages), visitors["viewer"].token)
+    began = time.monotonic()
+    answers = [visitor.get("/slow") for _ in range(6)]  # two more than there are threads
+    assert time.monotonic() - began < 10
+    hangs.set()
+    assert {answer.status_code for answer in answers} == {503}
+    assert "has not answered within" in answers[0].text
 
 
 def test_the_page_is_imported_when_the_api_server_starts() -> None:
-    import threading  # noqa: PLC0415
-
     from starlette.applications import Starlette  # noqa: PLC0415
     from starlette.testclient import TestClient  # noqa: PLC0415
 

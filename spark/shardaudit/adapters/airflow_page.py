@@ -4,9 +4,13 @@ An app of a plugin is public unless it says otherwise: each route here depends o
 the right to see the DAG whose results it shows.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from uuid import uuid4
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
@@ -20,6 +24,13 @@ from shardaudit.model.errors import ConfigError, ShardauditError
 log = logging.getLogger(__name__)
 
 SHOWN_DAG, TRIGGERED_DAG = "nightly_audit", "backfill"
+# Of our own: whoever waits for a warehouse waits for none of Airflow's threads.
+_AT_ONCE = 4
+_LONGEST_S = 20.0
+_SLOW = (
+    f"The warehouse has not answered within {_LONGEST_S:.0f} seconds. Others may be reading it, or "
+    "its storage is slow: try again, with a shorter time or one shard."
+)
 _HEADERS = {
     # Nothing from anywhere else, no inline script or style, in no other site's frame.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -61,8 +72,10 @@ def page_app(pages: Pages) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
+    threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="shardaudit page")
     for path, page in pages.by_path.items():
-        app.add_api_route(path, _route(pages, page), methods=["GET"], response_model=None)
+        route = _route(pages, page, threads)
+        app.add_api_route(path, route, methods=["GET"], response_model=None)
 
     @app.middleware("http")
     async def harden(
@@ -75,19 +88,33 @@ def page_app(pages: Pages) -> FastAPI:
     return app
 
 
+Page = Callable[[Mapping[str, str], bool], Answer]
+
+
 def _route(
-    pages: Pages, page: Callable[[Mapping[str, str], bool], Answer]
-) -> Callable[[Request, GetUserDep], Response]:
-    def shown(request: Request, user: GetUserDep) -> Response:
+    pages: Pages, page: Page, threads: ThreadPoolExecutor
+) -> Callable[[Request, GetUserDep], Awaitable[Response]]:
+    async def shown(request: Request, user: GetUserDep) -> Response:
+        show = partial(_shown, pages, page, request.query_params, user)
+        answer = asyncio.get_running_loop().run_in_executor(threads, show)
         try:
-            return _response(page(request.query_params, may_backfill(user)))
-        except ConfigError as error:
-            return _response(pages.problem("This cannot be shown", str(error)), status=400)
-        except ShardauditError as error:
-            log.warning("the page cannot be shown: %s", error)
-            return _response(pages.problem("Nothing can be said now", str(error)), status=503)
+            return await asyncio.wait_for(answer, _LONGEST_S)
+        except TimeoutError:
+            return _response(pages.problem("Nothing can be said now", _SLOW), status=503)
 
     return shown
+
+
+def _shown(pages: Pages, page: Page, given: Mapping[str, str], user: GetUserDep) -> Response:
+    try:
+        return _response(page(given, may_backfill(user)))
+    except ConfigError as error:
+        return _response(pages.problem("This cannot be shown", str(error)), status=400)
+    except ShardauditError as error:
+        number = uuid4().hex[:8]  # the words may name paths, which a viewer need not know
+        log.warning("error %s: the page cannot be shown: %s", number, error)
+        said = f"The warehouse does not answer as it should: error {number} in the server's log."
+        return _response(pages.problem("Nothing can be said now", said), status=503)
 
 
 def may_backfill(user: GetUserDep) -> bool:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from shardaudit.adapters.delta_words import plain_words
 from shardaudit.adapters.local_files import is_hidden, local_files
 from shardaudit.adapters.refused import AccessRefusedError, is_refused
 from shardaudit.model.config import Aws
@@ -35,7 +36,8 @@ class StorageError(RetryableError, OSError):
 
 def storage_error(path: str, said: object) -> StorageError | AccessRefusedError:
     """Our error for what the storage said, to be raised from it."""
-    return AccessRefusedError(path, said) if is_refused(said) else StorageError(path, said)
+    words = plain_words(said)
+    return AccessRefusedError(path, words) if is_refused(words) else StorageError(path, words)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shardaudit.adapters.delta_words import plain_words
 from shardaudit.adapters.refused import is_refused
 from shardaudit.model.config import Aws
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
@@ -58,7 +59,7 @@ def delta_rs_options(aws: Aws) -> dict[str, str]:
 
 def s3_error(place: str, error: BotoCoreError | ClientError) -> ShardauditError:
     """Our error for one of boto3's, to be raised from it."""
-    text = f"{place}: {error}"
+    text = f"{place}: {plain_words(error)}"
     if isinstance(error, ClientError):
         code = error.response.get("Error", {}).get("Code", "")
         is_final = code in _FINAL or is_refused(code)

@@ -39,6 +39,22 @@ def test_silence_may_pass(said: str) -> None:
     assert isinstance(storage_error("s3a://lake/a", OSError(said)), StorageError)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIASECRETSECRET0001"
+        "</AWSAccessKeyId><StringToSign>AWS4-HMAC SECRET</StringToSign></Error>",
+        "<Code>ExpiredToken</Code><Token-0>IQoJSECRET//</Token-0>",
+        "GET https://b.s3.amazonaws.com/x?X-Amz-Credential=ASIASECRETSECRET0001%2F2026"
+        "&X-Amz-Security-Token=IQoJSECRET&X-Amz-Signature=SECRET: 403 Forbidden",
+    ],
+)
+def test_secrets_that_storage_repeats_are_told_to_nobody(said: str) -> None:
+    error = storage_error("s3a://lake/a", OSError(said))
+    assert isinstance(error, AccessRefusedError)
+    assert "SECRET" not in str(error)
+
+
 def failing(said: str) -> Callable[..., None]:
     def fails(*_: object, **__: object) -> None:
         raise DeltaError(said)

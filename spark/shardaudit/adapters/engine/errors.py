@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from shardaudit.adapters.delta_words import plain_words
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 # Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an
@@ -117,4 +118,4 @@ def _first_words(text: str) -> str:
         for line in lines
         if not line.strip().startswith(("An error occurred while", "at "))
     ]
-    return said[0] if said else "no words"
+    return plain_words(said[0]) if said else "no words"
