@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters import claim as claims
 from shardaudit.adapters.claim import claim
 from shardaudit.adapters.claim_store import FOLDER, WATCH, S3ClaimStore
 from shardaudit.adapters.probes import probe_warehouse
@@ -83,7 +84,10 @@ def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
             assert one.race(two) == ["busy", "held"]
 
 
-def test_holder_notices_when_it_was_taken_over(settings: Settings) -> None:
+def test_holder_notices_when_it_was_taken_over(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "DEAD_AFTER", timedelta(seconds=2))
     with claim(settings, owner="first") as first:
         silent = json.loads(store(settings).read(1) or "")
         long_ago = (datetime.now(UTC) - timedelta(minutes=2)).isoformat()

@@ -5,7 +5,8 @@ on one piece of work; the warehouse is then taken for its writes alone.
 `<warehouse>/_claims/<12 digits>.json` is one generation. A generation is taken by creating the
 next file, which the file system or S3 lets only one process do, and only when the newest one was
 released or its holder is dead. The holder renews its own file; who finds a newer one has lost.
-Hosts that share a warehouse need clocks that agree within seconds. The JVM of a killed run ends
+No two machines' clocks are compared: dead is who was seen to be silent for a minute, by the clock
+of who looks, or whose process is gone from this very machine. The JVM of a killed run ends
 with its standard input: long before the JVM of the run that takes over has started.
 """
 
@@ -48,14 +49,37 @@ class Holder:
     heartbeat_at: str
     released: bool = False
 
-    def is_dead(self) -> bool:
-        """Whether it is silent for too long, or its process is gone from this very machine."""
+    def is_gone(self) -> bool:
+        """Whether its process is gone from this very machine."""
+        return self.machine == machine() and started(self.pid) != self.process_start
+
+    def looks_silent(self) -> bool:
+        """Whether its heartbeat is old, or to come: it is dead, or its clock is not ours."""
         heartbeat_at = parse_instant(self.heartbeat_at, where="claim heartbeat")
-        gone = self.machine == machine() and started(self.pid) != self.process_start
-        return gone or now() - heartbeat_at > DEAD_AFTER
+        return abs(now() - heartbeat_at) > DEAD_AFTER
 
     def __str__(self) -> str:
         return f"{self.owner} (process {self.pid} on {self.host})"
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is seen of a warehouse's holder, look by look, by this process' own clock."""
+
+    seen: Holder | None = None
+    since: float = 0.0
+    has_moved: bool = False
+
+    def is_dead(self, holder: Holder) -> bool:
+        """Whether it has been silent for too long, or is gone. Each call is a look."""
+        if holder != self.seen:
+            self.has_moved = self.seen is not None
+            self.seen, self.since = holder, time.monotonic()
+        return holder.is_gone() or time.monotonic() - self.since > DEAD_AFTER.total_seconds()
+
+    def is_in_doubt(self) -> bool:
+        """Whether only another look can tell if anybody lives there."""
+        return self.seen is not None and not self.has_moved and self.seen.looks_silent()
 
 
 class Claim:
@@ -108,7 +132,7 @@ def claim(
 
     Input:
         name: of a claim beside the warehouse's own, held instead of it; patience: how long another
-        run is waited for.
+        run is waited for. Whether one that seems dead is dead takes a minute to see.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
@@ -128,20 +152,20 @@ def claim(
 def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Claim:
     store = claim_store(settings, name=name)
     what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
-    until = time.monotonic() + patience.total_seconds()
+    until, watched = time.monotonic() + patience.total_seconds(), _Watched()
     while True:
         try:
-            return _take(store, warehouse=what, owner=owner)
+            return _take(store, watched, warehouse=what, owner=owner)
         except WarehouseBusyError:
-            if time.monotonic() >= until:
+            if time.monotonic() >= until and not watched.is_in_doubt():
                 raise
             time.sleep(_LOOK_SECONDS)
 
 
-def _take(store: ClaimStore, *, warehouse: str, owner: str) -> Claim:
+def _take(store: ClaimStore, watched: _Watched, *, warehouse: str, owner: str) -> Claim:
     newest = max(store.generations(), default=0)
     holder = _read(store, newest) if newest else None
-    if holder is not None and not holder.released and not holder.is_dead():
+    if holder is not None and not holder.released and not watched.is_dead(holder):
         raise WarehouseBusyError(warehouse, str(holder), holder.since)
     mine = _new_holder(owner)
     if not store.create(newest + 1, _text(mine)):

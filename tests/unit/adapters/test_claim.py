@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters import claim as claims
 from shardaudit.adapters.claim import claim
 from shardaudit.adapters.claim_store import WATCH, WarehouseAccessError
 from shardaudit.jobs.opened import Turns
@@ -28,7 +29,9 @@ def claim_files(settings: Settings) -> list[str]:
 def edit(settings: Settings, **fields: object) -> None:
     """Changes what the newest claim file says."""
     newest = Path(settings.warehouse) / "_claims" / claim_files(settings)[-1]
-    newest.write_text(json.dumps(json.loads(newest.read_text()) | fields))
+    draft = Path(settings.warehouse) / "draft"
+    draft.write_text(json.dumps(json.loads(newest.read_text()) | fields))
+    draft.replace(newest)
 
 
 def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Settings) -> None:
@@ -78,15 +81,59 @@ def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
             assert one.race(two) == ["busy", "held"]
 
 
-def test_holder_of_another_machine_is_taken_over_when_silent_for_a_minute(
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def seconds_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silence of two seconds is one of a minute."""
+    monkeypatch.setattr(claims, "DEAD_AFTER", timedelta(seconds=2))
+
+
+@pytest.mark.usefixtures("seconds_for_minutes")
+def test_holder_of_another_machine_keeps_the_warehouse_when_it_spoke_just_now(
     settings: Settings,
 ) -> None:
-    with claim(settings, owner="first") as first:
-        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=50))
+    with claim(settings, owner="first"):
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=1))
         with pytest.raises(WarehouseBusyError), claim(settings, owner="second"):
             pass
-        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=70))
+
+
+@pytest.mark.usefixtures("seconds_for_minutes")
+@pytest.mark.parametrize("wrong", [-DAY, -61, 61, DAY])
+def test_living_holder_keeps_the_warehouse_whatever_its_clock_says(
+    settings: Settings, wrong: int
+) -> None:
+    with claim(settings, owner="first") as first:
+        ended = threading.Event()
+
+        def speak() -> None:
+            n = 0
+            while not ended.wait(0.3):
+                n += 1
+                edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong, micros=n))
+
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong))
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        with pytest.raises(WarehouseBusyError), claim(settings, owner="second"):
+            pass
+        ended.set()
+        speaker.join()
+        first.check()
+
+
+@pytest.mark.usefixtures("seconds_for_minutes")
+@pytest.mark.parametrize("wrong", [-DAY, 70, DAY])
+def test_holder_of_another_machine_is_taken_over_when_it_was_seen_silent(
+    settings: Settings, wrong: int
+) -> None:
+    with claim(settings, owner="first") as first:
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong))
+        looked_at = time.monotonic()
         with claim(settings, owner="second") as second:
+            assert time.monotonic() - looked_at > 2
             second.renew()
             with pytest.raises(ClaimLostError, match="taken over by second"):
                 first.check()
@@ -125,8 +172,8 @@ def test_foreign_claim_file_is_refused_with_the_cure(settings: Settings) -> None
         pass
 
 
-def ago(*, seconds: int) -> str:
-    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
+def ago(*, seconds: int, micros: int = 0) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds, microseconds=micros)).isoformat()
 
 
 def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: Settings) -> None:
