@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from audit_plan import CONFIG, PlannedJob, PlanRefusedError, configured, planned_job
 from backfill_form import FORM
+from shardaudit.backfill.safety import why_not_run
 from shardaudit.model.backfill import Repair
 from shardaudit.model.choices import Approval
 from shardaudit.model.config import Settings
@@ -90,7 +91,11 @@ def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> P
         found = proposal(settings, name, since=since, as_of=at)
     if found is None:
         raise AirflowSkipException(f"nothing of {name} is to be put right")
-    for line in found.markdown.splitlines():
+    markdown = found.markdown
+    first = why_not_run(name, settings.stream(name), spark_settings=settings.spark)
+    if first and _what(form) is Repair.MISSING:
+        markdown += f"\n\n**Before it can run:** {first}"
+    for line in markdown.splitlines():
         log.info("%s", line)
     if form.get("dry_run"):
         raise AirflowSkipException(f"a dry run: plan {found.plan_id} waits for another one")
@@ -102,7 +107,7 @@ def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> P
         and size is not None
         and size <= limit
     )
-    return {"plan_id": found.plan_id, "markdown": found.markdown, "needs_person": not by_policy}
+    return {"plan_id": found.plan_id, "markdown": markdown, "needs_person": not by_policy}
 
 
 def running_job(

@@ -178,6 +178,13 @@ def test_what_cannot_be_planned_is_refused(wrong: dict[str, object]) -> None:
         planning_job(form(**wrong))
 
 
+def test_person_reads_what_must_be_set_before_it_can_run(config: Path) -> None:
+    store(config)
+    config.write_text(config.read_text().replace('path = "sink/events"', 'path = "s3a://lake/e"'))
+    plan = proposed(form(), since=ASKED, now=NOW)
+    assert "**Before it can run:** streams.events.sink.exclusive" in plan["markdown"]
+
+
 def test_person_reads_what_it_costs_and_until_when(config: Path) -> None:
     store(config)
     plan = proposed(form(), since=ASKED, now=NOW)

@@ -37,7 +37,7 @@ class PlanReport:
     """A plan before it is run. `minutes`: when all its shards are read at once.
 
     `extension`: the retention that makes it feasible; `stuck_left_out`: messages behind a stopped
-    shard that are not in it.
+    shard that are not in it; `before_run`: what must be set first, None when nothing is in the way.
     """
 
     plan_id: str
@@ -48,6 +48,7 @@ class PlanReport:
     minutes: float
     extension: timedelta | None
     stuck_left_out: int
+    before_run: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ def plan_view(report: PlanReport) -> RenderableType:
         _lines(title, facts),
         _plan_table(report),
         _lines("\nWhat it does", report.stages),
+        *([_lines("\nBefore it can run", [report.before_run])] if report.before_run else []),
         _lines("\nApprove and run it", [run]),
     )
 

@@ -42,6 +42,7 @@ PLAN = PlanReport(
     minutes=1.5,
     extension=None,
     stuck_left_out=0,
+    before_run=None,
 )
 
 
@@ -116,3 +117,10 @@ def test_replay_says_how_it_is_proven() -> None:
     )
     assert "not proven yet: shardaudit backfill verify --plan p" in text
     assert "nothing was done" not in text
+
+
+def test_plan_says_what_to_set_before_it_is_run() -> None:
+    text = shown(plan_view(replace(PLAN, before_run="streams.events.sink.exclusive: found False")))
+    assert "Before it can run" in text
+    assert "streams.events.sink.exclusive: found False" in text
+    assert "Before it can run" not in shown(plan_view(PLAN))

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from shardaudit.adapters.claim import claim
 from shardaudit.adapters.clock import now
-from shardaudit.backfill.safety import check_backfill
+from shardaudit.backfill.safety import why_not_run
 from shardaudit.jobs.backfill_ledger import stored_windows
 from shardaudit.jobs.backfill_lines import minutes_to_read, window_lines
 from shardaudit.jobs.backfill_plan import PlanRequest, plan_backfill, stuck_ids
@@ -75,7 +75,6 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
 def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings, name = desk.settings(), arguments.stream
     stream = settings.stream(name)
-    check_backfill(name, stream, spark_settings=settings.spark)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
     progress = desk.progress(PLAN_STAGES)
@@ -106,6 +105,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         minutes=minutes_to_read(rows),
         extension=plan.extension,
         stuck_left_out=0 if window else stuck - planned,
+        before_run=why_not_run(name, stream, spark_settings=settings.spark),
     )
     return Reply(document=report, view=plan_view(report))
 
