@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
@@ -138,3 +139,8 @@ def _shard(shard: "ShardTypeDef") -> Shard:
         hash_end=shard["HashKeyRange"]["EndingHashKey"],
         is_open="EndingSequenceNumber" not in shard["SequenceNumberRange"],
     )
+
+
+def is_local(url: str) -> bool:
+    """Whether the address is one of this machine, where only stand-ins are."""
+    return urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}

@@ -17,8 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import Loader
 from botocore.utils import parse_timestamp
 
-from shardaudit.adapters.kinesis import StreamUnavailableError, kinesis_error, kinesis_errors
-from shardaudit.adapters.kinesis_stream import is_local
+from shardaudit.adapters.kinesis import (
+    StreamUnavailableError,
+    is_local,
+    kinesis_error,
+    kinesis_errors,
+)
 from shardaudit.model.stream_page import (
     IteratorExpiredError,
     PlaceGoneError,

@@ -5,12 +5,11 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
 
-from shardaudit.adapters.kinesis import Shard, kinesis_errors, stream_facts
+from shardaudit.adapters.kinesis import Shard, is_local, kinesis_errors, stream_facts
 from shardaudit.adapters.stand_in import StandInControl
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.stream_record import Ack, Put, Record
@@ -32,11 +31,6 @@ class StreamNotReadyError(RetryableError, TimeoutError):
     def __init__(self, stream: str, status: str) -> None:
         seconds = _POLLS * _PAUSE_SECONDS
         super().__init__(f"Kinesis stream {stream} is still {status} after {seconds:.0f} s")
-
-
-def is_local(url: str) -> bool:
-    """Whether the address is one of this machine, where only stand-ins are."""
-    return urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
 
 
 def endpoint_client(url: str) -> "KinesisClient":
