@@ -8,8 +8,7 @@ from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.model.tables import AUDITS, CELLS
 from shardaudit.model.window import Window
-from shardaudit.report.page_spans import newest_segments
-from shardaudit.report.page_streams import audit_spans
+from shardaudit.report.audit_spans import audit_spans, newest_segments
 
 
 def audited_cells(

@@ -15,14 +15,14 @@ from shardaudit.model.cell_grid import ALL_SHARDS, Segment
 from shardaudit.model.config import Settings
 from shardaudit.model.window import Window
 from shardaudit.report.advice import retention_note, stamping_note
+from shardaudit.report.audit_spans import audit_spans, newest_segments
 from shardaudit.report.page_findings import FindingRow, finding_rows
 from shardaudit.report.page_map import HeatMap, empty_bins, heat_map, latency_seconds
-from shardaudit.report.page_spans import bins_of, newest_segments, unseen_bins
+from shardaudit.report.page_spans import bins_of, unseen_bins
 from shardaudit.report.page_state import PageState
 from shardaudit.report.page_streams import (
     OpenFindings,
     StreamLine,
-    audit_spans,
     newest_audit,
     stream_line,
 )

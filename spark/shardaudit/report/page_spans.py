@@ -1,10 +1,8 @@
-"""What a map shows of which time: the bins of its columns, and the audit that knows best there."""
+"""The bins of a map's columns, and those of which nothing is known."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from shardaudit.model.audit_id import AuditOrder
 from shardaudit.model.cell_grid import Bins, Segment
 from shardaudit.model.window import Window
 
@@ -17,15 +15,6 @@ _NICE = (
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class AuditSpan:
-    """The window of a published audit, and when it looked (the later sorts behind)."""
-
-    audit_id: str
-    window: Window
-    looked: AuditOrder
-
-
 def bins_of(window: Window, *, bucket: timedelta) -> Bins:
     """The finest readable bins that a screen holds, of whole buckets, over the whole window."""
     # One bin less than fits: the window need not begin where a bin does.
@@ -34,27 +23,6 @@ def bins_of(window: Window, *, bucket: timedelta) -> Bins:
     width = next((w for w in widths if w >= bucket and w >= least), _NICE[-1])
     start = window.start - (window.start - _EPOCH) % width
     return Bins(start, width, -((start - window.end) // width))
-
-
-def newest_segments(audits: Iterable[AuditSpan], window: Window) -> tuple[Segment, ...]:
-    """The window cut so that each part belongs to the audit that looked at it last.
-
-    A part that no audit looked at is in no segment.
-    """
-    free = [window]
-    found: list[Segment] = []
-    for audit in sorted(audits, key=lambda audit: audit.looked, reverse=True):
-        left: list[Window] = []
-        for part in free:
-            start, end = max(part.start, audit.window.start), min(part.end, audit.window.end)
-            if start >= end:
-                left.append(part)
-                continue
-            found.append(Segment(audit.audit_id, start, end))
-            left += [Window(part.start, start)] if part.start < start else []
-            left += [Window(end, part.end)] if end < part.end else []
-        free = left
-    return tuple(sorted(found, key=lambda segment: segment.start))
 
 
 def unseen_bins(bins: Bins, segments: Iterable[Segment], window: Window) -> frozenset[int]:

@@ -13,7 +13,6 @@ from shardaudit.model.audit_id import AuditOrder, audit_order
 from shardaudit.model.shard_state import Level
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
-from shardaudit.report.page_spans import AuditSpan
 from shardaudit.report.page_words import UNKNOWN, Metric
 
 Row = Mapping[str, Any]  # Any: a column's type is what model/tables.py says
@@ -158,14 +157,6 @@ def _ran_at(audit: Row) -> datetime:
     """When an audit moved the watermark, whatever time it looked at."""
     at: datetime = audit["started_at"] or audit["as_of"]
     return at
-
-
-def audit_spans(audits: Iterable[Row]) -> list[AuditSpan]:
-    """The published audits, to be laid over each other."""
-    return [
-        AuditSpan(row["audit_id"], Window(row["window_start"], row["window_end"]), audit_order(row))
-        for row in _published(audits)
-    ]
 
 
 def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from shardaudit.model.cell_grid import Segment
 from shardaudit.model.window import Window
+from shardaudit.report.audit_spans import AuditSpan, newest_segments
 from shardaudit.report.page_spans import (
     MAX_BINS,
-    AuditSpan,
     bins_of,
-    newest_segments,
     unseen_bins,
 )
 
