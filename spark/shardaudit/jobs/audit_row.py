@@ -16,12 +16,12 @@ from shardaudit.jobs.evidence import Ingested
 from shardaudit.jobs.outcome import Outcome
 from shardaudit.jobs.report_lines import audit_notes, deadline_lines, worst_shards
 from shardaudit.jobs.watermarks import stored_watermark
+from shardaudit.model.cell_grid import quantile
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.table import LATENCY_BINS
 from shardaudit.model.tables import AUDITS, FINGERPRINTS, QUARANTINE
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import Watermark
-from shardaudit.report.page_map import quantile
 from shardaudit.report.summary import AuditReport
 
 _REJECTIONS = (InvariantError, SelfCheckError, GateError)

@@ -88,3 +88,14 @@ LatencyGrid = Sequence[Sequence[Sequence[int] | None]]
 
 # Per row of the map and bin of time a length of time in seconds; None where it is not known.
 SecondsGrid = Sequence[Sequence[float | None]]
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """The upper end, in seconds, of the latency bin in which that share is reached."""
+    total = sum(counts)
+    reached = 0
+    for index, count in enumerate(counts):
+        reached += count
+        if total > 0 and reached >= share * total:
+            return float(2**index)
+    return None

@@ -11,6 +11,7 @@ from shardaudit.model.cell_grid import (
     LatencyGrid,
     SecondsGrid,
     ShardGroup,
+    quantile,
 )
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.page_words import (
@@ -136,17 +137,6 @@ def worst_of(names: Sequence[str]) -> str:
     present = {Verdict(name) for name in names if name not in {UNKNOWN, NO_SHARD}}
     worst = min(present, key=list(Verdict).index, default=None)
     return _verdict(worst, is_blind=True) if UNKNOWN in names else (worst or NO_SHARD)
-
-
-def quantile(counts: Sequence[int], share: float) -> float | None:
-    """The upper end, in seconds, of the latency bin in which that share is reached."""
-    total = sum(counts)
-    reached = 0
-    for index, count in enumerate(counts):
-        reached += count
-        if total > 0 and reached >= share * total:
-            return float(2**index)
-    return None
 
 
 def latency_seconds(latency: LatencyGrid, metric: Metric) -> SecondsGrid:

@@ -5,14 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.model.cell_grid import COUNTED, Bins, CellGrid, ShardGroup
+from shardaudit.model.cell_grid import COUNTED, Bins, CellGrid, ShardGroup, quantile
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.page_map import (
     HeatMap,
     empty_bins,
     heat_map,
     latency_seconds,
-    quantile,
     worst_of,
 )
 from shardaudit.report.page_words import (
