@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.collected import collected
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.ingest.instants import in_windows
-from shardaudit.jobs.evidence import SCAN_WINDOWS, ingested
+from shardaudit.jobs.evidence import ingested
 from shardaudit.jobs.sink_reading import SinkRows
-from shardaudit.jobs.stream_traces import StreamTraces
+from shardaudit.jobs.stream_traces import SCAN_WINDOWS, StreamTraces
 from shardaudit.model.backfill import Stretch
 from shardaudit.model.config import DAY
 from shardaudit.model.window import Window, coalesced

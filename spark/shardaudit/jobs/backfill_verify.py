@@ -10,8 +10,8 @@ from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.backfill_ledger import sent_range
 from shardaudit.jobs.backfill_proof import Proof, proofs
 from shardaudit.jobs.backfill_replay import SOURCE, Replay
-from shardaudit.jobs.commands.ingest import ingest_stream
 from shardaudit.jobs.gates import Gates
+from shardaudit.jobs.ingest import ingest_stream
 from shardaudit.jobs.moves import move_findings
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.config import Settings

@@ -19,8 +19,8 @@ from shardaudit.backfill.copies import CONTENT, COPY, DIGEST, ID, INTERNAL, numb
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.backfill_sink import BackfillSink
-from shardaudit.jobs.commands.ingest import ingest_stream
 from shardaudit.jobs.gates import Gates
+from shardaudit.jobs.ingest import ingest_stream
 from shardaudit.model.backfill import WindowState
 from shardaudit.model.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
 from shardaudit.model.config import Settings

@@ -23,13 +23,11 @@ from shardaudit.ingest.sink import DELIVERY_DDL
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.canary import Canary, beside
 from shardaudit.jobs.sink_reading import Scan, SinkRows
-from shardaudit.jobs.stream_traces import TRACED, StreamTraces
+from shardaudit.jobs.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces
 from shardaudit.model.tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 
 _LAST = datetime(9999, 1, 1, tzinfo=UTC)
-
-SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 
 @dataclass(frozen=True, slots=True)

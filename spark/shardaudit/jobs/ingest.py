@@ -5,9 +5,21 @@ from datetime import datetime
 from shardaudit.adapters.delta import Warehouse
 from shardaudit.jobs.ingest_sink import SinkBatch, SinkSide
 from shardaudit.jobs.ingest_traces import TraceBatch, TraceSide
-from shardaudit.model.config import Stream
+from shardaudit.jobs.observe import observe_shards
+from shardaudit.model.config import Settings, Stream
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import IngestReport
+
+INGEST_STAGES = 3  # of `ingest_stream`
+
+
+def ingest_stream(
+    warehouse: Warehouse, settings: Settings, name: str, *, now: datetime, progress: Progress
+) -> IngestReport:
+    """Takes in the stream's shards, then its traces and its sink."""
+    with progress.stage("ask Kinesis for shards"):
+        observe_shards(warehouse, settings, name, now=now)
+    return ingest(warehouse, name, settings.stream(name), now=now, progress=progress)
 
 
 def ingest(

@@ -26,6 +26,7 @@ from shardaudit.model.window import Window
 
 # What is told of each trace, wherever it is.
 TRACED = (*GIVEN, "counted", "counted_in")
+SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)

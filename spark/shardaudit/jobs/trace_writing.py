@@ -13,9 +13,8 @@ from shardaudit.ingest.fingerprint import trace_fingerprints
 from shardaudit.ingest.repeats import REACH, known_places, new_traces, repeated_ids, told_traces
 from shardaudit.ingest.traces import GIVEN, id_hash
 from shardaudit.jobs.batches import Batch
-from shardaudit.jobs.evidence import SCAN_WINDOWS
 from shardaudit.jobs.kept_batch import KeptRows
-from shardaudit.jobs.stream_traces import TRACED, StreamTraces
+from shardaudit.jobs.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces
 from shardaudit.jobs.trace_tally import TraceTally
 from shardaudit.model.tables import FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced

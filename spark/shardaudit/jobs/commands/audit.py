@@ -7,8 +7,8 @@ from shardaudit.adapters.clock import now
 from shardaudit.jobs.audit import audit
 from shardaudit.jobs.audit_request import AuditRequest
 from shardaudit.jobs.command import Desk, Reply
-from shardaudit.jobs.commands.ingest import INGEST_STAGES, ingest_stream
 from shardaudit.jobs.gates import open_gates
+from shardaudit.jobs.ingest import INGEST_STAGES, ingest_stream
 from shardaudit.jobs.observe import retention_of
 from shardaudit.jobs.opened import opened
 from shardaudit.model.config import Stream
