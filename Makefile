@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTHON_READY := .venv/.ready
 JARS_READY := .cache/jars/.ready
-SOURCES := spark dags tests
+SOURCES := spark dags tests tools
 # Two sessions side by side: one alone leaves half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist worksteal
 # What concerns verdicts runs on the embedded engine; Apache Spark runs what is its own, and some of
@@ -26,14 +26,14 @@ $(PYTHON_READY): requirements.lock pyproject.toml tools/setup.sh
 	@touch $@
 
 $(JARS_READY): jars.lock $(PYTHON_READY)
-	@$(BIN)/python -m shardaudit.jobs.jars
+	@$(BIN)/python -m tools.fetch_jars
 	@touch $@
 
 demo: setup ## a stream with planted faults, audited and repaired by Airflow (minutes; ENGINE=spark: on Apache Spark alone)
-	@$(if $(ENGINE),SHARDAUDIT_ENGINE='$(ENGINE)') $(BIN)/python -m shardaudit.jobs.demo
+	@$(if $(ENGINE),SHARDAUDIT_ENGINE='$(ENGINE)') $(BIN)/python -m tools.demo
 
 airflow: setup ## Airflow with our DAGs, until Ctrl-C
-	@$(BIN)/python -m shardaudit.jobs.airflow
+	@$(BIN)/python -m tools.local_airflow
 
 test: setup lint types ## every test but the drills
 	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws $(SIDE_BY_SIDE)
@@ -84,7 +84,7 @@ drill: setup ## kills ingest and audit at 20 random moments: the tables must not
 	$(BIN)/pytest -m drill tests/dags
 
 drill-stuck-shard: setup ## the incident replayed: when the watch says what (a few minutes)
-	@$(BIN)/python -m shardaudit.jobs.drill_stuck_shard
+	@$(BIN)/python -m tools.drill_stuck_shard
 
 golden: setup ## writes the expected results of the golden cases anew: review the diff
 	$(BIN)/python -m tests.golden.rewrite
@@ -101,7 +101,7 @@ bench: setup ## speed against plain joins, as ratios
 
 lock: setup ## resolves requirements.lock and jars.lock anew
 	@sh tools/lock.sh
-	@$(BIN)/python -m shardaudit.jobs.jars --lock
+	@$(BIN)/python -m tools.fetch_jars --lock
 
 all: test drill bench ## every test, drill and measurement (over an hour)
 

@@ -17,9 +17,9 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from audit_plan import PlannedJob
-from backfill_form import FORM
-from backfill_steps import (
+from shardaudit.adapters.clock import now
+from shardaudit.airflow.backfill_form import BACKFILL_FORM
+from shardaudit.airflow.backfill_steps import (
     APPROVE,
     PLAN,
     REJECT,
@@ -30,9 +30,9 @@ from backfill_steps import (
     proposed,
     running_job,
 )
-from gate_check import check_backfill
-from launch import OF_TASKS, ShardauditJob
-from shardaudit.adapters.clock import now
+from shardaudit.airflow.gate_check import check_backfill
+from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.planned import PlannedJob
 
 TO_ANSWER = timedelta(hours=24)
 TO_READ = timedelta(days=7)  # below a share of each shard's limits a day takes longer than a day
@@ -83,7 +83,7 @@ def gates(plan: Proposed | None) -> None:
     catchup=False,
     max_active_runs=RUNS,
     max_active_tasks=1,
-    params=FORM,
+    params=BACKFILL_FORM,
     default_args=OF_TASKS,
     tags=["shardaudit"],
     doc_md=__doc__,

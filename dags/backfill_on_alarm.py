@@ -14,7 +14,7 @@ from typing import Any
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import Asset, TriggerRule, dag, task
 
-from backfill_steps import audits_of_alarms, forms_of_alarms
+from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
 
 # As in retention_watch.py: an asset is known by its name and address.
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")

@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
-from audit_plan import PlannedJob, planned_upkeep
-from launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.planned import PlannedJob, planned_upkeep
 
 MORNING = CronTriggerTimetable("30 5 * * *", timezone="UTC", run_immediately=timedelta(0))
 

@@ -19,13 +19,13 @@ from airflow.sdk import (
     task_group,
 )
 
-from audit_form import FORM
-from audit_plan import PlannedAudit, planned_run
-from audit_report import keep_report
-from audit_verdict import event_extra, judge
-from gate_check import check_audit
-from launch import OF_TASKS, ShardauditJob
-from watch_news import tell_audits
+from shardaudit.airflow.audit_form import AUDIT_FORM
+from shardaudit.airflow.audit_report import keep_report
+from shardaudit.airflow.audit_verdict import event_extra, judge
+from shardaudit.airflow.gate_check import check_audit
+from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.planned import PlannedAudit, planned_run
+from shardaudit.airflow.watch_news import tell_audits
 
 AUDITS = Asset(name="shardaudit_audits", uri="shardaudit://audits")
 NAME = "{{ task.op_kwargs.planned.stream }}"
@@ -57,7 +57,7 @@ def verdict(planned: PlannedAudit) -> None:
     catchup=False,
     max_active_runs=1,
     max_active_tasks=1,
-    params=FORM,
+    params=AUDIT_FORM,
     default_args=OF_TASKS,
     tags=["shardaudit"],
     doc_md=__doc__,

@@ -13,10 +13,10 @@ from airflow.sdk import Asset, CronTriggerTimetable, TriggerRule, dag, task
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from audit_plan import PlannedJob
-from launch import OF_TASKS, ShardauditJob
-from watch_news import alarm_extra, tell
-from watch_plan import planned_watches
+from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.planned import PlannedJob
+from shardaudit.airflow.watch_news import alarm_extra, tell
+from shardaudit.airflow.watch_plan import planned_watches
 
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
 NAME = "{{ task.op_kwargs.planned.stream }}"
@@ -34,7 +34,7 @@ TOO_LONG = timedelta(hours=1)  # a driver that hangs would keep every later watc
     deadline=DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=IN_TIME,
-        callback=AsyncCallback("shardaudit.jobs.late_watch.tell_late"),
+        callback=AsyncCallback("shardaudit.airflow.late_watch.tell_late"),
     ),
     default_args=OF_TASKS,
     tags=["shardaudit"],

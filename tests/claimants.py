@@ -5,13 +5,13 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
 
 # Tries to hold the warehouse at each "take", until "give"; says how that went.
 _PROGRAM = """
 import sys
-from shardaudit.adapters.claim import claim
-from shardaudit.model.config import Settings
+from shardaudit.store.lock import claim
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import WarehouseBusyError
 settings = Settings.model_validate_json(sys.argv[1])
 print("ready", flush=True)

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.door import Engine, started
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config import Settings
-from shardaudit.model.config_engine import ENGINE
+from shardaudit.model.config.config_engine import ENGINE
+from shardaudit.model.config.settings import Settings
+from shardaudit.store.warehouse import Warehouse
 
 # How long an example takes is the machine's affair: no test here is about its own speed. In CI the
 # examples are the same each time; whoever runs the tests by hand tries others.

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from shardaudit.model.gate_tables import GATES
-from shardaudit.model.table import LATENCY_BINS, Table
-from shardaudit.model.tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, TRANSITIONS
-from shardaudit.model.watch_tables import SHARDS
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, TRANSITIONS
+from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.table import LATENCY_BINS, Table
+from shardaudit.model.tables.watch_tables import SHARDS
 
 STREAM = "events"
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -41,7 +41,7 @@ echo 'installing the Python packages of requirements.lock (once, some minutes) â
 {
     .venv/bin/python -m pip install --no-deps --require-hashes -r requirements.lock &&
         .venv/bin/python -m pip install --no-deps --no-build-isolation -e . &&
-        .venv/bin/python -m compileall -q spark dags # Airflow starts 4 times faster with bytecode
+        .venv/bin/python -m compileall -q spark dags tools # Airflow starts 4 times faster with bytecode
 } >"$log" 2>&1 || {
     tail -n 3 "$log" >&2
     fail "the packages could not be installed: is the network on? All of pip's words are in $log"

@@ -13,12 +13,12 @@ from typing import Self
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta_merge import Pruning, SinkMerge, absent_rows
 from shardaudit.adapters.engine.apache_spark import spark_session
-from shardaudit.adapters.files import S3Access, s3_access
-from shardaudit.adapters.parquet_append import append_files, dataset_rows, parquet_fields
-from shardaudit.backfill.decode import ID
-from shardaudit.model.config import Settings
+from shardaudit.adapters.files.files import S3Access, s3_access
+from shardaudit.adapters.lake.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.adapters.lake.parquet_append import append_files, dataset_rows, parquet_fields
+from shardaudit.backfill.rules.decode import ID
+from shardaudit.model.config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 ROWS = 3  # of a commit, each of another day

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.adapters.kinesis_stream import endpoint_client
-from shardaudit.adapters.stand_in import kinesis_stand_in
-from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.reading import ReadWindow, UserRecord
+from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.pace import Pace
+from shardaudit.backfill.rules.reading import ReadWindow, UserRecord
+from shardaudit.simulate.kinesis_stream import endpoint_client
+from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from tests.aws.kinesis_local import kinesis_local, missing_tool
 from tests.aws.test_fidelity import Stream
 from tests.faulty_kinesis import EMPTY, EXPIRED, THROTTLED, Faults, faulty_kinesis

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.adapters.kinesis_stream import endpoint_client
-from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
-from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.reading import ReadWindow
+from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.pace import Pace
+from shardaudit.backfill.rules.reading import ReadWindow
 from shardaudit.model.stream_page import Start, StreamPage
+from shardaudit.simulate.kinesis_stream import endpoint_client
+from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.aws.test_fidelity import Stream
 from tests.unit.simulate.kinesis import FIRST
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters import claim as claims
-from shardaudit.adapters.claim import claim
-from shardaudit.adapters.claim_store import FOLDER, WATCH, S3ClaimStore
-from shardaudit.adapters.probes import probe_warehouse
-from shardaudit.adapters.s3 import S3RefusedError, S3UnreachableError, s3_client
-from shardaudit.adapters.s3proxy import s3_proxy
-from shardaudit.model.config import Aws, Settings
+from shardaudit.adapters.aws.s3 import S3RefusedError, S3UnreachableError, s3_client
+from shardaudit.model.config.settings import Aws, Settings
 from shardaudit.model.errors import ClaimLostError, WarehouseBusyError
+from shardaudit.simulate.s3proxy import s3_proxy
+from shardaudit.store import lock as claims
+from shardaudit.store.lock import claim
+from shardaudit.store.lock_files import FOLDER, WATCH, S3ClaimStore
+from shardaudit.store.probes import probe_warehouse
 from tests.claimants import Claimant
 
 

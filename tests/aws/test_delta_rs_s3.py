@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.delta_rs import DeltaRs
-from shardaudit.adapters.s3proxy import s3_proxy
-from shardaudit.model.config import Aws
+from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.model.config.settings import Aws
+from shardaudit.simulate.s3proxy import s3_proxy
 from tests.unit.adapters.test_delta_rs import EVERYTHING, NOTED, row
 
 pytestmark = pytest.mark.aws

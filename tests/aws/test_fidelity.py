@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shardaudit.adapters.kinesis_stream import endpoint_client
-from shardaudit.adapters.stand_in import kinesis_stand_in
+from shardaudit.simulate.kinesis_stream import endpoint_client
+from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from tests.aws.kinesis_local import kinesis_local, missing_tool
 from tests.unit.simulate.kinesis import FIRST, Kinesis, code_of, name
 

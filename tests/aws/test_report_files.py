@@ -4,9 +4,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from shardaudit.adapters.report_files import keep_html
-from shardaudit.adapters.s3 import S3RefusedError
-from shardaudit.model.config import Aws, Settings
+from shardaudit.adapters.aws.s3 import S3RefusedError
+from shardaudit.model.config.settings import Aws, Settings
+from shardaudit.page.report_files import keep_html
 
 pytestmark = pytest.mark.aws
 

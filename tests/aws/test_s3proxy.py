@@ -11,11 +11,11 @@ import pytest
 from botocore.exceptions import ClientError
 from deltalake import DeltaTable
 
-from shardaudit.adapters.s3proxy import S3Credentials, S3Endpoint, s3_proxy
-from shardaudit.adapters.simulated_output import BUCKET, DeltaSink, simulation_bucket
-from shardaudit.jobs.simulate import Endpoints, simulate_stream
-from shardaudit.model.config import load_settings
+from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import FinalError
+from shardaudit.simulate.job import Endpoints, simulate_stream
+from shardaudit.simulate.output import BUCKET, DeltaSink, simulation_bucket
+from shardaudit.simulate.s3proxy import S3Credentials, S3Endpoint, s3_proxy
 from tests.unit.simulate.kinesis import START
 from tests.unit.simulate.test_simulation import scenario
 

@@ -62,7 +62,7 @@ def _make_files(console: Console) -> None:
         [
             sys.executable,
             "-m",
-            "shardaudit.jobs.main",
+            "shardaudit.cli.main",
             *command,
             "--sink-format",
             "parquet",

@@ -18,13 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
-from shardaudit.adapters.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.adapters.aws.kinesis_pages import StreamAddress
 from shardaudit.adapters.engine.apache_spark import spark_session
-from shardaudit.adapters.kinesis_pages import StreamAddress
-from shardaudit.adapters.stand_in import kinesis_stand_in
-from shardaudit.backfill.reading import ReadWindow
-from shardaudit.jobs.backfill_source import Reading, read_windows
-from shardaudit.model.config import Settings
+from shardaudit.adapters.lake.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.backfill.kinesis_source import Reading, read_windows
+from shardaudit.backfill.rules.reading import ReadWindow
+from shardaudit.model.config.settings import Settings
+from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from tests.bench.timing import median_seconds
 
 if TYPE_CHECKING:

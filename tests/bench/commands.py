@@ -131,7 +131,7 @@ def _resident_pages(pid: int) -> int:
 
 
 def _shardaudit(words: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "shardaudit.jobs.main", *words]
+    return [sys.executable, "-m", "shardaudit.cli.main", *words]
 
 
 def _table(size: str, found: dict[str, Measured]) -> Table:

@@ -12,20 +12,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.apache_spark import spark_session
-from shardaudit.compare.cells import cell_sums, differs
-from shardaudit.compare.drill_down import CELL, seen, unclean
-from shardaudit.ingest.fingerprint import fingerprint_sums
-from shardaudit.jobs.audit import audit
-from shardaudit.jobs.audit_request import AuditRequest
-from shardaudit.jobs.canary import canary
-from shardaudit.jobs.comparison import compared
-from shardaudit.jobs.evidence import ingested
-from shardaudit.jobs.gates import open_gates
-from shardaudit.jobs.ingest import ingest
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.canary_frames import canary
+from shardaudit.audit.comparison import compared
+from shardaudit.audit.evidence import ingested
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.job import audit
+from shardaudit.audit.rules.cells import cell_sums, differs
+from shardaudit.audit.rules.drill_down import CELL, seen, unclean
+from shardaudit.ingest.job import ingest
+from shardaudit.ingest.rules.fingerprint import fingerprint_sums
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window, parse_instant
+from shardaudit.store.warehouse import Warehouse
 from tests.bench.sides import bench_settings, raw_sides
 from tests.bench.timing import median_seconds
 

@@ -14,8 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from shardaudit.adapters.clock import now
-from shardaudit.jobs.page import Site
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
+from shardaudit.page.site import Site
 from tests.bench.timing import median_seconds
 from tests.page_warehouse import STREAM, shard_name, write_warehouse
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.model.config import Settings, load_settings
+from shardaudit.model.config.settings import Settings, load_settings
 
 
 def bench_settings(folder: str, **spark: str) -> Settings:

@@ -16,11 +16,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from shardaudit.adapters.airflow import LocalAirflow
-from shardaudit.adapters.airflow_api import AirflowApi
-from shardaudit.adapters.airflow_home import USER, password
 from shardaudit.adapters.clock import now
 from tests.page_warehouse import write_warehouse
+from tools.airflow_api import AirflowApi
+from tools.airflow_home import USER, password
+from tools.airflow_processes import LocalAirflow
 
 BROWSERS = ("chromium", "google-chrome", "google-chrome-stable", "chrome")
 CONFIG = """

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Locator, expect
 
-from shardaudit.adapters.airflow import LocalAirflow
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
-from shardaudit.jobs.simulate import Endpoints, simulate_stream
+from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.scenario import Scenario
+from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.browser.conftest import Site, logged_in
 from tests.browser.steps import frame, opened, point, wait_until_known
+from tools.airflow_processes import LocalAirflow
 
 NAME, DAG, HOURS = "events", "backfill", 2
 # Small plans, each run once: the second compiler never pays here (as in tests/conftest.py).
@@ -36,7 +36,7 @@ SPARK = """
 "spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """
 JOB_SECONDS = 300
-# As jobs/demo_airflow.py has it: Airflow 3.3.2 fails a task that is answered too soon.
+# As tools/demo_runs.py has it: Airflow 3.3.2 fails a task that is answered too soon.
 BEFORE_ANSWER_MS = 4000
 
 
@@ -77,7 +77,7 @@ def lost(tmp_path: Path) -> Iterator[Lost]:
 def audit(config: Path, scenario: Scenario, env: dict[str, str]) -> None:
     """The audit of the simulated time, by the command."""
     window = scenario.window
-    command = [sys.executable, "-m", "shardaudit.jobs.main", "--config", str(config), "audit"]
+    command = [sys.executable, "-m", "shardaudit.cli.main", "--config", str(config), "audit"]
     words = [f"--from={window.start.isoformat()}", f"--to={window.end.isoformat()}"]
     subprocess.run([*command, f"--stream={NAME}", *words], env=env, check=True, timeout=JOB_SECONDS)
 

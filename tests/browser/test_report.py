@@ -5,7 +5,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, expect
 
 from shardaudit.adapters.clock import now
-from shardaudit.jobs.main import main
+from shardaudit.cli.main import main
 from shardaudit.model.errors import ExitCode
 from tests.browser.conftest import CONFIG
 from tests.page_warehouse import shard_name, write_warehouse

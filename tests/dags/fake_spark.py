@@ -40,8 +40,8 @@ def install_fake_spark(folder: Path, *, python: str, name: str = "spark-submit")
 
 
 def install_fake_command(folder: Path) -> Path:
-    """Writes a `shardaudit.jobs.main` for PYTHONPATH; returns the file of its calls."""
-    package = folder / "shardaudit" / "jobs"
+    """Writes a `shardaudit.cli.main` for PYTHONPATH; returns the file of its calls."""
+    package = folder / "shardaudit" / "cli"
     package.mkdir(parents=True)
     for initial in (package.parent, package):
         (initial / "__init__.py").touch()

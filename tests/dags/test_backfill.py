@@ -10,8 +10,7 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSkipException, ParamValidationError
 from deltalake import DeltaTable, write_deltalake
 
-from audit_plan import PlanRefusedError
-from backfill_steps import (
+from shardaudit.airflow.backfill_steps import (
     PLAN,
     REPAIR,
     VERIFY,
@@ -20,9 +19,10 @@ from backfill_steps import (
     proposed,
     running_job,
 )
-from shardaudit.jobs.commands.backfill import add_arguments
-from shardaudit.model.backfill_tables import BACKFILLS, DEDUPES
-from shardaudit.model.config import load_settings
+from shardaudit.airflow.planned import PlanRefusedError
+from shardaudit.cli.backfill_command import add_arguments
+from shardaudit.model.config.settings import load_settings
+from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
 from tests.dags.fake_spark import read_calls
 from tests.dags.warehouses import START, arrow
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset
 
-from audit_plan import plan_audits
-from backfill_steps import audits_of_alarms, forms_of_alarms
 from retention_watch import ALARMS
+from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
+from shardaudit.airflow.planned import plan_audits
 
 
 def test_watchs_own_event_starts_it(dags: dict[str, DAG]) -> None:

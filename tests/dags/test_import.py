@@ -11,7 +11,7 @@ HEAVY = (
 PROGRAM = """
 import json, sys, time
 import backfill, backfill_on_alarm, maintenance, nightly_audit, retention_watch
-import shardaudit.jobs.airflow_plugin
+import shardaudit.page.plugin
 print(json.dumps([time.process_time(), sorted(set(sys.argv[1:]) & set(sys.modules))]))
 """
 

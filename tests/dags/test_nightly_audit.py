@@ -7,8 +7,8 @@ import pytest
 from airflow.sdk import DAG, Param, RetryAction
 from airflow.sdk.exceptions import ParamValidationError
 
-from audit_verdict import BadVerdictError
-from launch import JobBusyError, JobFailedError
+from shardaudit.airflow.audit_verdict import BadVerdictError
+from shardaudit.airflow.launch import JobBusyError, JobFailedError
 from shardaudit.report.repair_time import AUDIT_EVERY
 
 DAGS = Path(__file__).parents[2] / "dags"

@@ -11,14 +11,14 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSkipException
 from deltalake import DeltaTable, write_deltalake
 
-from audit_plan import PlanRefusedError
 from shardaudit.adapters.clock import now
-from shardaudit.model.tables import AUDITS
-from shardaudit.model.watch_tables import NOTIFICATIONS, SHARDS
+from shardaudit.airflow.planned import PlanRefusedError
+from shardaudit.airflow.watch_news import alarm_extra
+from shardaudit.airflow.watch_plan import planned_watches
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.tables.watch_tables import NOTIFICATIONS, SHARDS
 from tests.dags.fake_spark import read_calls
 from tests.dags.warehouses import arrow
-from watch_news import alarm_extra
-from watch_plan import planned_watches
 
 DAGS = Path(__file__).parents[2] / "dags"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -72,7 +72,7 @@ def test_a_run_that_is_late_is_an_alarm_itself(dag: DAG) -> None:
     deadlines: Any = dag.deadline  # Any: one or a list of them
     (deadline,) = deadlines if isinstance(deadlines, list) else [deadlines]
     assert deadline.interval == timedelta(minutes=14)
-    assert deadline.callback.path == "shardaudit.jobs.late_watch.tell_late"
+    assert deadline.callback.path == "shardaudit.airflow.late_watch.tell_late"
 
 
 def test_each_stream_is_watched_as_of_the_moment_it_comes_to_it(config: Path) -> None:

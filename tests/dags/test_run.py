@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from audit_plan import plan_audits
+from shardaudit.airflow.planned import plan_audits
 from tests.dags.fake_spark import read_calls
 from tests.dags.warehouses import audit, cell, gate, missing, write_result
 

@@ -14,13 +14,13 @@ from urllib.error import HTTPError
 
 import pytest
 
-from shardaudit.adapters.airflow import LocalAirflow
 from shardaudit.adapters.clock import now
 from tests.dags.fake_spark import install_fake_spark, read_calls
 from tests.dags.receivers import Web, running
 from tests.dags.test_backfill import store
 from tests.dags.test_retention_watch import news
 from tests.dags.test_scheduled_watch import call, ended, scheduled, until
+from tools.airflow_processes import LocalAirflow
 
 SUBMIT = "spark3-submit"  # PATH begins with the real spark-submit
 

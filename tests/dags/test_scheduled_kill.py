@@ -3,15 +3,15 @@
 import os
 from pathlib import Path
 
-from shardaudit.adapters.airflow import LocalAirflow
 from shardaudit.adapters.processes import started
 from tests.dags.test_scheduled_watch import until
+from tools.airflow_processes import LocalAirflow
 
 DAG = "maintenance"
 # Keeps our command, as soon as its Python starts, and a child of it that hears no interrupt.
 SITE = """
 import os, pathlib, subprocess, sys, time
-if "shardaudit.jobs.main" in sys.orig_argv:
+if "shardaudit.cli.main" in sys.orig_argv:
     other = subprocess.Popen(["sh", "-c", "trap '' INT; sleep 600; :"])
     pathlib.Path(os.environ["PIDS"]).write_text(f"{os.getpid()} {other.pid}")
     time.sleep(600)

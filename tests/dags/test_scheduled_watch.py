@@ -16,14 +16,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from shardaudit.adapters.airflow import LocalAirflow
 from shardaudit.adapters.clock import now
-from shardaudit.jobs.simulate import simulate_files
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
+from shardaudit.simulate.job import simulate_files
 from shardaudit.simulate.scenario import Scenario
 from tests.claimants import Claimant
 from tests.dags.receivers import Web, running
 from tests.dags.test_retention_watch import news, states
+from tools.airflow_processes import LocalAirflow
 
 DAG = "retention_watch"
 # Hangs while the file named in HANG is there.

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.apache_spark import spark_session
-from shardaudit.model.config import Settings
-from shardaudit.model.sql_name import quoted
+from shardaudit.columns.sql_name import quoted
+from shardaudit.model.config.settings import Settings
 
 HERE = Path(__file__).parent
 PLACE = "/place-of-the-tables"

@@ -7,20 +7,19 @@ from itertools import chain
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.collected import collected
-from shardaudit.backfill.missing import missing_ids, stretches
-from shardaudit.compare.apart import crossing_ids, displaced_rows, other_places, within_window
-from shardaudit.compare.canary_answers import answers
-from shardaudit.compare.carried import with_bucket_digest
-from shardaudit.compare.cell_verdicts import Judgement, judged_cells
-from shardaudit.compare.cells import cell_sums, compared_cells, sums_digest
-from shardaudit.compare.classify import (
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
+from shardaudit.audit.rules.canary_answers import answers
+from shardaudit.audit.rules.carried import with_bucket_digest
+from shardaudit.audit.rules.cell_verdicts import Judgement, judged_cells
+from shardaudit.audit.rules.cells import cell_sums, compared_cells, sums_digest
+from shardaudit.audit.rules.classify import (
     Damage,
     cell_counts,
     classified_ids,
     kinds,
 )
-from shardaudit.compare.drill_down import (
+from shardaudit.audit.rules.drill_down import (
     CELL,
     cell_ids,
     ids,
@@ -30,15 +29,14 @@ from shardaudit.compare.drill_down import (
     traces_of,
     unclean,
 )
-from shardaudit.compare.findings import AuditFacts, folded_findings, pending_ids, transitions
-from shardaudit.compare.grid import grid
-from shardaudit.compare.hours import hour_sums
-from shardaudit.compare.patience import patiences
-from shardaudit.compare.progress import shard_progress, shard_times
-from shardaudit.compare.sample import sampled_cells, with_neighbours
-from shardaudit.compare.shard_facts import shard_facts
-from shardaudit.compare.totals import disagreeing_cells, shard_totals
-from shardaudit.compare.vanished import (
+from shardaudit.audit.rules.findings import AuditFacts, folded_findings, pending_ids, transitions
+from shardaudit.audit.rules.grid import grid
+from shardaudit.audit.rules.hours import hour_sums
+from shardaudit.audit.rules.patience import patiences
+from shardaudit.audit.rules.sample import sampled_cells, with_neighbours
+from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.audit.rules.totals import disagreeing_cells, shard_totals
+from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
     last_arrival,
@@ -46,21 +44,28 @@ from shardaudit.compare.vanished import (
     vanished_ids,
     with_vanished,
 )
-from shardaudit.ingest.batch_summary import batch_summaries
-from shardaudit.ingest.fingerprint import (
+from shardaudit.backfill.rules.missing import missing_ids, stretches
+from shardaudit.ingest.rules.batch_summary import batch_summaries
+from shardaudit.ingest.rules.deliveries import (
+    DELIVERY_DDL,
+    JUDGED_DDL,
+    judged_sink_rows,
+    refused_rows,
+)
+from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
     less_the_ledger,
     sink_fingerprints,
     trace_fingerprints,
 )
-from shardaudit.ingest.placing import placed_ledger, placed_rows
-from shardaudit.ingest.repeats import known_places, new_traces, repeated_ids
-from shardaudit.ingest.sink import DELIVERY_DDL, JUDGED_DDL, judged_sink_rows, refused_rows
-from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
+from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
+from shardaudit.ingest.rules.placing import placed_ledger, placed_rows
+from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_ids
 from shardaudit.model.reserved import CANARY
 from shardaudit.model.retention import Retention, Shorter
-from shardaudit.model.tables import FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window
+from shardaudit.watch.rules.frontiers import shard_progress, shard_times
 from tests.engines.odd import INSTANTS_US, LONGS, NUMBERS, TEXTS
 from tests.engines.table import cases, table
 

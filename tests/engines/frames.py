@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.held import held, own_rows
-from shardaudit.model.tables import AUDITS, CELLS, EVIDENCE, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS, EVIDENCE, FINGERPRINTS
+from shardaudit.store.warehouse import Warehouse
 from tests.engines.odd import INSTANTS_US, LONGS, TEXTS
 from tests.engines.table import cases, table
 

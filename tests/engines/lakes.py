@@ -17,16 +17,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.jobs.audit import audit
-from shardaudit.jobs.audit_request import AuditRequest
-from shardaudit.jobs.gates import open_gates
-from shardaudit.jobs.ingest import ingest
-from shardaudit.model.config import Stream
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.job import audit
+from shardaudit.ingest.job import ingest
+from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import GateError
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
+from shardaudit.store.warehouse import Warehouse
 from tests.builders import Line, write_lines
 from tests.cases import START, Case, Terms
 from tests.history import History, SinkRow, Trace

@@ -77,22 +77,22 @@ CLASSES = {
 
 # What reads or writes stands where files and schemas are looked at before and after.
 PLACES = {
-    "conf": ("adapters/sources.py",),  # how many files are read at once
-    "load": ("adapters/",),
+    "conf": ("adapters/files/sources.py",),  # how many files are read at once
+    "load": ("adapters/", "store/warehouse.py"),
     "mapInArrow": ("adapters/",),
     "parquet": ("adapters/",),
-    "save": ("adapters/delta.py",),
-    "sql": ("adapters/delta.py",),
-    "createOrReplaceTempView": ("adapters/delta.py",),
+    "save": ("store/warehouse.py",),
+    "sql": ("store/warehouse.py",),
+    "createOrReplaceTempView": ("store/warehouse.py",),
 }
 # May cast to a type that a variable holds: those of our tables, of a sink's columns, of numbers.
 CASTERS = (
-    "adapters/delta.py",
-    "adapters/sink_rows.py",
-    "ingest/batch_summary.py",
-    "ingest/kept.py",
-    "ingest/repeats.py",
-    "ingest/traces.py",
+    "store/warehouse.py",
+    "adapters/lake/sink_rows.py",
+    "ingest/rules/batch_summary.py",
+    "ingest/rules/kept_rows.py",
+    "ingest/rules/repeats.py",
+    "ingest/rules/judged_traces.py",
 )
 # Columns of our tables that hold doubles: delta-rs reads them, see `differences.py`. INPUTS have
 # columns of the same names.
@@ -100,9 +100,9 @@ DOUBLES = [
     "estimated_seconds", "hours_to_read", "latency_p50", "latency_p99", "sample_rate",
     "trace_coverage",
 ]  # fmt: skip
-INPUTS = ("adapters/", "ingest/traces.py", "ingest/lines.py")
+INPUTS = ("adapters/", "ingest/rules/judged_traces.py", "ingest/lines.py")
 # May ask which engine runs: they start one, or tell people what it needs.
-CHOOSERS = ("adapters/engine/", "jobs/doctor.py", "jobs/demo_engines.py")
+CHOOSERS = ("adapters/engine/", "cli/doctor.py", "airflow/launch.py")
 
 # Not read by the check: what starts an engine, and what Apache Spark alone runs, on either setting.
 DOOR = {
@@ -112,16 +112,16 @@ DOOR = {
     "adapters/engine/door.py": "chooses between them",
     "adapters/engine/held.py": "gives each engine small frames as it likes them",
     "adapters/engine/released.py": "knows how PySpark releases the embedded engine's checkpoints",
-    "adapters/engine/errors.py": "knows py4j's errors",
-    "adapters/jars.py": "has Apache Spark resolve its own jars",
-    "adapters/delta_merge.py": "writes into a user's sink with Delta's own writer",
-    "adapters/parquet_append.py": "writes into a user's sink with Spark's own writer",
-    "backfill/copies.py": "finds what is deleted from a user's sink, by Spark's own JSON",
-    "backfill/decode.py": "reads replayed records with Spark's variants",
-    "jobs/backfill_landing.py": "lands replayed records",
-    "jobs/backfill_replay.py": "replays",
-    "jobs/backfill_run.py": "replays",
-    "jobs/backfill_sink.py": "looks into the sink that is written",
-    "jobs/backfill_source.py": "reads Kinesis by a Python data source",
-    "jobs/dedupe_run.py": "deletes from a user's sink",
+    "adapters/engine/engine_errors.py": "knows py4j's errors",
+    "adapters/engine/jars.py": "has Apache Spark resolve its own jars",
+    "adapters/lake/delta_merge.py": "writes into a user's sink with Delta's own writer",
+    "adapters/lake/parquet_append.py": "writes into a user's sink with Spark's own writer",
+    "backfill/rules/copies.py": "finds what is deleted from a user's sink, by Spark's own JSON",
+    "backfill/rules/decode.py": "reads replayed records with Spark's variants",
+    "backfill/landing.py": "lands replayed records",
+    "backfill/round.py": "replays",
+    "backfill/run.py": "replays",
+    "backfill/backfill_sink.py": "looks into the sink that is written",
+    "backfill/kinesis_source.py": "reads Kinesis by a Python data source",
+    "backfill/dedupe_run.py": "deletes from a user's sink",
 }

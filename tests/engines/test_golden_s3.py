@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.adapters.s3proxy import REGION, S3Endpoint, s3_proxy
-from shardaudit.model.config import Aws
+from shardaudit.model.config.settings import Aws
+from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
+from shardaudit.store.warehouse import Warehouse
 from tests.engines.process import EngineProcess
 from tests.spark.test_golden import check, groups
 from tests.spark.trial import Trial

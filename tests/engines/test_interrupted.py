@@ -34,7 +34,7 @@ def copy(lake: Path, tmp_path: Path) -> Path:
 
 def audit_of(lake: Path) -> list[str]:
     words = of(lake, "audit", *STREAM, *WINDOW, *AS_OF)
-    return [sys.executable, "-m", "shardaudit.jobs.main", *words]
+    return [sys.executable, "-m", "shardaudit.cli.main", *words]
 
 
 def started(lake: Path, **environment: str) -> "subprocess.Popen[str]":

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from shardaudit.jobs.demo_result import compared
+from tools.demo_result import compared
 
 WINDOW = ["--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z"]
 AS_OF = ["--as-of", "2026-11-02T00:30:00Z"]
@@ -61,7 +61,7 @@ def without_pysail(folder: Path) -> dict[str, str]:
 
 def run(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "shardaudit.jobs.main", *words],
+        [sys.executable, "-m", "shardaudit.cli.main", *words],
         env=environment,
         capture_output=True,
         text=True,

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.adapters.s3proxy import REGION, S3Endpoint, s3_proxy
+from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
 from tests.engines.process import EngineProcess
 from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, run
 
@@ -80,7 +80,7 @@ def audited(bucket: Bucket) -> dict[str, int]:
 def killed_audit(bucket: Bucket, *, after_s: float) -> None:
     words = bucket.words("audit", *STREAM, *WINDOW, *AS_OF)
     process = subprocess.Popen(
-        [sys.executable, "-m", "shardaudit.jobs.main", *words],
+        [sys.executable, "-m", "shardaudit.cli.main", *words],
         env=bucket.environment,
         stderr=subprocess.DEVNULL,
     )

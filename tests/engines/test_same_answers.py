@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from shardaudit.model.table import Table
-from shardaudit.model.tables import (
+from shardaudit.model.tables.audit_tables import (
     AUDITS,
     CELLS,
     EVIDENCE,
@@ -22,6 +21,7 @@ from shardaudit.model.tables import (
     TRACES,
     TRANSITIONS,
 )
+from shardaudit.model.tables.table import Table
 from tests.engines.lakes import FORMS, ROUNDS, feed, judge, shown
 from tests.engines.process import EngineProcess
 

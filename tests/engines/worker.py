@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.door import started
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
 from tests.engines import forms, frames, groups, instants, nested, numbers, texts
 from tests.engines.table import TABLES, Table
 

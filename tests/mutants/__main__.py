@@ -1,7 +1,7 @@
 """Runs the mutants and says what survived; what was run before is kept and not run again.
 
 python -m tests.mutants --sample 100          # the first 100 of a fixed random order
-python -m tests.mutants --only compare/cells --parts check
+python -m tests.mutants --only audit/rules/cells --parts check
 """
 
 import argparse

@@ -4,9 +4,9 @@ import shutil
 from datetime import timedelta
 from pathlib import Path
 
-from shardaudit.adapters.delta import Warehouse
 from shardaudit.adapters.engine.door import Engine
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
+from shardaudit.store.warehouse import Warehouse
 from tests.builders import NOW, T0, sequence
 from tests.history import Question, SinkRow, Trace
 from tests.spark.trial import Trial

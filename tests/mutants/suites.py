@@ -1,124 +1,141 @@
 """What is mutated, and which tests concern it."""
 
 _GOLDEN = "tests/spark/test_golden.py"
-_ORACLE = "tests/spark/compare/test_properties.py"
+_ORACLE = "tests/spark/test_properties.py"
 _RULES = (  # the tables of the single rules: a hundredth of the time of an audit
-    "tests/spark/compare/test_cell_verdicts.py",
-    "tests/spark/compare/test_classify.py",
-    "tests/spark/compare/test_drill_down.py",
-    "tests/spark/compare/test_folding.py",
-    "tests/spark/compare/test_held_spans.py",
-    "tests/spark/compare/test_apart.py",
-    "tests/spark/compare/test_shard_facts.py",
-    "tests/spark/compare/test_totals.py",
-    "tests/unit/compare/test_totals.py",
+    "tests/spark/audit/test_cell_verdicts.py",
+    "tests/spark/audit/test_classify.py",
+    "tests/spark/audit/test_drill_down.py",
+    "tests/spark/audit/test_folding.py",
+    "tests/spark/audit/test_held_spans.py",
+    "tests/spark/audit/test_apart.py",
+    "tests/spark/audit/test_shard_facts.py",
+    "tests/spark/audit/test_totals.py",
+    "tests/unit/audit/test_totals.py",
 )
 _AUDIT = (
     *(*_RULES, _GOLDEN, _ORACLE),
-    "tests/spark/jobs/test_stamped_anew.py",
-    "tests/spark/jobs/test_vanished.py",
+    "tests/spark/audit/test_stamped_anew.py",
+    "tests/spark/audit/test_vanished.py",
 )
-_CANARY = ("tests/unit/compare/test_canary.py", "tests/spark/jobs/test_canary.py")
-_DELTA = "tests/spark/jobs/test_ingest_delta.py"
-_PARQUET = "tests/spark/jobs/test_ingest_parquet.py"
-_TRACES = "tests/spark/jobs/test_ingest_traces.py"
-_INGEST = ("tests/unit/ingest", "tests/spark/ingest")
+_CANARY = ("tests/unit/audit/test_canary.py", "tests/spark/audit/test_canary.py")
+_DELTA = "tests/spark/ingest/test_ingest_delta.py"
+_PARQUET = "tests/spark/ingest/test_ingest_parquet.py"
+_TRACES = "tests/spark/ingest/test_ingest_traces.py"
+_INGEST = (
+    "tests/unit/ingest",
+    "tests/spark/columns",
+    "tests/spark/ingest/test_batch_summary.py",
+    "tests/spark/ingest/test_deliveries.py",
+    "tests/spark/ingest/test_fingerprint.py",
+    "tests/spark/ingest/test_judged_traces.py",
+    "tests/spark/ingest/test_placing.py",
+)
 _BACKFILL = (  # what merges needs Apache Spark: `copies` and `decode` are left out
     "tests/unit/backfill",
-    "tests/unit/jobs/test_backfill_command.py",
+    "tests/unit/cli/test_backfill_command.py",
     "tests/spark/backfill/test_missing.py",
-    "tests/spark/jobs/test_backfill_proof.py",
-    "tests/spark/jobs/test_stamped_anew.py",
+    "tests/spark/backfill/test_backfill_proof.py",
+    "tests/spark/audit/test_stamped_anew.py",
 )
 _WATCH = (
     "tests/unit/watch",
-    "tests/spark/jobs/test_watch.py",
-    "tests/spark/jobs/test_watch_held_back.py",
+    "tests/spark/watch/test_watch.py",
+    "tests/spark/watch/test_watch_held_back.py",
     "tests/histories",
 )
 _HOLES = (
-    "tests/unit/compare/test_holes.py",
-    "tests/spark/compare/test_hole_cells.py",
-    "tests/spark/compare/test_shard_times.py",
-    "tests/spark/jobs/test_watch_holes.py",
+    "tests/unit/audit/test_hours.py",
+    "tests/spark/watch/test_hole_cells.py",
+    "tests/spark/watch/test_shard_times.py",
+    "tests/spark/watch/test_watch_holes.py",
 )
 
 SUITES: dict[str, tuple[str, ...]] = {
-    "shardaudit/compare/accepted_times.py": (
-        "tests/spark/jobs/test_watermarks.py",
-        "tests/spark/jobs/test_silences.py",
+    "shardaudit/audit/rules/accepted_times.py": (
+        "tests/spark/audit/test_watermarks.py",
+        "tests/spark/audit/test_silences.py",
         _GOLDEN,
     ),
-    "shardaudit/compare/apart.py": _AUDIT,
-    "shardaudit/compare/arrivals.py": (
+    "shardaudit/audit/rules/apart.py": _AUDIT,
+    "shardaudit/audit/rules/deadlines.py": (
         *_HOLES,
-        "tests/spark/jobs/test_watch_held_back.py",
-        "tests/spark/compare/test_progress.py",
+        "tests/spark/watch/test_watch_held_back.py",
+        "tests/spark/watch/test_frontiers.py",
     ),
-    "shardaudit/compare/canary.py": _CANARY,
-    "shardaudit/compare/canary_answers.py": _CANARY,
-    "shardaudit/compare/canary_plan.py": _CANARY,
-    "shardaudit/compare/carried.py": (*_AUDIT, "tests/spark/jobs/test_own_rows.py"),
-    "shardaudit/compare/cell_verdicts.py": _AUDIT,
-    "shardaudit/compare/cells.py": (*_AUDIT, "tests/spark/jobs/test_ledger_totals.py"),
-    "shardaudit/compare/classify.py": _AUDIT,
-    "shardaudit/compare/drill_down.py": (*_AUDIT, "tests/spark/jobs/test_sink_scan.py"),
-    "shardaudit/compare/findings.py": (
+    "shardaudit/audit/rules/canary.py": _CANARY,
+    "shardaudit/audit/rules/canary_answers.py": _CANARY,
+    "shardaudit/audit/rules/canary_plan.py": _CANARY,
+    "shardaudit/audit/rules/carried.py": (*_AUDIT, "tests/spark/ingest/test_own_rows.py"),
+    "shardaudit/audit/rules/cell_verdicts.py": _AUDIT,
+    "shardaudit/audit/rules/cells.py": (*_AUDIT, "tests/spark/ingest/test_ledger_totals.py"),
+    "shardaudit/audit/rules/classify.py": _AUDIT,
+    "shardaudit/audit/rules/drill_down.py": (*_AUDIT, "tests/spark/ingest/test_sink_scan.py"),
+    "shardaudit/audit/rules/findings.py": (
         *_AUDIT,
-        "tests/spark/jobs/test_deadlines.py",
-        "tests/spark/jobs/test_findings.py",
+        "tests/spark/audit/test_deadlines.py",
+        "tests/spark/store/test_findings.py",
     ),
-    "shardaudit/compare/grid.py": _AUDIT,
-    "shardaudit/compare/holes.py": (*_HOLES, "tests/histories"),
-    "shardaudit/compare/hours.py": (
-        "tests/spark/compare/test_hours.py",
-        "tests/spark/compare/test_patience.py",
+    "shardaudit/audit/rules/grid.py": _AUDIT,
+    "shardaudit/watch/rules/holes.py": (*_HOLES, "tests/histories"),
+    "shardaudit/audit/rules/hours.py": (
+        "tests/spark/audit/test_hours.py",
+        "tests/spark/audit/test_patience.py",
         *_HOLES,
-        "tests/spark/jobs/test_gates.py",
+        "tests/spark/audit/test_gates.py",
     ),
-    "shardaudit/compare/patience.py": ("tests/spark/compare/test_patience.py", _GOLDEN),
-    "shardaudit/compare/progress.py": (
-        "tests/spark/compare/test_shard_times.py",
-        "tests/spark/compare/test_progress.py",
+    "shardaudit/audit/rules/patience.py": ("tests/spark/audit/test_patience.py", _GOLDEN),
+    "shardaudit/watch/rules/frontiers.py": (
+        "tests/spark/watch/test_shard_times.py",
+        "tests/spark/watch/test_frontiers.py",
         *_WATCH,
     ),
-    "shardaudit/compare/quiet.py": (
-        "tests/unit/compare/test_quiet.py",
-        "tests/spark/jobs/test_silences.py",
+    "shardaudit/audit/rules/quiet.py": (
+        "tests/unit/audit/test_quiet.py",
+        "tests/spark/audit/test_silences.py",
         _GOLDEN,
     ),
-    "shardaudit/compare/sample.py": _AUDIT,
-    "shardaudit/compare/shard_facts.py": _AUDIT,
-    "shardaudit/compare/totals.py": (*_AUDIT, "tests/spark/jobs/test_ledger_totals.py"),
-    "shardaudit/compare/watermark.py": (
-        "tests/unit/compare/test_watermark.py",
-        "tests/spark/jobs/test_watermarks.py",
+    "shardaudit/audit/rules/sample.py": _AUDIT,
+    "shardaudit/audit/rules/shard_facts.py": _AUDIT,
+    "shardaudit/audit/rules/totals.py": (*_AUDIT, "tests/spark/ingest/test_ledger_totals.py"),
+    "shardaudit/audit/rules/watermark.py": (
+        "tests/unit/audit/test_watermark.py",
+        "tests/spark/audit/test_watermarks.py",
         *_AUDIT,
     ),
-    "shardaudit/compare/vanished.py": _AUDIT,
-    "shardaudit/ingest/batch_summary.py": (*_INGEST, "tests/spark/jobs/test_gates.py"),
-    "shardaudit/ingest/columns.py": (*_INGEST, _DELTA, _PARQUET),
-    "shardaudit/ingest/commits.py": (*_INGEST, "tests/unit/adapters/test_delta_sink.py", _DELTA),
-    "shardaudit/ingest/damage.py": (*_INGEST, _GOLDEN),
-    "shardaudit/ingest/faults.py": (*_INGEST, _TRACES, _DELTA),
-    "shardaudit/ingest/fingerprint.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
-    "shardaudit/ingest/inputs.py": (*_INGEST, _DELTA, _PARQUET, _TRACES),
-    "shardaudit/ingest/instants.py": (*_INGEST, _DELTA),
-    "shardaudit/ingest/placing.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
-    "shardaudit/ingest/repeats.py": (*_AUDIT, _TRACES, "tests/spark/jobs/test_ingest_rotated.py"),
-    "shardaudit/ingest/sink.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
-    "shardaudit/ingest/traces.py": (*_INGEST, *_AUDIT, _TRACES),
+    "shardaudit/audit/rules/vanished.py": _AUDIT,
+    "shardaudit/ingest/rules/batch_summary.py": (*_INGEST, "tests/spark/audit/test_gates.py"),
+    "shardaudit/ingest/rules/sink_columns.py": (*_INGEST, _DELTA, _PARQUET),
+    "shardaudit/ingest/rules/commits.py": (
+        *_INGEST,
+        "tests/unit/adapters/test_delta_sink.py",
+        _DELTA,
+    ),
+    "shardaudit/ingest/rules/damage.py": (*_INGEST, _GOLDEN),
+    "shardaudit/columns/faults.py": (*_INGEST, _TRACES, _DELTA),
+    "shardaudit/ingest/rules/fingerprint.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
+    "shardaudit/ingest/rules/batch_inputs.py": (*_INGEST, _DELTA, _PARQUET, _TRACES),
+    "shardaudit/columns/instants.py": (*_INGEST, _DELTA),
+    "shardaudit/ingest/rules/placing.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
+    "shardaudit/ingest/rules/repeats.py": (
+        *_AUDIT,
+        _TRACES,
+        "tests/spark/ingest/test_ingest_rotated.py",
+    ),
+    "shardaudit/ingest/rules/deliveries.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
+    "shardaudit/ingest/rules/judged_traces.py": (*_INGEST, *_AUDIT, _TRACES),
     **{
-        f"shardaudit/backfill/{name}.py": _BACKFILL
+        f"shardaudit/backfill/rules/{name}.py": _BACKFILL
         for name in (
-            *("approval", "kpl", "missing", "pace", "plan", "price", "reading", "replay"),
-            *("republish", "request", "safety", "sources", "windows"),
+            *("approval", "kpl", "missing", "pace", "plan", "price", "reading"),
+            *("republish", "request", "safety", "column_sources", "windows"),
         )
     },
+    "shardaudit/backfill/replay.py": _BACKFILL,
     **{
-        f"shardaudit/watch/{name}.py": _WATCH
+        f"shardaudit/watch/rules/{name}.py": _WATCH
         for name in (
-            *("advice", "deadline", "evidence", "facts", "judge", "lineage", "notifications"),
+            *("advice", "deadline", "contradictions", "facts", "judge", "lineage", "notifications"),
             *("skew", "state", "texts"),
         )
     },
@@ -127,7 +144,15 @@ SUITES: dict[str, tuple[str, ...]] = {
 SELF_CHECK = _CANARY
 
 
-_QUICK = ("tests/unit/", "tests/spark/backfill/", "tests/spark/compare/", "tests/spark/ingest")
+# What reads or writes no warehouse.
+_QUICK = (
+    "tests/unit/",
+    *(*_RULES, *_INGEST, *_HOLES[:-1]),
+    "tests/spark/audit/test_hours.py",
+    "tests/spark/audit/test_patience.py",
+    "tests/spark/backfill/test_missing.py",
+    "tests/spark/watch/test_frontiers.py",
+)
 
 
 def stages(suite: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -137,9 +162,12 @@ def stages(suite: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 # Of these rooms what the watch alone runs.
-_WATCHED = tuple(f"shardaudit/compare/{name}.py" for name in ("arrivals", "holes", "progress"))
+_WATCHED = ("shardaudit/audit/rules/deadlines.py",)
 
 
 def is_audited(path: str) -> bool:
     """Whether an audit runs it, so that the self-check can notice."""
-    return path.startswith(("shardaudit/compare/", "shardaudit/ingest/")) and path not in _WATCHED
+    return (
+        path.startswith(("shardaudit/audit/rules/", "shardaudit/columns/", "shardaudit/ingest/"))
+        and path not in _WATCHED
+    )

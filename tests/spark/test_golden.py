@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.delta import Warehouse
+from shardaudit.store.warehouse import Warehouse
 from tests.golden_cases import GoldenCase, Json, Step, as_json, golden_cases
 from tests.history import Finding, FindingKey, History, Outcome
 from tests.lifecycle import fold

@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.delta_rs import Row as StoredRow
-from shardaudit.jobs.audit import audit
-from shardaudit.jobs.audit_request import AuditRequest
-from shardaudit.jobs.gates import open_gates
-from shardaudit.jobs.ingest import ingest
+from shardaudit.adapters.lake.delta_rs import Row as StoredRow
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.job import audit
+from shardaudit.ingest.job import ingest
 from shardaudit.model.choices import SinkFormat, TraceFormat
-from shardaudit.model.config import Sink, Stream, Traces
+from shardaudit.model.config.settings import Sink, Stream, Traces
 from shardaudit.model.own_rows import backfill_tag
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables import AUDITS, BATCHES, CELLS, FINDINGS
+from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS
+from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
-from shardaudit.model.watch_tables import SHARDS
 from shardaudit.model.window import Window
+from shardaudit.store.warehouse import Warehouse
 from tests.history import (
     Cell,
     CellResult,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.suite_files import load_suites
-from shardaudit.jobs.suites import Quality, understood_suites
+from shardaudit.audit.suites import Quality, understood_suites
 from shardaudit.model.gate import CONTRACTS, GateState
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -12,8 +12,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import shardaudit
-from shardaudit.model.config_error import explain_invalid, first_mistake, one_of
-from shardaudit.model.config_fields import Text
+from shardaudit.model.config.config_error import explain_invalid, first_mistake, one_of
+from shardaudit.model.config.config_fields import Text
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.gate import CONTRACTS, Contract, Expectation, Severity, Suite
 

@@ -1,1 +1,1 @@
-"""Messages that never landed are planned, read again from the stream, decoded and verified."""
+"""The repairs: plan → replay → land → verify, and the removal of what landed twice."""

@@ -7,17 +7,17 @@ import random
 from collections.abc import Iterator
 from datetime import datetime
 
-from shardaudit.backfill.kpl import users_of
-from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.price import LIMITS, PAGES_PAST_THE_END
-from shardaudit.backfill.reading import (
+from shardaudit.backfill.rules.kpl import users_of
+from shardaudit.backfill.rules.pace import Pace
+from shardaudit.backfill.rules.price import LIMITS, PAGES_PAST_THE_END
+from shardaudit.backfill.rules.reading import (
     OldestRecord,
     ReadOutcome,
     ReadWindow,
     ShardClient,
     UserRecord,
 )
-from shardaudit.backfill.windows import BEFORE
+from shardaudit.backfill.rules.windows import BEFORE
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.quotas import PAGE_RECORDS
 from shardaudit.model.sequence import sequence_order

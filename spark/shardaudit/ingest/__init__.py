@@ -1,1 +1,1 @@
-"""Raw logs and sink commits to canonical rows; what is bad is set aside, never dropped."""
+"""The ingest: raw inputs → traces and ledger, each batch exactly once."""

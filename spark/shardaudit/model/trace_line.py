@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from shardaudit.model.table import INTERNAL_PREFIX
+from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 TEXTS = (
     "message_id",

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from shardaudit.model.verdict import Kind, Verdict
-from shardaudit.report.advice import next_steps
-from shardaudit.report.held import complete_until
+from shardaudit.report.held_back import complete_until
+from shardaudit.report.next_steps import next_steps
 from shardaudit.report.plain import cell, counted, harmless, instant, length
 from shardaudit.report.summary import (
     AuditReport,

@@ -6,9 +6,9 @@ import duckdb
 import pyarrow as pa
 
 from shardaudit.model.errors import FinalError
-from shardaudit.model.stream_record import Record
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stream import StreamPort
+from shardaudit.simulate.stream_record import Record
 
 REPORT_EVERY = 50_000
 

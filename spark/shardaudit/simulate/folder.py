@@ -1,4 +1,4 @@
-"""Where the simulator leaves things; `adapters/simulated_output.py` does it."""
+"""Where the simulator leaves things; `simulate/output.py` does it."""
 
 from typing import Protocol
 

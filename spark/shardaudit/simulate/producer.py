@@ -9,11 +9,11 @@ import duckdb
 import pyarrow as pa
 
 from shardaudit.model.errors import RetryableError
-from shardaudit.model.stream_record import Ack, Put
 from shardaudit.simulate.messages import position_of, step_ms
 from shardaudit.simulate.records import payload, shard_id
 from shardaudit.simulate.scenario import Roles, Scenario
 from shardaudit.simulate.stream import StreamPort
+from shardaudit.simulate.stream_record import Ack, Put
 
 BATCH = 500  # Kinesis API, PutRecords
 TRIES = 10

@@ -1,10 +1,10 @@
-"""What the simulator needs of a stream; `adapters/kinesis_stream.py` does it with boto3."""
+"""What the simulator needs of a stream; `simulate/kinesis_stream.py` does it with boto3."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from shardaudit.model.stream_record import Ack, Put, Record
+from shardaudit.simulate.stream_record import Ack, Put, Record
 
 
 class StreamPort(Protocol):

@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.collected import collected
-from shardaudit.adapters.delta import Warehouse
-from shardaudit.model.table import Table
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.model.tables.table import Table
+from shardaudit.store.warehouse import Warehouse
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 US = timedelta(microseconds=1)

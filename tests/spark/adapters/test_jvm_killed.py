@@ -10,7 +10,7 @@ KILLED = """
 import os, signal
 from pathlib import Path
 from shardaudit.adapters.engine.door import started
-from shardaudit.adapters.engine.errors import SparkInterruptedError, spark_errors
+from shardaudit.adapters.engine.engine_errors import SparkInterruptedError, spark_errors
 from tests.conftest import engine_settings
 
 def children(pid):

@@ -8,13 +8,21 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from shardaudit.adapters.json_traces import json_batches
-from shardaudit.adapters.loose_traces import LOOSE
-from shardaudit.backfill.decode import INTERNAL, ORDER, RAW, REASON, SENT_AT, decoded, unique_rows
-from shardaudit.backfill.sources import column_sources
-from shardaudit.ingest.traces import TraceRules, judged_traces
-from shardaudit.jobs.backfill_source import SCHEMA_DDL
-from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.adapters.files.json_traces import json_batches
+from shardaudit.adapters.files.loose_traces import LOOSE
+from shardaudit.backfill.kinesis_source import SCHEMA_DDL
+from shardaudit.backfill.rules.column_sources import column_sources
+from shardaudit.backfill.rules.decode import (
+    INTERNAL,
+    ORDER,
+    RAW,
+    REASON,
+    SENT_AT,
+    decoded,
+    unique_rows,
+)
+from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces
+from shardaudit.model.input_columns import TRACE_COLUMNS
 from shardaudit.model.sink_field import SinkField, Source
 from tests.builders import SHARD, T0, jsonl, sequence, trace_line
 from tests.odd_times import ODD_TIMES

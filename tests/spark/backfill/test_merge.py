@@ -10,17 +10,17 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.delta_merge import (
+from shardaudit.adapters.files.files import S3Access
+from shardaudit.adapters.lake.delta_merge import (
     Pruning,
     SinkMerge,
     absent_rows,
     depends_on_message_alone,
 )
-from shardaudit.adapters.delta_sink import DeltaSink
-from shardaudit.adapters.files import S3Access
-from shardaudit.backfill.copies import COPY, ID, INTERNAL, numbered_copies
-from shardaudit.backfill.decode import ID as COPIED
-from shardaudit.jobs.backfill_sink import BackfillSink
+from shardaudit.adapters.lake.delta_sink import DeltaSink
+from shardaudit.backfill.backfill_sink import BackfillSink
+from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL, numbered_copies
+from shardaudit.backfill.rules.decode import ID as COPIED
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.sink_field import Origin, SinkField, Source
 from tests.builders import T0

@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from shardaudit.backfill.missing import ACKED_WITHIN, asked_for, missing_ids, stretches
-from shardaudit.backfill.windows import AFTER, BEFORE
-from shardaudit.model.tables import FINDINGS
+from shardaudit.backfill.rules.missing import ACKED_WITHIN, asked_for, missing_ids, stretches
+from shardaudit.backfill.rules.windows import AFTER, BEFORE
+from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.window import Window
 from tests.builders import T0
-from tests.spark.compare.frames import frame
+from tests.spark.audit.frames import frame
 
 S = timedelta(seconds=1)
 MINUTE = 60 * S

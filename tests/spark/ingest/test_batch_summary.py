@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import Row, SparkSession
 
-from shardaudit.ingest.batch_summary import batch_summaries
+from shardaudit.ingest.rules.batch_summary import batch_summaries
 
 OLD = datetime(2000, 1, 1, tzinfo=UTC)
 NEW = datetime(2026, 11, 20, tzinfo=UTC)

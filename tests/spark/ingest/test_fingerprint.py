@@ -7,8 +7,9 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.collected import collected
-from shardaudit.ingest.fingerprint import (
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.ingest.rules.deliveries import JUDGED_DDL, UNPLACED
+from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
     latency_bin,
     less_the_ledger,
@@ -16,9 +17,8 @@ from shardaudit.ingest.fingerprint import (
     sink_fingerprints,
     trace_fingerprints,
 )
-from shardaudit.ingest.sink import JUDGED_DDL, UNPLACED
-from shardaudit.model.table import LATENCY_BINS
-from shardaudit.model.tables import FINGERPRINTS, TRACES
+from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
+from shardaudit.model.tables.table import LATENCY_BINS
 from tests.builders import NOW, SHARD, T0, Line, sequence, shard, sink_row
 
 Totals = dict[str, tuple[int, ...]]

@@ -10,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.json_traces import json_batches
-from shardaudit.adapters.loose_traces import LOOSE, damaged
-from shardaudit.adapters.parquet_traces import parquet_batches
-from shardaudit.ingest.traces import TraceRules, judged_traces, sampled
-from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.adapters.files.json_traces import json_batches
+from shardaudit.adapters.files.loose_traces import LOOSE, damaged
+from shardaudit.adapters.files.parquet_traces import parquet_batches
+from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
+from shardaudit.model.input_columns import TRACE_COLUMNS
 from shardaudit.model.reserved import CANARY
 from tests.builders import NOW, SHARD, T0, Line, jsonl, trace_line, write_parquet
 

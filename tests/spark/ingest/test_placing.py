@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from shardaudit.ingest.placing import UNKNOWN_SHARD, placed_rows
-from shardaudit.ingest.sink import DELIVERY, DELIVERY_DDL
+from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
+from shardaudit.ingest.rules.placing import UNKNOWN_SHARD, placed_rows
 from tests.builders import T0
-from tests.spark.compare.frames import frame
+from tests.spark.audit.frames import frame
 
 MINUTE = timedelta(minutes=1)
 Row = dict[str, object]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import zstandard
 
-from shardaudit.adapters import lines
+from shardaudit.adapters.files import lines
 
 
 def unrolled(group: lines.Lines) -> Iterator[tuple[int | None, bytes, str | None]]:

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, Schema
 
-from shardaudit.adapters.delta_rs import DeltaRs, WarehouseUnreadableError
-from shardaudit.model.config import Aws
+from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
+from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import WarehouseVersionError
-from shardaudit.model.table import Table
+from shardaudit.model.tables.table import Table
 
 NOTED = Table(
     "noted",

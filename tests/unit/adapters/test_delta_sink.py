@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, Schema
 
-from shardaudit.adapters.delta_features import TableFeatureError
-from shardaudit.adapters.delta_log import CommitGoneError
-from shardaudit.adapters.delta_sink import DeltaSink
-from shardaudit.adapters.files import StorageError
-from shardaudit.ingest.commits import net_change
+from shardaudit.adapters.files.files import StorageError
+from shardaudit.adapters.lake.delta_features import TableFeatureError
+from shardaudit.adapters.lake.delta_log import CommitGoneError
+from shardaudit.adapters.lake.delta_sink import DeltaSink
+from shardaudit.ingest.rules.commits import net_change
 from shardaudit.model.errors import ConfigError
 from tests.sink_reading import ACCESS, delta_rows
 from tests.spark_tables import NAMES, SparkTable, spark_table

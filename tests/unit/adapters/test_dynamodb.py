@@ -10,16 +10,16 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from shardaudit.adapters.dynamodb import (
+from shardaudit.adapters.aws.dynamodb import (
     LeaseTableRefusedError,
     LeaseTableUnavailableError,
     read_leases,
 )
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.position import Position
 from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.watch.facts import Before, Progress, Span
+from shardaudit.watch.rules.facts import Before, Progress, Span
 from tests.builders import NOW
 from tests.builders import shard as name
 from tests.unit.watch.witnesses import judge

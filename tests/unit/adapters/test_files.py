@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from shardaudit.adapters.files import S3Access, StorageError, list_files
+from shardaudit.adapters.files.files import S3Access, StorageError, list_files
 from shardaudit.model.source import SourceFile
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shardaudit.adapters.parquet_file import read_footer
+from shardaudit.adapters.lake.parquet_file import read_footer
 
 T0 = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MICROS = int(T0.timestamp()) * 1_000_000

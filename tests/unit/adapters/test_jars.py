@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.jars import LOCK, jar_problems
+from shardaudit.adapters.engine.jars import LOCK, jar_problems
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.adapters import json_traces
-from shardaudit.adapters.json_traces import json_batches
-from shardaudit.adapters.loose_traces import LOOSE
-from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.adapters.files import json_traces
+from shardaudit.adapters.files.json_traces import json_batches
+from shardaudit.adapters.files.loose_traces import LOOSE
+from shardaudit.model.input_columns import TRACE_COLUMNS
 from shardaudit.model.trace_line import MAX_MS, NUMBERS, TEXTS, TIMES, read_object, trace_fields
 from tests.builders import Line, cut_off, jsonl, trace_line, write_lines
 
@@ -97,7 +97,7 @@ def test_damage_is_a_row_of_its_own_when_the_file_breaks_off(tmp_path: Path) -> 
 
 
 def test_begin_of_a_line_is_shown_when_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardaudit.adapters.lines.MAX_LINE_BYTES", 5000)
+    monkeypatch.setattr("shardaudit.adapters.files.lines.MAX_LINE_BYTES", 5000)
     rows = read(b"x" * 5001 + b"\n" + jsonl([trace_line()]))
     assert [(row["line"], row["raw"][:9], row["fault"]) for row in rows] == [
         (1, "x" * 9, "the line is longer than 5000 bytes"),

@@ -9,7 +9,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shardaudit.adapters import lines, unpack
+from shardaudit.adapters.files import lines, unpack
 from tests.builders import jsonl, noise, trace_line
 
 Found = list[tuple[int | None, str | None, str | None]]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shardaudit.adapters.files import S3Access
-from shardaudit.adapters.parquet_append import parquet_fields
+from shardaudit.adapters.files.files import S3Access
+from shardaudit.adapters.lake.parquet_append import parquet_fields
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.own_rows import appended_name
 from shardaudit.model.sink_field import SinkField

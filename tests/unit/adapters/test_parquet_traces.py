@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shardaudit.adapters.loose_traces import LOOSE
-from shardaudit.adapters.parquet_traces import parquet_batches
-from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.adapters.files.loose_traces import LOOSE
+from shardaudit.adapters.files.parquet_traces import parquet_batches
+from shardaudit.model.input_columns import TRACE_COLUMNS
 from tests.builders import SHARD, cut_off, spoil
 
 COLUMNS = {name: name for name in TRACE_COLUMNS}

@@ -137,7 +137,7 @@ def test_hostile_names_stay_text() -> None:
 
 def test_nothing_is_sent_anywhere_and_nobody_else_imports_it() -> None:
     code = (
-        "import sys; import shardaudit.jobs.commands.audit, shardaudit.jobs.commands.backfill; "
+        "import sys; import shardaudit.cli.audit_command, shardaudit.cli.backfill_command; "
         "assert 'great_expectations' not in sys.modules"
     )
     assert os.environ["GX_ANALYTICS_ENABLED"] == "false"  # set by the module that is tested here

@@ -1,14 +1,14 @@
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from shardaudit.adapters.s3 import (
+from shardaudit.adapters.aws.s3 import (
     S3RefusedError,
     S3UnreachableError,
     bucket_and_prefix,
     delta_rs_options,
     s3_error,
 )
-from shardaudit.model.config import Aws
+from shardaudit.model.config.settings import Aws
 
 
 @pytest.mark.parametrize(

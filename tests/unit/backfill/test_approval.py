@@ -2,9 +2,9 @@
 
 import pytest
 
-from shardaudit.backfill.approval import approver
+from shardaudit.backfill.rules.approval import approver
 from shardaudit.model.choices import Approval
-from shardaudit.model.config_backfill import Backfill
+from shardaudit.model.config.config_backfill import Backfill
 from shardaudit.model.errors import ConfigError
 
 

@@ -13,17 +13,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from shardaudit.adapters.kinesis import StreamRefusedError
-from shardaudit.adapters.kinesis_fan_out import (
+from shardaudit.adapters.aws.kinesis import StreamRefusedError
+from shardaudit.adapters.aws.kinesis_fan_out import (
     FanOutPages,
     consumer_name,
     registered_consumer,
     remove_consumers,
 )
-from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.pace import Pace
+from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow, UserRecord
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name, put_by_second
 

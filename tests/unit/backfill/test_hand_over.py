@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.adapters.kinesis_put import MAX_RECORDS, PutRefusedError, put_records
+from shardaudit.adapters.aws.kinesis_put import MAX_RECORDS, PutRefusedError, put_records
 from shardaudit.adapters.request_target import (
     RequestRefusedError,
     RequestUndeliveredError,
     deliver,
 )
-from shardaudit.backfill.republish import ATTRIBUTE, marked
-from shardaudit.backfill.request import request_document
-from shardaudit.jobs.backfill_source import _decoded
-from shardaudit.model.config import Aws
+from shardaudit.backfill.kinesis_source import _decoded
+from shardaudit.backfill.rules.republish import ATTRIBUTE, marked
+from shardaudit.backfill.rules.request import request_document
+from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.builders import T0
@@ -68,7 +68,7 @@ def test_every_record_is_taken_once_when_some_of_them_fail(
 def test_records_that_are_never_taken_are_told(
     server: StandIn, kinesis: Kinesis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardaudit.adapters.kinesis_put._PAUSE_S", 0.0)
+    monkeypatch.setattr("shardaudit.adapters.aws.kinesis_put._PAUSE_S", 0.0)
     kinesis.create()
     fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
     server.account.control.change({"faults": [fault | {"times": 1000}]})

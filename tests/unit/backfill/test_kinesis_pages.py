@@ -6,12 +6,12 @@ import botocore.session
 import pytest
 from botocore.loaders import Loader, create_loader
 
-from shardaudit.adapters import kinesis_pages
-from shardaudit.adapters.kinesis import StreamRefusedError
-from shardaudit.adapters.kinesis_pages import ShardPages, StreamAddress, stream_client
-from shardaudit.backfill.pace import Pace
-from shardaudit.backfill.reading import ReadOutcome, ReadWindow, UserRecord
+from shardaudit.adapters.aws import kinesis_pages
+from shardaudit.adapters.aws.kinesis import StreamRefusedError
+from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress, stream_client
 from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.pace import Pace
+from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow, UserRecord
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.unit.backfill.shards import Time
 from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name, put_by_second

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.backfill.plan import Terms, planned, wanted_stretches
-from shardaudit.backfill.price import price
-from shardaudit.backfill.windows import AFTER, BEFORE, MAX_LENGTH, ranges, whole_ranges
-from shardaudit.model.backfill import Stretch, window_order
+from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
+from shardaudit.backfill.rules.planned import Stretch, window_order
+from shardaudit.backfill.rules.price import price
+from shardaudit.backfill.rules.windows import AFTER, BEFORE, MAX_LENGTH, ranges, whole_ranges
 from shardaudit.model.quotas import PAGE_RECORDS, seconds_to_read
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.shard_state import URGENT_WITHIN
 from shardaudit.model.window import Window
-from shardaudit.watch.deadline import bytes_at_most, hours_to_read
-from shardaudit.watch.facts import Span
+from shardaudit.watch.rules.deadline import bytes_at_most, hours_to_read
+from shardaudit.watch.rules.facts import Span
 from tests.builders import T0, sequence, shard
 
 RETENTION = timedelta(hours=24)

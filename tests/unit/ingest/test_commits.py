@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from shardaudit.ingest.commits import (
+from shardaudit.ingest.rules.commits import (
     UnknownFileError,
     backfilled_files,
     net_change,

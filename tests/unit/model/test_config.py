@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.model.choices import BackfillMode, PositionSource, SinkFormat
-from shardaudit.model.config import Settings, Sink, Stream, Traces, load_settings
+from shardaudit.model.config.settings import Settings, Sink, Stream, Traces, load_settings
 from shardaudit.model.errors import ConfigError, ExitCode
 
 # The example of CONTRACT.md, word for word.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.model.inputs import TRACE_COLUMNS
+from shardaudit.model.input_columns import TRACE_COLUMNS
 from shardaudit.model.trace_line import Fields, attributes_in, read_object, trace_fields
 from tests.builders import sequence, trace_line
 

@@ -8,9 +8,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from shardaudit.adapters.stand_in import StandInControl
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.server import StandIn
+from shardaudit.simulate.stand_in_process import StandInControl
 from tests.unit.simulate.kinesis import Kinesis, Machine
 
 if TYPE_CHECKING:

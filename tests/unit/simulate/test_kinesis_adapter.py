@@ -9,7 +9,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from shardaudit.adapters.kinesis import (
+from shardaudit.adapters.aws.kinesis import (
     Shard,
     StreamRefusedError,
     StreamUnavailableError,
@@ -17,9 +17,9 @@ from shardaudit.adapters.kinesis import (
     kinesis_error,
     stream_facts,
 )
-from shardaudit.adapters.stand_in import StandInControl
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
+from shardaudit.simulate.stand_in_process import StandInControl
 from tests.unit.simulate.kinesis import Kinesis, name
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.kinesis_stream import KinesisStream, endpoint_client
-from shardaudit.adapters.s3proxy import Installation, S3ProxyFailedError, s3_proxy
-from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
-from shardaudit.jobs.simulate import add_arguments, run
 from shardaudit.model.errors import ConfigError
+from shardaudit.simulate.job import add_arguments, run
+from shardaudit.simulate.kinesis_stream import KinesisStream, endpoint_client
 from shardaudit.simulate.messages import connect, create_messages, create_puts
 from shardaudit.simulate.producer import PutFailedError, produce
+from shardaudit.simulate.s3proxy import Installation, S3ProxyFailedError, s3_proxy
 from shardaudit.simulate.scenario import FAULTS, Roles, Scenario, roles
 from shardaudit.simulate.stand_in.server import StandIn
+from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.unit.simulate.kinesis import START, Kinesis
 from tests.unit.simulate.simulated import Simulated
 
@@ -112,7 +112,7 @@ def test_the_stand_in_ends_when_the_process_that_started_it_is_gone() -> None:
 @contextmanager
 def served(*args: str) -> "Iterator[subprocess.Popen[str]]":
     """The server as a process of its own, listening."""
-    command = [sys.executable, "-m", "shardaudit.jobs.serve", *args]
+    command = [sys.executable, "-m", "shardaudit.simulate.serve", *args]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

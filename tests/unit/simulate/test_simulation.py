@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.stand_in import StandInControl, kinesis_stand_in
-from shardaudit.jobs.simulate import Endpoints, simulate_files, simulate_stream
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config import load_settings
+from shardaudit.model.config.settings import load_settings
+from shardaudit.simulate.job import Endpoints, simulate_files, simulate_stream
 from shardaudit.simulate.scenario import Scenario
+from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.oracle import reconcile
 from tests.unit.simulate.simulated import Simulated
 

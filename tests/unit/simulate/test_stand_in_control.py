@@ -5,9 +5,9 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from shardaudit.adapters.stand_in import ControlRefusedError, StandInControl
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.server import PortTakenError, StandIn
+from shardaudit.simulate.stand_in_process import ControlRefusedError, StandInControl
 from tests.unit.simulate.kinesis import START, Kinesis, Machine, refused
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import EventStreamError
 
-from shardaudit.adapters.stand_in import StandInControl
+from shardaudit.simulate.stand_in_process import StandInControl
 from tests.unit.simulate.kinesis import START, Kinesis, Machine, code_of, name, refused
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from shardaudit.adapters.stand_in import StandInControl
+from shardaudit.simulate.stand_in_process import StandInControl
 from tests.unit.simulate.kinesis import FIRST, START, Kinesis, Machine, name, refused
 
 

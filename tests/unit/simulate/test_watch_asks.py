@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 from botocore.httpsession import URLLib3Session
 
-from shardaudit.adapters.delta import Warehouse
-from shardaudit.adapters.stand_in import StandInControl
-from shardaudit.jobs.watch_asked import Asked, ask
-from shardaudit.jobs.watch_history import History
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.simulate.stand_in.server import StandIn
+from shardaudit.simulate.stand_in_process import StandInControl
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.watch_asked import Asked, ask
+from shardaudit.watch.watch_history import History
 from tests.builders import NOW
 from tests.unit.simulate.kinesis import Kinesis, name
 

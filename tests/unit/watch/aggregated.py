@@ -1,6 +1,6 @@
 """The ledger's aggregation in plain Python: what Spark gives the watch, from single messages.
 
-`tests/spark/compare/test_progress.py` holds the Spark one against this.
+`tests/spark/watch/test_frontiers.py` holds the Spark one against this.
 """
 
 from bisect import bisect_right
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from shardaudit.watch.facts import Before, Holes, Pause, Progress, Span
+from shardaudit.watch.rules.facts import Before, Holes, Pause, Progress, Span
 from tests.builders import T0, sequence
 
 MINUTE = timedelta(minutes=1)

@@ -8,10 +8,10 @@ from datetime import timedelta
 from operator import itemgetter
 
 from shardaudit.model.shard_state import Level
-from shardaudit.watch.facts import Before, Holes, Rules, Witness
-from shardaudit.watch.judge import Judgement, judged, waits_for
-from shardaudit.watch.notifications import Heard as ShardHeard
-from shardaudit.watch.notifications import Notification, Occasion, due_notifications
+from shardaudit.watch.rules.facts import Before, Holes, Rules, Witness
+from shardaudit.watch.rules.judge import Judgement, judged, waits_for
+from shardaudit.watch.rules.notifications import Heard as ShardHeard
+from shardaudit.watch.rules.notifications import Notification, Occasion, due_notifications
 from tests.oracle_shards import usual_patience
 from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
 from tests.unit.watch.simulated import (

@@ -4,8 +4,8 @@ from datetime import timedelta
 import pytest
 
 from shardaudit.model.shard_state import Level
-from shardaudit.watch.deadline import audit_level, bytes_at_most, hours_to_read
-from shardaudit.watch.facts import Holes, Span
+from shardaudit.watch.rules.deadline import audit_level, bytes_at_most, hours_to_read
+from shardaudit.watch.rules.facts import Holes, Span
 from tests.builders import NOW
 from tests.unit.watch.witnesses import HOUR, MINUTE, RULES, before, behind, judge
 

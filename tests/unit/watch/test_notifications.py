@@ -1,7 +1,7 @@
 from datetime import datetime, timedelta
 
 from shardaudit.model.shard_state import Level
-from shardaudit.watch.notifications import (
+from shardaudit.watch.rules.notifications import (
     Heard,
     Notification,
     Occasion,

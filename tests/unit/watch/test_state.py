@@ -4,8 +4,8 @@ from datetime import timedelta
 import pytest
 
 from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.watch.facts import Pause, Progress, Span
-from shardaudit.watch.judge import waits_for
+from shardaudit.watch.rules.facts import Pause, Progress, Span
+from shardaudit.watch.rules.judge import waits_for
 from tests.builders import NOW, SHARD, sequence
 from tests.unit.watch.witnesses import (
     GRACE,

@@ -7,8 +7,8 @@ from typing import Any
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.position import Position
 from shardaudit.model.shard_state import Level
-from shardaudit.watch.facts import Before, Progress, Rules, Span, Witness
-from shardaudit.watch.judge import Judgement, judged
+from shardaudit.watch.rules.facts import Before, Progress, Rules, Span, Witness
+from shardaudit.watch.rules.judge import Judgement, judged
 from tests.builders import NOW, SHARD, sequence
 
 MINUTE = timedelta(minutes=1)

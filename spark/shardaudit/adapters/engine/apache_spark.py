@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from shardaudit.model.config import Aws, Settings
+from shardaudit.model.config.settings import Aws, Settings
 from shardaudit.model.errors import FinalError
 
 JARS = Path(__file__).parents[4] / ".cache" / "jars" / "spark"

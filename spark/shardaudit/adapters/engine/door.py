@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from shardaudit.adapters.engine.apache_spark import spark_session
 from shardaudit.adapters.engine.embedded import embedded_session
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

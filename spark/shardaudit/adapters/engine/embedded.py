@@ -21,7 +21,7 @@ from shardaudit.adapters.engine.requirements import (
     require_plain_path,
 )
 from shardaudit.adapters.engine.scratch import scratch_folder
-from shardaudit.model.config import Settings
+from shardaudit.model.config.settings import Settings
 
 # The setting of a session that says how many of our readers may work at the same time.
 _READERS = "spark.shardaudit.readers"

@@ -16,7 +16,7 @@ from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
 from shardaudit.adapters.engine.embedded import is_embedded
-from shardaudit.adapters.files import S3Access, at_once, list_files, open_file
+from shardaudit.adapters.files.files import S3Access, at_once, list_files, open_file
 from shardaudit.model.source import SourceFile
 
 # Small groups of rows: each day that a batch touches has one in memory while it is written.

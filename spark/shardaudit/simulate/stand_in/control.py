@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import parse_instant
-from shardaudit.simulate.stand_in.clock import Clock
-from shardaudit.simulate.stand_in.errors import ApiError
+from shardaudit.simulate.stand_in.refusals import ApiError
+from shardaudit.simulate.stand_in.server_clock import Clock
 
 TTL_S = 300.0  # Kinesis: a shard iterator, a NextToken and a subscription live five minutes
 

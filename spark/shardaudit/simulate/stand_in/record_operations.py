@@ -8,7 +8,7 @@ import re
 
 from shardaudit.model.sequence import is_sequence_number
 from shardaudit.simulate.stand_in.account import Account, seal, unseal
-from shardaudit.simulate.stand_in.errors import (
+from shardaudit.simulate.stand_in.refusals import (
     ACCOUNT,
     ApiError,
     in_use,
@@ -17,9 +17,9 @@ from shardaudit.simulate.stand_in.errors import (
     throttled,
 )
 from shardaudit.simulate.stand_in.requests import Answer, Request
+from shardaudit.simulate.stand_in.served_stream import Status, Stream
 from shardaudit.simulate.stand_in.shard import Page, Shard, shard_index_of, shard_name
 from shardaudit.simulate.stand_in.shard_listing import child_facts
-from shardaudit.simulate.stand_in.stream import Status, Stream
 
 MAX_BATCH_RECORDS = 500  # Kinesis API, PutRecords
 MAX_BATCH_BYTES = 10 * 2**20

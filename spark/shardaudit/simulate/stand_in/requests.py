@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from shardaudit.simulate.stand_in.errors import ApiError, invalid_field
+from shardaudit.simulate.stand_in.refusals import ApiError, invalid_field
 
 # PutRecords and GetRecords bring records as text that is ready; the rest are mappings.
 Answer = Mapping[str, object] | str

@@ -3,10 +3,10 @@
 import json
 
 from shardaudit.simulate.stand_in.account import Account, seal, unseal
-from shardaudit.simulate.stand_in.errors import ApiError, invalid_argument, invalid_field
+from shardaudit.simulate.stand_in.refusals import ApiError, invalid_argument, invalid_field
 from shardaudit.simulate.stand_in.requests import Answer, Request
+from shardaudit.simulate.stand_in.served_stream import Stream
 from shardaudit.simulate.stand_in.shard import Shard
-from shardaudit.simulate.stand_in.stream import Stream
 
 PAGE_SHARDS = 1000  # Kinesis API: the default of MaxResults, and the most that comes
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.consumer_operations import consumers_of
-from shardaudit.simulate.stand_in.errors import invalid_argument, invalid_field
+from shardaudit.simulate.stand_in.refusals import invalid_argument, invalid_field
 from shardaudit.simulate.stand_in.requests import Answer, Request
+from shardaudit.simulate.stand_in.served_stream import Status, Stream
 from shardaudit.simulate.stand_in.shard_listing import shard_facts
-from shardaudit.simulate.stand_in.stream import Status, Stream
 
 ON_DEMAND_SHARDS = 4  # Kinesis: an on-demand stream begins with four
 MIN_RETENTION_HOURS, MAX_RETENTION_HOURS = 24, 8760  # Kinesis API, both retention operations

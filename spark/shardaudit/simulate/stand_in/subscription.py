@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shardaudit.simulate.stand_in.account import Account
-from shardaudit.simulate.stand_in.consumer import Consumer
 from shardaudit.simulate.stand_in.consumer_operations import active_consumer
-from shardaudit.simulate.stand_in.errors import ApiError, in_use, invalid_field
+from shardaudit.simulate.stand_in.fan_out_consumer import Consumer
 from shardaudit.simulate.stand_in.record_operations import start_position
+from shardaudit.simulate.stand_in.refusals import ApiError, in_use, invalid_field
 from shardaudit.simulate.stand_in.requests import Request
+from shardaudit.simulate.stand_in.served_stream import Stream
 from shardaudit.simulate.stand_in.shard import Shard
 from shardaudit.simulate.stand_in.shard_listing import child_facts
-from shardaudit.simulate.stand_in.stream import Stream
 
 EVENTS = "application/vnd.amazon.eventstream"
 EVENT_RECORDS = 500  # of ours; Kinesis pushes as many as it has at hand

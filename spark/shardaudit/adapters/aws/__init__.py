@@ -1,0 +1,1 @@
+"""The doors to AWS: Kinesis, DynamoDB, small objects in S3."""

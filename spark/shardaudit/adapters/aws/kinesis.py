@@ -1,0 +1,146 @@
+"""The door to Kinesis: a client, and what the API knows about a stream."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shardaudit.adapters.aws.aws_errors import said_and_advice
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
+
+if TYPE_CHECKING:  # the stubs are installed for development only
+    from mypy_boto3_kinesis import KinesisClient
+    from mypy_boto3_kinesis.type_defs import ListShardsInputTypeDef, ShardTypeDef
+
+# What to do about answers that do not change by asking again.
+_FINAL = {
+    "ResourceNotFoundException": "check stream_name and [aws] region and endpoint",
+    "AccessDeniedException": "allow kinesis:DescribeStreamSummary and kinesis:ListShards on it",
+    "UnrecognizedClientException": "these credentials are not known there",
+    "InvalidSignatureException": "these credentials are not known there",
+    "ExpiredTokenException": "get new credentials",
+    "InvalidArgumentException": "check stream_name",
+    "ValidationException": "check stream_name",
+    "UnknownOperationException": "the endpoint is no Kinesis: check [aws] endpoint",
+    "NoCredentialsError": "give credentials by the usual AWS chain, or set `retention`",
+}
+
+
+class StreamRefusedError(FinalError, PermissionError):
+    """Kinesis said no, and will say so again."""
+
+    def __init__(self, stream: str, found: str, *, advice: str) -> None:
+        super().__init__(f"Kinesis stream {stream}: {found}; {advice}")
+        self.stream, self.found = stream, found
+
+
+class StreamUnavailableError(RetryableError, ConnectionError):
+    """Kinesis did not answer, was too busy, or had a fault of its own."""
+
+    def __init__(self, stream: str, found: str) -> None:
+        super().__init__(f"Kinesis stream {stream}: {found}; a later try may work")
+        self.stream, self.found = stream, found
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard, open or closed. The hash range is decimal text, both ends included."""
+
+    shard_id: str
+    parent_shard_ids: tuple[str, ...]
+    hash_start: str
+    hash_end: str
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """What ListShards and DescribeStreamSummary say of a stream now."""
+
+    retention: timedelta
+    shards: tuple[Shard, ...]
+
+
+def kinesis_client(settings: Settings) -> "KinesisClient":
+    """A client with the usual credential chain; a stand-in's address comes from the settings."""
+    options = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard"})
+    return boto3.client(
+        "kinesis",
+        region_name=settings.aws.region,
+        endpoint_url=settings.aws.endpoint("kinesis"),
+        config=options,
+    )
+
+
+def stream_facts(client: "KinesisClient", stream_name: str) -> StreamFacts:
+    """The stream's retention and every shard that still exists, in the order of their ids.
+
+    Raises:
+        StreamRefusedError: no such stream, no permission; says what to do.
+        StreamUnavailableError: throttled, timed out, or failing on the other side.
+    """
+    with kinesis_errors(stream_name):
+        summary = client.describe_stream_summary(StreamName=stream_name)
+        hours = summary["StreamDescriptionSummary"]["RetentionPeriodHours"]
+        shards = tuple(_shard(shard) for shard in _all_shards(client, stream_name))
+    ordered = sorted(shards, key=lambda shard: shard.shard_id)
+    return StreamFacts(retention=timedelta(hours=hours), shards=tuple(ordered))
+
+
+@contextmanager
+def kinesis_errors(stream: str) -> Iterator[None]:
+    """Turns boto3's errors into ours."""
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise kinesis_error(stream, error) from error
+
+
+def kinesis_error(stream: str, error: BotoCoreError | ClientError) -> ShardauditError:
+    """Our error for one of boto3's, to be raised from it."""
+    text, advice = said_and_advice(error, _FINAL)
+    if advice is not None:
+        return StreamRefusedError(stream, text, advice=advice)
+    return StreamUnavailableError(stream, text)
+
+
+def _all_shards(client: "KinesisClient", stream_name: str) -> "list[ShardTypeDef]":
+    """Every page; once more from the first when a token expired on the way."""
+    try:
+        return list(_list_shards(client, stream_name))
+    except client.exceptions.ExpiredNextTokenException:
+        return list(_list_shards(client, stream_name))
+
+
+def _list_shards(client: "KinesisClient", stream_name: str) -> "Iterator[ShardTypeDef]":
+    asked: ListShardsInputTypeDef = {"StreamName": stream_name}
+    while True:
+        page = client.list_shards(**asked)
+        yield from page["Shards"]
+        token = page.get("NextToken")
+        if token is None:
+            return
+        asked = {"NextToken": token}  # a token and a name together are refused
+
+
+def _shard(shard: "ShardTypeDef") -> Shard:
+    parents = (shard.get("ParentShardId"), shard.get("AdjacentParentShardId"))
+    return Shard(
+        shard_id=shard["ShardId"],
+        parent_shard_ids=tuple(parent for parent in parents if parent is not None),
+        hash_start=shard["HashKeyRange"]["StartingHashKey"],
+        hash_end=shard["HashKeyRange"]["EndingHashKey"],
+        is_open="EndingSequenceNumber" not in shard["SequenceNumberRange"],
+    )
+
+
+def is_local(url: str) -> bool:
+    """Whether the address is one of this machine, where only stand-ins are."""
+    return urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}

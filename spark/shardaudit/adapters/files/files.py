@@ -1,0 +1,218 @@
+"""The door to files, local and in S3: listing them and opening them, for driver and workers alike.
+
+`S3Access` and the paths are plain values, so that a Python worker can open what the driver listed.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+from pyarrow import fs
+
+from shardaudit.adapters.files.local_files import is_hidden, local_files
+from shardaudit.adapters.files.refused import AccessRefusedError, is_refused
+from shardaudit.adapters.lake.delta_words import plain_words
+from shardaudit.model.config.settings import Aws
+from shardaudit.model.errors import RetryableError
+from shardaudit.model.source import SourceFile
+
+_S3A = "s3a://"
+_TIMEOUT_S = 20
+_ATTEMPTS = 4
+_AT_ONCE = 32  # requests that wait for S3, not work
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class StorageError(RetryableError, OSError):
+    """A file or a folder could not be reached; nothing is known about what is in it."""
+
+    def __init__(self, path: str, error: object) -> None:
+        super().__init__(f"{path} could not be read: {error}; try again, or check the access to it")
+
+
+def storage_error(path: str, said: object) -> StorageError | AccessRefusedError:
+    """Our error for what the storage said, to be raised from it."""
+    words = plain_words(said)
+    return AccessRefusedError(path, words) if is_refused(words) else StorageError(path, words)
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How S3 is reached. Credentials come from the usual AWS chain of the process that reads."""
+
+    endpoint: str | None = None
+    region: str | None = None
+
+
+def s3_access(aws: Aws) -> S3Access:
+    """What the configuration says of S3."""
+    return S3Access(endpoint=aws.endpoint("s3"), region=aws.region)
+
+
+def list_files(folder: str, access: S3Access) -> list[SourceFile]:
+    """Every file under a folder, sorted by path; none when there is no such folder.
+
+    Names that begin with `_` or `.`, and all below folders named so, are left out as Spark does
+    (markers, checksums, files in the making).
+
+    Raises:
+        StorageError: the folder could not be listed.
+        AccessRefusedError: it may not be read.
+    """
+    store, root = _opened(folder, access)
+    try:
+        if not folder.startswith(_S3A):
+            return sorted(local_files(root))
+        found = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+    except OSError as error:
+        raise storage_error(folder, error) from error
+    return sorted(
+        SourceFile(_S3A + info.path, info.size, info.mtime_ns // 1_000_000)
+        for info in found
+        if info.type == fs.FileType.File and not is_hidden(info.path.removeprefix(root))
+    )
+
+
+def has_folder(path: str, access: S3Access) -> bool:
+    """Whether there is a folder with anything in it."""
+    store, root = _opened(path, access)
+    try:
+        return bool(store.get_file_info(root).type == fs.FileType.Directory)
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def read_texts(paths: Sequence[str], access: S3Access) -> list[str]:
+    """The whole texts of small UTF-8 files, in the order of their paths.
+
+    Raises:
+        FileNotFoundError: one is not there.
+        StorageError: one could not be reached.
+    """
+    store = FileStore(access)
+
+    def text(path: str) -> str:
+        with store.open(path) as file:
+            return str(file.read().decode())
+
+    return at_once(text, paths)
+
+
+def open_file(path: str, access: S3Access) -> pa.NativeFile:
+    """A file open for reading at any place, see `FileStore.open`."""
+    return FileStore(access).open(path)
+
+
+def at_once(do: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """What comes of each item, in their order; many wait for the storage at the same time."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return list(threads.map(do, items))
+
+
+def delete_folder(path: str, access: S3Access) -> None:
+    """Deletes a folder with all that is in it, where there is one.
+
+    Raises:
+        StorageError: it could not be reached.
+    """
+    store, key = _opened(path, access)
+    try:
+        store.delete_dir_contents(key, missing_dir_ok=True)
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+class FileStore:
+    """The way to many files: one connection to each bucket, kept."""
+
+    def __init__(self, access: S3Access) -> None:
+        self._access = access
+        self._stores: dict[str, fs.FileSystem] = {}
+
+    def open(self, path: str) -> pa.NativeFile:
+        """A file open for reading at any place.
+
+        Raises:
+            FileNotFoundError: it is not there (any more).
+            StorageError: it could not be reached.
+        """
+        store, key = self._place(path)
+        try:
+            return store.open_input_file(key)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise storage_error(path, error) from error
+
+    def found(self, path: str) -> SourceFile | None:
+        """The file as it is now; None when there is none.
+
+        Raises:
+            StorageError: it could not be reached.
+        """
+        store, key = self._place(path)
+        try:
+            info = store.get_file_info(key)
+        except OSError as error:
+            raise storage_error(path, error) from error
+        if info.type != fs.FileType.File:
+            return None
+        return SourceFile(path, info.size, info.mtime_ns // 1_000_000)
+
+    def copy(self, path: str, target: str) -> SourceFile:
+        """Copies a file byte by byte; within S3 the storage does it. Gives the copy.
+
+        Raises:
+            FileNotFoundError: it is not there (any more).
+            StorageError: it, or the place of the copy, could not be reached.
+        """
+        (store, key), (other, place) = self._place(path), self._place(target)
+        try:
+            if isinstance(other, fs.LocalFileSystem):
+                other.create_dir(place.rpartition("/")[0])
+            fs.copy_files(key, place, source_filesystem=store, destination_filesystem=other)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise storage_error(path, error) from error
+        copy = self.found(target)
+        if copy is None:
+            raise StorageError(target, "it was written and is not there")
+        return copy
+
+    def _place(self, path: str) -> tuple[fs.FileSystem, str]:
+        bucket = path.removeprefix(_S3A).partition("/")[0] if path.startswith(_S3A) else ""
+        if bucket not in self._stores:
+            self._stores[bucket] = _opened(path, self._access)[0]
+        return self._stores[bucket], _key(path)
+
+
+def _opened(path: str, access: S3Access) -> tuple[fs.FileSystem, str]:
+    key = _key(path)
+    if path.startswith(_S3A):
+        return _s3(access, bucket=key.partition("/")[0]), key
+    return fs.LocalFileSystem(), key
+
+
+def _key(path: str) -> str:
+    """The path as its file system wants it."""
+    if path.startswith(_S3A):
+        return path.removeprefix(_S3A).rstrip("/")
+    return path.removeprefix("file://")
+
+
+def _s3(access: S3Access, *, bucket: str) -> fs.S3FileSystem:
+    scheme, _, host = (access.endpoint or "").rpartition("://")
+    is_aws = access.endpoint is None
+    return fs.S3FileSystem(
+        region=access.region or (fs.resolve_s3_region(bucket) if is_aws else None),
+        endpoint_override=host or None,
+        scheme=scheme or "https",
+        connect_timeout=_TIMEOUT_S,
+        request_timeout=_TIMEOUT_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+    )

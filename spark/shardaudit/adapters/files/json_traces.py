@@ -1,0 +1,173 @@
+"""Traces in a file of JSON lines, as `LOOSE` says; runs in a Python worker, no Spark.
+
+What a line means, `model/trace_line.py` says. The lines are read piece by piece: where the fields
+are of the kinds that producers write, the columns are made at once; else each line is asked.
+"""
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, repeat
+from types import NoneType
+
+import orjson
+import pyarrow as pa
+
+from shardaudit.adapters.files.lines import RAW_BYTES, line_groups
+from shardaudit.adapters.files.loose_traces import LOOSE, attribute_maps, damaged, text_array
+from shardaudit.adapters.files.unpack import Readable
+from shardaudit.model.trace_line import (
+    MAX_MS,
+    NUMBERS,
+    TEXTS,
+    TIMES,
+    Json,
+    is_id,
+    key_fault,
+    may_be_rounded,
+    read_object,
+    trace_fields,
+)
+
+# So few that their objects stay in the processor's cache: with 10,000 it takes twice the time.
+_PIECE_LINES = 500
+# Of these kinds `text_array` makes what `trace_fields` makes, and nothing is refused.
+_TEXT: frozenset[type] = frozenset({NoneType, str})
+_WHOLE: frozenset[type] = _TEXT | {int}
+_USUAL = dict.fromkeys(TEXTS + NUMBERS + TIMES, _WHOLE) | {
+    "sequence_number": _TEXT,
+    "sample_rate": _WHOLE | {float},
+    "attributes": frozenset({NoneType, dict}),
+}
+
+_Objects = Sequence[dict[str, Json]]
+_Shapes = set[tuple[str, ...]]  # the keys of objects, in their order
+_Values = dict[str, Sequence[Json]]  # standard name -> one value per line
+
+
+def json_batches(file: Readable, path: str, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """The lines of an open file that are not blank, numbered from 1, in batches of LOOSE.
+
+    Input:
+        columns: standard name -> key in a line's object, for every standard name.
+    """
+    for numbers, lines, fault in line_groups(file, path):
+        if fault is not None:
+            begin = lines[0][:RAW_BYTES].decode(errors="replace")
+            yield damaged(path, fault, line=numbers[0], raw=begin or None)
+        elif lines:
+            parts = [slice(at, at + _PIECE_LINES) for at in range(0, len(lines), _PIECE_LINES)]
+            with _collector_paused():
+                pieces = [_batch(lines[part], numbers[part], path, columns) for part in parts]
+            yield pa.concat_batches(pieces)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Objects by the million, none of them in a cycle: looking for one took a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _batch(
+    lines: Sequence[bytes], numbers: Sequence[int | None], path: str, columns: Mapping[str, str]
+) -> pa.RecordBatch:
+    values = _values(lines, columns)
+    made = {
+        "file": pa.repeat(pa.scalar(path, pa.string()), len(lines)),
+        "line": _numbers(numbers),
+        "raw": _raw(lines),
+        "attributes": attribute_maps(values["attributes"]),
+    }
+    for name in (*TEXTS, *NUMBERS, "fault", "attributes_fault"):
+        made[name] = text_array(values[name])
+    for name in TIMES:
+        made |= _times(name, values[name])
+    return pa.RecordBatch.from_arrays([made[name] for name in LOOSE.names], schema=LOOSE)
+
+
+def _values(lines: Sequence[bytes], columns: Mapping[str, str]) -> _Values:
+    """For each line what `trace_fields` says, or what `text_array` makes the same of."""
+    objects, shapes, faults = _objects(lines)
+    values = _by_name(objects, shapes, columns)
+    if _are_usual(values):
+        return values | {"fault": faults, "attributes_fault": [None] * len(lines)}
+    each = [trace_fields(o, line, columns) for o, line in zip(objects, lines, strict=True)]
+    return {name: [fields.values[name] for fields in each] for name in TEXTS + NUMBERS + TIMES} | {
+        "fault": [fault or fields.fault for fault, fields in zip(faults, each, strict=True)],
+        "attributes": [fields.attributes for fields in each],
+        "attributes_fault": [fields.attributes_fault for fields in each],
+    }
+
+
+def _objects(lines: Sequence[bytes]) -> tuple[_Objects, _Shapes, Sequence[str | None]]:
+    """`read_object` of each line, and which shapes the objects have."""
+    faults: list[str | None] = [None] * len(lines)
+    try:
+        objects = list(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        objects = list(map(_loaded, lines))
+    if set(map(type, objects)) != {dict}:
+        for at, value in enumerate(objects):
+            if type(value) is not dict:
+                objects[at], faults[at] = read_object(lines[at])
+    shapes = set(map(tuple, objects))
+    if reserved := {keys for keys in shapes if key_fault(keys)}:
+        for at, value in enumerate(objects):
+            if tuple(value) in reserved:
+                objects[at], faults[at] = read_object(lines[at])
+        shapes.add(())
+    return objects, shapes, faults
+
+
+def _loaded(line: bytes) -> Json:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _by_name(objects: _Objects, shapes: _Shapes, columns: Mapping[str, str]) -> _Values:
+    if len(shapes) > 1:
+        return {name: list(map(dict.get, objects, repeat(key))) for name, key in columns.items()}
+    [keys] = shapes
+    by_key = dict(zip(keys, zip(*map(dict.values, objects), strict=True), strict=True))
+    return {name: by_key.get(key, [None] * len(objects)) for name, key in columns.items()}
+
+
+def _are_usual(values: _Values) -> bool:
+    if not all(kinds.issuperset(map(type, values[name])) for name, kinds in _USUAL.items()):
+        return False
+    ids = values["message_id"]
+    if not (_TEXT.issuperset(map(type, ids)) or all(map(is_id, ids))):
+        return False
+    within = list(chain.from_iterable(map(dict.values, filter(None, values["attributes"]))))
+    return _WHOLE.issuperset(map(type, within)) or not any(map(may_be_rounded, within))
+
+
+def _times(name: str, values: Sequence[str | int | None]) -> dict[str, pa.Array]:
+    if int not in set(map(type, values)):
+        nothing = pa.nulls(len(values), pa.int64())
+        return {f"{name}_text": pa.array(values, pa.string()), f"{name}_us": nothing}
+    texts = [value if isinstance(value, str) else None for value in values]
+    # What no calendar needs must not overflow; it is refused as it is.
+    us = [min(max(ms, 0), MAX_MS) * 1000 if isinstance(ms, int) else None for ms in values]
+    return {f"{name}_text": pa.array(texts, pa.string()), f"{name}_us": pa.array(us, pa.int64())}
+
+
+def _numbers(numbers: Sequence[int | None]) -> pa.Array:
+    if isinstance(numbers, range):
+        return pa.arange(numbers.start, numbers.stop)
+    return pa.array(numbers, pa.int64())
+
+
+def _raw(lines: Sequence[bytes]) -> pa.Array:
+    try:
+        return pa.array(lines, pa.string())
+    except pa.ArrowInvalid:  # bytes that are not UTF-8
+        return pa.array([line.decode(errors="replace") for line in lines], pa.string())

@@ -1,0 +1,127 @@
+"""Traces in a Parquet file, row group by row group; runs in a Python worker, no Spark.
+
+The columns come out as `LOOSE` says, whatever type the producer gave them. A column of a type that
+cannot be what it should be sets the whole file aside: all its rows would be wrong in the same way.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shardaudit.adapters.files.loose_traces import ATTRIBUTES, LOOSE, attribute_maps, damaged
+from shardaudit.adapters.files.unpack import DamageError
+from shardaudit.adapters.lake.parquet_file import opened, row_group
+from shardaudit.model.tables.table import INTERNAL_PREFIX
+from shardaudit.model.trace_line import MAX_MS, TIMES, attributes_in
+
+
+def parquet_batches(
+    file: pa.NativeFile, path: str, columns: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of an open Parquet file, numbered from 1, in batches of LOOSE.
+
+    Input:
+        columns: standard name -> column of the file, for every standard name.
+    """
+    row = 0
+    try:
+        for batch in _batches(file, columns):
+            yield _loose(batch, path=path, first_row=row + 1, columns=columns)
+            row += batch.num_rows
+    except DamageError as damage:
+        yield damaged(path, str(damage))
+
+
+def _batches(file: pa.NativeFile, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    source = opened(file)
+    names = source.schema_arrow.names
+    if reserved := [name for name in names if name.startswith(INTERNAL_PREFIX)]:
+        raise DamageError(f"column {reserved[0]} begins with {INTERNAL_PREFIX}, which is reserved")
+    for standard in ("message_id", "shard_id", "sent_at"):
+        if columns[standard] not in names:
+            raise DamageError(f"no column {columns[standard]!r} for {standard}; found {names}")
+    wanted = sorted(set(columns.values()) & set(names))
+    if doubled := [name for name in wanted if names.count(name) > 1]:
+        raise DamageError(f"it has not one column {doubled[0]!r}, but {names.count(doubled[0])}")
+    for group in range(source.num_row_groups):
+        yield from row_group(source, group, columns=wanted, file=file)
+
+
+def _loose(
+    batch: pa.RecordBatch, *, path: str, first_row: int, columns: Mapping[str, str]
+) -> pa.RecordBatch:
+    rows = batch.num_rows
+    made: dict[str, pa.Array] = {
+        "file": pa.repeat(pa.scalar(path, pa.string()), rows),
+        "line": pa.array(range(first_row, first_row + rows), pa.int64()),
+    }
+    for standard, name in columns.items():
+        if name in batch.schema.names:
+            made |= _standard(standard, batch.column(name))
+    arrays = [made.get(field.name, pa.nulls(rows, field.type)) for field in LOOSE]
+    return pa.RecordBatch.from_arrays(arrays, schema=LOOSE)
+
+
+def _standard(standard: str, column: pa.Array) -> dict[str, pa.Array]:
+    """The columns of LOOSE that one column of the file becomes."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_null(kind):
+        return {}
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_text = is_text or pa.types.is_string_view(kind) or pa.types.is_binary(kind)
+    if standard in TIMES:
+        return (
+            {f"{standard}_text": column.cast(pa.string())} if is_text else _time(standard, column)
+        )
+    if standard == "attributes":
+        return _attributes_of(column.cast(pa.string())) if is_text else _attributes(column)
+    is_number = pa.types.is_integer(kind) or (
+        pa.types.is_floating(kind) and standard == "sample_rate"
+    )
+    if is_text or (is_number and standard != "sequence_number"):
+        return {standard: column.cast(pa.string())}
+    raise _wrong_type(standard, kind, "text")
+
+
+def _time(standard: str, column: pa.Array) -> dict[str, pa.Array]:
+    """A time column as microseconds; a timestamp without a zone is taken as UTC."""
+    if pa.types.is_timestamp(column.type):
+        precise = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
+        return {f"{standard}_us": precise.cast(pa.int64())}
+    if pa.types.is_integer(column.type):
+        ms = column.cast(pa.int64(), safe=False)
+        possible = pc.and_(pc.less_equal(ms, MAX_MS), pc.greater_equal(ms, 0))
+        return {f"{standard}_us": pc.multiply(pc.if_else(possible, ms, 0), 1000)}
+    raise _wrong_type(standard, column.type, "a timestamp, ISO 8601 text or epoch milliseconds")
+
+
+def _attributes_of(texts: pa.Array) -> dict[str, pa.Array]:
+    """The attributes where each row holds them as a text."""
+    read = [(None, None) if text is None else attributes_in(text) for text in texts.to_pylist()]
+    faults = pa.array([fault for _, fault in read], pa.string())
+    return {"attributes": attribute_maps([each for each, _ in read]), "attributes_fault": faults}
+
+
+def _attributes(column: pa.Array) -> dict[str, pa.Array]:
+    try:
+        if pa.types.is_struct(column.type):
+            column = _struct_as_map(column)
+        return {"attributes": column.cast(ATTRIBUTES)}
+    except pa.ArrowException as error:
+        raise _wrong_type("attributes", column.type, "a map of texts") from error
+
+
+def _struct_as_map(column: pa.Array) -> pa.Array:
+    """One entry per field and row, in the fields' order."""
+    rows, names = len(column), [field.name for field in column.type]
+    texts = pa.concat_arrays([column.field(name).cast(pa.string()) for name in names])
+    by_row = pa.array([f * rows + row for row in range(rows) for f in range(len(names))])
+    offsets = pa.array(range(0, rows * len(names) + 1, max(1, len(names))), pa.int32())
+    return pa.MapArray.from_arrays(offsets, pa.array(names * rows, pa.string()), texts.take(by_row))
+
+
+def _wrong_type(standard: str, found: pa.DataType, wanted: str) -> DamageError:
+    return DamageError(f"the column for {standard} has type {found}; wanted {wanted}")

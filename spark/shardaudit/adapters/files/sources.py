@@ -1,0 +1,207 @@
+"""The one Python door: input files opened on the workers, their content given to Spark as Arrow.
+
+Why not Spark's own readers: a damaged file must give what comes before the damage, every line its
+number, and no error may take the good files with it (docs/decisions/001-python-file-reader.md).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+import shardaudit
+from shardaudit.adapters.engine.embedded import most_readers
+from shardaudit.adapters.files.files import FileStore, S3Access, at_once, open_file, storage_error
+from shardaudit.adapters.files.json_traces import json_batches
+from shardaudit.adapters.files.loose_traces import LOOSE, damaged
+from shardaudit.adapters.files.parquet_traces import parquet_batches
+from shardaudit.adapters.files.unpack import DamageError
+from shardaudit.adapters.lake import parquet_file
+from shardaudit.adapters.lake.parquet_file import Footer
+from shardaudit.adapters.lake.sink_batches import sink_batches
+from shardaudit.adapters.lake.sink_file import SinkFile, placed_schema
+from shardaudit.model.source import SourceFile
+
+_BIN_BYTES = 64 * 2**20
+_LEAST_BINS = 16
+_LEAST_BYTES = 2**17  # to start a task costs as much as to read that
+_FEW = 20_000  # files whose footers the driver reads itself: 0.1 ms each on a disk
+_GONE = "the file is gone"
+# What a file may make a reader stumble over that expected something else of it.
+_ODD = (ArithmeticError, LookupError, NotImplementedError, RecursionError, TypeError, ValueError)
+_STORAGE = re.compile(
+    r"(?:StorageError|AccessRefusedError): (.+) (?:could not be read|is refused): "
+    r"(.*); (?:try again|give this role)"
+)
+_FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Gives an error of storage that a worker met, by an action in the block, its class back."""
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        said = _STORAGE.search(str(error))
+        if said is None:
+            raise
+        raise storage_error(said[1], said[2]) from error
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What is done to each file on a worker."""
+
+    schema: pa.Schema
+    read: Callable[[pa.NativeFile, str], Batches]
+    lost: Callable[[str, str], pa.RecordBatch]
+    access: S3Access
+    names: Mapping[str, str] = field(default_factory=dict)  # path -> the one that rows have
+
+
+def read_traces(
+    spark: SparkSession,
+    files: Mapping[str, SourceFile],
+    access: S3Access,
+    *,
+    columns: Mapping[str, str],
+    is_parquet: bool,
+) -> DataFrame:
+    """The traces of files: one row per line or row, and one per damage, as `LOOSE` says.
+
+    Input:
+        files: the path that rows are said to be of -> the file, or a copy of it.
+        columns: standard name -> key or column in the files, for every standard name.
+    """
+    batches = parquet_batches if is_parquet else json_batches
+
+    def read(file: pa.NativeFile, path: str) -> Batches:
+        return batches(file, path, columns)
+
+    names = {file.path: path for path, file in files.items()}
+    return _read(spark, list(files.values()), _Reading(LOOSE, read, damaged, access, names))
+
+
+def read_footers(
+    spark: SparkSession, files: Sequence[SourceFile], access: S3Access
+) -> dict[str, Footer]:
+    """The footers of Parquet files, by path."""
+    if len(files) <= _FEW:
+        store = FileStore(access)
+        footers = at_once(lambda file: _footer(file.path, store), files)
+        return {file.path: footer for file, footer in zip(files, footers, strict=True)}
+    reading = _Reading(parquet_file.FOOTER, parquet_file.footer_row, parquet_file.lost, access)
+    with storage_errors():
+        rows = _read(spark, files, reading).collect()
+    return {row.file: Footer.from_json(row.footer) for row in rows}
+
+
+def read_sink_files(spark: SparkSession, files: Sequence[SinkFile], access: S3Access) -> DataFrame:
+    """The rows that count of files whose rows look alike: the standard columns, `file` and `line`.
+
+    An action on it raises the engine's own error where a file is gone or damaged, see
+    `find_damaged`.
+    """
+
+    def read(file: pa.NativeFile, path: str) -> Batches:
+        for sink_file in by_path[path]:
+            yield from sink_batches(file, sink_file, access)
+
+    by_path = _by_path(files)
+    reading = _Reading(placed_schema(files[0].kinds), read, _refuse, access)
+    return _read(spark, [found[0].opened for found in by_path.values()], reading)
+
+
+def find_damaged(
+    spark: SparkSession, files: Sequence[SinkFile], access: S3Access
+) -> dict[str, str]:
+    """Path -> reason, for the files of which some row cannot be read."""
+
+    def read(file: pa.NativeFile, path: str) -> Batches:
+        try:
+            for sink_file in by_path[path]:
+                for _ in sink_batches(file, sink_file, access):
+                    pass
+        except DamageError as damage:
+            yield _fault(path, str(damage))
+
+    by_path = _by_path(files)
+    reading = _Reading(_FAULT, read, _fault, access)
+    with storage_errors():
+        rows = _read(spark, [found[0].opened for found in by_path.values()], reading).collect()
+    return {row.file: row.fault for row in rows}
+
+
+def _by_path(files: Iterable[SinkFile]) -> dict[str, list[SinkFile]]:
+    """A file may come several times, with several deletion vectors."""
+    found: dict[str, list[SinkFile]] = {}
+    for file in files:
+        found.setdefault(file.path, []).append(file)
+    return found
+
+
+def _footer(path: str, store: FileStore) -> Footer:
+    try:
+        with store.open(path) as file:
+            return parquet_file.read_footer(file)
+    except FileNotFoundError:
+        return Footer(fault=_GONE)
+
+
+def _fault(path: str, reason: str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"file": path, "fault": reason}], schema=_FAULT)
+
+
+def _refuse(path: str, reason: str) -> pa.RecordBatch:
+    raise DamageError(f"{path}: {reason}")
+
+
+def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -> DataFrame:
+    # By value: a cluster's workers then need pyarrow, orjson and zstandard, but not this package.
+    cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
+    # The embedded engine works on all of them at the same time, and holds them in memory.
+    most = most_readers(spark) or len(files)
+    bins = _bins(files, most=most)
+
+    def on_worker(batches: Iterable[pa.RecordBatch]) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for path in bins[number]:
+                    yield from _content(path, reading)
+
+    numbers = spark.range(0, len(bins), 1, max(1, len(bins)))
+    return numbers.mapInArrow(
+        on_worker, from_arrow_schema(reading.schema, prefer_timestamp_ntz=True)
+    )
+
+
+def _content(path: str, reading: _Reading) -> Batches:
+    name = reading.names.get(path, path)
+    try:
+        with open_file(path, reading.access) as file:
+            yield from reading.read(file, name)
+    except FileNotFoundError:
+        yield reading.lost(name, _GONE)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    except _ODD as error:  # told by the file's name: it would end every later run as well
+        said = str(error).splitlines()[0] if str(error) else ""
+        yield reading.lost(name, f"it cannot be read: {type(error).__name__}: {said}")
+
+
+def _bins(files: Sequence[SourceFile], *, most: int) -> list[list[str]]:
+    """Files dealt out to tasks: the largest first, each time to the next bin."""
+    total = sum(file.size_bytes for file in files)
+    least = min(_LEAST_BINS, -(-total // _LEAST_BYTES))
+    count = min(len(files), most, max(1, least, total // _BIN_BYTES))
+    by_size = sorted(files, key=lambda file: (-file.size_bytes, file.path))
+    return [[file.path for file in by_size[i::count]] for i in range(count)]

@@ -1,0 +1,1 @@
+"""The doors to Delta tables and Parquet datasets."""

@@ -1,0 +1,180 @@
+"""The files of a Delta log: its commits, and of its checkpoints what delta-rs does not tell.
+
+delta-rs (1.6) lists a version's data files without their deletion vectors; and where commits are
+gone but for a `.crc` file it lists what is left as if it were all. Both are looked up here.
+Source: Delta's protocol, "Checkpoints", "Sidecar Files".
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from shardaudit.adapters.files.files import (
+    FileStore,
+    S3Access,
+    StorageError,
+    list_files,
+    read_texts,
+)
+from shardaudit.model.source import DeletionVector
+
+_CHECKPOINT = re.compile(
+    r"(?P<version>[0-9]{20})\.checkpoint"
+    r"(\.(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})|\.[0-9a-fA-F-]{36})?\.(parquet|json)"
+)
+_COMMIT = re.compile(r"[0-9]{20}\.json")
+_FIRST = f"{0:020d}.json"
+_WANTED = re.compile(r"add\.path$|add\.deletionVector\.|sidecar\.path$")
+
+Action = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
+
+
+class CommitGoneError(LookupError):
+    """A commit file was cleaned up. Never leaves the ingest: it then reads all anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogStart:
+    """Where the replay of a log begins: a checkpoint's files and version, or nothing and -1."""
+
+    version: int
+    checkpoint: tuple[str, ...] = ()
+
+
+def commit_texts(folder: str, after: int, upto: int, access: S3Access) -> list[str]:
+    """The texts of a table's commits after a version up to another, in order.
+
+    Raises:
+        CommitGoneError: not all of them are there any more.
+    """
+    log = log_folder(folder)
+    try:
+        return read_texts([f"{log}/{v:020d}.json" for v in range(after + 1, upto + 1)], access)
+    except FileNotFoundError as error:
+        raise CommitGoneError(str(error)) from error
+
+
+def last_commits(folder: str, upto: int, access: S3Access, *, limit: int) -> list[str]:
+    """The texts of the newest commits up to a version that are still there, in order.
+
+    Raises:
+        CommitGoneError: one went while they were read.
+    """
+    names = (file.path.rpartition("/")[2] for file in list_files(log_folder(folder), access))
+    versions = {int(name[:-5]) for name in names if _COMMIT.fullmatch(name)}
+    found = sorted(version for version in versions if version <= upto)[-limit:]
+    try:
+        return read_texts([f"{log_folder(folder)}/{v:020d}.json" for v in found], access)
+    except FileNotFoundError as error:
+        raise CommitGoneError(str(error)) from error
+
+
+def log_start(folder: str, version: int, access: S3Access) -> LogStart:
+    """From where on a version can be made: its newest whole checkpoint, or the first commit.
+
+    Raises:
+        StorageError: there is neither.
+    """
+    log = log_folder(folder)
+    paths = {file.path.rpartition("/")[2]: file.path for file in list_files(log, access)}
+    whole = [start for start in _checkpoints(paths) if start.version <= version]
+    if whole:
+        return max(whole, key=lambda start: start.version)
+    if _FIRST not in paths:
+        raise StorageError(log, f"commits before version {version} are gone, and no checkpoint is")
+    return LogStart(-1)
+
+
+def vectors_at(folder: str, version: int, access: S3Access) -> dict[str, DeletionVector]:
+    """The deletion vectors of a version's files, by the path that the log has.
+
+    Raises:
+        StorageError: the log could not be read.
+    """
+    start = log_start(folder, version, access)
+    vectors = dict(_stored_vectors(folder, start, access))
+    try:
+        commits = commit_texts(folder, start.version, version, access)
+    except CommitGoneError as error:
+        raise StorageError(log_folder(folder), error) from error
+    for commit in commits:
+        actions = [json.loads(line) for line in commit.split("\n") if line]
+        for action in actions:
+            vectors.pop(action.get("remove", {}).get("path"), None)
+        for file in (action["add"] for action in actions if "add" in action):
+            vectors.pop(file["path"], None)
+            vector = DeletionVector.from_log(file.get("deletionVector"))
+            if vector is not None:
+                vectors[file["path"]] = vector
+    return vectors
+
+
+def log_folder(folder: str) -> str:
+    """The folder of a table's log."""
+    return f"{folder}/_delta_log"
+
+
+def _checkpoints(paths: Mapping[str, str]) -> Iterator[LogStart]:
+    """The checkpoints of which every part is there."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, path in sorted(paths.items()):
+        match = _CHECKPOINT.fullmatch(name)
+        if match is not None:
+            # Several whole ones of a version differ in nothing but their names.
+            key = match["parts"] or name
+            found.setdefault((match["version"], key), []).append(path)
+    for (version, parts), files in found.items():
+        if not parts.isdigit() or int(parts) == len(files):
+            yield LogStart(int(version), tuple(files))
+
+
+def _stored_vectors(
+    folder: str, start: LogStart, access: S3Access
+) -> Iterator[tuple[str, DeletionVector]]:
+    """The deletion vectors of the files that a checkpoint lists, here or in its sidecars."""
+    store = FileStore(access)
+    listed = list(start.checkpoint)
+    while listed:
+        path = listed.pop()
+        is_json = path.endswith(".json")
+        adds, sidecars = _json_actions(path, access) if is_json else _parquet_actions(store, path)
+        for add in adds:
+            vector = DeletionVector.from_log(add.get("deletionVector"))
+            if vector is not None:
+                yield add["path"], vector
+        names = (sidecar.rpartition("/")[2] for sidecar in sidecars)
+        listed += [f"{log_folder(folder)}/_sidecars/{name}" for name in names]
+
+
+def _json_actions(path: str, access: S3Access) -> tuple[list[Action], list[str]]:
+    """The files that a checkpoint lists, and its sidecars."""
+    actions = [
+        json.loads(line) for text in read_texts([path], access) for line in text.split("\n") if line
+    ]
+    sidecars = [action["sidecar"]["path"] for action in actions if "sidecar" in action]
+    return [action["add"] for action in actions if "add" in action], sidecars
+
+
+def _parquet_actions(store: FileStore, path: str) -> tuple[list[Action], list[str]]:
+    """The same, of files only those that have a vector, and of them only what tells it."""
+    adds: list[Action] = []
+    sidecars: list[str] = []
+    with store.open(path) as file:
+        source = pq.ParquetFile(file)
+        leaves = [source.schema.column(i).path for i in range(len(source.schema))]
+        wanted = [leaf for leaf in leaves if _WANTED.match(leaf)]
+        has_vectors = any(".deletionVector." in leaf for leaf in wanted)
+        for batch in source.iter_batches(columns=wanted):
+            if has_vectors:
+                files = batch.column("add")
+                kept = pc.is_valid(pc.struct_field(files, ["deletionVector", "storageType"]))
+                adds += files.filter(kept).to_pylist()
+            if "sidecar" in batch.schema.names:
+                named = pc.struct_field(batch.column("sidecar"), "path")
+                sidecars += named.drop_null().to_pylist()
+    return adds, sidecars

@@ -1,0 +1,163 @@
+"""The door through which a backfill writes a user's Delta table: rows that are not there yet."""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.engine_errors import is_passing
+from shardaudit.columns.sql_name import quoted
+from shardaudit.model.sink_field import SinkField
+
+log = logging.getLogger(__name__)
+
+MAX_TRIES = 8
+_PAUSE_S = 1.0
+_GONE = "_sa_gone"
+_TAG = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """Where in the sink a row of the same message can be: Column -> its values, or its range.
+
+    `lacking`: columns of which the sink has rows without a value: such a row can be anyone's.
+    """
+
+    ranges: dict[str, tuple[object, object]]
+    values: dict[str, list[object]]
+    lacking: tuple[str, ...] = ()
+
+    def condition(self) -> Column:
+        """What the rows of the target `t` must meet."""
+        holds = self.is_near()
+        for is_lacking in self.are_lacking():
+            holds |= is_lacking
+        return holds
+
+    def is_near(self) -> Column:
+        """Whether a row of the target `t` that has all values can be one of them."""
+        holds = F.lit(True)
+        for name, (least, most) in self.ranges.items():
+            holds &= F.col(f"t.{quoted(name)}").between(F.lit(least), F.lit(most))
+        for name, values in self.values.items():
+            holds &= F.col(f"t.{quoted(name)}").isin(values)
+        return holds
+
+    def are_lacking(self) -> list[Column]:
+        """Whether a row of the target `t` lacks a value, by column."""
+        return [F.col(f"t.{quoted(name)}").isNull() for name in self.lacking]
+
+
+def depends_on_message_alone(
+    spark: SparkSession, expression: str, fields: Sequence[SinkField], *, changing: Sequence[str]
+) -> bool:
+    """Whether an expression can be computed without the columns that differ between deliveries."""
+    kept = [f"{quoted(f.name)} {f.kind}" for f in fields if f.name not in changing]
+    try:
+        _ = spark.createDataFrame([], ", ".join(kept)).select(F.expr(expression)).schema
+    except AnalysisException:
+        return False
+    return True
+
+
+def absent_rows(
+    rows: DataFrame, table: DataFrame, *, ids: tuple[str, str], pruning: Pruning
+) -> DataFrame:
+    """The rows whose id is not in the table.
+
+    Input:
+        ids: the columns of the id, in `rows` as text, and in the table.
+    """
+    mine, theirs = ids
+    # Looked for one by one: by an `or` of them no partition could be left out.
+    known = [
+        table.alias("t")
+        .where(place)
+        .select(F.col(f"t.{quoted(theirs)}").cast("string").alias(mine))
+        for place in (pruning.is_near(), *pruning.are_lacking())
+    ]
+    return rows.join(reduce(DataFrame.union, known), [mine], how="left_anti")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMerge:
+    """Inserts rows into one Delta table whose message is not there. `id_column` holds the ids."""
+
+    spark: SparkSession
+    path: str
+    id_column: str
+    pruning: Pruning
+
+    def merge(self, rows: DataFrame, *, tag: str) -> None:
+        """Inserts in one commit what is not there; what is there is not touched.
+
+        Other writers' commits are let through: the merge is tried again on what they left.
+
+        Input:
+            rows: the table's columns, unique on the id; tag: is kept in the commit.
+        """
+        self._tagged(lambda: self._insert_absent(rows), tag)
+
+    def replace(self, rows: DataFrame, *, tag: str) -> None:
+        """Puts each row in the place of all rows of its id, in one commit.
+
+        A merge cannot tell rows that are alike from each other: so all of an id go, and one comes.
+
+        Input:
+            rows: the table's columns, unique on the id, computed.
+        """
+        self._tagged(lambda: self._replace(rows), tag)
+
+    def _tagged(self, commit: Callable[[], None], tag: str) -> None:
+        self.spark.conf.set(_TAG, tag)
+        try:
+            for tries in range(MAX_TRIES):
+                try:
+                    return commit()
+                except (Py4JError, PySparkException) as error:
+                    if not is_passing(error) or tries + 1 == MAX_TRIES:
+                        raise
+                    log.info("%s: another writer was first, merging again", self.path)
+                time.sleep(_PAUSE_S * (tries + 1) * (0.5 + random.random()))  # noqa: S311 - no secret
+        finally:
+            self.spark.conf.unset(_TAG)
+
+    def _insert_absent(self, rows: DataFrame) -> None:
+        mine, theirs = (F.col(f"{side}.{quoted(self.id_column)}") for side in "st")
+        values: dict[str, str | Column] = {
+            quoted(name): F.col(f"s.{quoted(name)}") for name in rows.columns
+        }
+        (
+            DeltaTable.forPath(self.spark, self.path)
+            .alias("t")
+            .merge(rows.alias("s"), (theirs == mine) & self.pruning.condition())
+            .whenNotMatchedInsert(values=values)
+            .execute()
+        )
+
+    def _replace(self, rows: DataFrame) -> None:
+        """Half of the source has the ids, which match; the other half NULL, and is inserted."""
+        mine = F.col(quoted(self.id_column))
+        coming = rows.withColumn(_GONE, F.lit(None).cast(rows.schema[self.id_column].dataType))
+        source = coming.unionByName(rows.withColumn(_GONE, mine))
+        values: dict[str, str | Column] = {
+            quoted(name): F.col(f"s.{quoted(name)}") for name in rows.columns
+        }
+        same = F.col(f"t.{quoted(self.id_column)}") == F.col(f"s.{_GONE}")
+        (
+            DeltaTable.forPath(self.spark, self.path)
+            .alias("t")
+            .merge(source.alias("s"), same & self.pruning.condition())
+            .whenMatchedDelete()
+            .whenNotMatchedInsert(F.col(f"s.{_GONE}").isNull(), values=values)
+            .execute()
+        )

@@ -1,0 +1,242 @@
+"""The door to the warehouse without Spark: delta-rs, for the rows that one process can hold.
+
+A Spark job takes a second to write one row, delta-rs takes milliseconds.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
+
+from shardaudit.adapters.aws.s3 import delta_rs_options
+from shardaudit.adapters.files.refused import AccessRefusedError, is_refused
+from shardaudit.adapters.lake.delta_counts import counted, in_utc
+from shardaudit.adapters.lake.delta_keys import same_key, since
+from shardaudit.adapters.lake.delta_schema import (
+    CONFIGURATION,
+    delta_schema,
+    upgrade,
+    with_all_columns,
+)
+from shardaudit.adapters.lake.delta_words import plain_words
+from shardaudit.columns.sql_name import quoted
+from shardaudit.model.config.settings import Aws
+from shardaudit.model.errors import RetryableError
+from shardaudit.model.tables.table import Table
+
+Row = dict[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
+
+# In flight while a big table is read in batches: more would be faster, and fill the memory.
+_BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 65_536, 2, 1
+
+
+class WarehouseUnreadableError(RetryableError, OSError):
+    """The warehouse did not answer, or not properly."""
+
+    def __init__(self, place: str, said: object) -> None:
+        super().__init__(f"{place} does not answer as it should: {said}")
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRs:
+    """The tables under one path, `s3a://…` or a folder."""
+
+    path: str
+    aws: Aws
+
+    def dataset(self, table: Table) -> ds.Dataset | None:
+        """What a table holds, to be filtered; None when it was never written."""
+        found = self._found(table)
+        return None if found is None else with_all_columns(found.to_pyarrow_dataset(), table)
+
+    def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
+        """The rows that meet a condition, in no order; none when the table was never written.
+
+        Times are in UTC, as Python itself writes it.
+        """
+        found = self.columns(table, names=table.names, where=where)
+        return [] if found is None else [in_utc(row) for row in found.to_pylist()]
+
+    def columns(
+        self, table: Table, *, names: Sequence[str], where: pc.Expression
+    ) -> pa.Table | None:
+        """Some columns of the rows that meet a condition, those that it is about among them."""
+        found = self.dataset(table)
+        if found is None:
+            return None
+        with self._answering(table):
+            # Whole files, then the rows: delta-rs writes texts as string_view, and pyarrow compares
+            # no such column of a file with a text (26.0; "no kernel matching").
+            files = list(found.get_fragments(filter=where))
+            read = ds.FileSystemDataset(files, found.schema, found.format, found.filesystem)
+            return read.to_table(columns=list(names)).filter(where)
+
+    def counts(
+        self, table: Table, *, by: Sequence[str], having: Mapping[str, str]
+    ) -> Counter[tuple[Any, ...]]:
+        """How many rows have which values of some columns, of those whose others have these."""
+        found = self.dataset(table)
+        with self._answering(table):
+            return Counter() if found is None else counted(found, by=by, having=having)
+
+    def batches(
+        self,
+        table: Table,
+        *,
+        columns: Sequence[str],
+        where: pc.Expression,
+        dictionaries: Collection[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that meet a condition, a part at a time; some texts as dictionaries.
+
+        Only of tables that Spark writes: see `rows` for why.
+        """
+        found = self._found(table)
+        if found is None:
+            return
+        options = ds.ParquetReadOptions(dictionary_columns=set(dictionaries))
+        try:
+            with self._answering(table):
+                rows = found.to_pyarrow_dataset(parquet_read_options=options)
+                yield from with_all_columns(rows, table).to_batches(
+                    columns=list(columns),
+                    filter=where,
+                    batch_size=_BATCH_ROWS,
+                    batch_readahead=_BATCHES_AHEAD,
+                    fragment_readahead=_FILES_AHEAD,
+                )
+        finally:
+            pa.default_memory_pool().release_unused()  # a server would keep it all
+
+    def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
+        """`rows` of a table that Spark writes and that is too big to be read whole."""
+        for batch in self.batches(table, columns=table.names, where=where):
+            yield from map(in_utc, batch.to_pylist())
+
+    def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
+        """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""
+        values = [{name: row.get(name) for name in table.names} for row in rows]
+        with self._answering(table):
+            target = self._table(table)
+            target.merge(
+                pa.Table.from_pylist(values, pa.schema(target.schema().to_arrow())),
+                " AND ".join((*same_key(table), *since(values, table))),
+                source_alias="s",
+                target_alias="t",
+            ).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def add(self, files: Sequence[AddAction], table: Table) -> None:
+        """Takes files that lie in the table's folder into the table, in one commit."""
+        with self._answering(table):
+            found = self._table(table)
+            found.create_write_transaction([*files], "append", found.schema(), [*table.partitions])
+
+    def delete(self, table: Table, *, column: str, value: str) -> int:
+        """Deletes the rows whose `column` has `value`; says how many."""
+        found = self._found(table)
+        if found is None:
+            return 0
+        with self._answering(table):
+            text = value.replace("'", "''")
+            return int(found.delete(f"{quoted(column)} = '{text}'")["num_deleted_rows"])
+
+    def has_rows(self, table: Table, *, column: str, value: str) -> bool:
+        """Whether any row's `column` has `value`; no other column is read."""
+        found = self.columns(table, names=[column], where=pc.field(column) == value)
+        return found is not None and found.num_rows > 0
+
+    def create(self, table: Table) -> None:
+        """Makes the table, empty, when there is none; of an older version it becomes this one.
+
+        Raises:
+            WarehouseVersionError: it is there, written by a version that cannot become this one.
+        """
+        found = self._found(table)
+        with self._answering(table):
+            if found is not None:
+                upgrade(found, table, place=self._place(table))
+                return
+            DeltaTable.create(
+                self._address(table),
+                delta_schema(table),
+                mode="ignore",
+                partition_by=list(table.partitions),
+                configuration=CONFIGURATION,
+                storage_options=delta_rs_options(self.aws),
+                raise_if_key_not_exists=False,
+            )
+
+    def compact(self, table: Table, *, above: int) -> tuple[int, int]:
+        """Rewrites each partition of more than `above` files into few: (files removed, added).
+
+        The rows stay the same.
+        """
+        removed = added = 0
+        for partition in self._crowded(table, above=above):
+            with self._answering(table):
+                rewrite = self._table(table).optimize
+                only = [(name, "=", value) for name, value in partition.items()] or None
+                if table.clustered:
+                    done = rewrite.z_order(list(table.clustered), partition_filters=only)
+                else:
+                    done = rewrite.compact(partition_filters=only)
+            removed, added = removed + done["numFilesRemoved"], added + done["numFilesAdded"]
+        return removed, added
+
+    def _crowded(self, table: Table, *, above: int) -> list[dict[str, str]]:
+        """The partitions of more than `above` files, as texts by column; {} is a whole table."""
+        found = self._found(table)
+        if found is None:
+            return []
+        names = [f"partition.{name}" for name in table.partitions]
+        files = pa.table(found.get_add_actions(flatten=True)).select(names or ["path"])
+        counts = Counter(tuple(str(file[name]) for name in names) for file in files.to_pylist())
+        return [
+            dict(zip(table.partitions, values, strict=True))
+            for values, count in sorted(counts.items())
+            if count > above
+        ]
+
+    def vacuum(self, table: Table) -> int:
+        """Deletes the files that have not been part of the table for a week; says how many."""
+        found = self._found(table)
+        if found is None:
+            return 0
+        with self._answering(table):
+            return len(found.vacuum(dry_run=False))
+
+    def _found(self, table: Table) -> DeltaTable | None:
+        try:
+            with self._answering(table):
+                return self._table(table)
+        except TableNotFoundError:
+            return None
+
+    def _table(self, table: Table) -> DeltaTable:
+        return DeltaTable(self._address(table), storage_options=delta_rs_options(self.aws))
+
+    def _place(self, table: Table) -> str:
+        return f"{self.path.rstrip('/')}/{table.name}"
+
+    def _address(self, table: Table) -> str:
+        return self._place(table).replace("s3a://", "s3://", 1)
+
+    @contextmanager
+    def _answering(self, table: Table) -> Iterator[None]:
+        try:
+            yield
+        except TableNotFoundError:
+            raise
+        except (OSError, DeltaError) as error:
+            place, said = self._place(table), plain_words(error)
+            if is_refused(said):
+                raise AccessRefusedError(place, said) from error
+            raise WarehouseUnreadableError(place, said) from error

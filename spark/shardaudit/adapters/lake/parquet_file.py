@@ -1,0 +1,221 @@
+"""Parquet files read by Arrow, where the whole of a file must not fail for a part of it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from shardaudit.adapters.files.unpack import DamageError
+
+FOOTER = pa.schema([("file", pa.string()), ("footer", pa.string())])
+
+_BATCH_ROWS = 50_000
+_MICROS = {"ms": 1000, "us": 1}
+_NEVER = (0, 0)  # of a column without rows
+_SPARK_TYPES = (
+    (pa.types.is_string, "string"),
+    (pa.types.is_large_string, "string"),
+    (pa.types.is_int8, "byte"),
+    (pa.types.is_int16, "short"),
+    (pa.types.is_int32, "integer"),
+    (pa.types.is_int64, "long"),
+)
+
+
+def opened(file: pa.NativeFile) -> pq.ParquetFile:
+    """The Parquet file behind an open file.
+
+    Raises:
+        DamageError: it has no readable footer.
+    """
+    try:
+        # To the microsecond: in nanoseconds the old type of time reaches from 1677 to 2262 alone.
+        return pq.ParquetFile(
+            file, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(file, error) from error
+
+
+def unreadable(file: pa.NativeFile, error: Exception) -> DamageError:
+    """The damage that an error in the middle of reading means.
+
+    Arrow reports bad bytes and lost connections by the same class. If the bytes can all be had, it
+    is the file that is bad; if not, the storage's error is raised here and the run tries later.
+    """
+    file.seek(0)
+    while file.read(2**22):
+        pass
+    return DamageError(f"unreadable Parquet file: {str(error).splitlines()[0]}")
+
+
+def row_group(
+    source: pq.ParquetFile, group: int, *, columns: Sequence[str], file: pa.NativeFile
+) -> Iterator[pa.RecordBatch]:
+    """The batches of one row group.
+
+    Raises:
+        DamageError: something in it cannot be decoded; what was given before is sound.
+    """
+    try:
+        for batch in source.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(columns)):
+            batch.validate(full=True)  # texts that are not UTF-8 would reach Spark as they are
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(file, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a file, its type as Spark names it, and its number where writers number them.
+
+    `is_plain`: Arrow, by what it left in the file, makes nothing else of it than Spark.
+    `nulls`: how many rows have none; NULL where the file does not say. `span`: the least and the
+    greatest time in it, in microseconds since 1970; None where the file does not say.
+    """
+
+    name: str
+    kind: str
+    field_id: int | None
+    is_plain: bool
+    nulls: int | None = None
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What a file's footer says. `layout`: equal where the types of all columns are equal.
+
+    `fault`: why it cannot be read; then nothing else is known.
+    """
+
+    size_bytes: int = 0
+    columns: tuple[Column, ...] = ()
+    layout: str = ""
+    fault: str | None = None
+
+    def as_json(self) -> str:
+        """It as a text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What a text of `as_json` holds."""
+        values = json.loads(text)
+        columns = tuple(
+            Column(**column | {"span": column["span"] and tuple(column["span"])})
+            for column in values["columns"]
+        )
+        return cls(**values | {"columns": columns})
+
+
+def read_footer(file: pa.NativeFile) -> Footer:
+    """What the footer of an open file says."""
+    try:
+        source = opened(file)
+    except DamageError as damage:
+        return Footer(fault=str(damage))
+    old = old_times(source)
+    fields, nulls = list(source.schema_arrow), _nulls(source)
+    columns = tuple(
+        Column(
+            field.name,
+            "timestamp" if field.name in old else _spark_type(field.type),
+            _field_id(field),
+            _is_plain(field.type),
+            nulls.get(field.name),
+            None if field.name in old else _span(source, field),
+        )
+        for field in fields
+    )
+    kinds = sorted(f"{field.name} {field.type}" for field in fields)
+    stored = sorted(f"{leaf.path} {leaf.physical_type}" for leaf in _leaves(source))
+    layout = hashlib.sha256("\n".join([*kinds, *stored]).encode()).hexdigest()
+    return Footer(file.size(), columns, layout, None)
+
+
+def old_times(source: pq.ParquetFile) -> set[str]:
+    """The columns whose times have Parquet's old type: always in UTC, though it does not say so."""
+    return {leaf.path for leaf in _leaves(source) if leaf.physical_type == "INT96"}
+
+
+def _span(source: pq.ParquetFile, field: pa.Field) -> tuple[int, int] | None:
+    if not pa.types.is_timestamp(field.type) or field.type.unit not in _MICROS:
+        return None
+    places = [n for n, leaf in enumerate(_leaves(source)) if leaf.path == field.name]
+    if len(places) != 1:
+        return None  # a file may have two columns of one name
+    [place] = places
+    in_file = map(source.metadata.row_group, range(source.num_row_groups))
+    groups = [group.column(place).statistics for group in in_file if group.num_rows]
+    if not groups:
+        return _NEVER
+    if not all(group is not None and group.has_min_max for group in groups):
+        return None
+    micros = _MICROS[field.type.unit]
+    return (
+        min(int(group.min_raw) for group in groups) * micros,
+        max(int(group.max_raw) for group in groups) * micros,
+    )
+
+
+def _leaves(source: pq.ParquetFile) -> list[pq.ColumnSchema]:
+    schema = source.schema
+    return [schema.column(i) for i in range(len(schema))]
+
+
+def _nulls(source: pq.ParquetFile) -> dict[str, int]:
+    """How many NULLs each column has that is no nested one, where all of its parts say it."""
+    metadata = source.metadata
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    found: dict[str, int] = {}
+    for i, leaf in enumerate(_leaves(source)):
+        if leaf.path != leaf.name:
+            continue
+        said = [group.column(i).statistics for group in groups]
+        if all(part is not None and part.has_null_count for part in said):
+            found[leaf.path] = sum(part.null_count for part in said)
+    return found
+
+
+def footer_row(file: pa.NativeFile, path: str) -> Iterator[pa.RecordBatch]:
+    """One row of FOOTER."""
+    yield _footer_batch(path, read_footer(file))
+
+
+def lost(path: str, reason: str) -> pa.RecordBatch:
+    """The row of FOOTER that says why a file cannot be read."""
+    return _footer_batch(path, Footer(fault=reason))
+
+
+def _footer_batch(path: str, footer: Footer) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"file": path, "footer": footer.as_json()}], schema=FOOTER)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return kind.unit in {"ms", "us"} and kind.tz in {None, "UTC"}
+    return any(is_kind(kind) for is_kind, _ in _SPARK_TYPES)
+
+
+def _field_id(field: pa.Field) -> int | None:
+    number = (field.metadata or {}).get(b"PARQUET:field_id")
+    return None if number is None else int(number)
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    """The type as Spark names it; Arrow's own name where Spark's Parquet reader has none."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return str(kind)  # Spark cannot read nanoseconds
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    for is_kind, name in _SPARK_TYPES:
+        if is_kind(kind):
+            return name
+    return str(kind)

@@ -1,0 +1,170 @@
+"""The rows of chosen files of a sink as DataFrames: its columns under their standard names.
+
+Which files there are is known before, and looked at again afterwards: an engine may read nothing
+where a file is gone. Ordinary files are read by the engine itself, those alike in one frame (the
+embedded one refuses files that differ in the type of any column); the others by `sink_batches`.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from shardaudit.adapters.files.files import FileStore, S3Access, StorageError, at_once
+from shardaudit.adapters.files.sources import find_damaged, read_footers, read_sink_files
+from shardaudit.adapters.lake.parquet_file import Footer
+from shardaudit.adapters.lake.ready_file import (
+    ReadyFile,
+    footer_fault,
+    may_lack,
+    must_lack,
+    ready_file,
+)
+from shardaudit.adapters.lake.sink_file import Kinds, SinkFile
+from shardaudit.columns.sql_name import quoted
+from shardaudit.model.source import SourceFile
+
+_FRAMES = 16  # that an engine reads for one; Apache Spark takes 0.2 s to plan each
+
+
+class UnsoundFilesError(StorageError):
+    """Files of a sink are gone or broken. `faults`: path -> reason."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        path, reason = next(iter(faults.items()))
+        others = f" (and {len(faults) - 1} more files)" if len(faults) > 1 else ""
+        super().__init__(path, f"{reason}{others}")
+        self.faults = faults
+
+
+class SinkReader:
+    """Reads files of one sink; the footer of each is read once."""
+
+    def __init__(self, spark: SparkSession, access: S3Access) -> None:
+        self._spark, self._access = spark, access
+        self._footers: dict[str, Footer] = {}
+
+    def footers(self, files: Sequence[SourceFile]) -> dict[SourceFile, Footer]:
+        """What the footer of each file says.
+
+        Raises:
+            StorageError: the storage did not answer.
+        """
+        unknown = [file for file in files if file.path not in self._footers]
+        self._footers |= read_footers(self._spark, unknown, self._access)
+        return {file: self._footers[file.path] for file in files}
+
+    def frames(self, files: Sequence[SinkFile]) -> list[DataFrame]:
+        """The rows that count, not read yet: one DataFrame for all files with the same types.
+
+        Raises:
+            UnsoundFilesError: a file is not there, not as it was, or is no Parquet file.
+            StorageError: the storage did not answer.
+        """
+        by_kinds: dict[Kinds, list[ReadyFile]] = {}
+        for ready in self._ready(files):
+            by_kinds.setdefault(ready.file.kinds, []).append(ready)
+        return [self._frame(alike) for _, alike in sorted(by_kinds.items())]
+
+    def placed(self, files: Sequence[SinkFile]) -> list[DataFrame]:
+        """The same with `file` and `line` (the row's number, from 1)."""
+        by_kinds: dict[Kinds, list[SinkFile]] = {}
+        for ready in self._ready(files):
+            by_kinds.setdefault(ready.file.kinds, []).append(ready.file)
+        return [
+            read_sink_files(self._spark, alike, self._access)
+            for _, alike in sorted(by_kinds.items())
+        ]
+
+    def check_unchanged(self, files: Iterable[SinkFile]) -> None:
+        """Returns when the files are what they were before they were read.
+
+        Raises:
+            UnsoundFilesError: one is gone, or another one by now.
+            StorageError: the storage did not answer.
+        """
+        before = {file.path: file for file in files}
+        now = at_once(FileStore(self._access).found, before)
+        faults = {
+            path: "it changed while it was read"
+            for (path, file), found in zip(before.items(), now, strict=True)
+            if found is None or not file.is_still(found)
+        }
+        if faults:
+            raise UnsoundFilesError(faults)
+
+    def faults(self, files: Sequence[SinkFile]) -> dict[str, str]:
+        """Path -> reason, for the files that are gone, or broken by what their footers tell."""
+        self.footers(list({file.path: file.opened for file in files}.values()))
+        found = ((file, self._footers[file.path]) for file in files)
+        faults = {file.path: footer_fault(file, footer) for file, footer in found}
+        return {path: fault for path, fault in faults.items() if fault is not None}
+
+    def lacking(self, files: Sequence[SinkFile], names: Sequence[str]) -> list[SinkFile]:
+        """The files of which some row may have NULL in one of these standard columns."""
+        self.footers([file.opened for file in files])
+        return [f for f in files if may_lack(f, self._footers[f.path], names)]
+
+    def having(self, files: Sequence[SinkFile], names: Sequence[str]) -> list[SinkFile]:
+        """The files of which some row may have all of these standard columns."""
+        self.footers([file.opened for file in files])
+        return [f for f in files if not must_lack(f, self._footers[f.path], names)]
+
+    def damaged(self, files: Sequence[SinkFile]) -> dict[str, str]:
+        """Path -> reason, for the files of which not all rows can be read; decodes all of them."""
+        faults = self.faults(files)
+        if faults:
+            return faults  # whatever else there is, is met when the rest is read
+        return find_damaged(self._spark, [ready.file for ready in self._ready(files)], self._access)
+
+    def _ready(self, files: Sequence[SinkFile]) -> list[ReadyFile]:
+        faults = self.faults(files)
+        if faults:
+            raise UnsoundFilesError(faults)
+        return [ready_file(file, self._footers[file.path]) for file in files]
+
+    def _frame(self, alike: Sequence[ReadyFile]) -> DataFrame:
+        groups: dict[Hashable, list[SinkFile]] = {}
+        for ready in alike:
+            if ready.is_plain:
+                groups.setdefault(ready.group, []).append(ready.file)
+        largest = sorted(groups.values(), key=_size, reverse=True)[:_FRAMES]
+        frames = [_by_engine(self._spark, group) for group in largest]
+        read = {file.path for group in largest for file in group}
+        others = [r.file for r in alike if not r.is_plain or r.file.path not in read]
+        if others:
+            rows = read_sink_files(self._spark, others, self._access)
+            frames.append(rows.select(*frames[0].columns) if frames else rows.drop("file", "line"))
+        return reduce(DataFrame.unionByName, frames)
+
+
+def _by_engine(spark: SparkSession, files: Sequence[SinkFile]) -> DataFrame:
+    """The rows of plain files that are alike in all but their rows."""
+    columns, constants = files[0].columns, files[0].constants
+    in_files = {wanted.name: wanted.kind for wanted in columns.values()}
+    # With its scheme, or Apache Spark would look for a folder's file in a cluster's HDFS.
+    paths = (path if "://" in path else f"file://{path}" for path in (file.path for file in files))
+    rows = spark.read.schema(_schema(in_files)).parquet(*paths)
+    kinds = _schema({name: constant.kind for name, constant in constants.items()})
+    return rows.select(
+        *(F.col(quoted(wanted.name)).alias(name) for name, wanted in sorted(columns.items())),
+        *(
+            F.lit(constants[field.name].value).cast(field.dataType).alias(field.name)
+            for field in kinds
+        ),
+    )
+
+
+def _schema(columns: Mapping[str, str]) -> StructType:
+    """The schema with these names and types."""
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        for name, kind in sorted(columns.items())
+    ]
+    return StructType.fromJson({"fields": fields})
+
+
+def _size(files: Sequence[SinkFile]) -> int:
+    return sum(file.known.size_bytes for file in files)

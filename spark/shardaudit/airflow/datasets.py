@@ -1,0 +1,67 @@
+"""What each command reads and writes, for Airflow's OpenLineage provider, where it is installed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from shardaudit.airflow.planned import PlannedJob
+from shardaudit.model.config.settings import load_settings
+
+_TRACES, _SINK = "<traces>", "<sink>"  # the user's own; the others are tables of the warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Datasets as (namespace, name), as OpenLineage names places."""
+
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+
+
+_TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "ingest": ((_TRACES, _SINK), ("traces", "fingerprints", "quarantine", "batches")),
+    "audit": (("traces", "fingerprints", _SINK), ("cells", "findings", "audits", "gates")),
+    "watch": (("fingerprints",), ("shards", "positions", "notifications")),
+    "backfill plan": (("findings",), ("backfills", "backfill_ids")),
+    "backfill replay": (("backfills", "backfill_ids"), (_SINK, "backfills", "findings")),
+    "backfill verify": ((_SINK, "backfill_ids"), ("backfills", "findings", "gates")),
+    "dedupe plan": (("findings",), ("dedupes", "dedupe_ids")),
+    "dedupe remove": (("dedupe_ids", _SINK), (_SINK, "removed_rows", "dedupes")),
+    "dedupe verify": (("dedupe_ids", _SINK), ("dedupes", "findings", "gates")),
+}
+
+
+def lineage(command: str, planned: PlannedJob) -> Lineage:
+    """What the command of a planned job reads and writes; an upkeep moves no data."""
+    _, config, *words = planned["arguments"][command]
+    name = " ".join(takewhile(lambda word: not word.startswith("--"), words))
+    if name not in _TABLES:
+        return Lineage((), ())
+    settings = load_settings(Path(config))
+    stream = settings.stream(planned["stream"])
+    own = {_TRACES: stream.traces.path, _SINK: stream.sink.path}
+    inputs, outputs = _TABLES[name]
+
+    def datasets(tables: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        return tuple(_named(own.get(table, f"{settings.warehouse}/{table}")) for table in tables)
+
+    return Lineage(datasets(inputs), datasets(outputs))
+
+
+def operator_lineage(found: Lineage) -> Any:  # Any: a class of the provider
+    """The same in the provider's words. It alone asks, so it is installed."""
+    from airflow.providers.openlineage.extractors import OperatorLineage  # noqa: PLC0415
+    from openlineage.client.event_v2 import Dataset  # noqa: PLC0415
+
+    return OperatorLineage(
+        inputs=[Dataset(namespace=space, name=name) for space, name in found.inputs],
+        outputs=[Dataset(namespace=space, name=name) for space, name in found.outputs],
+    )
+
+
+def _named(place: str) -> tuple[str, str]:
+    """OpenLineage's naming of S3 and of the local disk."""
+    bucket, _, path = place.removeprefix("s3a://").partition("/")
+    return (f"s3://{bucket}", path or "/") if place.startswith("s3a://") else ("file", place)

@@ -1,0 +1,176 @@
+"""Runs a shardaudit command; its exit code decides whether Airflow tries again.
+
+Apache Spark gets it by spark-submit, the embedded engine runs it in a child process of the task.
+"""
+
+import os
+import signal
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+import shardaudit
+from shardaudit.airflow.child import Child
+from shardaudit.airflow.datasets import lineage, operator_lineage
+from shardaudit.airflow.planned import PlannedJob
+from shardaudit.model.choices import EngineName
+from shardaudit.model.errors import ExitCode, FinalError, RetryableError, ShardauditError
+
+# What type an error has decides whether another try may help; exit code 75 gives such an error.
+ONLY_RETRYABLE = ExceptionRetryPolicy([RetryRule(RetryableError)], default=RetryAction.FAIL)
+# A night is over by then: who hangs longer keeps all others from running.
+OF_TASKS = {
+    "execution_timeout": timedelta(hours=12),
+    "retries": 3,
+    "retry_delay": timedelta(minutes=5),
+    "retry_exponential_backoff": 2.0,
+    "retry_policy": ONLY_RETRYABLE,
+}
+
+JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where the cluster has them
+
+# A driver of spark-submit has 1 GB unless told; [spark] of the configuration overrides all of it.
+_DRIVER = {
+    # As on one machine (adapters/engine/apache_spark.py): `make bench` shows that it suffices.
+    "spark.driver.memory": "2500m",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Djdk.nio.maxCachedBufferSize=262144",
+    "spark.log.level": "WARN",
+}
+_REASONS: dict[int, str] = {
+    ExitCode.FAILED: "it failed in a way that another try does not cure",
+    ExitCode.USAGE: "it refused its arguments or its configuration",
+    ExitCode.BAD_VERDICT: "it was asked to check, and the verdict is bad",
+}
+# From outside: a machine that is drained or short of memory, somebody who restarts it.
+_KILLED = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL}
+_OF_SHELLS = 128  # a shell, and a container, say so much more than the signal that ended it
+_MEMORY = (
+    "Where it goes on: more memory (embedded.memory, or spark.driver.memory under [spark], and the "
+    "limit of the machine or container)"
+)
+
+
+class JobBusyError(RetryableError):
+    """The command ended with 75: a later try may work."""
+
+
+class JobKilledError(RetryableError):
+    """The command was ended, or its engine broke, in the middle of its work."""
+
+
+class JobFailedError(FinalError, AirflowFailException):
+    """The command said no, or its engine breaks whenever it runs: another try ends the same."""
+
+
+class ShardauditJob(SparkSubmitOperator):
+    """Runs one command of a planned job on the engine that was planned for it.
+
+    One Spark driver, where the connection says; or one process here, which needs no connection.
+    The command line carries no credentials: the job finds them in the usual AWS chain.
+    """
+
+    template_fields = (*SparkSubmitOperator.template_fields, "planned")
+
+    def __init__(self, *, command: str, planned: PlannedJob, **kwargs: Any) -> None:
+        # Not durable: a retry asks for the warehouse anew, which a driver that still runs holds.
+        main = str(Path(shardaudit.__file__).parent / "cli" / "main.py")
+        super().__init__(application=main, durable=False, **kwargs)
+        self.command = command
+        self.planned = planned
+        self._child: Child | None = None
+
+    def execute(self, context: Context) -> None:
+        """Runs the job and waits for it.
+
+        Raises:
+            JobBusyError: exit code 75; Airflow tries again.
+            JobKilledError: a signal ended it; Airflow tries again.
+            JobFailedError: any other failure; Airflow does not try again.
+        """
+        tries = getattr(context.get("ti"), "try_number", 1)
+        name = f"shardaudit {self.command} {self.planned['stream']}"
+        if self.planned["engines"][self.command] == EngineName.EMBEDDED:
+            code = self._run_here(name)
+            if code != ExitCode.DONE:
+                raise _ended(name, code, tries=tries)
+            return
+        self._submit(name, context, tries=tries)
+
+    def on_kill(self) -> None:
+        """Ends what runs: the child with its group, or the Spark driver."""
+        if self._child is not None:
+            self._child.end()
+        elif self._hook is not None:
+            super().on_kill()
+
+    def _run_here(self, name: str) -> int:
+        """The exit code of the command in a child process, whose lines are the task's log."""
+        words = self.planned["arguments"][self.command]
+        self.log.info("%s runs in this task, on the embedded engine", name)
+        engine = f"--engine={EngineName.EMBEDDED}"
+        self._child = Child([sys.executable, "-m", "shardaudit.cli.main", engine, *words])
+        try:
+            return self._child.followed(lambda line: self.log.info("%s", line))
+        finally:
+            self._child = None
+
+    def _submit(self, name: str, context: Context, *, tries: int) -> None:
+        self.name = name
+        self.conf = _DRIVER | self.planned["driver"]
+        self.jars = _jars()
+        self.application_args = list(self.planned["arguments"][self.command])
+        try:
+            super().execute(context)
+        except FileNotFoundError as error:
+            raise JobFailedError(f"{name}: no spark-submit on Airflow's PATH") from error
+        except AirflowException as error:
+            code = self._exit_code()
+            if code is None:
+                raise JobFailedError(f"{name} was not started: {error}") from None
+            raise _ended(
+                name, code, tries=tries
+            ) from None  # the hook's text repeats the whole command and log
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # Any: Airflow's
+        """What the job read and wrote; Airflow's OpenLineage provider asks for it."""
+        del task_instance
+        return operator_lineage(lineage(self.command, self.planned))
+
+    def _exit_code(self) -> int | None:
+        """What the driver left behind; None when it was never started."""
+        if self._hook is None:
+            return None
+        process, in_pod = self._hook._submit_sp, self._hook._spark_exit_code  # noqa: SLF001 - the provider tells it only in a sentence
+        return None if process is None else in_pod or process.returncode
+
+
+def _ended(name: str, code: int, *, tries: int) -> ShardauditError:
+    """What the exit code means. An engine that breaks by itself is tried once more."""
+    if code == ExitCode.RETRY:
+        return JobBusyError(f"{name} ended with 75: a later try may work")
+    by = -code if code < 0 else code - _OF_SHELLS
+    if by in _KILLED:
+        return JobKilledError(f"{name} was ended by {signal.Signals(by).name}. {_MEMORY}")
+    if by in set(signal.Signals):
+        said = f"the engine of {name} broke ({signal.Signals(by).name})"
+        if tries == 1:
+            return JobKilledError(f"{said}: it is tried once more")
+        return JobFailedError(f'{said} again. {_MEMORY}, or engine = "spark"')
+    reason = _REASONS.get(code, "it did not end by itself")
+    return JobFailedError(f"{name} ended with {code}: {reason}. Its own words are in the log above")
+
+
+def _jars() -> str | None:
+    """The jars of the folder as spark-submit wants them."""
+    folder = os.environ.get(JARS)
+    if not folder:
+        return None
+    jars = sorted(str(jar.absolute()) for jar in Path(folder).glob("*.jar"))
+    if not jars:
+        raise JobFailedError(f"{JARS}={folder} holds no jars: run `make setup`")
+    return ",".join(jars)

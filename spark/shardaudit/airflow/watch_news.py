@@ -1,0 +1,75 @@
+"""What watch and audit have found is told to people, and to the DAGs that listen."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowSkipException
+
+from shardaudit.adapters.clock import now
+from shardaudit.airflow.metrics import emit
+from shardaudit.airflow.planned import PlannedJob, configured
+from shardaudit.report.figures import watch_figures
+
+RECENT = timedelta(days=1)  # a watch that is older says nothing about now
+
+
+def tell(planned: PlannedJob) -> int:
+    """Sends what is pending of one stream; gives back how many messages that were.
+
+    Raises:
+        NotifierMissingError: the provider of a configured receiver is not installed.
+        NotSentError: a receiver did not take a message; a later try sends it again.
+    """
+    # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
+    from shardaudit.store.audits import watch_since  # noqa: PLC0415
+    from shardaudit.watch.notify import notify_stream  # noqa: PLC0415
+
+    settings, name = configured(), planned["stream"]
+    emit("watch", name, watch_figures(watch_since(settings, name, since=now() - RECENT)))
+    return notify_stream(settings, name)
+
+
+def tell_audits(planned: PlannedJob) -> int:
+    """The same for what the stream's audits found to have changed."""
+    from shardaudit.watch.notify import notify_audits  # noqa: PLC0415
+
+    return notify_audits(configured(), planned["stream"])
+
+
+def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:
+    """The asset event's `extra`: every shard that is warn or worse, and what to audit at once.
+
+    Raises:
+        AirflowSkipException: nothing changed since the last event, or no shard is warn or worse;
+        and nothing must be audited.
+    """
+    from shardaudit.watch.audit_wanted import audit_wanted  # noqa: PLC0415
+    from shardaudit.watch.notify import alarms  # noqa: PLC0415
+
+    settings, names = configured(), [job["stream"] for job in planned]
+    wanted = {name: audit_wanted(settings, name, now=now()) for name in names}
+    audits = [
+        {"stream": name, "from": window.start.isoformat(), "to": window.end.isoformat()}
+        for name, window in wanted.items()
+        if window is not None
+    ]
+    if not any(told) and not audits:
+        raise AirflowSkipException("nothing is new since the last watch")
+    # What stands still was asked for when it was told.
+    found = [news for name in names for news in alarms(settings, name)] if any(told) else []
+    if not found and not audits:
+        raise AirflowSkipException("no shard is warn or worse")
+    return {
+        "audits": audits,
+        "alarms": [
+            {
+                "notification_id": news.notification_id,
+                "stream": news.stream,
+                "shard_id": news.shard_id,
+                "level": news.level.value,
+                "text": news.text,
+            }
+            for news in found
+        ],
+    }

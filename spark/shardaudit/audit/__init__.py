@@ -1,0 +1,1 @@
+"""The audit: ledger → verdicts → findings. `rules/` describes, the other files act."""

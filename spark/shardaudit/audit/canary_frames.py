@@ -1,0 +1,144 @@
+"""The canary's rows as frames, in the shape of the inputs to which they are added."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import held, own_rows
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.rules.canary import ANCIENT, UNNUMBERED
+from shardaudit.audit.rules.canary_answers import Answer, answers, differences, is_canary
+from shardaudit.audit.rules.canary_plan import CanaryPlan
+from shardaudit.audit.rules.carried import with_bucket_digest
+from shardaudit.audit.rules.cells import cell_sums
+from shardaudit.audit.rules.classify import Damage
+from shardaudit.audit.rules.findings import AuditFacts, transitions
+from shardaudit.audit.rules.grid import grid
+from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
+from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
+from shardaudit.ingest.stream_traces import bare
+from shardaudit.model.reserved import CANARY
+from shardaudit.model.tables.audit_tables import EVIDENCE, FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.tables.table import Table
+
+_FIRST, _SECOND, _LAST = (f"{CANARY}{number}" for number in (1, 2, 3))
+_BATCHES_DDL = "batch_id string, number bigint, planned_at timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """What is added to an audit's inputs: rows of TRACES, deliveries, rows of the other tables.
+
+    `batches`: of BATCHES `batch_id`, `number` and `planned_at`. Ancient rows that left did so with
+    the last one, now; others, and those of one shard, when the stream had their messages.
+    """
+
+    plan: CanaryPlan
+    traces: DataFrame
+    rows: DataFrame
+    ledger: DataFrame
+    batches: DataFrame
+    evidence: DataFrame
+    findings: DataFrame
+
+    def grid(self, shards: DataFrame) -> DataFrame:
+        """Its cells: `shard_id`, `bucket_start`.
+
+        Input:
+            shards: `shard_id`, unique; those of the stream are left out.
+        """
+        own, bucket = shards.where(is_canary()), self.plan.bucket
+        first, *others = (grid(own, window=w, bucket=bucket) for w in self.plan.windows)
+        for cells in others:
+            first = first.unionByName(cells)
+        return first
+
+    def left_out(self, starts: Iterable[datetime]) -> list[datetime]:
+        """The buckets that are not its own: those of which there may be files."""
+        own = set(self.plan.starts.values())
+        return [start for start in starts if start not in own]
+
+    def wrongly_judged(
+        self, judged: DataFrame, classified: DataFrame, folded: DataFrame, facts: AuditFacts
+    ) -> list[str]:
+        """What was planted and not found so, or found and not planted; none when all is well."""
+        said = answers(judged, classified, folded, transitions(folded, facts))
+        found = [Answer(row.what, row.name, row.at, row.answer) for row in collected(said)]
+        return differences(self.plan, found)
+
+
+def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary:
+    """The canary of an audit; its fingerprints come from what fills the ledger.
+
+    Input:
+        damage: the stream's own.
+    """
+    stream, name = request.stream, request.name
+    plan = CanaryPlan(
+        window=request.aligned,
+        as_of=request.as_of,
+        bucket=stream.bucket,
+        settle_grace=stream.settle_grace,
+        retention=request.retention,
+        trace_coverage_floor=stream.trace_coverage_floor,
+        damage=damage,
+    )
+    traces = [(message, {"stream": name, **row}) for message, row in plan.traces()]
+    landed = {when: [r for w, r in plan.rows() if w == when] for when in ("kept", "later", "gone")}
+    rows = {when: _deliveries(spark, of) for when, of in landed.items()}
+    now, first = request.as_of, rows["kept"].unionByName(rows["gone"])
+    sent = trace_fingerprints(_rows_of(spark, TRACES, (row for _, row in traces)))
+    arrived = sink_fingerprints(_sound(first), None, now=now)
+    before = held(
+        _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
+    )
+    since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=now)
+    then = plan.starts[ANCIENT]
+    is_late = (F.col("bucket_start") == F.lit(then)) & (
+        F.col("shard_id") != f"{CANARY}{UNNUMBERED}"
+    )
+    left_with = F.when(is_late, _LAST).otherwise(_SECOND)
+    evidence = _rows_of(spark, EVIDENCE, ({"stream": name, **row} for row in plan.evidence()))
+    return Canary(
+        plan=plan,
+        traces=_rows_of(spark, TRACES, (row for m, row in traces if not m.in_evidence)),
+        rows=rows["kept"].unionByName(rows["later"]),
+        ledger=before.unionByName(held(_fingerprints(since, "sink", name, batch=left_with))),
+        batches=own_rows(
+            spark, [(_FIRST, 1, then), (_SECOND, 2, then), (_LAST, 3, now)], _BATCHES_DDL
+        ),
+        evidence=with_bucket_digest(evidence.drop("bucket_digest"), cell_sums(before)),
+        findings=_rows_of(spark, FINDINGS, ({"stream": name, **row} for row in plan.findings())),
+    )
+
+
+def beside(planted: DataFrame, own: DataFrame) -> DataFrame:
+    """The stream's rows and the canary's."""
+    return bare(planted).unionByName(bare(own))
+
+
+def _rows_of(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, object]]) -> DataFrame:
+    """Rows of a table; what they do not have is NULL."""
+    values = [tuple(row.get(name) for name in table.names) for row in rows]
+    return own_rows(spark, values, table.ddl)
+
+
+def _deliveries(spark: SparkSession, rows: Iterable[Mapping[str, object]]) -> DataFrame:
+    values = [tuple(row.get(name) for name in DELIVERY) for row in rows]
+    return own_rows(spark, values, DELIVERY_DDL)
+
+
+def _sound(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("reason", F.lit(None).cast("string"))
+
+
+def _fingerprints(
+    cells: DataFrame, side: str, name: str, *, batch: Column | None = None
+) -> DataFrame:
+    first = F.lit(_FIRST) if batch is None else batch
+    whose = {"batch_id": first, "stream": F.lit(name), "side": F.lit(side)}
+    return cells.withColumns(whose).select(FINGERPRINTS.names)

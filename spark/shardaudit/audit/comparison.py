@@ -1,0 +1,231 @@
+"""Both sides of a window: the ledger for every cell, ids for those that need a look."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import held, own_rows
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.canary_frames import Canary, beside
+from shardaudit.audit.evidence import Ingested, Near, Sources, buckets_of, sources
+from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
+from shardaudit.audit.rules.canary_answers import is_canary, without_canary
+from shardaudit.audit.rules.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
+from shardaudit.audit.rules.cells import cell_sums, compared_cells
+from shardaudit.audit.rules.classify import classified_ids
+from shardaudit.audit.rules.drill_down import CELL, ids, suspects
+from shardaudit.audit.rules.grid import grid
+from shardaudit.audit.rules.patience import patiences
+from shardaudit.audit.rules.sample import sampled_cells, with_neighbours
+from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.audit.rules.vanished import (
+    is_emptied,
+    last_arrival,
+    vanished_cells,
+    vanished_ids,
+    with_vanished,
+)
+from shardaudit.audit.vanishing import deadlines, past
+from shardaudit.model.tables.audit_tables import EVIDENCE
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.store.warehouse import Warehouse
+
+FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
+SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything that the verdicts are made of, the canary too, but for `sums`: the whole ledger.
+
+    `ledger`: its rows, the canary's too, those that no batch counted without `batch_id`; `numbers`:
+    the last batch of each side; `has_traces`: whether the stream ever had one.
+    `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
+    that this run read, and `seen` what stands in them; `classified`: the ids that are told;
+    `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
+    `apart.displaced_rows`; `stamped_anew`: the messages that a producer gave several times.
+    """
+
+    numbers: dict[str, int]
+    has_traces: bool
+    ledger: DataFrame
+    sums: DataFrame
+    cells: DataFrame
+    facts: DataFrame
+    by_id: DataFrame
+    read: DataFrame
+    seen: DataFrame
+    classified: DataFrame
+    is_placing: bool
+    displaced: DataFrame
+    stamped_anew: int
+
+
+def compared(
+    warehouse: Warehouse, request: AuditRequest, state: Ingested, planted: Canary
+) -> Comparison:
+    """Compares the window's cells, and the canary's, and looks into those that differ."""
+    both = sources(warehouse, request, state, planted)
+    ledger = _ledger(warehouse, request, both)
+    cells = ledger.cells
+    seed = request.as_of.date().isoformat()
+    sample = held(sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS))
+    stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
+    judged = judged_evidence(beside(planted.evidence, stored), cells)
+    known = carried(judged.localCheckpoint())
+    read = _to_read(cells, known, sample, request).localCheckpoint()
+    seen = both.within(buckets_of(read)).seen(read)
+    apart = both.apart(request.aligned).localCheckpoint()
+    suspected = _followed(suspects(seen).union(known.stale), apart, request)
+    suspected, buckets = _sought(suspected)
+    evidence = _evidence(cells, known, suspected, both.within(buckets), request)
+    if planted.left_out(buckets):
+        _keep(warehouse, request, stored, evidence, cells)
+    classified = _classified(evidence, ledger, request, planted)
+    is_inside = _is_inside(request)
+    crossing = crossing_ids(evidence, is_inside).localCheckpoint()
+    told = within_window(classified, crossing, is_inside).localCheckpoint()
+    return Comparison(
+        numbers=state.numbers,
+        has_traces=state.counted["traces"] > 0,
+        ledger=both.ledger,
+        sums=without_canary(ledger.sums),
+        cells=cells,
+        facts=ledger.facts,
+        by_id=read.union(known.covered).distinct(),
+        read=read,
+        seen=seen,
+        classified=told,
+        is_placing=both.is_placing,
+        displaced=displaced_rows(evidence, told, crossing, is_inside),
+        stamped_anew=_stamped_anew(apart, request),
+    )
+
+
+def _classified(
+    evidence: DataFrame, ledger: "_Ledger", request: AuditRequest, planted: Canary
+) -> DataFrame:
+    """What is wrong with each id, in the window and beyond it; read."""
+    folded, damage = ids(evidence), planted.plan.judged_damage
+    gone = vanished_ids(folded, ledger.cells, ledger.missing)
+    return classified_ids(
+        folded, ledger.facts, gone, as_of=request.as_of, damage=damage
+    ).localCheckpoint()
+
+
+def _followed(suspected: DataFrame, apart: DataFrame, request: AuditRequest) -> DataFrame:
+    """The suspects in all buckets in which they have traces: (`message_id`, `bucket_start`); read.
+
+    With them the ids that have traces on both sides of the window's edge.
+    """
+    suspected = suspected.localCheckpoint()
+    crossing = apart.where(_is_inside(request) != _is_inside(request, "counted_in"))
+    ids = suspected.select("message_id").union(crossing.select("message_id"))
+    return suspected.union(other_places(ids, apart)).distinct().localCheckpoint()
+
+
+def _sought(suspected: DataFrame) -> tuple[DataFrame, list[datetime]]:
+    """The suspects as they are best looked for, and their buckets."""
+    found = collected(suspected.groupBy("bucket_start").count())
+    are_few = sum(row["count"] for row in found) <= FEW_IDS
+    return F.broadcast(suspected) if are_few else suspected, [row.bucket_start for row in found]
+
+
+def _stamped_anew(apart: DataFrame, request: AuditRequest) -> int:
+    """How many messages have traces in several buckets, one of them in the window."""
+    is_seen = _is_inside(request) | _is_inside(request, "counted_in")
+    own = without_canary(apart.where(is_seen), "message_id")
+    return own.select("message_id").distinct().count()
+
+
+def _is_inside(request: AuditRequest, name: str = "bucket_start") -> Column:
+    """Whether a bucket of an id is one that is audited; all of the canary's are."""
+    start, window = F.col(name), request.aligned
+    is_covered = (start >= F.lit(window.start)) & (start < F.lit(window.end))
+    return is_covered | is_canary("message_id")
+
+
+def _evidence(
+    cells: DataFrame, known: Carried, suspected: DataFrame, near: Near, request: AuditRequest
+) -> DataFrame:
+    """What stands of suspects and known ids, in the window and beyond it: EVIDENCE; read."""
+    # Unique on the cell on the right; a cell outside of the window has no digest.
+    digests = cells.select(*CELL, "bucket_digest")
+    fresh = near.cell_ids(suspected).join(digests, CELL, how="left")
+    return (
+        known.evidence.join(suspected, ID, how="left_anti")
+        .unionByName(fresh.withColumn("stream", F.lit(request.name)))
+        .localCheckpoint()
+    )
+
+
+def _keep(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    stored: DataFrame,
+    evidence: DataFrame,
+    cells: DataFrame,
+) -> None:
+    """Stores the window's evidence beside that of other windows.
+
+    What lies outside of the window is read each time: nothing tells when it changed.
+    """
+    window = cells.select(*CELL)
+    others = stored.join(window, CELL, how="left_anti")
+    kept = without_canary(evidence.join(window, CELL, how="left_semi"))
+    rows = others.unionByName(kept)
+    warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
+
+    `missing`: of `Past`.
+    """
+
+    sums: DataFrame
+    cells: DataFrame
+    facts: DataFrame
+    missing: DataFrame
+
+
+def _ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> _Ledger:
+    stream, window, ledger = request.stream, request.aligned, both.ledger
+    sums = cell_sums(ledger, last_arrival(stream.bucket)).localCheckpoint()
+    as_of, grace = request.as_of, stream.settle_grace
+    patience = patiences(
+        ledger,
+        as_of=as_of,
+        bucket=stream.bucket,
+        settle_grace=grace,
+        retention=request.retention.length,
+    )
+    facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
+    listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
+    told = collected(facts.select("shard_id", "has_lost_rows"))
+    seen = [(row.shard_id,) for row in told]
+    shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
+    own = grid(without_canary(shards), window=window, bucket=stream.bucket)
+    cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
+    known = past(warehouse, request, both, told)
+    gone = vanished_cells(cells, known, deadlines(request, both))
+    whole = with_bucket_digest(with_vanished(cells, gone), sums).localCheckpoint()
+    return _Ledger(sums, whole, facts, known.missing)
+
+
+def _to_read(
+    cells: DataFrame, known: Carried, sample: DataFrame, request: AuditRequest
+) -> DataFrame:
+    """The cells that differ and are not known yet, and the sample of clean ones.
+
+    Not those of which nothing is left: all that there was of them was complete.
+    """
+    near = with_neighbours(sample, bucket=request.stream.bucket)
+    some = cells.where(~is_emptied())
+    in_window = some.select(*CELL).join(near, CELL, how="left_semi")
+    differing = some.where(F.col("differs")).select(*CELL)
+    return differing.join(known.covered, CELL, how="left_anti").union(in_window).distinct()

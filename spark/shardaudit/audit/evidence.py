@@ -1,0 +1,203 @@
+"""Reads what the comparison has to see: the ledger, and the ids of the cells that need a look."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.canary_frames import Canary, beside
+from shardaudit.audit.rules.classify import Damage
+from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
+from shardaudit.columns.instants import in_windows
+from shardaudit.ingest.rules.batch_inputs import sink_inputs
+from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
+from shardaudit.ingest.rules.placing import placed_ledger, placed_rows
+from shardaudit.ingest.rules.repeats import REACH
+from shardaudit.ingest.sink_reading import Scan, SinkRows
+from shardaudit.ingest.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces
+from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
+from shardaudit.model.window import Window, coalesced
+from shardaudit.store.warehouse import Warehouse
+
+_LAST = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What of a stream has been read so far: the newest batch of each side, and its damage.
+
+    `may_lack_places`: rows of the sink may lack their shard or time (batches of before warehouse
+    version 4 do not say so); `unplaced`: how many do, of those that were ingested; `came_unplaced`:
+    by which time how many more of them had landed, batch by batch.
+    `has_places`: whether it has a column for each row's shard and one for its time.
+    `counted`: by side what its batches added to the ledger, as they said when they were done. Those
+    of before warehouse version 4 do not say so: of them, what it holds.
+    """
+
+    sink_inputs: str | None
+    damage: Damage
+    numbers: dict[str, int]
+    may_lack_places: bool
+    unplaced: int
+    came_unplaced: tuple[tuple[datetime, int], ...]
+    has_places: bool
+    counted: dict[str, int]
+
+    def as_json(self) -> str:
+        """The batches that an audit stands on."""
+        return json.dumps({"batches": self.numbers}, sort_keys=True)
+
+
+def ingested(warehouse: Warehouse, name: str) -> Ingested:
+    """What the stream's finished batches say."""
+    of_stream = (pc.field("stream") == name) & (pc.field("state") == "done")
+    done = sorted(warehouse.rows(BATCHES, where=of_stream), key=lambda row: int(row["number"]))
+    spans: dict[str, list[tuple[datetime, datetime]]] = {"traces": [], "sink": []}
+    for row in done:
+        if row["damaged_from"] is not None:
+            spans[row["side"]].append((row["damaged_from"], row["damaged_to"]))
+    sink = [row["inputs"] for row in done if row["side"] == "sink"]
+    return Ingested(
+        sink_inputs=sink[-1] if sink else None,
+        damage=Damage(traces=tuple(spans["traces"]), sink=tuple(spans["sink"])),
+        numbers={row["side"]: row["number"] for row in done},
+        may_lack_places=any(row["unplaced"] != 0 for row in done if row["side"] == "sink"),
+        # Rows may go of which a batch of before version 4 did not say that they came.
+        unplaced=max(0, sum(row["unplaced"] or 0 for row in done if row["side"] == "sink")),
+        came_unplaced=tuple(
+            (row["done_at"], row["unplaced"])
+            for row in done
+            if row["side"] == "sink" and (row["unplaced"] or 0) > 0
+        ),
+        has_places=not (sink and sink[-1]) or sink_inputs(sink[-1]).has_places,
+        counted=_counted(warehouse, name, done),
+    )
+
+
+def _counted(warehouse: Warehouse, name: str, done: Sequence[Row]) -> dict[str, int]:
+    counted = {
+        side: sum(row["counted"] or 0 for row in done if row["side"] == side)
+        for side in ("traces", "sink")
+    }
+    silent = [row["batch_id"] for row in done if row["counted"] is None]
+    if silent:
+        of_them = (F.col("stream") == name) & F.col("batch_id").isin(silent)
+        ledger = warehouse.read(FINGERPRINTS).where(of_them)
+        for row in collected(ledger.groupBy("side").agg(F.sum("n").alias("n"))):
+            counted[row.side] += row.n
+    return counted
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Both sides, reduced to what some buckets' files may hold."""
+
+    traces: DataFrame
+    landed: Scan
+
+    def seen(self, cells: DataFrame) -> DataFrame:
+        """What stands in the cells on both sides, in the columns that tell ids apart; read."""
+        return self.landed.materialized(seen(self.traces, self.landed.rows, cells))
+
+    def cell_ids(self, wanted: DataFrame) -> DataFrame:
+        """Everything of the wanted ids in their buckets, one row per (id, cell); read."""
+        rows = rows_of(self.landed.rows, wanted)
+        return self.landed.materialized(cell_ids(traces_of(self.traces, wanted), rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Both sides as they were ingested. `ledger`: their fingerprints, with those of the canary.
+
+    `is_placing`: with those of rows that no batch could put into a cell.
+    """
+
+    traces: StreamTraces
+    landed: Callable[[list[Window]], Scan]
+    bucket: timedelta
+    ledger: DataFrame
+    planted: Canary
+    is_placing: bool = False
+
+    def apart(self, window: Window) -> DataFrame:
+        """The traces near the window that count in another bucket than their own."""
+        near = Window(window.start - REACH, window.end + REACH)
+        columns = ("message_id", "bucket_start", "counted_in")
+        apart = beside(
+            self.planted.traces.select(*columns), self.traces.apart(near).select(*columns)
+        )
+        return apart.where(F.col("counted_in").isNotNull())
+
+    def within(self, starts: Iterable[datetime]) -> Near:
+        """What the buckets' files may hold, and the whole canary."""
+        windows = coalesced(self.planted.left_out(starts), width=self.bucket, limit=SCAN_WINDOWS)
+        if not windows:
+            return Near(self.planted.traces, Scan(self.planted.rows))
+        traces = self.traces.within(windows)
+        landed = self.landed(windows)
+        rows = landed.rows.where(in_windows(F.col("sent_at"), windows))
+        return Near(
+            beside(self.planted.traces.select(*TRACED), traces.select(*TRACED)),
+            replace(landed, rows=beside(self.planted.rows, rows)),
+        )
+
+
+def sources(
+    warehouse: Warehouse, request: AuditRequest, state: Ingested, planted: Canary
+) -> Sources:
+    """Both sides of the stream, as far as they are ingested, and the canary's."""
+    traces = StreamTraces.of(warehouse, request.name)
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
+    whole, bucket = beside(planted.ledger, ledger), request.stream.bucket
+    if state.sink_inputs is None:
+        # A sink that was never read has no rows.
+        none = Scan(warehouse.spark.createDataFrame([], DELIVERY_DDL))
+        return Sources(traces, lambda _: none, bucket, whole, planted)
+    sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
+    placed = None
+    if state.may_lack_places or not sink.has_places:
+        placed = _placed(sink, traces, request)
+    if placed is None:
+        return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
+    whole = beside(whole, placed_ledger(placed, now=request.as_of))
+    landed = partial(_with_placed, sink, placed)
+    return Sources(traces, landed, bucket, whole, planted, is_placing=True)
+
+
+def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
+    return sink.scan(within=("sent_at", [(window.start, window.end) for window in windows]))
+
+
+def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -> Scan:
+    scan = _sent_within(sink, windows)
+    return replace(scan, rows=scan.rows.unionByName(placed))
+
+
+def _placed(sink: SinkRows, traces: StreamTraces, request: AuditRequest) -> DataFrame | None:
+    """The rows without shard or time that landed since the window began, placed and read.
+
+    None when no file may have one.
+    """
+    start = request.aligned.start
+    since = start - request.stream.settle_grace
+    oldest = Window(start - request.retention.length, start).aligned(request.stream.bucket).start
+    scan = sink.unplaced(landed=(since, _LAST))
+    if not scan.files:
+        return None
+    landed_at = F.col("landed_at")
+    landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
+    recent = traces.within([Window(oldest, _LAST)])
+    return scan.materialized(placed_rows(landed, recent, bucket=request.stream.bucket))
+
+
+def buckets_of(rows: DataFrame) -> list[datetime]:
+    """The distinct buckets of some rows, collected."""
+    return [row.bucket_start for row in collected(rows.select("bucket_start").distinct())]

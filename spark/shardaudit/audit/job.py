@@ -1,0 +1,126 @@
+"""The audit of one stream's window, from the ledger to published findings.
+
+Read this first: it is the table of contents. Rooms describe, this job acts.
+
+`localCheckpoint` and not `persist`: each stage is computed once, and the plan of the next one
+starts from its rows. Plans over cached frames repeat what is below them and grow without bounds.
+"""
+
+from datetime import datetime
+
+from shardaudit.adapters.lake.sink_rows import UnsoundFilesError
+from shardaudit.audit.audit_news import tell_published, tell_rejected
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.audit_row import AuditRow
+from shardaudit.audit.canary_frames import canary
+from shardaudit.audit.comparison import compared
+from shardaudit.audit.evidence import ingested
+from shardaudit.audit.gates import Gates, store
+from shardaudit.audit.invariants import broken_rules
+from shardaudit.audit.judged import judged
+from shardaudit.audit.publish import publish
+from shardaudit.audit.rules.classify import Damage
+from shardaudit.audit.rules.findings import AuditFacts
+from shardaudit.audit.summaries import summaries
+from shardaudit.audit.watermarks import moved_watermark, stored_holds, unmoved_watermark
+from shardaudit.ingest.ingest_sink import SinkSide
+from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
+from shardaudit.model.gate import Severity, SuiteResult, sentences
+from shardaudit.report.held_back import quiet_notes
+from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.summary import AuditReport
+from shardaudit.store.warehouse import Warehouse
+
+
+def audit(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    gates: Gates,
+    *,
+    now: datetime,
+    progress: Progress = SILENT,
+) -> AuditReport:
+    """Audits the window and publishes cells, findings and the audit's own row.
+
+    Running it again with the same request gives the same rows, but for the clock columns. Files of
+    the sink that were ingested and broke since are set aside, and what they fed is inconclusive.
+
+    Raises:
+        UnsoundFilesError: the sink has changed since it was ingested; stored as failed.
+        InvariantError: the numbers do not add up; the audit is stored as rejected, with the gates.
+        GateError: an expectation does not hold, or nobody knows; stored in the same way.
+        SelfCheckError: it did not find what it planted; stored in the same way.
+        Exception: any other; the audit is stored as failed.
+    """
+    try:
+        return _audited(warehouse, request, gates, now=now, progress=progress)
+    except UnsoundFilesError as error:
+        sink = SinkSide(warehouse, request.name, request.stream)
+        if sink.ingest_without(error.faults, now=now) is None:
+            raise
+    return audit(warehouse, request, gates, now=now, progress=progress)
+
+
+def _audited(
+    warehouse: Warehouse, request: AuditRequest, gates: Gates, *, now: datetime, progress: Progress
+) -> AuditReport:
+    state = ingested(warehouse, request.name)
+    row = AuditRow(warehouse, request, state, started_at=now)
+    with row.running():
+        planted = canary(warehouse.spark, request, state.damage)
+        facts = _facts(request, planted.plan.judged_damage)
+        with progress.stage("compare"):
+            comparison = compared(warehouse, request, state, planted)
+        with progress.stage("classify"):
+            said = judged(warehouse, comparison, request, facts, planted)
+        with progress.stage("self-check"):
+            wrong = planted.wrongly_judged(said.cells, comparison.classified, said.folded, facts)
+            own = said.without_canary()
+            outcome = own.outcome(request.audit_id)
+        with progress.stage("gates"):
+            broken = broken_rules(comparison, outcome, request, state)
+            small = summaries(warehouse, request, comparison, outcome)
+            results = gates.judge(small, invariants=broken)
+            store(warehouse, request, gates, results)
+        rejection = _rejection(request.audit_id, wrong, broken, results)
+        if rejection is not None:
+            row.reject(outcome, self_check="failed" if wrong else "passed")
+            tell_rejected(warehouse, request, rejection)
+            raise rejection
+        with progress.stage("publish"):
+            publish(warehouse, facts, own, outcome, now=now)
+            mark = (
+                unmoved_watermark(warehouse, request)
+                if request.is_to_come(now)
+                else moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
+            )
+            noted = sentences(results, severity=Severity.WARN) + quiet_notes(
+                request.name, request.aligned, stored_holds(warehouse, request.name)
+            )
+            report = row.publish(outcome, watermark=mark, noted=noted)
+    tell_published(warehouse, request, report)
+    return report
+
+
+def _rejection(
+    audit_id: str, wrong: list[str], broken: list[str], results: list[SuiteResult]
+) -> ShardauditError | None:
+    """Why nothing may be published; None when all is well."""
+    if wrong:
+        return SelfCheckError(audit_id, wrong)
+    if broken:
+        return InvariantError(audit_id, broken)
+    shut = sentences(results, severity=Severity.ERROR)
+    return GateError(audit_id, shut) if shut else None
+
+
+def _facts(request: AuditRequest, damage: Damage) -> AuditFacts:
+    return AuditFacts(
+        audit_id=request.audit_id,
+        stream=request.name,
+        window=request.aligned,
+        as_of=request.as_of,
+        bucket=request.stream.bucket,
+        retention=request.retention,
+        damage=damage,
+    )

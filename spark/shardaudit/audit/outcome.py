@@ -1,0 +1,114 @@
+"""The numbers of a finished comparison: collected once, then plain values."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.audit.rules.totals import SUMS, ShardTotals, coverage, shard_totals
+from shardaudit.model.missing_ids import MissingIds
+from shardaudit.model.verdict import Cause, Kind, State, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an audit found, over the window and per shard.
+
+    `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
+    `folded`: findings that it opened, saw again or closed; `changed`: of these, their state;
+    `vanished_until`: the end of the last cell from which rows are gone; None: there is none.
+    """
+
+    shards: tuple[ShardTotals, ...]
+    sums: dict[str, int]
+    kinds: dict[str, int]
+    missing: tuple[MissingIds, ...]
+    stamped_anew: int
+    folded: int
+    changed: int
+    vanished_until: datetime | None
+
+    def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
+        """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
+        verdicts = [
+            shard.verdict(tolerance=tolerance, coverage_floor=coverage_floor)
+            for shard in self.shards
+        ]
+        return min(verdicts, key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
+
+    @property
+    def trace_coverage(self) -> float | None:
+        """Landed ids with a trace / landed ids; None when none landed."""
+        return coverage(self.sums)
+
+
+def outcome_of(
+    judged: DataFrame, found: DataFrame, folded: DataFrame, *, audit_id: str, stamped_anew: int
+) -> Outcome:
+    """The numbers of the judged cells, the found (id, kind) pairs, and the findings after them."""
+    rows = collected(shard_totals(judged))
+    shards = tuple(
+        ShardTotals(
+            shard_id=row.shard_id,
+            sums={name: row[name] for name in SUMS},
+            lost=row.lost,
+            verdicts=frozenset(Verdict(v) for v in row.verdicts),
+            is_damaged=row.is_damaged,
+            is_quiet=row.is_quiet,
+        )
+        for row in rows
+    )
+    counted = (*SUMS, "cells", "by_id", "without_verdict", "impossible")
+    counts = collected(_counts(found, folded, audit_id))
+    findings = [row for row in counts if row.found is None]
+    return Outcome(
+        shards=shards,
+        sums={name: sum(row[name] for row in rows) for name in counted},
+        kinds={row.found: row.ids for row in counts if row.found is not None},
+        missing=tuple(
+            MissingIds(
+                row.shard_id, Cause(row.cause), State(row.state), row.ids, row.recoverable_until
+            )
+            for row in findings
+            if row.state is not None
+        ),
+        stamped_anew=stamped_anew,
+        folded=sum(row.ids for row in findings),
+        changed=sum(row.changed for row in findings),
+        vanished_until=max(
+            (row.vanished_until for row in rows if row.vanished_until), default=None
+        ),
+    )
+
+
+def _counts(found: DataFrame, folded: DataFrame, audit_id: str) -> DataFrame:
+    """What is found by kind, and the findings: the missing ones by shard, cause and state.
+
+    Input:
+        folded: of `compare.findings.folded_findings`.
+    Output:
+        `found` (the kind; NULL of findings), `shard_id`, `cause`, `state` (NULL of all but what the
+        audit found missing), `ids`, `changed`, `recoverable_until` (of the first of them to go).
+    """
+    is_missing = (F.col("kind") == Kind.MISSING.value) & (F.col("last_audit_id") == audit_id)
+    place, none = ("shard_id", "cause", "state"), F.lit(None).cast("string")
+    kinds = found.select(
+        F.col("kind").alias("found"),
+        *(none.alias(name) for name in place),
+        F.lit(False).alias("is_changed"),
+        F.lit(None).cast("timestamp").alias("recoverable_until"),
+    )
+    findings = folded.select(
+        none.alias("found"),
+        *(F.when(is_missing, F.col(name)).alias(name) for name in place),
+        (~F.col("state").eqNullSafe(F.col("from_state"))).alias("is_changed"),
+        "recoverable_until",
+    )
+    both = kinds.unionByName(findings).groupBy("found", *place)
+    return both.agg(
+        F.count("*").alias("ids"),
+        F.count_if("is_changed").alias("changed"),
+        F.min("recoverable_until").alias("recoverable_until"),
+    )

@@ -1,0 +1,118 @@
+"""The report of an audit that is already published, read without a Spark session."""
+
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.audit.report_lines import audit_notes, deadline_lines, worst_shards
+from shardaudit.audit.rules.totals import ShardTotals
+from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.errors import FinalError
+from shardaudit.model.gate import Severity, sentences
+from shardaudit.model.missing_ids import MissingIds
+from shardaudit.model.verdict import Cause, Verdict
+from shardaudit.model.window import Window
+from shardaudit.report.gate_lines import why_rejected
+from shardaudit.report.held_back import quiet_notes
+from shardaudit.report.summary import AuditReport
+from shardaudit.store.audits import (
+    COUNTS,
+    ShardSums,
+    audit_row,
+    damaged_spans,
+    gate_results,
+    missing_ids,
+    quarantined,
+    shard_holds,
+    shard_sums,
+)
+
+
+class NotPublishedError(FinalError, LookupError):
+    """The audit has no published result."""
+
+    def __init__(self, stream: str, audit_id: str, status: str) -> None:
+        super().__init__(
+            f"the audit {audit_id} of {stream} {status}: nothing is known about its window. "
+            "The logs of its ingest and its audit say why"
+        )
+
+
+def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditReport:
+    """What the audit said, from the tables. Deadlines are those that no later audit looked at.
+
+    Raises:
+        NotPublishedError: there is no such audit, or it was rejected, failed, or still runs.
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    row = _published_row(settings, stream, audit_id)
+    configured = settings.stream(stream)
+    window = Window(row["window_start"], row["window_end"])
+    missing = missing_ids(settings, audit_id)
+    is_damaged = any(
+        since < window.end and until > window.start
+        for since, until in damaged_spans(settings, stream)
+    )
+    shards = shard_sums(settings, audit_id)
+    totals = [_totals(shard, missing, is_damaged=is_damaged) for shard in shards]
+    return AuditReport(
+        audit_id=audit_id,
+        stream=stream,
+        window_start=window.start,
+        window_end=window.end,
+        as_of=row["as_of"],
+        status=row["status"],
+        engine=row["engine"],
+        verdict=Verdict(row["verdict"]),
+        counts={name: row[name] for name in COUNTS} | {"vanished": row["vanished"] or 0},
+        trace_coverage=row["trace_coverage"],
+        self_check=row["self_check"],
+        watermark=row["watermark"],
+        watermark_reason=row["watermark_reason"],
+        cells_total=row["cells_total"],
+        cells_compared_by_id=row["cells_compared_by_id"],
+        worst_shards=worst_shards(totals, configured),
+        deadlines=deadline_lines(missing),
+        quarantined=quarantined(settings, stream),
+        notes=(
+            *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
+            *quiet_notes(stream, window, shard_holds(settings, stream)),
+            *_notes(row, missing, configured),
+        ),
+    )
+
+
+def _notes(row: Row, missing: list[MissingIds], configured: Stream) -> tuple[str, ...]:
+    kept_s, stamped_anew = row["retention_s"], row["stamped_anew"]
+    return audit_notes(
+        missing,
+        kept_s=kept_s,
+        stream=configured,
+        stamped_anew=stamped_anew,
+        vanished=(row["vanished"], row["vanished_until"]),
+    )
+
+
+def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:
+    row = audit_row(settings, audit_id)
+    if row is None:
+        raise NotPublishedError(stream, audit_id, "did not happen")
+    if row["status"] != "published":
+        raise NotPublishedError(stream, audit_id, _why_not(settings, row))
+    return row
+
+
+def _why_not(settings: Settings, row: Row) -> str:
+    results = gate_results(settings, row["audit_id"])
+    shut = why_rejected(results, self_check=row["self_check"])
+    return f"has the status {row['status']!r}" + (f" ({' | '.join(shut)})" if shut else "")
+
+
+def _totals(shard: ShardSums, missing: list[MissingIds], *, is_damaged: bool) -> ShardTotals:
+    return ShardTotals(
+        shard_id=shard.shard_id,
+        sums=shard.sums,
+        lost=sum(
+            ids.ids for ids in missing if ids.shard_id == shard.shard_id and ids.cause is Cause.LOST
+        ),
+        verdicts=shard.verdicts,
+        is_damaged=is_damaged,
+        is_quiet=shard.is_quiet,
+    )

@@ -1,0 +1,1 @@
+"""What an audit says of cells and ids: no session, no table, no clock."""

@@ -1,0 +1,71 @@
+"""What an earlier audit already read: evidence that holds as long as its bucket's ledger does.
+
+A row of EVIDENCE carries the digest of its bucket's ledger. While that is the same, neither side of
+the bucket changed on any shard, and its cells are not read again: the nightly audit of a week reads
+what came in a day.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import SUMS
+from shardaudit.audit.rules.drill_down import CELL
+
+ID = ["message_id", "bucket_start"]
+
+
+def with_bucket_digest(cells: DataFrame, sums: DataFrame) -> DataFrame:
+    """The cells with `bucket_digest`: another one as soon as a batch touched a cell of the bucket.
+
+    Of the whole bucket, as an id may have something on any shard: a trace that another shard counts
+    leaves the sums of its own cell as they were.
+
+    Input:
+        cells: of `compared_cells`; sums: of `cell_sums`, those that the cells were made of.
+    """
+    counted = [f"{side}_{n}" for side in ("sent", "landed") for n in SUMS]
+    touched = F.xxhash64("shard_id", *counted, "ledger_rows")
+    # XOR is safe here: the shard is in the hash, so that no two are equal.
+    digests = sums.groupBy("bucket_start").agg(F.bit_xor(touched).alias("bucket_digest"))
+    # Unique on the bucket on the right, by its grouping.
+    found = cells.join(digests, ["bucket_start"], how="left")
+    return found.fillna(0, subset=["bucket_digest"])
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What need not be read again, and what must be.
+
+    `evidence`: rows of ids of which no bucket changed. `covered`: the differing cells that they
+    speak for. `stale`: (message id, bucket) of ids of which a bucket changed; they are read again.
+    """
+
+    evidence: DataFrame
+    covered: DataFrame
+    stale: DataFrame
+
+
+def judged_evidence(stored: DataFrame, cells: DataFrame) -> DataFrame:
+    """The stored evidence with `holds` and `differs`: what its buckets are now.
+
+    Input:
+        stored: EVIDENCE rows of the stream; those outside the grid of `cells` fall away.
+        cells: of `compared_cells` with `bucket_digest`, unique on the cell.
+    """
+    now = cells.select(*CELL, "differs", F.col("bucket_digest").alias("digest_now"))
+    # Evidence of an earlier version does not say when the stream took the id.
+    is_whole = F.col("arrived_at").isNotNull()
+    holds = (F.col("bucket_digest") == F.col("digest_now")) & is_whole
+    return stored.join(now, CELL, how="inner").withColumn("holds", holds).drop("digest_now")
+
+
+def carried(judged: DataFrame) -> Carried:
+    """Sorts `judged_evidence` by whether its buckets are what they were."""
+    stale = judged.where(~F.col("holds")).select(*ID).distinct()
+    return Carried(
+        evidence=judged.join(stale, ID, how="left_anti").drop("holds", "differs"),
+        covered=judged.where(F.col("holds") & F.col("differs")).select(*CELL).distinct(),
+        stale=stale,
+    )

@@ -1,0 +1,174 @@
+"""Counts to the verdict of each cell (DESIGN section 6)."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import sums_digest
+from shardaudit.audit.rules.classify import (
+    COUNTS,
+    INTERNAL_COUNTS,
+    Damage,
+    is_damaged,
+    seconds_between,
+)
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.audit.rules.vanished import is_emptied
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
+
+_SAID = (
+    *("verdict", "compared", "sums_digest", "reason"),
+    *("lost", "is_damaged", "held_by", "is_quiet"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The values that the verdict of a cell depends on, besides its counts.
+
+    `silences`: `shard_id, silence, since, until`: where nothing was sent and nothing landed, and
+    that is not as usual. `silence` is QUIET or DOUBT of `Held`; times in microseconds since 1970.
+    """
+
+    as_of: datetime
+    bucket: timedelta
+    settle_grace: timedelta
+    trace_coverage_floor: float
+    damage: Damage
+    silences: DataFrame | None = None
+
+
+def judged_cells(
+    cells: DataFrame, counts: DataFrame, drilled: DataFrame, facts: DataFrame, judgement: Judgement
+) -> DataFrame:
+    """Every cell with its counts and its verdict: as many rows as `cells`.
+
+    Input:
+        cells: of `with_vanished`; counts: of `cell_counts`; drilled: the cells compared by ids;
+        facts: of `shard_facts`. The last three are unique on their keys.
+    Output:
+        CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
+        `Held`: why the cell cannot be called complete, findings aside; NULL when it can),
+        `is_quiet` (no traces where there used to be some, longer than can be usual).
+    """
+    numbers = COUNTS + INTERNAL_COUNTS
+    joined = (
+        cells.join(counts, CELL, how="left")
+        .join(F.broadcast(drilled.withColumn("compared", F.lit("ids"))), CELL, how="left")
+        .join(F.broadcast(facts), ["shard_id"], how="left")
+        .fillna(0, subset=list(numbers))
+        .fillna("fingerprint", subset=["compared"])
+        .fillna(judgement.settle_grace.total_seconds(), subset=["patience"])
+    )
+    sent = F.col("sent_n") - F.col("over_counted")
+    return (
+        _with_silence(joined, judgement.silences)
+        .withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
+        .withColumn("sent", sent)
+        .withColumn("landed", F.col("landed_n") + F.col("displaced"))
+        .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
+        .withColumn("vanished", _vanished())
+        .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
+        .withColumn("is_settled", is_settled(judgement.as_of))
+        .withColumn("verdict", verdict(judgement))
+        .withColumn("held_by", held_by(judgement))
+        .withColumn("reason", _reason())
+        .withColumn("is_quiet", F.col("silence").eqNullSafe(F.lit(Held.QUIET.value)))
+        .withColumn("sums_digest", F.when(F.col("differs"), sums_digest()))
+        .select(
+            *CELL,
+            "bucket_end",
+            "sent",
+            "landed",
+            "matched",
+            *COUNTS,
+            *_SAID,
+        )
+    )
+
+
+def _with_silence(cells: DataFrame, silences: DataFrame | None) -> DataFrame:
+    """The cells with `silence`: that which an empty cell lies in, NULL where there is none."""
+    none = F.lit(None).cast("string")
+    if silences is None:
+        return cells.withColumn("silence", none)
+    spans = silences.groupBy("shard_id").agg(
+        F.collect_list(F.struct("silence", "since", "until")).alias("silences")
+    )
+    at = F.unix_micros("bucket_start")
+    # Unique on the shard on the right, by its grouping; the spans of a shard do not overlap.
+    around = F.filter("silences", lambda span: (span["since"] <= at) & (at < span["until"]))
+    is_empty = (F.col("sent_n") == 0) & (F.col("landed_n") == 0)
+    return (
+        cells.join(F.broadcast(spans), ["shard_id"], how="left")
+        .withColumn("silence", F.when(is_empty, F.get(around, 0)["silence"]))
+        .drop("silences")
+    )
+
+
+def _vanished() -> Column:
+    """Of an emptied cell no id was read but those that another cell, or an old audit, told of."""
+    return F.when(is_emptied(), F.col("matched") - F.col("there")).otherwise(F.col("vanished"))
+
+
+def _reason() -> Column:
+    """Why a verdict is what it is, where no message tells."""
+    is_inconclusive = F.col("verdict") == Verdict.INCONCLUSIVE.value
+    return (
+        F.when(is_inconclusive & F.col("is_damaged"), WHY[Held.DAMAGED])
+        .when(F.col("silence") == Held.QUIET.value, WHY[Held.QUIET])
+        .when(F.col("silence") == Held.DOUBT.value, WHY[Held.DOUBT])
+        .when(is_inconclusive, WHY[Held.THIN])
+        .when(F.col("vanished") > 0, LEFT_THE_SINK)
+    )
+
+
+def is_settled(as_of: datetime) -> Column:
+    """Whether a cell is settled: a patience over, or all sent in it behind the settled frontier.
+
+    Of a row with `bucket_end`, `sent`, `sent_key`, and `patience` and `settled_frontier` of its
+    shard.
+    """
+    is_over = seconds_between(F.col("bucket_end"), F.lit(as_of)) >= F.col("patience")
+    is_passed = (F.col("sent") > 0) & (F.col("sent_key") <= F.col("settled_frontier"))
+    return is_over | F.coalesce(is_passed, F.lit(False))
+
+
+def _is_thin(judgement: Judgement) -> Column:
+    """Whether too few of the cell's landed ids have a trace; NULL when none landed."""
+    landed_ids = F.col("matched") + F.col("untraced")
+    coverage = F.col("matched") / F.nullif(landed_ids, F.lit(0))
+    return coverage < judgement.trace_coverage_floor
+
+
+def held_by(judgement: Judgement) -> Column:
+    """Why a cell is not complete, other than by findings. Untraced messages are no gap in it."""
+    return (
+        F.when(F.col("is_damaged"), Held.DAMAGED.value)
+        .when(F.col("silence") == Held.QUIET.value, Held.QUIET.value)
+        .when((F.col("pending") > 0) | ~F.col("is_settled"), Held.PENDING.value)
+        .when(F.col("silence").isNotNull(), Held.DOUBT.value)
+        .when(_is_thin(judgement), Held.THIN.value)
+    )
+
+
+def verdict(judgement: Judgement) -> Column:
+    """The verdict of a cell, the first that holds; every cell gets one."""
+    is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
+    return (
+        F.when(F.col("is_damaged"), Verdict.INCONCLUSIVE.value)
+        .when(F.col("silence") == Held.QUIET.value, Verdict.INCONCLUSIVE.value)
+        .when(F.col("silence").isNotNull(), Verdict.PENDING.value)
+        .when(is_silent, Verdict.SILENT.value)
+        .when(F.col("stuck") > 0, Verdict.STALLED.value)
+        .when((F.col("lost") > 0) & (F.col("duplicated") > 0), Verdict.MIXED.value)
+        .when(F.col("lost") > 0, Verdict.LOSS.value)
+        .when(F.col("duplicated") > 0, Verdict.DUPLICATION.value)
+        .when(_is_thin(judgement), Verdict.INCONCLUSIVE.value)
+        .when((F.col("untraced") > 0) | (F.col("moved") > 0), Verdict.UNTRACED.value)
+        .when((F.col("pending") > 0) | ~F.col("is_settled"), Verdict.PENDING.value)
+        .when(F.col("is_settled"), Verdict.OK.value)
+    )

@@ -1,0 +1,231 @@
+"""Evidence to kinds and causes, ids to the counts of their cells (DESIGN section 6)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import sequence_key
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.model.verdict import Cause, Kind, Verdict
+
+COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved", "vanished")
+INTERNAL_COUNTS = ("over_counted", "lost", "stuck", "displaced", "there")
+VANISHED = "vanished"  # it landed, and its rows left the sink when the stream no longer had it
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Spans `[from, to)` of `bucket_start` that an unreadable file of either side may have fed."""
+
+    traces: tuple[tuple[datetime, datetime], ...] = ()
+    sink: tuple[tuple[datetime, datetime], ...] = ()
+
+
+def is_damaged(
+    spans: tuple[tuple[datetime, datetime], ...], bucket_start: Column | None = None
+) -> Column:
+    """Whether a bucket, that of the row when none is given, lies in one of the spans."""
+    start = F.col("bucket_start") if bucket_start is None else bucket_start
+    if not spans:
+        return F.lit(False)
+    if len(spans) == 1:
+        [(since, until)] = spans
+        return (start >= F.lit(since)) & (start < F.lit(until))
+    # By halves, not one inside the other: Spark Connect takes 100 levels of a plan.
+    half = len(spans) // 2
+    return is_damaged(spans[:half], start) | is_damaged(spans[half:], start)
+
+
+def classified_ids(
+    ids: DataFrame,
+    shard_facts: DataFrame,
+    vanished: DataFrame,
+    *,
+    as_of: datetime,
+    damage: Damage,
+) -> DataFrame:
+    """One row per id with what is wrong with it.
+
+    Input:
+        ids: of `drill_down.ids`; shard_facts: of `shard_facts`, unique on shard_id; vanished: of
+        `vanished_ids`, unique on the id.
+    Output:
+        the ids' columns; `not_landed` (lost | stuck | pending | vanished, NULL when it is there),
+        `duplicated`, `untraced`, `moved` (the cause, NULL when it is not so).
+    """
+    # shard_facts is unique on shard_id and knows every shard of the ledger.
+    facts = F.broadcast(shard_facts)
+    # Unique on the id on the right, by its grouping.
+    return (
+        ids.join(_ahead_elsewhere(ids, facts, as_of), ["message_id"], how="left")
+        .join(facts, ["shard_id"], how="left")
+        # Unique on the id on the right.
+        .join(vanished.withColumn("has_vanished", F.lit(True)), ["message_id"], how="left")
+        .withColumn("not_landed", _not_landed(as_of, damage))
+        .withColumn("duplicated", _duplicated())
+        .withColumn("untraced", _untraced(damage))
+        .withColumn("moved", F.when(F.col("is_moved"), Cause.RESHARD.value))
+        .drop(*(name for name in shard_facts.columns if name != "shard_id"))
+        .drop("cells", "ahead_elsewhere", "has_vanished")
+    )
+
+
+def _ahead_elsewhere(ids: DataFrame, facts: DataFrame, as_of: datetime) -> DataFrame:
+    """The ids that did not land, and of which another shard's consumer is before an attempt.
+
+    Output:
+        `message_id` (unique), `ahead_elsewhere`: pending, or stuck where all these shards stopped.
+    """
+    same = ("message_id", "sent_at", "arrived_at")
+    attempts = (
+        ids.where(F.size("cells") > 1)
+        .select(*same, F.col("shard_id").alias("home"), F.explode("cells").alias("cell"))
+        .select(*same, "home", F.col("cell.shard_id").alias("shard_id"), "cell.sent_sequences")
+        .where(F.col("shard_id") != F.col("home"))
+        .select(*same, "shard_id", F.explode("sent_sequences").alias("number"))
+    )
+    is_overdue, is_stopped = _is_overdue(as_of), F.col("shard_state") != "advancing"
+    key, state = sequence_key(F.col("number")), F.col("shard_state")
+    is_passed = key <= F.col("settled_frontier")
+    is_passed_once = (key <= F.col("untimed_frontier")) & is_overdue
+    is_behind = F.coalesce(is_passed, F.lit(False)) | F.coalesce(is_passed_once, F.lit(False))
+    is_ahead = (state == "silent") | (F.col("has_position") & ~is_behind)
+    found = F.when(is_stopped & is_overdue, Cause.STUCK.value).otherwise(Verdict.PENDING.value)
+    # facts is unique on shard_id.
+    return (
+        attempts.join(facts, ["shard_id"], how="inner")
+        .where(is_ahead)
+        .groupBy("message_id")
+        .agg(F.min(found).alias("ahead_elsewhere"))  # pending is before stuck
+    )
+
+
+def _is_overdue(as_of: datetime) -> Column:
+    # What a producer held back is no older than its arrival.
+    arrived_at = F.coalesce("arrived_at", "sent_at")
+    return seconds_between(arrived_at, F.lit(as_of)) > F.col("patience")
+
+
+def _not_landed(as_of: datetime, damage: Damage) -> Column:
+    is_overdue = _is_overdue(as_of)
+    has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
+    # The consumer may still land an attempt that it has not come to.
+    last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
+    is_passed = F.coalesce(last <= F.col("settled_frontier"), F.lit(False))
+    # Whether what landed beyond it is at rest, nobody can say; another ingest may come too late.
+    is_passed_once = F.coalesce(last <= F.col("untimed_frontier"), F.lit(False))
+    state = F.col("shard_state")
+    verdict = (
+        F.when(F.col("has_vanished"), VANISHED)
+        .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
+        .when((state == "silent") & is_overdue, Cause.STUCK.value)
+        .when(state == "silent", Verdict.PENDING.value)
+        .when(is_passed, Cause.LOST.value)
+        .when((has_no_position | is_passed_once) & is_overdue, Cause.LOST.value)
+        .when(has_no_position, Verdict.PENDING.value)
+        .when((state == "stalled") & is_overdue, Cause.STUCK.value)
+        .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)
+    )
+    is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()
+    said = F.when(is_lost, F.col("ahead_elsewhere")).otherwise(verdict)
+    return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), said)
+
+
+def seconds_between(earlier: Column, later: Column) -> Column:
+    """How many seconds lie between two timestamps, as a double."""
+    return (F.unix_micros(later) - F.unix_micros(earlier)) / F.lit(1_000_000)
+
+
+def _duplicated() -> Column:
+    cause = (
+        F.when(F.col("own_rows") > 0, Cause.BACKFILL.value)
+        .when(F.col("landed_pairs") == 1, Cause.CONSUMER_REPLAY.value)
+        .when(F.col("landed_pairs") > 1, Cause.PRODUCER_RETRY.value)
+        .when(F.col("landed_pairs") == 0, Cause.UNKNOWN.value)
+    )
+    return F.when(F.col("landed_count") > 1, cause)
+
+
+def _untraced(damage: Damage) -> Column:
+    cause = F.when(is_damaged(damage.traces), Cause.UNKNOWN.value).otherwise(Cause.TRACE_LOSS.value)
+    return F.when((F.col("sent_count") == 0) & (F.col("landed_count") > 0), cause)
+
+
+def cell_counts(classified: DataFrame, displaced: DataFrame) -> DataFrame:
+    """What the ids of a cell add up to: one row per cell in which an id counts.
+
+    Input:
+        classified: of `apart.within_window`; displaced: of `apart.displaced_rows`.
+    Output:
+        `shard_id`, `bucket_start`, `missing, pending, duplicated, extra_rows, untraced, moved`,
+        `vanished`, `lost`, `stuck`, `over_counted` (ids that another cell counts too), `displaced`
+        (rows), `there` (ids that were sent and are in the sink), all bigint.
+    """
+    not_landed = F.col("not_landed")
+    is_counted = (F.col("sent_count") > 0) & ~F.col("counts_outside")
+    per_id = classified.select(
+        "told_in.*",
+        _one(not_landed.isin("lost", "stuck")).alias("missing"),
+        _one(not_landed == "pending").alias("pending"),
+        _one(F.col("duplicated").isNotNull()).alias("duplicated"),
+        F.greatest(F.col("landed_count") - 1, F.lit(0)).alias("extra_rows"),
+        _one(F.col("untraced").isNotNull()).alias("untraced"),
+        _one(F.col("moved").isNotNull()).alias("moved"),
+        _one(not_landed == VANISHED).alias("vanished"),
+        F.lit(0).cast("bigint").alias("over_counted"),
+        _one(not_landed == "lost").alias("lost"),
+        _one(not_landed == "stuck").alias("stuck"),
+        F.lit(0).cast("bigint").alias("displaced"),
+        _one(is_counted & (F.col("landed_count") > 0)).alias("there"),
+    )
+    # An id whose traces disagree on sent_at was counted in several cells: the first one keeps it.
+    others = (
+        classified.where(F.size("counted_cells") > 1)
+        .select(F.explode(F.slice("counted_cells", 2, F.size("counted_cells"))).alias("cell"))
+        .select("cell.*", F.lit(1).cast("bigint").alias("over_counted"))
+    )
+    return (
+        per_id.unionByName(_alone(others, "over_counted"))
+        .unionByName(_alone(displaced, "displaced"))
+        .groupBy(*CELL)
+        .agg(*(F.sum(name).alias(name) for name in COUNTS + INTERNAL_COUNTS))
+    )
+
+
+def _alone(rows: DataFrame, name: str) -> DataFrame:
+    """Rows of `cell_counts` in which one count alone is not 0."""
+    none = F.lit(0).cast("bigint")
+    counts = (F.col(n) if n == name else none.alias(n) for n in COUNTS + INTERNAL_COUNTS)
+    return rows.select(*CELL, *counts)
+
+
+def _one(is_so: Column) -> Column:
+    return F.when(is_so, 1).otherwise(0).cast("bigint")
+
+
+def kinds(classified: DataFrame) -> DataFrame:
+    """One row per (id, kind) that is wrong: what becomes a finding.
+
+    Output:
+        the ids' columns, `kind`, `cause`. A pending id has none, nor has a vanished one.
+    """
+    is_missing = F.col("not_landed").isin(Cause.LOST.value, Cause.STUCK.value)
+    missing = F.when(is_missing, F.col("not_landed"))
+    causes = {
+        Kind.MISSING: missing,
+        Kind.DUPLICATED: F.col("duplicated"),
+        Kind.UNTRACED: F.col("untraced"),
+        Kind.MOVED: F.col("moved"),
+    }
+    pairs = F.array(
+        *(F.struct(F.lit(k.value).alias("kind"), c.alias("cause")) for k, c in causes.items())
+    )
+    return (
+        classified.withColumn("found", F.explode(F.filter(pairs, lambda p: p["cause"].isNotNull())))
+        .withColumn("kind", F.col("found.kind"))
+        .withColumn("cause", F.col("found.cause"))
+        .drop("found", "not_landed", "duplicated", "untraced", "moved", "is_moved")
+        .drop("told_in", "counts_outside", "last_sent_key")
+    )

@@ -1,0 +1,59 @@
+"""When messages came into the stream, some long after they were sent, and when they leave it."""
+
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import cell_sums, differs, sequence_key
+from shardaudit.audit.rules.hours import hour_start
+from shardaudit.model.retention import Retention
+
+
+def arrival(name: str, bucket: timedelta) -> Column:
+    """When the first or last of a batch's traces of a cell came into the stream: a cell's start.
+
+    Input:
+        name: `arrived_from` or `arrived_until`, of FINGERPRINTS. Where a batch does not say it:
+        when its cell began.
+    """
+    arrived_at = F.greatest(F.coalesce(name, "bucket_start"), "bucket_start")
+    return F.when(F.col("side") == "traces", hour_start(bucket, arrived_at))
+
+
+def until(arrived_at: Column, kept: Retention) -> Column:
+    """`Retention.until` of a column."""
+    gone_by = arrived_at + F.lit(kept.length)
+    if kept.shorter is None:
+        return gone_by
+    gone_at = arrived_at + F.lit(kept.shorter.length)
+    return F.when(gone_at < F.lit(kept.shorter.seen_at), gone_at).otherwise(gone_by)
+
+
+def ahead_arrivals(fingerprints: DataFrame, standing: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """When what is ahead came into the stream: one row per shard of which cells are ahead.
+
+    A batch of traces of which nothing is beyond the frontier says nothing of what is ahead.
+
+    Input:
+        fingerprints: rows of one stream.
+        standing: `shard_id` (unique), `frontier` (text or NULL), `ahead_since`, `ahead_last`, as of
+        `shard_progress`.
+    Output:
+        `shard_id`, `arrived_from`, `arrived_until` (starts of cells).
+    """
+    near = fingerprints.join(F.broadcast(standing), "shard_id", how="inner").where(
+        F.col("bucket_start").between(F.col("ahead_since"), F.col("ahead_last"))
+    )
+    beyond = sequence_key(F.col("max_sequence_number")) > sequence_key(F.col("frontier"))
+    is_beyond = F.coalesce(beyond, F.lit(True))
+    edges = {"arrived_from": F.min, "arrived_until": F.max}
+    cells = cell_sums(
+        near,
+        *(
+            edge(F.when(is_beyond, arrival(name, bucket))).alias(name)
+            for name, edge in edges.items()
+        ),
+    )
+    ahead = cells.where((F.col("sent_n") > 0) & differs())
+    return ahead.groupBy("shard_id").agg(*(edge(n).alias(n) for n, edge in edges.items()))

@@ -1,0 +1,203 @@
+"""Findings and their life: what is new, what came back, what is settled, what can not be saved."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.classify import Damage, is_damaged
+from shardaudit.audit.rules.deadlines import until
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.model.verdict import LIVE, Kind, State, Verdict
+from shardaudit.model.window import Window
+
+KEY = ["message_id", "kind"]
+_EVIDENCE = ("sent_count", "landed_count", "sequence_numbers")
+_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFacts:
+    """What a finding has to know of the audit that touches it."""
+
+    audit_id: str
+    stream: str
+    window: Window
+    as_of: datetime
+    bucket: timedelta
+    retention: Retention
+    damage: Damage
+
+
+def folded_findings(
+    kinds: DataFrame, previous: DataFrame, pending: DataFrame, facts: AuditFacts
+) -> DataFrame:
+    """The findings that this audit opens, sees again, or closes: one row per (message id, kind).
+
+    Input:
+        kinds: of `classify.kinds`, unique on (message_id, kind).
+        previous: FINDINGS rows of the stream, unique on the same, and `judged_as_of`: the latest
+            "now" of the audits so far. What had run out by then stays so for an audit of the past.
+        pending: `message_id` of ids that can not be judged yet, unique.
+    Output:
+        FINDINGS without `updated_at`, and `from_state` (NULL for a new one). Findings that the
+        audit has nothing to say of are not in it.
+    """
+    both = _judged_again(kinds, previous, pending, facts)
+    staged = both.select(
+        *KEY,
+        *(_newest(name) for name in _CARRIED),
+        # What is over keeps the deadline that it had.
+        F.when(F.col("next_state").isin(*_ENDED), F.col("before.recoverable_until"))
+        .otherwise(F.col("deadline"))
+        .alias("recoverable_until"),
+        F.col("before.recoverable_until").alias("old_deadline"),
+        F.col("before.state").alias("from_state"),
+        F.col("next_state").alias("state"),
+        _reason(F.col("next_state")).alias("changed_because"),
+        "is_found",
+        F.col("before.state_reason").alias("old_reason"),
+        F.coalesce("before.first_audit_id", F.lit(facts.audit_id)).alias("first_audit_id"),
+        F.when(F.col("is_found"), F.lit(facts.audit_id))
+        .otherwise(F.col("before.last_audit_id"))
+        .alias("last_audit_id"),
+        F.coalesce("before.opened_at", F.lit(facts.as_of)).alias("opened_at"),
+    )
+    changed = ~F.col("state").eqNullSafe(F.col("from_state"))
+    reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
+    is_moved = ~F.col("recoverable_until").eqNullSafe(F.col("old_deadline"))
+    return (
+        staged.where(F.col("is_found") | changed | is_moved)
+        .withColumn("stream", F.lit(facts.stream))
+        .withColumn("state_reason", reason)
+        .select(*(name for name in FINDINGS.names if name != "updated_at"), "from_state")
+    )
+
+
+def _judged_again(
+    kinds: DataFrame, previous: DataFrame, pending: DataFrame, facts: AuditFacts
+) -> DataFrame:
+    """What was known (`before`) beside what is found now (`now`), with what becomes of it.
+
+    Output:
+        `is_found`, `is_known`, `was_in_reach`, `deadline`, `next_state`.
+    """
+    # Presence comes from the markers, never from a null key.
+    now = kinds.select(*KEY, *_CARRIED).withColumn("is_found", F.lit(True)).alias("now")
+    before = previous.withColumn("is_known", F.lit(True)).alias("before")
+    unjudged = pending.withColumn("is_unjudged", F.lit(True))
+    return (
+        now.join(before, KEY, how="full_outer")
+        .join(unjudged, ["message_id"], how="left")
+        .withColumn("is_found", F.coalesce("is_found", F.lit(False)))
+        .withColumn("is_known", F.coalesce("is_known", F.lit(False)))
+        .withColumn("was_in_reach", _was_in_reach(facts))
+        .withColumn("deadline", _deadline(facts.retention))
+        .withColumn("next_state", _state(facts))
+    )
+
+
+_CARRIED = (
+    "shard_id",
+    "cause",
+    "location",
+    "sent_at",
+    "first_landed_at",
+    "last_landed_at",
+    *_EVIDENCE,
+    "arrived_at",
+    "attributes",
+)
+
+
+def _newest(name: str) -> Column:
+    found, known = F.col(f"now.{name}"), F.col(f"before.{name}")
+    return F.when(F.col("is_found"), found).otherwise(known).alias(name)
+
+
+def _deadline(kept: Retention) -> Column:
+    """Until when the stream holds a missing message."""
+    known_arrival = F.coalesce("before.arrived_at", "before.sent_at")
+    arrived_at = F.when(F.col("is_found"), F.col("now.arrived_at")).otherwise(known_arrival)
+    return F.when(F.col("kind") == Kind.MISSING.value, until(arrived_at, kept))
+
+
+def _was_in_reach(facts: AuditFacts) -> Column:
+    """Whether the audit looked at the finding's cell and could judge it."""
+    width_us = facts.bucket // timedelta(microseconds=1)
+    micros = F.unix_micros("before.sent_at")
+    bucket_start = F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us)))
+    return (
+        (bucket_start >= F.lit(facts.window.start))
+        & (bucket_start < F.lit(facts.window.end))
+        & F.col("is_unjudged").isNull()
+        & ~is_damaged(facts.damage.traces + facts.damage.sink, bucket_start)
+    )
+
+
+def _has_new_evidence() -> Column:
+    same = [F.col(f"now.{name}").eqNullSafe(F.col(f"before.{name}")) for name in _EVIDENCE]
+    return ~(same[0] & same[1] & same[2])
+
+
+def _is_out_of_time(facts: AuditFacts) -> Column:
+    by = F.greatest(F.lit(facts.as_of), F.col("before.judged_as_of"))  # of those that there are
+    return F.coalesce(F.col("deadline") < by, F.lit(False))
+
+
+def _state(facts: AuditFacts) -> Column:
+    before = F.col("before.state")
+    is_gone = ~F.col("is_found") & F.col("was_in_reach")
+    fresh = F.when(_is_out_of_time(facts), State.EXPIRED.value).otherwise(State.OPEN.value)
+    was_repaired = (before == State.REPLAYED.value) | (F.col("kind") == Kind.DUPLICATED.value)
+    is_closable = before.isin(*LIVE, State.EXPIRED.value)
+    return (
+        F.when(~F.col("is_known"), fresh)
+        .when(is_gone & is_closable & was_repaired, State.RECOVERED.value)
+        .when(is_gone & is_closable, State.FALSE_ALARM.value)
+        .when(F.col("is_found") & before.isin(*_ENDED), fresh)
+        .when(F.col("is_found") & (before == State.ACCEPTED.value) & _has_new_evidence(), fresh)
+        .when(before.isin(*LIVE) & _is_out_of_time(facts), State.EXPIRED.value)
+        .when(
+            (before == State.EXPIRED.value)
+            & F.col("deadline").isNotNull()
+            & ~_is_out_of_time(facts),
+            State.OPEN.value,
+        )
+        .otherwise(before)
+    )
+
+
+def _reason(state: Column) -> Column:
+    before = F.col("before.state")
+    is_missing = F.col("kind") == Kind.MISSING.value
+    is_back = (before == State.EXPIRED.value) & (state == State.OPEN.value)
+    return (
+        F.when(state == State.EXPIRED.value, "the stream's retention has run out")
+        .when(~F.col("is_known"), "found by the audit")
+        .when(is_back, "the stream keeps it for longer than was known")
+        .when(~F.col("is_found") & (before == State.REPLAYED.value), "landed after the replay")
+        .when(~F.col("is_found") & is_missing, "it arrived later")
+        .when(~F.col("is_found"), "a later audit no longer finds it")
+        .when(before == State.ACCEPTED.value, "new evidence since it was accepted")
+        .otherwise("found again after it was closed")
+    )
+
+
+def transitions(folded: DataFrame, facts: AuditFacts) -> DataFrame:
+    """The changes of state among folded findings, in the shape of TRANSITIONS."""
+    return (
+        folded.where(~F.col("state").eqNullSafe(F.col("from_state")))
+        .withColumn("to_state", F.col("state"))
+        .withColumn("audit_id", F.lit(facts.audit_id))
+        .withColumn("reason", F.col("state_reason"))
+        .withColumn("changed_at", F.lit(facts.as_of))
+        .select(TRANSITIONS.names)
+    )
+
+
+def pending_ids(classified: DataFrame) -> DataFrame:
+    """The ids that no audit can judge yet: `message_id`, unique."""
+    return classified.where(F.col("not_landed") == Verdict.PENDING.value).select("message_id")

@@ -1,0 +1,107 @@
+"""What the ledger proves of each shard: how far its consumer is, and what it does."""
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import reached_at
+from shardaudit.audit.rules.classify import seconds_between
+
+
+def shard_facts(
+    sums: DataFrame, patience: DataFrame, *, as_of: datetime, settle_grace: timedelta
+) -> DataFrame:
+    """One row per shard of the ledger: its frontier, its patience and its state.
+
+    Input:
+        sums: `cell_sums` of the whole ledger, not of the window alone.
+        patience: `patiences`; a shard that is not there has the settle grace.
+    Output:
+        `shard_id`, `frontier`, `settled_frontier` (sequence keys or NULL), `frontier_at` (timestamp
+        or NULL), `rests_since` (when the frontier first landed: what lands again makes it no
+        younger), `untimed_frontier` (the same over cells of which nobody knows when they landed),
+        `has_position` (boolean: whether the frontier says where the consumer is),
+        `patience` (seconds, double), `shard_state` (silent | stalled | advancing), `sent_total`,
+        `landed_total` (bigint: all that the ledger counts of it), `has_lost_rows` (boolean: whether
+        a batch ever took rows from it).
+        A stalled shard's frontier is older than its patience; whether it has something to do, the
+        ids say.
+    """
+    produced = F.col("sent_n") > 0
+    frontiers = sums.groupBy("shard_id").agg(
+        F.max("landed_key").alias("frontier"),
+        F.max_by("last_landed_at", _furthest_then_latest()).alias("frontier_at"),
+        reached_at(F.max("reached")).alias("rests_since"),
+        settled_frontier(as_of - settle_grace).alias("settled_frontier"),
+        F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
+        F.max(F.col("ever_landed")).alias("has_landed"),
+        F.max(F.col("has_lost_rows")).alias("has_lost_rows"),
+        F.max(produced).alias("has_produced"),
+        F.max("unnumbered_at").alias("unnumbered_at"),
+        F.sum("sent_n").alias("sent_total"),
+        F.sum("landed_n").alias("landed_total"),
+    )
+    # Unique on shard_id on both sides, by their grouping.
+    return (
+        frontiers.join(patience, ["shard_id"], how="left")
+        .fillna(settle_grace.total_seconds(), subset=["patience"])
+        .withColumn("has_position", _has_position())
+        .withColumn("shard_state", _shard_state(as_of))
+        .select(
+            "shard_id",
+            "frontier",
+            "settled_frontier",
+            "frontier_at",
+            "rests_since",
+            "untimed_frontier",
+            "has_position",
+            "patience",
+            "shard_state",
+            "sent_total",
+            "landed_total",
+            "has_lost_rows",
+        )
+    )
+
+
+def settled_frontier(rested_since: datetime) -> Column:
+    """Of a shard's `cell_sums`: the greatest sequence key of a cell in which nothing landed since.
+
+    What is at or before it and did not land never will: sinks with parallel writers flush out of
+    order, but no later than that.
+    """
+    is_at_rest = F.col("last_landed_at") <= F.lit(rested_since)
+    return F.max(F.when(is_at_rest, F.col("landed_key")))
+
+
+def _furthest_then_latest() -> Column:
+    """Sorts cells by their sequence key; of an aggregate's two cells the one that landed last."""
+    landed_us = F.coalesce(F.unix_micros("last_landed_at"), F.lit(0))
+    return F.concat("landed_key", (landed_us + F.lit(10**17)).cast("string"))
+
+
+def _is_untimed() -> Column:
+    """Whether none of a cell's rows says when it landed: only that an ingest found them."""
+    untimed = F.col("without_landed_at")
+    return (untimed > 0) & (untimed >= F.col("consumed_n"))
+
+
+def _has_position() -> Column:
+    """Whether the frontier says where the consumer is; else it may be anywhere.
+
+    Rows have sequence numbers, the frontier's a known time, and none landed later without one.
+    """
+    is_newest = F.col("unnumbered_at").isNull() | (F.col("unnumbered_at") <= F.col("frontier_at"))
+    return F.col("frontier").isNotNull() & F.coalesce(
+        F.col("frontier_at").isNotNull() & is_newest, F.lit(False)
+    )
+
+
+def _shard_state(as_of: datetime) -> Column:
+    resting = seconds_between(F.col("rests_since"), F.lit(as_of))
+    return (
+        F.when(F.col("has_produced") & ~F.col("has_landed"), "silent")
+        .when(resting > F.col("patience"), "stalled")
+        .otherwise("advancing")
+    )

@@ -1,0 +1,117 @@
+"""Cells to shards to one verdict, and whether the numbers of a result add up."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.classify import COUNTS
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.model.verdict import Verdict
+
+SUMS = ("sent", "landed", "matched", *COUNTS)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTotals:
+    """What a shard's cells add up to over the window."""
+
+    shard_id: str
+    sums: dict[str, int]
+    lost: int
+    verdicts: frozenset[Verdict]
+    is_damaged: bool
+    is_quiet: bool
+
+    @property
+    def trace_coverage(self) -> float | None:
+        """Landed ids with a trace / landed ids; None when none landed."""
+        return coverage(self.sums)
+
+    def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
+        """The worst verdict of the shard's cells, after what the configuration tolerates."""
+        return min(self._standing(tolerance, coverage_floor), key=list(Verdict).index)
+
+    def _standing(self, tolerance: float, coverage_floor: float) -> set[Verdict]:
+        standing = set(self.verdicts)
+        if self.lost <= tolerance * self.sums["sent"]:
+            if Verdict.MIXED in standing:
+                standing.add(Verdict.DUPLICATION)
+            standing -= {Verdict.LOSS, Verdict.MIXED}
+        covered = self.trace_coverage is None or self.trace_coverage >= coverage_floor
+        if Verdict.INCONCLUSIVE in standing and covered and not (self.is_damaged or self.is_quiet):
+            # A cell of ten messages is below any floor by one lost trace; the shard is not.
+            standing = (standing - {Verdict.INCONCLUSIVE}) | {Verdict.UNTRACED}
+        return standing or {Verdict.OK}
+
+
+def coverage(sums: dict[str, int]) -> float | None:
+    """Landed ids with a trace / landed ids; None when none landed."""
+    landed_ids = sums["matched"] + sums["untraced"]
+    return sums["matched"] / landed_ids if landed_ids else None
+
+
+def shard_totals(judged: DataFrame) -> DataFrame:
+    """One row per shard: the sums of its cells and what decides its verdict.
+
+    Output:
+        `shard_id`, the names in `SUMS` and `lost` (bigint), `verdicts` (array), `is_damaged`,
+        `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint), `vanished_until`
+        (timestamp or NULL: the end of the last cell from which rows are gone).
+    """
+    return judged.groupBy("shard_id").agg(
+        *(F.sum(name).alias(name) for name in (*SUMS, "lost")),
+        F.sort_array(F.collect_set("verdict")).alias("verdicts"),
+        F.max("is_damaged").alias("is_damaged"),
+        F.max("is_quiet").alias("is_quiet"),
+        F.count("*").alias("cells"),
+        F.count_if(F.col("compared") == "ids").alias("by_id"),
+        F.count_if(F.col("verdict").isNull()).alias("without_verdict"),
+        F.count_if(F.least("matched", "pending", "sent", "landed", "vanished") < 0).alias(
+            "impossible"
+        ),
+        F.max(F.when(F.col("vanished") > 0, F.col("bucket_end"))).alias("vanished_until"),
+    )
+
+
+def disagreeing_cells(seen: DataFrame, cells: DataFrame, drilled: DataFrame) -> DataFrame:
+    """Cells that were read by id and in which the rows are not those that the ledger counted.
+
+    No row means that ledger, traces and sink tell of the same rows.
+    """
+    read = seen.groupBy(*CELL).agg(F.sum("counted").alias("counted"), F.sum("landed").alias("rows"))
+    # All three are unique on the cell.
+    return (
+        cells.join(F.broadcast(drilled), CELL, how="left_semi")
+        .join(read, CELL, how="left")
+        .fillna(0, subset=["counted", "rows"])
+        .where((F.col("counted") != F.col("sent_n")) | (F.col("rows") != F.col("landed_n")))
+        .select(*CELL, "sent_n", "counted", "landed_n", "rows")
+    )
+
+
+def broken_invariants(sums: dict[str, int], kinds: dict[str, int]) -> list[str]:
+    """What does not add up, one sentence each; none when all is well.
+
+    Input:
+        sums: over the window, the names in `SUMS`, and `cells`, `grid_cells`, `without_verdict`,
+        `impossible`; kinds: findings by kind.
+    """
+    equations = {
+        "sent = matched + missing + pending": (
+            sums["sent"],
+            sums["matched"] + sums["missing"] + sums["pending"],
+        ),
+        "landed = matched - vanished + extra rows + untraced": (
+            sums["landed"],
+            sums["matched"] - sums["vanished"] + sums["extra_rows"] + sums["untraced"],
+        ),
+        "every cell of the grid is there once": (sums["cells"], sums["grid_cells"]),
+        "every cell has a verdict": (sums["without_verdict"], 0),
+        "no count is below zero": (sums["impossible"], 0),
+        **{
+            f"the findings of kind {kind} are the cells' sum": (kinds.get(kind, 0), sums[kind])
+            for kind in ("missing", "duplicated", "untraced", "moved")
+        },
+    }
+    return [f"{name} ({a} against {b})" for name, (a, b) in equations.items() if a != b]

@@ -1,0 +1,250 @@
+"""How far each shard is proven complete: what holds its watermark, kept from audit to audit.
+
+A shard's record is short: until when it was audited, and the spans of its time before that which no
+audit could call complete. What lacks or is doubled is not among them: the findings tell that, and
+go on telling it when they are repaired or accepted between two audits.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import SUMS, cell_sums, differs
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.model.verdict import LIVE, Kind, State
+from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.window import Window as Span
+
+MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
+
+# A message in these states lacks, or is there twice, and nobody has said that this is well.
+_UNSETTLED = [s.value for s in (*LIVE, State.EXPIRED)]
+_HOLDING = [Kind.MISSING.value, Kind.DUPLICATED.value]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRecord:
+    """What is known of one shard since the stream was first audited.
+
+    `audited_from`: the beginning of that first audit; what is before it makes no gap, but what an
+    audit finds there counts. `as_of`: the latest "now" of the audits that were counted.
+    """
+
+    audited_from: datetime
+    audited_until: datetime
+    as_of: datetime
+    holds: tuple[Hold, ...]
+
+    @property
+    def audited(self) -> Span:
+        """From the beginning of the first audit to the end of what was audited."""
+        return Span(self.audited_from, self.audited_until)
+
+
+def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """What of the judged cells cannot be called complete: one row per shard, reason and span.
+
+    Input:
+        judged: of `judged_cells` or `changed_cells`, `held_by` NULL where a cell is complete but
+        for its findings.
+    Output:
+        `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
+        MOST_SPANS of a shard and reason: the last one of so many reaches over what lies between.
+    """
+    reason = ["shard_id", "held_by"]
+    cells = judged.where(F.col("held_by").isNotNull())
+    nth = F.row_number().over(Window.partitionBy(*reason).orderBy("bucket_start")).cast("bigint")
+    index = F.unix_micros("bucket_start") - nth * F.lit(bucket // timedelta(microseconds=1))
+    spans = (
+        cells.withColumn("span", index)
+        .groupBy(*reason, "span")
+        .agg(F.min("bucket_start").alias("start"), F.max("bucket_end").alias("end"))
+    )
+    place = F.row_number().over(Window.partitionBy(*reason).orderBy("start"))
+    return (
+        spans.withColumn("place", F.least(place, F.lit(MOST_SPANS)))
+        .groupBy(*reason, "place")
+        .agg(F.min("start").alias("held_from"), F.max("end").alias("held_until"))
+        .select(*reason, "held_from", "held_until")
+    )
+
+
+def changed_cells(
+    news: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta, kept_since: datetime
+) -> DataFrame:
+    """The audited cells that changed since, and of which the two sides differ now.
+
+    Rows that leave the sink count while the stream still has them: after that a lake may clean up.
+    Of rows that no batch counted `sums` knows only the newest: their cells count as they are.
+
+    Input:
+        news: fingerprints of what no audit knew, those that no batch counted without `batch_id`;
+        sums: `cell_sums` of all.
+        kept_since: what arrived before has left the stream.
+    Output:
+        `shard_id`, `bucket_start`, `bucket_end`, `held_by`.
+    """
+    near = news.where(
+        (F.col("bucket_start") >= F.lit(audited.start))
+        & (F.col("bucket_start") < F.lit(audited.end))
+    )
+    is_removed = (F.col("landed_n") < 0) & (F.col("bucket_start") < F.lit(kept_since))
+    landed = [F.col(f"landed_{name}") != 0 for name in SUMS]
+    sent = [F.col(f"sent_{name}") != 0 for name in SUMS]
+    has_landed = (landed[0] | landed[1] | landed[2]) & ~is_removed
+    changed = cell_sums(near).where(sent[0] | sent[1] | sent[2] | has_landed).select(*CELL)
+    # Unique on the cell on the right, by its grouping.
+    differing = sums.where(differs()).join(F.broadcast(changed), CELL, how="left_semi")
+    uncounted = near.where(F.col("batch_id").isNull())
+    cells = differing.select(*CELL).union(uncounted.select(*CELL)).distinct()
+    return cells.withColumns(
+        {
+            "bucket_end": F.col("bucket_start") + F.lit(bucket),
+            "held_by": F.lit(Held.CHANGED.value),
+        }
+    )
+
+
+def unsettled(findings: DataFrame) -> DataFrame:
+    """The findings that hold a watermark: missing or doubled, and neither repaired nor accepted."""
+    return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(_UNSETTLED))
+
+
+def first_unsettled(findings: DataFrame) -> DataFrame:
+    """Per shard, when the first of the messages that hold it was sent: `shard_id`, `sent_at`."""
+    return unsettled(findings).groupBy("shard_id").agg(F.min("sent_at").alias("sent_at"))
+
+
+def recorded(
+    before: ShardRecord | None,
+    *,
+    window: Span,
+    as_of: datetime,
+    found: Iterable[Hold],
+    changed: Iterable[Hold] = (),
+) -> ShardRecord:
+    """The record after one more audit. Counting the same audit again changes nothing.
+
+    An audit as of an earlier time than one before it knows less: it counts where nobody looked.
+
+    Input:
+        before: None when no audit of the stream was counted: the record begins with this one.
+        found: what of the window cannot be called complete.
+        changed: of `changed_cells`: what was audited before is not as it was then.
+    """
+    if before is None:
+        return ShardRecord(window.start, window.end, as_of, _joined(found))
+    before = replace(before, holds=_joined([*before.holds, *changed]))
+    holds = list(before.holds)
+    if window.start > before.audited_until:
+        holds.append(Hold(before.audited_until, window.start, Held.UNAUDITED))
+    looked_at = [window]
+    if as_of < before.as_of:
+        looked_at = _unseen(window, before)
+    known = without(holds, looked_at)
+    new = [
+        replace(hold, start=part.start, end=part.end)
+        for hold in found
+        for span in looked_at
+        if (part := hold.window.common(span))
+    ]
+    return ShardRecord(
+        audited_from=before.audited_from,
+        audited_until=max(before.audited_until, window.end),
+        as_of=max(before.as_of, as_of),
+        holds=_joined([*known, *new]),
+    )
+
+
+def unknown_before(records: Iterable[ShardRecord], *, as_of: datetime) -> ShardRecord | None:
+    """The record of a shard of which no audit knew: they looked, and there was nothing of it.
+
+    None when no audit was counted.
+    """
+    if not (known := list(records)):
+        return None
+    since = min(record.audited_from for record in known)
+    return ShardRecord(since, max(record.audited_until for record in known), as_of, ())
+
+
+def silenced(
+    record: ShardRecord, silences: Iterable[Hold], quiet_times: Sequence[Span], *, as_of: datetime
+) -> ShardRecord:
+    """The record with the silences of now, though they began before the window.
+
+    One that is told holds until an audit looks at it again, one in doubt as long as it is in doubt.
+
+    Input:
+        quiet_times: of which a person said that nothing was sent: they hold nothing any more.
+        as_of: of the audit; another one may have seen later silences.
+    """
+    looked_at = record.audited
+    seen = [
+        replace(hold, start=part.start, end=part.end)
+        for hold in silences
+        if (part := hold.window.common(looked_at))
+    ]
+    stays = {Held.QUIET} if as_of >= record.as_of else {Held.QUIET, Held.DOUBT}
+    silent = [hold for hold in record.holds if hold.why in stays]
+    others = [hold for hold in record.holds if hold.why not in {Held.QUIET, Held.DOUBT}]
+    return replace(record, holds=_joined([*others, *without([*silent, *seen], quiet_times)]))
+
+
+def _unseen(window: Span, before: ShardRecord) -> list[Span]:
+    """The parts of a window that nobody had looked at, as they are now."""
+    fresh = [hold.window for hold in before.holds if hold.why in {Held.UNAUDITED, Held.CHANGED}]
+    if window.start < before.audited_from:
+        fresh.append(Span(window.start, before.audited_from))
+    if window.end > before.audited_until:
+        fresh.append(Span(before.audited_until, window.end))
+    return [part for span in fresh if (part := span.common(window))]
+
+
+def without(holds: Iterable[Hold], spans: Sequence[Span]) -> list[Hold]:
+    """What is left of the holds outside of the spans."""
+    left = list(holds)
+    for span in spans:
+        left = [
+            replace(hold, start=start, end=end)
+            for hold in left
+            for start, end in (
+                (hold.start, min(hold.end, span.start)),
+                (max(hold.start, span.end), hold.end),
+            )
+            if start < end
+        ]
+    return left
+
+
+def first_hold(
+    record: ShardRecord | None, unsettled_at: datetime | None, *, bucket: timedelta
+) -> Hold | None:
+    """What holds a shard's watermark: it is where that begins. None: nothing, up to the end.
+
+    Input:
+        record: None for a shard that only findings tell of.
+        unsettled_at: when the first message that lacks or is doubled was sent.
+    """
+    holds = list(record.holds) if record else []
+    if unsettled_at is not None:
+        cell = Span(unsettled_at, unsettled_at + timedelta(microseconds=1)).aligned(bucket)
+        holds.append(Hold(cell.start, cell.end, Held.FINDINGS))
+    return min(holds, key=lambda hold: (hold.start, list(Held).index(hold.why)), default=None)
+
+
+def _joined(holds: Iterable[Hold]) -> tuple[Hold, ...]:
+    """Holds of one reason that touch or overlap as one; so are the last of more than MOST_SPANS."""
+    done: list[Hold] = []
+    for _, same in groupby(sorted(holds, key=lambda h: (h.why.value, h.start)), lambda h: h.why):
+        spans: list[Hold] = []
+        for hold in same:
+            if spans and (hold.start <= spans[-1].end or len(spans) == MOST_SPANS):
+                spans[-1] = replace(spans[-1], end=max(spans[-1].end, hold.end))
+            else:
+                spans.append(hold)
+        done += spans
+    return tuple(sorted(done, key=lambda hold: (hold.start, hold.why.value)))

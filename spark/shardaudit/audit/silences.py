@@ -1,0 +1,182 @@
+"""The silences of an audit's shards, and of its stream as a whole, that are not as usual."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.rules.quiet import LOOK_BACK, Silence, doubtful_silences
+from shardaudit.audit.rules.watermark import without
+from shardaudit.ingest.rules.placing import UNKNOWN_SHARD
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.window import Window as Span
+from shardaudit.store.said_times import SaidTimes, said_times, times_of
+from shardaudit.store.warehouse import Warehouse
+
+_HOUR = timedelta(hours=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DDL = "shard_id string, silence string, since bigint, until bigint"
+
+
+@dataclass(frozen=True, slots=True)
+class Silences:
+    """By shard, the spans of silence that are told (QUIET) or open to doubt (DOUBT).
+
+    `quiet`: what people said.
+    """
+
+    holds: Mapping[str, tuple[Hold, ...]]
+    quiet: SaidTimes
+
+    def of(self, shard_id: str) -> Sequence[Hold]:
+        """Those of the shard."""
+        return self.holds.get(shard_id, ())
+
+    def quiet_times(self, shard_id: str) -> list[Span]:
+        """When the shard was quiet, as a person said."""
+        return times_of(self.quiet, shard_id)
+
+    def frame(self, spark: SparkSession) -> DataFrame | None:
+        """`shard_id, silence, since, until` (microseconds since 1970); None when there is none."""
+        rows = [
+            (shard_id, hold.why.value, _micros(hold.start), _micros(hold.end))
+            for shard_id, holds in sorted(self.holds.items())
+            for hold in holds
+        ]
+        return own_rows(spark, rows, _DDL) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """The hours of a shard with messages, its first one, and the end of its last bucket.
+
+    `patience`: how long a landing may take; before that nobody knows that an hour is silent.
+    """
+
+    hours: list[int]
+    born: int
+    last: datetime
+    patience: timedelta
+
+
+def silences(
+    warehouse: Warehouse, request: AuditRequest, sums: DataFrame, facts: DataFrame
+) -> Silences:
+    """What of the ledger is silent and should not be, whatever window the audit looks at.
+
+    Input:
+        sums: `cell_sums` of the stream's whole ledger; facts: of `shard_facts`.
+    """
+    shards = _shards(sums, facts, request)
+    quiet = said_times(warehouse, request.name, None)
+    found = {name: _holds(shard, request, times_of(quiet, name)) for name, shard in shards.items()}
+    found = {name: holds for name, holds in found.items() if holds}
+    whole = _whole(shards)
+    of_stream = _holds(whole, request, times_of(quiet, None)) if whole else []
+    if not found and not of_stream:
+        return Silences({}, quiet)
+    closed = _closed(warehouse, request.name)
+    births = {shard.born for shard in shards.values()}
+    told = {}
+    for name, shard in shards.items():
+        is_over = name in closed if closed is not None else _is_resharded(shard, births)
+        own = [] if is_over else found.get(name, [])
+        told[name] = tuple(_merged(without(of_stream, times_of(quiet, name)), own))
+    return Silences({name: holds for name, holds in told.items() if holds}, quiet)
+
+
+def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
+    """The shards that ever had a message: a row of some hundred numbers each."""
+    bucket = request.stream.bucket
+    hour_us = _HOUR // timedelta(microseconds=1)
+    micros = F.unix_micros("bucket_start")
+    hour = ((micros - F.pmod(micros, F.lit(hour_us))) / F.lit(hour_us)).cast("bigint")
+    begins = (request.aligned.start - _EPOCH) // _HOUR
+    of_shard = Window.partitionBy("shard_id")
+    active = (
+        sums.where((F.col("sent_n") > 0) | (F.col("landed_n") > 0))
+        .where(F.col("shard_id") != UNKNOWN_SHARD)
+        .groupBy("shard_id", hour.alias("hour"))
+        .agg(F.max(micros).alias("last"))
+        .withColumn("born", F.min("hour").over(of_shard))
+        .withColumn("before", F.max(F.when(F.col("hour") < begins, F.col("hour"))).over(of_shard))
+        .where(F.col("hour") >= F.coalesce("before", F.lit(begins)) - LOOK_BACK)
+        .groupBy("shard_id")
+        .agg(
+            F.collect_list("hour").alias("hours"),
+            F.min("born").alias("born"),
+            F.max("last").alias("last"),
+        )
+        .join(facts.select("shard_id", "patience"), ["shard_id"], how="left")
+    )
+    more = max(1, -(-bucket // _HOUR))
+    return {
+        row.shard_id: _Shard(
+            hours=sorted({hour + k for hour in row.hours for k in range(more)}),
+            born=row.born,
+            last=_EPOCH + timedelta(microseconds=row.last) + bucket,
+            patience=timedelta(seconds=row.patience),
+        )
+        for row in active.collect()
+    }
+
+
+def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:
+    """The stream as if it were one shard, as slow as its slowest."""
+    if not shards:
+        return None
+    hours = sorted({hour for shard in shards.values() for hour in shard.hours})
+    born = min(shard.born for shard in shards.values())
+    last = max(shard.last for shard in shards.values())
+    return _Shard(hours, born, last, max(shard.patience for shard in shards.values()))
+
+
+def _holds(shard: _Shard, request: AuditRequest, quiet: list[Span]) -> list[Hold]:
+    until = (request.as_of - shard.patience - _EPOCH) // _HOUR
+    # A bucket that is not over says nothing.
+    until -= until % max(1, request.stream.bucket // _HOUR)
+
+    def is_quiet(hour: int) -> bool:
+        return any(span.covers(_EPOCH + hour * _HOUR) for span in quiet)
+
+    found = doubtful_silences(shard.hours, until=until, born=shard.born, is_quiet=is_quiet)
+    return without([_hold(silence, shard, request.as_of) for silence in found], quiet)
+
+
+def _hold(silence: Silence, shard: _Shard, as_of: datetime) -> Hold:
+    """From the end of the last bucket with a message on, where that is known, or until now."""
+    start, end = (_EPOCH + hour * _HOUR for hour in (silence.start, silence.end))
+    is_last = start - _HOUR < shard.last <= start
+    why = Held.QUIET if silence.is_told else Held.DOUBT
+    return Hold(shard.last if is_last else start, as_of if silence.lasts else end, why)
+
+
+def _merged(of_stream: Iterable[Hold], own: Iterable[Hold]) -> list[Hold]:
+    """A shard's own silences, and those of the stream around them."""
+    first = list(of_stream)
+    told = [hold.window for hold in first]
+    return [*first, *without(own, told)]
+
+
+def _is_resharded(shard: _Shard, births: set[int]) -> bool:
+    """Whether another shard began when this one ended."""
+    last = shard.hours[-1]
+    return any(last - 1 <= born <= last + 1 for born in births - {shard.born})
+
+
+def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
+    """The shards that Kinesis says are closed; None when it was never asked."""
+    said = warehouse.counts(SHARDS, by=("shard_id", "state", "opened"), having={"stream": stream})
+    asked = [row for row in said if row[2] is not None]
+    if not asked:
+        return None
+    return {shard_id for shard_id, state, opened in asked if state == "closed" or not opened}
+
+
+def _micros(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)

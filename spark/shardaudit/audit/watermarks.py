@@ -1,0 +1,249 @@
+"""Moves the watermarks of a stream's shards, and says what holds the stream's."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.lake.delta_rs import Row as StoredRow
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.comparison import Comparison
+from shardaudit.audit.judged import Judged
+from shardaudit.audit.outcome import Outcome
+from shardaudit.audit.rules.accepted_times import accepted
+from shardaudit.audit.rules.watermark import (
+    ShardRecord,
+    changed_cells,
+    first_hold,
+    first_unsettled,
+    held_spans,
+    recorded,
+    silenced,
+    unknown_before,
+    unsettled,
+)
+from shardaudit.ingest.batches import batch_id
+from shardaudit.ingest.rules.placing import UNKNOWN_SHARD
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.watermark_tables import INCONCLUSIVE, WATERMARKS
+from shardaudit.model.verdict import Kind, State
+from shardaudit.model.watermark import (
+    Held,
+    Hold,
+    Watermark,
+    holds_as_json,
+    holds_from_json,
+)
+from shardaudit.report.held_back import Holding, held_because
+from shardaudit.store.said_times import said_times, times_of
+from shardaudit.store.warehouse import Warehouse
+
+NO_TRACES = "no trace of it was ever read"
+TO_COME = "as of a time that is still to come: it moves nothing"
+
+
+def moved_watermark(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    outcome: Outcome,
+    *,
+    judged: Judged,
+    comparison: Comparison,
+) -> Watermark:
+    """Stores each shard's watermark after this audit, published findings included; the stream's.
+
+    Doing it twice changes nothing. Cost: the audit's cells, those that changed since the last one,
+    the stream's open findings, and a row per shard.
+
+    Input:
+        judged: without the canary; outcome: has the shards of the grid.
+    """
+    bucket = request.stream.bucket
+    said = said_times(warehouse, request.name, INCONCLUSIVE)
+    after = {
+        shard_id: accepted(record, times_of(said, shard_id))
+        for shard_id, record in _after(
+            _rows(warehouse, request.name), request, outcome, judged, comparison
+        ).items()
+    }
+    findings = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
+    lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings))}
+    first = {
+        shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), bucket=bucket)
+        for shard_id in after.keys() | lacking.keys()
+    }
+    whose = {
+        "stream": request.name,
+        "audit_id": request.audit_id,
+        "batches": json.dumps(comparison.numbers, sort_keys=True),
+    }
+    rows = [whose | _row(shard_id, record, first[shard_id]) for shard_id, record in after.items()]
+    if rows:
+        warehouse.upsert(rows, WATERMARKS)
+    if not comparison.has_traces:
+        return Watermark(None, NO_TRACES)
+    held = [(hold.start, shard_id, hold) for shard_id, hold in first.items() if hold]
+    if not held:
+        return Watermark(min((record.audited_until for record in after.values()), default=None))
+    at, shard_id, hold = min(held, key=lambda one: one[:2])
+    shown = Holding(request.name, shard_id, hold, _counts(findings, shard_id, hold))
+    return Watermark(at, held_because(shown, window=request.aligned))
+
+
+def unmoved_watermark(warehouse: Warehouse, request: AuditRequest) -> Watermark:
+    """The stream's, where an audit of a time to come leaves it."""
+    return Watermark(stored_watermark(warehouse, request.name).at, TO_COME)
+
+
+def _after(
+    stored: list[StoredRow],
+    request: AuditRequest,
+    outcome: Outcome,
+    judged: Judged,
+    comparison: Comparison,
+) -> dict[str, ShardRecord]:
+    """The record of each shard, with this audit; `stored`: those before."""
+    before = {row["shard_id"]: _record(row) for row in stored}
+    as_unknown = unknown_before(before.values(), as_of=request.as_of)
+    spans = collected(held_spans(judged.cells, bucket=request.stream.bucket))
+    found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
+    changed: Mapping[str, list[Hold]] = {}
+    if as_unknown is not None:
+        news = _news(comparison, request.name, before=stored)
+        changed = _changed(news, comparison.sums, request, as_unknown)
+    return {
+        shard_id: silenced(
+            recorded(
+                before.get(shard_id, as_unknown),
+                window=request.aligned,
+                as_of=request.as_of,
+                # A shard that is not in the grid was looked at: there is nothing of it any more.
+                found=found.get(shard_id, ()),
+                changed=changed.get(shard_id, ()),
+            ),
+            judged.silences.of(shard_id),
+            judged.silences.quiet_times(shard_id),
+            as_of=request.as_of,
+        )
+        for shard_id in found.keys() | before.keys()
+    }
+
+
+def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:
+    """Where the stream's watermark stands, for an audit that moves nothing."""
+    at = [row["watermark"] for row in _rows(warehouse, stream)]
+    return Watermark(min(at, default=None))
+
+
+def stored_holds(warehouse: Warehouse, stream: str) -> dict[str, tuple[Hold, ...]]:
+    """By shard what holds its watermark."""
+    rows = _rows(warehouse, stream)
+    return {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
+
+
+def _rows(warehouse: Warehouse, stream: str) -> list[StoredRow]:
+    return warehouse.rows(WATERMARKS, where=pc.field("stream") == stream)
+
+
+def _news(comparison: Comparison, name: str, *, before: Iterable[StoredRow]) -> DataFrame:
+    """The fingerprints of batches that the audits before did not know, and of rows without one."""
+    known = [json.loads(row["batches"]) for row in before if row["batches"]]
+    numbers = known[0] if known else comparison.numbers
+    batches = [
+        batch_id(name, side, number)
+        for side, last in comparison.numbers.items()
+        for number in range(numbers.get(side, 0) + 1, last + 1)
+    ]
+    looked_at = max(row["as_of"] for row in before)
+    has_landed_since = F.col("batch_id").isNull() & (F.col("last_at") > F.lit(looked_at))
+    return comparison.ledger.where(F.col("batch_id").isin(batches) | has_landed_since)
+
+
+def _changed(
+    news: DataFrame, sums: DataFrame, request: AuditRequest, before: ShardRecord
+) -> dict[str, list[Hold]]:
+    """By shard, what was audited before and is not as it was."""
+    bucket = request.stream.bucket
+    cells = changed_cells(
+        news,
+        sums,
+        audited=before.audited,
+        bucket=bucket,
+        kept_since=request.as_of - request.retention.length,
+    )
+    return _by_shard(collected(held_spans(cells, bucket=bucket)))
+
+
+def _by_shard(spans: Iterable[Row]) -> dict[str, list[Hold]]:
+    found: dict[str, list[Hold]] = defaultdict(list)
+    for row in spans:
+        found[row.shard_id].append(Hold(row.held_from, row.held_until, Held(row.held_by)))
+    return found
+
+
+def _found(
+    spans: list[Row], sums: DataFrame, outcome: Outcome, *, floor: float
+) -> dict[str, list[Hold]]:
+    """By each shard of the grid, what of the window cannot be called complete.
+
+    What has neither a shard nor a trace is of the stream: it counts when that is thin as a whole.
+    """
+    covered = {shard.shard_id: shard.trace_coverage for shard in outcome.shards}
+    if UNKNOWN_SHARD in covered:
+        covered[UNKNOWN_SHARD] = outcome.trace_coverage
+    held = _by_shard(spans)
+    thin = {
+        shard_id
+        for shard_id, share in covered.items()
+        if share is not None and share < floor and any(h.why is Held.THIN for h in held[shard_id])
+    }
+    thin &= _traced(sums, thin)
+    return {
+        shard_id: [h for h in held[shard_id] if h.why is not Held.THIN or shard_id in thin]
+        for shard_id in covered
+    }
+
+
+def _traced(sums: DataFrame, shard_ids: set[str]) -> set[str]:
+    """Those of the shards to which messages go, as anybody ever said; and what has no shard."""
+    if not shard_ids:
+        return set()
+    named = sums.where(F.col("sent_n") > 0)
+    if UNKNOWN_SHARD not in shard_ids:
+        named = named.where(F.col("shard_id").isin(sorted(shard_ids)))
+    found = {row.shard_id for row in named.select("shard_id").distinct().collect()}
+    return found | {UNKNOWN_SHARD} if found else found
+
+
+def _record(row: StoredRow) -> ShardRecord:
+    holds = holds_from_json(row["holds"])
+    return ShardRecord(row["audited_from"], row["audited_until"], row["as_of"], holds)
+
+
+def _row(shard_id: str, record: ShardRecord, first: Hold | None) -> dict[str, object]:
+    return {
+        "shard_id": shard_id,
+        "watermark": first.start if first else record.audited_until,
+        "held_by": first.why.value if first else None,
+        "audited_from": record.audited_from,
+        "audited_until": record.audited_until,
+        "as_of": record.as_of,
+        "holds": holds_as_json(record.holds),
+    }
+
+
+def _counts(findings: DataFrame, shard_id: str, hold: Hold) -> dict[tuple[Kind, bool], int]:
+    """The messages that hold the watermark: by kind, and whether they are gone for good."""
+    if hold.why is not Held.FINDINGS:
+        return {}
+    in_cell = unsettled(findings).where(
+        (F.col("shard_id") == shard_id)
+        & (F.col("sent_at") >= F.lit(hold.start))
+        & (F.col("sent_at") < F.lit(hold.end))
+    )
+    rows = in_cell.groupBy("kind", (F.col("state") == State.EXPIRED.value).alias("gone")).count()
+    return {(Kind(row.kind), row.gone): row["count"] for row in rows.collect()}

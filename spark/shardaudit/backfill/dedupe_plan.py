@@ -1,0 +1,79 @@
+"""`dedupe plan`: the live findings of messages that landed more than once. Writes only the plan."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.stamped_apart import sent_edges
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES
+from shardaudit.model.verdict import LIVE, Kind
+from shardaudit.store.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class DedupePlan:
+    """What is to be removed; `plan_id` is NULL when nothing is."""
+
+    plan_id: str | None
+    stream: str
+    ids: int
+    extra_rows: int
+
+
+def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: datetime) -> DedupePlan:
+    """The plan. It is stored, unless it is stored already and not over: that one goes on.
+
+    Input:
+        bucket: the stream's.
+    """
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name)
+        & (F.col("kind") == Kind.DUPLICATED.value)
+        & F.col("state").isin(*LIVE)
+    )
+    mine = F.xxhash64("message_id", "landed_count")
+    # In halves of 32 bits: their sums never overflow.
+    halves = F.sum(mine.bitwiseAND(F.lit(0xFFFFFFFF))), F.sum(F.shiftright(mine, 32))
+    sums = findings.agg(
+        F.count("*").alias("ids"),
+        F.coalesce(F.sum("landed_count") - F.count("*"), F.lit(0)).alias("extra_rows"),
+        F.min("sent_at").alias("sent_from"),
+        F.max("sent_at").alias("sent_to"),
+        F.hex(F.xxhash64(*halves)).alias("digest"),
+    )
+    [row] = collected(sums)
+    if not row.ids:
+        return DedupePlan(None, name, 0, 0)
+    plan_id = f"{name}-dedupe-{row.digest.lower()}"
+    before = stored_dedupe(warehouse, plan_id)
+    sent = sent_edges(warehouse, name, findings, sent=(row.sent_from, row.sent_to), bucket=bucket)
+    edges = {"sent_from": sent[0], "sent_to": sent[1]}
+    if before is None or WindowState(before["state"]).is_over:
+        ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
+        # In this order: a plan that is there has its ids.
+        warehouse.replace(ids, DEDUPE_IDS, column="plan_id", value=plan_id)
+        planned = {
+            "plan_id": plan_id,
+            "stream": name,
+            "ids": row.ids,
+            "extra_rows": row.extra_rows,
+            "state": WindowState.PLANNED.value,
+            "created_at": now,
+            "updated_at": now,
+        }
+        warehouse.upsert([planned | edges], DEDUPES)
+    else:  # who asked for it finds it by its time
+        warehouse.upsert([before | edges | {"updated_at": now}], DEDUPES)
+    return DedupePlan(plan_id, name, row.ids, row.extra_rows)
+
+
+def stored_dedupe(warehouse: Warehouse, plan_id: str) -> Row | None:
+    """The plan's row, None when there is no such plan."""
+    rows = warehouse.rows(DEDUPES, where=pc.field("plan_id") == plan_id)
+    return rows[0] if rows else None

@@ -1,0 +1,159 @@
+"""`dedupe run`: of each message one row stays in the sink, the others move to `removed_rows`.
+
+`dedupe remove` does it without the proof, `dedupe verify` is the proof.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.clock import now as clock_now
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import Gates
+from shardaudit.audit.job import audit
+from shardaudit.backfill.backfill_sink import BackfillSink
+from shardaudit.backfill.rules.approval import approver
+from shardaudit.backfill.rules.copies import CONTENT, COPY, DIGEST, ID, INTERNAL, numbered_copies
+from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.ingest.job import ingest_stream
+from shardaudit.model.config.config_backfill import Backfill
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
+from shardaudit.model.verdict import LIVE, Kind
+from shardaudit.model.window import Window
+from shardaudit.report.plain import messages
+from shardaudit.report.progress import SILENT, Progress
+from shardaudit.store.warehouse import Warehouse
+
+
+@dataclass(slots=True)
+class Dedupe:
+    """A run of one stored plan. `now` is the run's --as-of, or the clock.
+
+    Without `gates` it is not verified.
+    """
+
+    warehouse: Warehouse
+    settings: Settings
+    gates: Gates | None
+    row: Row
+    sink: BackfillSink
+    retention: Retention
+    now: Callable[[], datetime]
+    owner: str
+    progress: Progress = SILENT
+
+    @property
+    def plan_id(self) -> str:
+        """The plan's."""
+        return str(self.row["plan_id"])
+
+    @property
+    def name(self) -> str:
+        """The stream's name in the configuration."""
+        return str(self.row["stream"])
+
+    @property
+    def _sent(self) -> tuple[datetime, datetime]:
+        return self.row["sent_from"], self.row["sent_to"]
+
+    def remove(self, *, approve_as: str | None) -> None:
+        """Approves it, and takes the rows out of the sink. Killed at any moment, it is run again.
+
+        Raises:
+            ConfigError: nobody approved it.
+        """
+        if self.row["state"] == WindowState.VERIFIED:
+            return
+        with self.progress.stage("approve"):
+            priced = self.row | {"estimated_bytes": 0}
+            who = approver([priced], asked=approve_as, backfill=Backfill())
+            self._save(state=WindowState.APPROVED.value, approved_by=who)
+        with self.progress.stage("remove"):
+            removed = self._remove()
+            before = int(self.row["removed_rows"] or 0)
+            self._save(state=WindowState.MERGED.value, removed_rows=before + removed)
+
+    def verify(self) -> None:
+        """Proves it by an audit.
+
+        Raises:
+            ConfigError: no run of it began.
+        """
+        if self.row["state"] == WindowState.VERIFIED:
+            return
+        if self.row["state"] in (WindowState.PLANNED, WindowState.CANCELLED):
+            wanted = "a plan that `dedupe run` or `dedupe remove` began"
+            raise ConfigError("--plan", self.plan_id, wanted)
+        with self.progress.stage("verify"):
+            left = self._left_after_audit()
+            error = f"{messages(left)} still in the sink more than once" if left else None
+            state = WindowState.INCOMPLETE if left else WindowState.VERIFIED
+            self._save(state=state.value, error=error)
+
+    def _remove(self) -> int:
+        copies = self._copies().localCheckpoint()
+        extra = copies.where(F.col(COPY) > 1)
+        count = extra.count()
+        if count:
+            # In this order: no row leaves the sink that is not kept.
+            self.warehouse.merge(self._kept(extra), REMOVED_ROWS)
+            tag = json.dumps({"by": "shardaudit dedupe", "plan_id": self.plan_id})
+            first = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+            self.sink.keep_one(first, sent=self._sent, tag=tag)
+        return count
+
+    def _copies(self) -> DataFrame:
+        ids = self._ids().select(F.col("message_id").alias("_sa_wanted"))
+        rows = self.sink.rows_of(ids, key="_sa_wanted", sent=self._sent)
+        return numbered_copies(rows, id_column=self.sink.id_column, order=self.sink.landing_order)
+
+    def _ids(self) -> DataFrame:
+        return self.warehouse.read(DEDUPE_IDS).where(F.col("plan_id") == self.plan_id)
+
+    def _kept(self, extra: DataFrame) -> DataFrame:
+        return extra.select(
+            F.lit(self.plan_id).alias("plan_id"),
+            F.lit(self.name).alias("stream"),
+            F.col(ID).alias("message_id"),
+            F.col(COPY).alias("copy"),
+            F.col(DIGEST).alias("row_digest"),
+            F.col(CONTENT).alias("content"),
+            F.lit(self.now()).alias("removed_at"),
+        )
+
+    def _left_after_audit(self) -> int:
+        """How many of the messages an audit still finds more than once."""
+        assert self.gates is not None  # noqa: S101 - or it is not verified
+        as_of, clock = self.now(), clock_now()
+        ingest_stream(
+            self.warehouse, self.settings, self.name, now=max(as_of, clock), progress=SILENT
+        )
+        until = self.row["sent_to"] + datetime.resolution
+        request = AuditRequest(
+            name=self.name,
+            stream=self.settings.stream(self.name),
+            window=Window(self.row["sent_from"], until),
+            as_of=as_of,
+            retention=self.retention,
+        )
+        audit(self.warehouse, request, self.gates, now=clock)
+        findings = self.warehouse.read(FINDINGS).where(
+            (F.col("stream") == self.name)
+            & (F.col("kind") == Kind.DUPLICATED.value)
+            & F.col("state").isin(*LIVE)
+        )
+        ids = self._ids().select("message_id")
+        return findings.join(ids, ["message_id"], how="left_semi").count()
+
+    def _save(self, **changes: object) -> None:
+        self.row = self.row | {"updated_at": self.now(), "owner": self.owner} | changes
+        self.warehouse.upsert([self.row], DEDUPES)

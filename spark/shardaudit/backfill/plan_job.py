@@ -1,0 +1,186 @@
+"""`backfill plan`: from live findings, or a range by hand, to a stored plan.
+
+Nothing of the stream's shards is read, and nothing is written but the plan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.backfill.arrival_delays import arrival_delays, delays_around
+from shardaudit.backfill.ledger import store_plan, stored_windows
+from shardaudit.backfill.rules.missing import (
+    asked_for,
+    by_arrival,
+    missing_ids,
+    stretches,
+    window_ids,
+)
+from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
+from shardaudit.backfill.rules.planned import Plan, Stretch, WindowState
+from shardaudit.backfill.rules.windows import ASKED_FOR, Range, ranges, whole_ranges
+from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.model.config.settings import DAY, Stream
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.backfill_tables import BACKFILL_IDS, BACKFILLS
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.verdict import LIVE, Cause, Kind, State
+from shardaudit.model.window import Window
+from shardaudit.store.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What is to be planned. Without a window: the live findings of missing messages.
+
+    A window is widened to whole cells: the audit that proves it judges those.
+    """
+
+    name: str
+    stream: Stream
+    as_of: datetime
+    retention: Retention
+    include_stuck: bool = False
+    window: Window | None = None
+    shard_ids: tuple[str, ...] = ()
+
+
+def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) -> Plan:
+    """The plan. It is stored, unless it is stored already and not over: that one goes on.
+
+    Raises:
+        ConfigError: a shard that the stream never had.
+    """
+    # What somebody else was asked for is not planned again before they had their time.
+    hands_over = request.stream.backfill_mode.hands_over and request.window is None
+    states = (State.OPEN,) if hands_over else LIVE
+    window = request.window and request.window.aligned(request.stream.bucket)
+    found = _missing(warehouse, request.name, states)
+    missing = (by_arrival(found) if window is None else asked_for(found, window)).localCheckpoint()
+    of_cells = [_stretch(row) for row in collected(stretches(missing))]
+    terms = Terms(
+        request.name,
+        request.as_of,
+        request.retention.length,
+        request.stream.backfill.read_share,
+        request.stream.digest(),
+        takes_all=request.window is not None,
+    )
+    plan = planned(_ranges(warehouse, request, of_cells, window, terms), terms)
+    before = stored_windows(warehouse, plan.plan_id)
+    if plan.windows and all(WindowState(row["state"]).is_over for row in before):
+        # In this order: a plan whose windows are there has its ids.
+        _store_ids(warehouse, plan, missing)
+        store_plan(warehouse, plan, now=now)
+    elif before:  # who asked for it finds it by its time
+        warehouse.upsert([row | {"updated_at": now} for row in before], BACKFILLS)
+    return plan
+
+
+def _missing(warehouse: Warehouse, name: str, states: Sequence[str]) -> DataFrame:
+    """The missing messages of the stream; the traces are pruned to their days."""
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name) & F.col("state").isin(*states)
+    )
+    missing = findings.where(F.col("kind") == Kind.MISSING.value)
+    ends = F.min("sent_at").alias("first"), F.max("sent_at").alias("last")
+    [sent] = collected(missing.agg(*ends))
+    days = [Window(sent.first, sent.last + datetime.resolution).aligned(DAY)] if sent.first else []
+    return missing_ids(findings, StreamTraces.of(warehouse, name).within(days, ids=missing))
+
+
+def _ranges(
+    warehouse: Warehouse,
+    request: PlanRequest,
+    found: Sequence[Stretch],
+    window: Window | None,
+    terms: Terms,
+) -> list[Range]:
+    if request.shard_ids:
+        _check_shards(request, _known_shards(warehouse, request.name))
+    chosen = [s for s in found if not request.shard_ids or s.shard_id in request.shard_ids]
+    if window is None:
+        wanted = wanted_stretches(chosen, terms, include_stuck=request.include_stuck)
+        return ranges(wanted, delays=delays_around(warehouse, request.name, wanted))
+    shard_ids = request.shard_ids or _known_shards(warehouse, request.name)
+    inside = [s for s in chosen if window.covers(s.bucket_start)]
+    whole = whole_ranges(
+        shard_ids,
+        window,
+        inside,
+        deadline=request.retention.until(window.start),
+        delays=arrival_delays(warehouse, request.name, [window]),
+    )
+    return whole + ranges(s for s in chosen if not window.covers(s.bucket_start))
+
+
+def _known_shards(warehouse: Warehouse, name: str) -> list[str]:
+    """Every shard that was ever observed, traced or landed."""
+    observed, ledger = (
+        warehouse.read(table).where(F.col("stream") == name).select("shard_id")
+        for table in (SHARDS, FINGERPRINTS)
+    )
+    return sorted(row.shard_id for row in observed.union(ledger).distinct().collect())
+
+
+def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:
+    for shard_id in request.shard_ids:
+        if shard_id not in known:
+            raise ConfigError("--shard", shard_id, f"a shard of {request.name}: {', '.join(known)}")
+
+
+def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:
+    causes = [cause.value for cause in (Cause.LOST, Cause.STUCK)]
+    cells = [
+        (window.window_id, window.shard_id, start, cause)
+        for window in plan.windows
+        for start in window.buckets
+        for cause in causes
+        if window.because == ASKED_FOR or window.because.startswith(cause)
+    ]
+    ddl = "window_id string, shard_id string, bucket_start timestamp, cause string"
+    windows = own_rows(warehouse.spark, cells, ddl)
+    ids = (
+        window_ids(missing, windows)
+        .withColumn("plan_id", F.lit(plan.plan_id))
+        .withColumn("stream", F.lit(plan.stream))
+    )
+    warehouse.replace(ids, BACKFILL_IDS, column="plan_id", value=plan.plan_id)
+
+
+def _stretch(row: Row) -> Stretch:
+    is_placed = row.places == row.ids
+    return Stretch(
+        shard_id=row.shard_id,
+        bucket_start=row.bucket_start,
+        because=row.cause,
+        ids=row.ids,
+        first_sent_at=row.first_sent_at,
+        last_sent_at=row.last_sent_at,
+        deadline=row.deadline,
+        first_sequence=row.first_place.text if is_placed else None,
+        last_sequence=row.last_place.text if is_placed else None,
+        first_arrival=row.first_arrival,
+        last_arrival=row.last_arrival,
+        unacked_until=row.unacked_until,
+    )
+
+
+def stuck_ids(warehouse: Warehouse, name: str, *, shard_ids: Sequence[str]) -> int:
+    """How many live findings are behind a stopped shard."""
+    of_shards = F.col("shard_id").isin(list(shard_ids)) if shard_ids else F.lit(True)
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name)
+        & (F.col("kind") == Kind.MISSING.value)
+        & (F.col("cause") == Cause.STUCK.value)
+        & F.col("state").isin(*LIVE)
+        & of_shards
+    )
+    return findings.count()

@@ -1,0 +1,34 @@
+"""Rows of the sink that bear the same message id: which one stays, which ones go."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from shardaudit.columns.sql_name import quoted
+
+ID, COPY, DIGEST, CONTENT = "_sa_message_id", "_sa_copy", "_sa_digest", "_sa_content"
+INTERNAL = (ID, COPY, DIGEST, CONTENT)
+
+
+def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> DataFrame:
+    """The rows of messages that stand more than once, and their number: 1 stays, the others go.
+
+    Input:
+        rows: of the sink; order: its columns for the landing time and the sequence number, those
+        that it has. Rows that are alike in everything are told apart by their number alone.
+    Output:
+        the sink's columns and INTERNAL.
+    """
+    content = F.to_json(F.struct(*(quoted(name) for name in rows.columns)))
+    keyed = (
+        rows.withColumn(ID, F.col(quoted(id_column)).cast("string"))
+        .withColumn(CONTENT, content)
+        .withColumn(DIGEST, F.xxhash64(CONTENT))
+    )
+    first = [F.col(quoted(name)).asc_nulls_last() for name in order]
+    by_id = Window.partitionBy(ID)
+    return (
+        keyed.withColumn(COPY, F.row_number().over(by_id.orderBy(*first, DIGEST)))
+        .withColumn("_sa_copies", F.count("*").over(by_id))
+        .where(F.col("_sa_copies") > 1)
+        .drop("_sa_copies")
+    )

@@ -1,0 +1,115 @@
+"""Ranges → a plan: priced, the most urgent first, each told whether it can be read in time."""
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from shardaudit.backfill.rules.planned import Plan, PlannedWindow, Stretch
+from shardaudit.backfill.rules.price import price
+from shardaudit.backfill.rules.windows import Range
+from shardaudit.model.quotas import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
+from shardaudit.model.shard_state import URGENT_WITHIN
+from shardaudit.model.verdict import Cause
+
+# From here on a stopped shard is urgent, and may not come back in time.
+STUCK_NEAR_ITS_END = f"stuck, and it must start within {URGENT_WITHIN // timedelta(hours=1)} h"
+STUCK_ON_REQUEST = "stuck, asked for"
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a plan hangs on besides the findings."""
+
+    stream: str
+    as_of: datetime
+    retention: timedelta
+    read_share: float
+    config_digest: str
+    takes_all: bool = False
+
+
+def wanted_stretches(
+    stretches: Iterable[Stretch], terms: Terms, *, include_stuck: bool
+) -> list[Stretch]:
+    """Those that are planned: lost ones, and stuck ones when asked for or when time runs out.
+
+    A stuck shard's consumer may resume and deliver the messages itself: then they land twice.
+
+    Input:
+        stretches: `because` is the finding's cause.
+    """
+    stuck: dict[str, list[Stretch]] = defaultdict(list)
+    chosen = []
+    for stretch in stretches:
+        if stretch.because == Cause.STUCK:
+            stuck[stretch.shard_id].append(stretch)
+        else:
+            chosen.append(stretch)
+    for tail in stuck.values():
+        because = STUCK_ON_REQUEST if include_stuck else STUCK_NEAR_ITS_END
+        if include_stuck or _start_by(tail, terms) <= terms.as_of + URGENT_WITHIN:
+            chosen += [replace(stretch, because=because) for stretch in tail]
+    return chosen
+
+
+def _start_by(tail: Sequence[Stretch], terms: Terms) -> datetime:
+    """Until when reading a shard's tail must begin to end in time, at the shard's greatest rate."""
+    first, last = min(s.first_sent_at for s in tail), max(s.last_sent_at for s in tail)
+    size_bytes = (last - first).total_seconds() * PUT_BYTES_PER_S
+    to_read = seconds_to_read(size_bytes, calls=size_bytes / PAGE_BYTES, share=terms.read_share)
+    return min(s.deadline for s in tail) - timedelta(seconds=to_read)
+
+
+def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
+    """The plan. What cannot be read in time is in it, marked: a part of it may still be there."""
+    ordered = sorted(wanted, key=lambda r: (r.deadline, r.shard_id, r.window.start, r.because))
+    done_at: dict[str, datetime] = defaultdict(lambda: terms.as_of)
+    windows, missing = [], []
+    digits = max(5, len(str(len(ordered))))  # so that a sort by text is in their order, too
+    for number, one in enumerate(ordered, start=1):
+        cost = price(one, read_share=terms.read_share)
+        done_at[one.shard_id] += timedelta(seconds=cost.seconds)  # one after the other on a shard
+        late_by = done_at[one.shard_id] - one.deadline
+        if late_by > timedelta(0):
+            missing.append((one.deadline, late_by))
+        windows.append(
+            PlannedWindow(
+                window_id=f"{number:0{digits}}",
+                shard_id=one.shard_id,
+                window=one.window,
+                sent=one.sent,
+                because=one.because,
+                expected_ids=one.ids,
+                deadline=one.deadline,
+                price=cost,
+                feasible=late_by <= timedelta(0),
+                start_sequence=one.start_sequence,
+                end_sequence=one.end_sequence,
+                takes_all=terms.takes_all,
+                buckets=tuple(s.bucket_start for s in one.stretches if s.ids),
+            )
+        )
+    plan_id = _plan_id(ordered, terms)
+    return Plan(plan_id, terms.stream, tuple(windows), _extension(missing, terms))
+
+
+def _extension(missing: Sequence[tuple[datetime, timedelta]], terms: Terms) -> timedelta | None:
+    """The retention (whole hours) that makes the late ones feasible; what expired stays gone."""
+    late = [by for deadline, by in missing if deadline > terms.as_of]
+    if not late:
+        return None
+    return math.ceil((terms.retention + max(late)) / HOUR) * HOUR
+
+
+def _plan_id(ordered: Sequence[Range], terms: Terms) -> str:
+    """The same findings, range and configuration give the same id, whenever it is planned."""
+    parts = [terms.config_digest, str(terms.takes_all)]
+    for one in ordered:
+        places = (one.window.start, one.start_sequence, one.end_sequence, one.ids, one.because)
+        parts.append("\t".join([one.shard_id, *map(str, places)]))
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+    return f"{terms.stream}-{digest}"

@@ -1,0 +1,172 @@
+"""`backfill run`: approve → replay → verify. The table of contents of a backfill.
+
+`STAGES` is what a plan prints and what a run walks through: one list, so that they cannot differ.
+`backfill replay` walks through the first two, `backfill verify` the last.
+Every stage may be killed at any moment and the plan be run again: windows that are not over are
+read again, and only what is not in the sink lands. In the mode `republish` a kill while records
+are put can put some twice: nothing can take them out of a stream again.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from shardaudit.adapters.clock import now as clock_now
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.adapters.request_target import deliver
+from shardaudit.audit.gates import Gates
+from shardaudit.backfill.fan_out import fan_out
+from shardaudit.backfill.round import Replay
+from shardaudit.backfill.rounds import in_rounds
+from shardaudit.backfill.rules.approval import approver
+from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.request import request_document
+from shardaudit.backfill.verify import Verified, verify
+from shardaudit.model.choices import BackfillMode
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.verdict import State
+from shardaudit.report.plain import counted
+from shardaudit.report.progress import SILENT, Progress
+from shardaudit.store.transitions import move_findings
+
+_TO_DO = (
+    WindowState.APPROVED,
+    WindowState.RUNNING,  # of a run that died: the claim on the stream's backfills is ours now
+    WindowState.INCOMPLETE,
+)
+_TO_ASK_FOR = (WindowState.APPROVED, WindowState.INCOMPLETE)
+
+_LANDS = {
+    BackfillMode.MERGE: "are inserted",
+    BackfillMode.APPEND: "are added in files of their own",
+    BackfillMode.REPUBLISH: "are put into a stream again",
+}
+
+
+@dataclass(slots=True)
+class Running:
+    """A run on its way through the stages; without `gates` it is not verified."""
+
+    replay: Replay
+    settings: Settings
+    gates: Gates | None
+    approve_as: str | None
+    progress: Progress = SILENT
+    verified: Verified | None = field(default=None)
+
+    def approve(self) -> None:
+        """Stores who approved it, the whole plan, and marks the findings."""
+        ledger, now = self.replay.ledger, self.replay.now()
+        waiting = ledger.of(WindowState.PLANNED)
+        backfill = self.settings.stream(self.replay.name).backfill
+        who = approver(ledger.rows, asked=self.approve_as, backfill=backfill)
+        with self.replay.turn():
+            self._approved_by(who, waiting, now)
+
+    def _approved_by(self, who: str, waiting: Sequence[Row], now: datetime) -> None:
+        ledger = self.replay.ledger
+        ledger.save(waiting, now=now, state=WindowState.APPROVED.value, approved_by=who)
+        planned = self.replay.planned_ids().select("message_id")
+        chosen = self.replay.findings(State.OPEN).join(planned, ["message_id"], how="left_semi")
+        chosen = chosen.localCheckpoint()
+        if not chosen.isEmpty():
+            reason = f"backfill {self.replay.plan_id}, approved by {who}"
+            move_findings(self.replay.warehouse, chosen, to=State.PLANNED, reason=reason, now=now)
+
+    def replay_and_land(self) -> None:
+        """Reads what is to be read, the most urgent first; or asks somebody else to."""
+        if self.replay.landing is None:
+            self._request()
+            return
+        waiting = self.replay.ledger.of(*_TO_DO)
+        with self._reading(is_needed=bool(waiting)) as replay:
+            in_rounds(waiting, replay.round)
+
+    def _reading(self, *, is_needed: bool) -> AbstractContextManager[Replay]:
+        """The replay as the configuration wants it to read."""
+        if not self.settings.stream(self.replay.name).backfill.fanout:
+            return nullcontext(self.replay)
+        return fan_out(self.replay, warehouse=self.settings.warehouse, reads=is_needed)
+
+    def _request(self) -> None:
+        """Asks for the windows. Dying in between asks twice: `plan_id` tells that it is one."""
+        windows = self.replay.ledger.of(*_TO_ASK_FOR)
+        stream = self.settings.stream(self.replay.name)
+        target, token_env = stream.backfill.request_to, stream.backfill.request_token_env
+        if windows and target is not None:
+            document = request_document(windows, stream_name=stream.stream_name)
+            aws, name = self.settings.aws, self.replay.plan_id
+            deliver(document, target, name=name, aws=aws, token_env=token_env)
+            now, state = self.replay.now(), WindowState.RUNNING.value
+            with self.replay.turn():
+                self.replay.ledger.save(windows, now=now, state=state, error=None)
+
+    def verify(self) -> None:
+        """Proves it by an audit.
+
+        Raises:
+            ConfigError: nobody approved the plan.
+        """
+        if self.replay.ledger.of(WindowState.PLANNED):
+            wanted = "a plan that was approved, by `backfill run` or `backfill replay`"
+            raise ConfigError("--plan", self.replay.plan_id, wanted)
+        assert self.gates is not None  # noqa: S101 - or there is no such stage
+        with self.replay.turn():
+            self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of a run: its name, what it says of a plan's windows, and what it does."""
+
+    name: str
+    says: Callable[[Sequence[Row], BackfillMode], str]
+    act: Callable[[Running], None]
+
+
+def _says_approve(rows: Sequence[Row], mode: BackfillMode) -> str:
+    del mode
+    ids = sum(int(row["expected_ids"]) for row in rows)
+    return f"approve: a person's name is stored, {counted(ids, 'finding')} planned"
+
+
+def _says_replay(rows: Sequence[Row], mode: BackfillMode) -> str:
+    shards = len({row["shard_id"] for row in rows})
+    where = f"{counted(len(rows), 'window')} of {counted(shards, 'shard')}"
+    what = "all records" if any(row["takes_all"] for row in rows) else "the missing messages"
+    if mode is BackfillMode.REQUEST:
+        return f"replay: your own job is asked for {where}"
+    return f"replay: reads {where}; {what} that the sink does not have {_LANDS[mode]}"
+
+
+def _says_verify(rows: Sequence[Row], mode: BackfillMode) -> str:
+    del rows
+    audited = "verify: the sink is ingested and the time is audited again"
+    if mode.hands_over:
+        return f"{audited}; what has not landed by then is left to later audits, or another run"
+    return f"{audited}; what is missing fails it"
+
+
+STAGES = (
+    Stage("approve", _says_approve, Running.approve),
+    Stage("replay", _says_replay, Running.replay_and_land),
+    Stage("verify", _says_verify, Running.verify),
+)
+RUN, REPLAY, VERIFY = "run", "replay", "verify"
+ACTIONS = {RUN: STAGES, REPLAY: STAGES[:-1], VERIFY: STAGES[-1:]}
+
+
+def run_backfill(running: Running, stages: Sequence[Stage] = STAGES) -> Verified | None:
+    """Walks through the stages; None when the plan was over before, or is not verified by these.
+
+    Raises:
+        ConfigError: nobody approved the plan, or it was cancelled.
+    """
+    if all(WindowState(row["state"]).is_over for row in running.replay.ledger.rows):
+        return None
+    for stage in stages:
+        with running.progress.stage(stage.name):
+            stage.act(running)
+    return running.verified

@@ -1,0 +1,178 @@
+"""`shardaudit backfill plan` and `shardaudit backfill run`, and the two halves of a run."""
+
+import argparse
+from datetime import datetime
+
+from shardaudit.adapters.clock import now
+from shardaudit.audit.gates import open_gates
+from shardaudit.backfill.backfill_summary import PlanReport, RunReport
+from shardaudit.backfill.backfill_view import plan_view, run_view
+from shardaudit.backfill.ledger import stored_windows
+from shardaudit.backfill.lines_of_plan import minutes_to_read, window_lines
+from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
+from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
+from shardaudit.backfill.rules.safety import why_not_run
+from shardaudit.backfill.run import ACTIONS, REPLAY, STAGES, VERIFY, Running, run_backfill
+from shardaudit.backfill.setup import check_landing, replay_of, stream_of
+from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.session import opened, opened_in_turns
+from shardaudit.ingest.list_shards import retention_of
+from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.window import Window, parse_instant
+from shardaudit.store.lock import claim
+
+EXAMPLES = """\
+  shardaudit backfill plan --stream events
+  shardaudit backfill run --plan events-0123456789ab --approve-as ann
+"""
+PLAN_STAGES = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The actions."""
+    parser.set_defaults(approve_as=None)  # where an action has none
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    plan = actions.add_parser("plan", help="what would be read again; nothing is read yet")
+    plan.add_argument("--stream", required=True, help="its name in the configuration")
+    plan.add_argument(
+        "--from",
+        dest="start",
+        metavar="T",
+        help="all that was sent from here on, and not the open findings; with --to",
+    )
+    plan.add_argument("--to", dest="end", metavar="T", help="its end, exclusive")
+    plan.add_argument(
+        "--shard",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="ID",
+        help="these shards alone",
+    )
+    plan.add_argument(
+        "--include-stuck",
+        action="store_true",
+        help="also what is behind a stopped shard: when its consumer resumes, it lands again",
+    )
+    run = actions.add_parser("run", help="reads, merges and verifies an approved plan")
+    replay = actions.add_parser("replay", help="reads and merges it, without the proof")
+    verify = actions.add_parser("verify", help="verifies what was read and merged before")
+    for action in (run, replay, verify):
+        action.add_argument(
+            "--plan", required=True, metavar="ID", help="as `backfill plan` prints it"
+        )
+    for action in (run, replay):
+        action.add_argument("--approve-as", metavar="NAME", help="in whose name it is approved")
+    for action in (plan, run, replay, verify):
+        action.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Plans or runs."""
+    return _plan(arguments, desk) if arguments.action == "plan" else _run(arguments, desk)
+
+
+def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings, name = desk.settings(), arguments.stream
+    stream = settings.stream(name)
+    as_of = _instant(arguments.as_of, "--as-of") or now()
+    window = _window(arguments, as_of)
+    progress = desk.progress(PLAN_STAGES)
+    with (
+        opened(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
+        progress.stage("plan"),
+    ):
+        check_landing(settings, name)  # or it could not be run
+        request = PlanRequest(
+            name=name,
+            stream=stream,
+            as_of=as_of,
+            retention=retention_of(warehouse, name, stream),
+            include_stuck=arguments.include_stuck,
+            window=window,
+            shard_ids=tuple(arguments.shard),
+        )
+        plan = plan_backfill(warehouse, request, now=now())
+        rows = stored_windows(warehouse, plan.plan_id)
+        stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
+    planned = sum(w.expected_ids for w in plan.windows if w.because.startswith("stuck"))
+    report = PlanReport(
+        plan_id=plan.plan_id,
+        stream=name,
+        as_of=as_of,
+        windows=window_lines(rows),
+        stages=tuple(stage.says(rows, stream.backfill_mode) for stage in STAGES),
+        minutes=minutes_to_read(rows),
+        extension=plan.extension,
+        stuck_left_out=0 if window else stuck - planned,
+        before_run=why_not_run(name, stream, spark_settings=settings.spark),
+    )
+    return Reply(document=report, view=plan_view(report))
+
+
+def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    action, plan_id = arguments.action, arguments.plan
+    settings = desk.repair_settings() if action in SINK_WRITING else desk.settings()
+    as_of, stages = _instant(arguments.as_of, "--as-of"), ACTIONS[action]
+    gates = None if action == REPLAY else open_gates(settings.expectations)  # it takes seconds
+    progress = desk.progress(1 + len(stages))
+    name = stream_of(settings, plan_id)
+    owner = f"backfill {action} {plan_id}"
+    with (
+        # One at a time of a stream: two would read its shards at twice their share.
+        claim(settings, owner=owner, name=f"backfill-{name}"),
+        opened_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
+    ):
+        replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
+        running = Running(replay, settings, gates, arguments.approve_as, progress)
+        verified = run_backfill(running, stages)
+    rows = replay.ledger.rows
+    report = RunReport(
+        plan_id=plan_id,
+        stream=replay.name,
+        approved_by=str(rows[0]["approved_by"]),
+        windows=window_lines(rows),
+        audit_id=verified.audit_id if verified else None,
+        recovered=verified.recovered if verified else 0,
+        expired=verified.expired if verified else 0,
+        left=verified.left if verified else 0,
+        engine=warehouse.engine,
+    )
+    return Reply(document=report, view=run_view(report), exit_code=exit_code(running, action))
+
+
+def exit_code(running: Running, action: str) -> ExitCode:
+    """What could not be read to its end may be read later; what is not there will not come."""
+    verified = running.verified
+    if verified is None:
+        if running.replay.ledger.of(WindowState.INCOMPLETE):
+            return ExitCode.RETRY
+        # Over before, and as it ended then.
+        has_failed = action != REPLAY and _had_left(running)
+        return ExitCode.FAILED if has_failed else ExitCode.DONE
+    if verified.cut_short:  # to verify it again reads nothing
+        return ExitCode.FAILED if action == VERIFY else ExitCode.RETRY
+    is_short = verified.unjudged or (verified.left and not verified.hands_over)
+    return ExitCode.FAILED if is_short else ExitCode.DONE
+
+
+def _had_left(running: Running) -> bool:
+    """Whether messages had left the stream before they were read, and nobody else lands them."""
+    stream = running.settings.stream(running.replay.name)
+    expired = running.replay.ledger.of(WindowState.EXPIRED)
+    return not stream.backfill_mode.hands_over and any(row["error"] for row in expired)
+
+
+def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:
+    start, end = _instant(arguments.start, "--from"), _instant(arguments.end, "--to")
+    if start is None and end is None:
+        return None
+    if start is None or end is None:
+        raise ConfigError("--from and --to", "one of them", "both, or neither")
+    if end > as_of:
+        raise ConfigError("--to", end.isoformat(), "a time that is over")
+    return Window(start, end)
+
+
+def _instant(text: str | None, where: str) -> datetime | None:
+    return None if text is None else parse_instant(text, where=where)

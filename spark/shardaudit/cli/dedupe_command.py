@@ -1,0 +1,144 @@
+"""`shardaudit dedupe plan`, `run` and `purge`, and the two halves of a run."""
+
+import argparse
+import os
+import platform
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from shardaudit.adapters.clock import now
+from shardaudit.audit.gates import open_gates
+from shardaudit.backfill.backfill_sink import backfill_sink, sink_sources
+from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
+from shardaudit.backfill.dedupe_purge import purge_removed_rows
+from shardaudit.backfill.dedupe_run import Dedupe
+from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
+from shardaudit.backfill.rules.safety import check_dedupe
+from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.session import opened
+from shardaudit.ingest.list_shards import retention_of
+from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.window import parse_instant
+from shardaudit.report.plain import counted, harmless, messages
+
+EXAMPLES = """\
+  shardaudit dedupe plan --stream events
+  shardaudit dedupe run --plan events-dedupe-0123456789abcdef --approve-as ann
+  shardaudit dedupe purge --plan events-dedupe-0123456789abcdef
+"""
+PLAN_STAGES, PURGE_STAGES = 2, 1
+RUN, REMOVE, VERIFY = "run", "remove", "verify"
+STAGES = {RUN: 4, REMOVE: 3, VERIFY: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeReport:
+    """A dedupe after a run; `engine`: the name and version of what ran it."""
+
+    plan_id: str
+    stream: str
+    state: WindowState
+    ids: int
+    removed_rows: int
+    approved_by: str
+    error: str | None
+    engine: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    plan = actions.add_parser("plan", help="which rows would go; nothing is removed yet")
+    plan.add_argument("--stream", required=True, help="its name in the configuration")
+    run = actions.add_parser("run", help="leaves one row of each message, the first that landed")
+    remove = actions.add_parser("remove", help="the same, without the proof")
+    verify = actions.add_parser("verify", help="proves by an audit what was removed before")
+    purge = actions.add_parser("purge", help="no longer keeps the rows that a run removed")
+    for action in (run, remove, verify, purge):
+        action.add_argument(
+            "--plan", required=True, metavar="ID", help="as `dedupe plan` prints it"
+        )
+    for action in (run, remove):
+        action.add_argument("--approve-as", metavar="NAME", help="in whose name it is approved")
+    for action in (run, remove, verify):
+        action.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Plans, runs or purges."""
+    actions = {"plan": _plan, "purge": _purge}
+    return actions.get(arguments.action, _run)(arguments, desk)
+
+
+def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings, name = desk.settings(), arguments.stream
+    stream = settings.stream(name)
+    check_dedupe(name, stream, spark_settings=settings.spark)
+    progress = desk.progress(PLAN_STAGES)
+    with (
+        opened(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
+        progress.stage("plan"),
+    ):
+        sink_sources(settings, name)  # or it could not be run
+        plan = plan_dedupe(warehouse, name, bucket=stream.bucket, now=now())
+    if plan.plan_id is None:
+        return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
+    text = (
+        f"Dedupe plan {plan.plan_id}\n• {messages(plan.ids)} in the sink more than once; "
+        f"{counted(plan.extra_rows, 'row')} would go, and be kept in the table removed_rows\n\n"
+        f"Approve and run it\n• shardaudit dedupe run --plan {plan.plan_id} --approve-as NAME"
+    )
+    return Reply(document=plan, view=Text(text, no_wrap=True, overflow="ignore"))
+
+
+def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    action, plan_id, at = arguments.action, arguments.plan, arguments.as_of
+    settings = desk.repair_settings() if action in SINK_WRITING else desk.settings()
+    as_of = None if at is None else parse_instant(at, where="--as-of")
+    gates = None if action == REMOVE else open_gates(settings.expectations)
+    progress = desk.progress(STAGES[action])
+    with opened(settings, owner=f"dedupe {action} {plan_id}", progress=progress) as warehouse:
+        row = stored_dedupe(warehouse, plan_id)
+        if row is None:
+            raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
+        name = str(row["stream"])
+        stream = settings.stream(name)
+        check_dedupe(name, stream, spark_settings=settings.spark)
+        dedupe = Dedupe(
+            warehouse=warehouse,
+            settings=settings,
+            gates=gates,
+            row=row,
+            sink=backfill_sink(warehouse.spark, settings, name),
+            retention=retention_of(warehouse, name, stream),
+            now=now if as_of is None else lambda: as_of,
+            owner=f"{platform.node()}/{os.getpid()}",
+            progress=progress,
+        )
+        if action != VERIFY:
+            dedupe.remove(approve_as=arguments.approve_as)
+        if action != REMOVE:
+            dedupe.verify()
+    names = ("plan_id", "stream", "ids", "removed_rows", "approved_by", "error")
+    state = WindowState(dedupe.row["state"])
+    stored = {name: dedupe.row[name] for name in names}
+    report = DedupeReport(state=state, engine=warehouse.engine, **stored)
+    rows = counted(report.removed_rows, "row")
+    by = "" if action == VERIFY else f" by {report.engine}"
+    text = f"Dedupe {plan_id}: {state}; {rows} removed{by}"
+    said = f"{text}; {report.error}" if report.error else text
+    is_done = state is WindowState.VERIFIED or (action == REMOVE and state is WindowState.MERGED)
+    exit_code = ExitCode.DONE if is_done else ExitCode.FAILED
+    return Reply(document=report, view=Text(harmless(said)), exit_code=exit_code)
+
+
+def _purge(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings, plan_id = desk.settings(), arguments.plan
+    with desk.progress(PURGE_STAGES).stage("purge"):
+        purge = purge_removed_rows(settings, plan_id)
+    text = (
+        f"Dedupe {plan_id}: forgot {counted(purge.purged_rows, 'row')} that it removed; "
+        "the first `shardaudit maintain` after a week deletes their files"
+    )
+    return Reply(document=purge, view=Text(text))

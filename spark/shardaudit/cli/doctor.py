@@ -1,0 +1,235 @@
+"""Looks whether everything that an audit needs is there; each line says the cure."""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from importlib.metadata import version
+
+from rich.console import Group
+from rich.text import Text
+
+from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
+from shardaudit.adapters.engine.jars import jar_problems
+from shardaudit.adapters.engine.java import INSTALL, SUPPORTED, java_version
+from shardaudit.adapters.engine.requirements import (
+    embedded_server,
+    other_people,
+    require_plain_path,
+)
+from shardaudit.audit.suites import understood_suites
+from shardaudit.cli.command import Desk, Reply
+from shardaudit.model.choices import EngineName
+from shardaudit.model.config.config_engine import Embedded
+from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
+from shardaudit.model.input_columns import SINK_COLUMNS
+from shardaudit.report.next_steps import retention_note
+from shardaudit.report.plain import counted, harmless, length
+from shardaudit.report.repair_time import too_short
+from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
+
+EXAMPLES = """\
+  shardaudit doctor
+  shardaudit --config /etc/shardaudit.toml doctor --json
+"""
+OK, WARN, FAIL = "ok", "warn", "fail"
+SHOWN = 3  # accounts of other people
+_STYLES = {OK: "green", WARN: "yellow", FAIL: "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One check: how it went, what was found, and what cures it when it is not ok."""
+
+    check: str
+    level: str
+    found: str
+    cure: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """None of its own."""
+    del parser
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Checks the configuration, then the machine, then what the configuration names."""
+    del arguments
+    exit_code = ExitCode.FAILED
+    try:
+        settings = desk.settings()
+    except ConfigError as error:
+        wrong = Line("configuration", FAIL, str(error), "edit the file")
+        lines, exit_code = [wrong, _java(), _jars()], error.exit_code
+    else:
+        streams = ", ".join(settings.streams) or "no streams"
+        lines = [Line("configuration", OK, f"{desk.config}: {streams}"), *_engine(settings)]
+        lines += [_expectations(settings), *_outside(settings)]
+    healthy = all(line.level != FAIL for line in lines)
+    return Reply(
+        document={"checks": lines, "healthy": healthy},
+        view=Group(*(_view(line) for line in lines)),
+        exit_code=ExitCode.DONE if healthy else exit_code,
+    )
+
+
+def _engine(settings: Settings) -> Iterator[Line]:
+    """What runs the commands, and what it needs; Apache Spark runs at least the repairs."""
+    if settings.engine is EngineName.SPARK:
+        yield Line("engine", OK, f"Apache Spark {version('pyspark')}")
+        yield from (_java(), _jars())
+        return
+    yield _looked(
+        "engine",
+        partial(_embedded, settings),
+        cure='set engine = "spark", or install pysail (`make setup`)',
+    )
+    yield port_line(settings.embedded, other_people())
+    for line in (_java(), _jars()):
+        cure = line.cure and f"only repairs need it (backfill run, dedupe run): {line.cure}"
+        yield Line(line.check, WARN if line.level == FAIL else line.level, line.found, cure)
+
+
+def _embedded(settings: Settings) -> tuple[str, str]:
+    require_plain_path(settings.warehouse)
+    limit = f"{settings.embedded.memory / 2**30:g} GiB of memory"
+    return OK, f"{embedded_server()[1]}, within {limit}"
+
+
+def port_line(embedded: Embedded, others: Sequence[str]) -> Line:
+    """Whether other people could reach the embedded engine, which asks for no password."""
+    if not others:
+        return Line("engine's port", OK, "nobody else has an account here that can log in")
+    named = ", ".join(others[:SHOWN]) + (", …" if len(others) > SHOWN else "")
+    found = f"other people can log in here: {named}"
+    if embedded.shared_machine:
+        return Line("engine's port", OK, f"{found}; embedded.shared_machine accepts that")
+    cure = 'set engine = "spark", or embedded.shared_machine = true if they may act as you'
+    return Line("engine's port", FAIL, f"it has no password, and {found}", cure)
+
+
+def _java() -> Line:
+    found, wanted = java_version(), " or ".join(map(str, SUPPORTED))
+    if found is None:
+        return Line("Java", FAIL, "none on JAVA_HOME or the path", INSTALL)
+    if found not in SUPPORTED:
+        return Line("Java", FAIL, f"{found}, wanted {wanted}", INSTALL)
+    return Line("Java", OK, str(found))
+
+
+def _jars() -> Line:
+    problems = jar_problems(["spark"])
+    if problems:
+        return Line("jars", FAIL, f"{problems[0]} ({len(problems)} in all)", "run `make setup`")
+    return Line("jars", OK, "all there, with the hashes of jars.lock")
+
+
+def _expectations(settings: Settings) -> Line:
+    cure = "edit the file: docs/gates.md says what a suite may hold"
+    return _looked("expectations", partial(_suites, settings), cure=cure)
+
+
+def _suites(settings: Settings) -> tuple[str, str]:
+    understood_suites(settings.expectations)
+    return OK, f"the suites of {settings.expectations or 'shardaudit'} are understood"
+
+
+def _outside(settings: Settings) -> Iterator[Line]:
+    yield _looked(
+        "warehouse",
+        partial(_warehouse, settings),
+        cure="check [aws] and the credentials, or make the place writable for this user",
+    )
+    for name, stream in settings.streams.items():
+        yield _looked(
+            f"{name}: Kinesis",
+            partial(_kinesis, settings, stream),
+            cure="check [aws]; where Kinesis cannot be asked set `retention` to the stream's own",
+            without=FAIL if stream.retention is None else WARN,
+        )
+        yield _looked(
+            f"{name}: time to repair",
+            partial(_repair, settings, stream),
+            cure="extend the stream's retention, audit more often, or raise backfill.read_share",
+            without=WARN,
+        )
+        yield _looked(
+            f"{name}: traces",
+            partial(_traces, settings, stream),
+            cure="check traces.path, its rights, and that the producers write there",
+        )
+        yield _looked(
+            f"{name}: sink",
+            partial(_sink, settings, stream),
+            cure="check sink.path, its rights, sink.format and sink.columns",
+        )
+
+
+def _looked(
+    check: str, look: Callable[[], tuple[str, str]], *, cure: str, without: str = FAIL
+) -> Line:
+    """The line of one look; `without` is its level when the place cannot be reached."""
+    try:
+        level, found = look()
+    except ShardauditError as error:
+        level, found = without, str(error)
+    return Line(check, level, found, "" if level == OK else cure)
+
+
+def _warehouse(settings: Settings) -> tuple[str, str]:
+    probe_warehouse(settings)
+    return OK, f"{settings.warehouse} is writable"
+
+
+def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
+    with kinesis_errors(stream.stream_name):
+        facts = stream_facts(kinesis_client(settings), stream.stream_name)
+    differs = retention_note(facts.retention // timedelta(seconds=1), stream.retention)
+    if differs is not None:
+        return WARN, differs
+    shards = counted(len(facts.shards), "shard")
+    return OK, f"{stream.stream_name}: {shards}, {facts.retention} of records"
+
+
+def _repair(settings: Settings, stream: Stream) -> tuple[str, str]:
+    try:
+        with kinesis_errors(stream.stream_name):
+            kept = stream_facts(kinesis_client(settings), stream.stream_name).retention
+    except ShardauditError:
+        if stream.retention is None:
+            raise
+        kept = stream.retention
+    note = too_short(kept, read_share=stream.backfill.read_share)
+    return (OK, f"fits into {length(kept)} of retention") if note is None else (WARN, note)
+
+
+def _traces(settings: Settings, stream: Stream) -> tuple[str, str]:
+    return _counted(stream.traces.path, count_files(settings.aws, stream.traces.path))
+
+
+def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
+    sink = stream.sink
+    columns = sink_columns(settings.aws, sink)
+    if columns is None:
+        return _counted(sink.path, count_files(settings.aws, sink.path))
+    wanted = {name: sink.columns.get(name, name) for name in SINK_COLUMNS if name != "arrived_at"}
+    absent = [f"{column} (for {name})" for name, column in wanted.items() if column not in columns]
+    if absent:
+        return FAIL, f"has no column {', '.join(absent)}; it has {', '.join(columns)}"
+    return OK, f"{sink.path} is a Delta table with the columns that are wanted"
+
+
+def _counted(place: str, files: int) -> tuple[str, str]:
+    more = " or more" if files == SAMPLE else ""
+    return (OK if files else WARN), f"{place} holds {counted(files, 'file')}{more}"
+
+
+def _view(line: Line) -> Text:
+    text = Text(no_wrap=True, overflow="ignore")
+    text.append(f"{line.level:<5}", style=_STYLES[line.level])
+    text.append(harmless(f"{line.check}: {line.found}"))
+    if line.cure:
+        text.append(f"\n     -> {harmless(line.cure)}", style="italic")
+    return text

@@ -1,0 +1,139 @@
+"""`shardaudit findings list` and `shardaudit findings accept`."""
+
+import argparse
+from dataclasses import fields
+
+from rich.text import Text
+
+from shardaudit.adapters.clock import now
+from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.person import person
+from shardaudit.cli.session import opened
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.verdict import Cause, Kind, State
+from shardaudit.model.window import Window, parse_instant
+from shardaudit.report.render import findings_view
+from shardaudit.report.summary import FindingLine
+from shardaudit.store.acceptance import Said, accept_findings, accept_time
+from shardaudit.store.findings import Row, Wanted, read_findings
+
+EXAMPLES = """\
+  shardaudit findings list --stream events --kind missing --state open
+  shardaudit findings accept --stream events --message-id 4711 4712 --reason "test traffic"
+  shardaudit findings accept --stream events --quiet --from 2026-11-19T22:00:00Z \\
+    --to 2026-11-20T06:00:00Z --reason "the shops were closed"
+  shardaudit findings accept --stream events --inconclusive --from 2026-11-19T22:00:00Z \\
+    --to 2026-11-20T06:00:00Z --reason "that trace file is lost for good"
+"""
+ACCEPT_STAGES = 2
+_FILTERS = ("stream", "kind", "state")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The two actions."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listed = actions.add_parser("list", help="findings, the soonest deadline first")
+    listed.add_argument("--stream", help="its name in the configuration; default: all")
+    listed.add_argument("--kind", choices=[kind.value for kind in Kind])
+    listed.add_argument("--state", choices=[state.value for state in State])
+    listed.add_argument("--limit", type=int, default=50, metavar="N", help="default: 50")
+    accepted = actions.add_parser("accept", help="says that findings are known")
+    accepted.add_argument("--stream", required=True, help="its name in the configuration")
+    what = accepted.add_mutually_exclusive_group(required=True)
+    what.add_argument("--message-id", nargs="+", metavar="ID", help="all findings of these")
+    what.add_argument(
+        "--quiet", action="store_true", help="nothing was sent from --from to --to, say you"
+    )
+    what.add_argument(
+        "--inconclusive",
+        action="store_true",
+        help="--from to --to may stay so (a file that cannot be read, too few traces): the "
+        "watermark passes it",
+    )
+    accepted.add_argument("--from", dest="start", metavar="T", help="of a time: since when")
+    accepted.add_argument("--to", dest="end", metavar="T", help="of a time: until when")
+    accepted.add_argument(
+        "--shard", nargs="+", action="extend", metavar="ID", help="of a time; default: all"
+    )
+    accepted.add_argument("--reason", required=True, help="why; it is kept with the findings")
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Lists or accepts."""
+    return _list(arguments, desk) if arguments.action == "list" else _accept(arguments, desk)
+
+
+def _list(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings = desk.settings()
+    if arguments.limit < 1:
+        raise ConfigError("--limit", arguments.limit, "a whole number from 1 on")
+    if arguments.stream is not None:
+        settings.stream(arguments.stream)
+    given = {name: getattr(arguments, name) for name in _FILTERS}
+    wanted = {name: value for name, value in given.items() if value is not None}
+    found = read_findings(settings, Wanted(wanted), limit=arguments.limit)
+    return Reply(
+        document={"total": found.total, "findings": found.rows},
+        view=findings_view([_line(row) for row in found.rows], total=found.total),
+    )
+
+
+def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    settings = desk.settings()
+    settings.stream(arguments.stream)
+    if not arguments.reason.strip():
+        raise ConfigError("--reason", arguments.reason, "a reason")
+    if arguments.quiet or arguments.inconclusive:
+        return _accept_time(arguments, desk)
+    if arguments.start or arguments.end or arguments.shard:
+        wanted = "these with --quiet or --inconclusive alone"
+        raise ConfigError("--message-id", "--from, --to or --shard", wanted)
+    progress = desk.progress(ACCEPT_STAGES)
+    with (
+        opened(settings, owner="findings accept", progress=progress) as warehouse,
+        progress.stage("accept"),
+    ):
+        outcome = accept_findings(
+            warehouse,
+            arguments.stream,
+            arguments.message_id,
+            reason=arguments.reason,
+            now=now(),
+        )
+    text = f"findings accepted: {outcome.accepted:,}"
+    if outcome.unchanged:
+        text += f"; accepted or closed before: {outcome.unchanged:,}"
+    return Reply(document=outcome, view=Text(text))
+
+
+def _accept_time(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    if not (arguments.start and arguments.end):
+        option = "--quiet" if arguments.quiet else "--inconclusive"
+        raise ConfigError(option, "no --from or no --to", "both")
+    window = Window(
+        parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
+    )
+    said = Said(
+        arguments.stream,
+        window,
+        tuple(arguments.shard or ()),
+        arguments.reason,
+        is_inconclusive=arguments.inconclusive,
+    )
+    progress = desk.progress(ACCEPT_STAGES)
+    with (
+        opened(desk.settings(), owner="findings accept", progress=progress) as warehouse,
+        progress.stage("accept"),
+    ):
+        outcome = accept_time(warehouse, said, by=person(), now=now())
+    what = "may stay inconclusive" if said.is_inconclusive else "quiet"
+    return Reply(
+        document=outcome,
+        view=Text(f"{what} as {outcome.accepted_by} says: the next audit counts it"),
+    )
+
+
+def _line(row: Row) -> FindingLine:
+    values = {field.name: row[field.name] for field in fields(FindingLine)}
+    enums = {"kind": Kind(row["kind"]), "cause": Cause(row["cause"]), "state": State(row["state"])}
+    return FindingLine(**values | enums)

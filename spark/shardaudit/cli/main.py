@@ -1,0 +1,140 @@
+"""The command line: finds the command, runs it, prints its reply, leaves an exit code.
+
+It runs as `shardaudit …` and as the application of spark-submit. A command's module is imported
+by its name when it is asked for: `--help`, wrong arguments and the commands without Spark would
+otherwise wait for Spark's import.
+"""
+
+import argparse
+import importlib
+import io
+import os
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, cast
+
+from shardaudit.cli.command import Command, Desk
+from shardaudit.cli.terminal import Terminal
+from shardaudit.model.config.config_engine import ENGINE
+from shardaudit.model.errors import ExitCode, ShardauditError
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    module: str
+    does: str
+
+
+_COMMANDS = {
+    "ingest": _Entry("ingest_command", "reads new trace files and what is new in the sink"),
+    "audit": _Entry("audit_command", "ingests, then compares a window and names what is wrong"),
+    "watch": _Entry("watch_command", "says which shards stand still, and by when to act"),
+    "findings": _Entry("findings_command", "lists findings, or accepts them"),
+    "backfill": _Entry("backfill_command", "plans and runs the reading of what was lost again"),
+    "dedupe": _Entry("dedupe_command", "plans and runs the removal of what landed twice"),
+    "maintain": _Entry("maintain_command", "merges the warehouse's small files, deletes old ones"),
+    "report": _Entry("report_command", "writes what the page shows into one HTML file"),
+    "doctor": _Entry("doctor", "checks engine, Java, jars, configuration, warehouse, stream, sink"),
+    "simulate": _Entry("simulate_command", "makes a stream, traces and a sink with planted faults"),
+}
+_OVERVIEW = "\n".join(f"  {name:<10} {entry.does}" for name, entry in _COMMANDS.items())
+_EXIT_CODES = """\
+exit codes:
+  0 done   1 failed, will not work by trying again   2 bad arguments or configuration
+  3 --check and the verdict is bad   75 failed, try again"""
+
+_PANIC = "PanicException"  # of delta-rs, as when too few files may be open: no Exception
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code of one command line."""
+    asked = _asked(sys.argv[1:] if arguments is None else arguments)
+    terminal = Terminal(as_json=asked.json, debug=asked.debug)
+    try:
+        command = _command(asked.command)
+        options = _options(asked, command)
+        desk = Desk(Path(asked.config), engine=asked.engine, progress=terminal.progress)
+        return terminal.tell(command.run(options, desk))
+    except ShardauditError as error:
+        return terminal.fail(error, error.exit_code)
+    except KeyboardInterrupt as error:
+        return terminal.fail(error, ExitCode.RETRY)
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == _PANIC:
+            return terminal.fail(error, ExitCode.FAILED)
+        raise
+
+
+def process() -> NoReturn:
+    """One command line as a process, which ends here.
+
+    After Ctrl-C threads of the embedded engine may still be in Python: an interpreter that tears
+    itself down under them aborts, whatever the exit code was to be.
+    """
+    # A shell's background job ignores Ctrl-C, and so does all that an Airflow started there starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.stdout is None:  # it was closed, as by `>&-`
+        sys.stdout = io.StringIO()
+    code = main()
+    with suppress(BrokenPipeError):  # as in `shardaudit findings | head`
+        sys.stdout.flush()
+    os._exit(code)
+
+
+def _command(name: str) -> Command:
+    module = importlib.import_module(f"shardaudit.cli.{_COMMANDS[name].module}")
+    return cast(Command, module)  # it has the protocol's shape; mypy cannot see it by a name
+
+
+def _asked(arguments: list[str]) -> argparse.Namespace:
+    """The command's name with what stands before it, and the rest of the line."""
+    parser = argparse.ArgumentParser(
+        prog="shardaudit",
+        description="Finds the messages that were lost or doubled between Kinesis and the lake.",
+        epilog=f"commands:\n{_OVERVIEW}\n\n{_EXIT_CODES}\n\n"
+        "`shardaudit COMMAND --help` explains a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_common(parser)
+    parser.add_argument("command", choices=list(_COMMANDS), metavar="COMMAND", help="see below")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="…", help=argparse.SUPPRESS)
+    if not arguments:
+        parser.print_help(sys.stderr)
+        parser.exit(ExitCode.USAGE)
+    asked = parser.parse_args(arguments)
+    # What all commands have may also stand anywhere behind the command.
+    common = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    _add_common(common)
+    _, asked.rest = common.parse_known_args(asked.rest, asked)
+    return asked
+
+
+def _options(asked: argparse.Namespace, command: Command) -> argparse.Namespace:
+    """The command's own arguments."""
+    parser = argparse.ArgumentParser(
+        prog=f"shardaudit {asked.command}",
+        description=f"{_COMMANDS[asked.command].does.capitalize()}.",
+        epilog=f"examples:\n{command.EXAMPLES}\n{_EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(parser)
+    _add_common(parser)
+    return parser.parse_args(asked.rest)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    config = os.environ.get("SHARDAUDIT_CONFIG", "shardaudit.toml")
+    text = "default: $SHARDAUDIT_CONFIG, then ./shardaudit.toml"
+    parser.add_argument("--config", metavar="FILE", default=config, help=text)
+    engine = os.environ.get(ENGINE) or None
+    text = f"default: ${ENGINE}, then the configuration's; repairs always by spark"
+    parser.add_argument("--engine", metavar="embedded|spark", default=engine, help=text)
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--debug", action="store_true", help="more log lines, and tracebacks")
+
+
+if __name__ == "__main__":
+    process()

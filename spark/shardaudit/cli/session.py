@@ -1,0 +1,98 @@
+"""The warehouse as a command needs it: claimed for this run alone, with an engine."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from shardaudit.adapters.engine.door import started
+from shardaudit.adapters.engine.engine_errors import spark_errors
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ClaimLostError
+from shardaudit.report.progress import Progress
+from shardaudit.store.lock import Claim, claim
+from shardaudit.store.warehouse import Warehouse
+
+# An audit of a large window; who waits has read already, and would have to read again.
+PATIENCE = timedelta(hours=1)
+
+
+@dataclass(slots=True)
+class Turns:
+    """The claim on a warehouse, taken for one stretch of writes after the other."""
+
+    settings: Settings
+    owner: str
+    _held: Claim | None = None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Holds the warehouse for the block, once whoever has it gave it back.
+
+        Raises:
+            WarehouseBusyError: nobody gave it back within an hour.
+        """
+        with claim(self.settings, owner=self.owner, patience=PATIENCE) as held:
+            self._held = held
+            try:
+                yield
+            finally:
+                self._held = None
+
+    def check(self) -> None:
+        """Returns while a turn holds the warehouse.
+
+        Raises:
+            ClaimLostError: it is not held, or not any more.
+        """
+        if self._held is None:
+            raise ClaimLostError(self.settings.warehouse, "nobody: this run is between two turns")
+        self._held.check()
+
+
+@contextmanager
+def opened_in_turns(
+    settings: Settings, *, owner: str, progress: Progress
+) -> Iterator[tuple[Warehouse, Turns]]:
+    """The warehouse for a run of hours: to be read at any time, to be written in a turn.
+
+    Raises:
+        SparkFailedError: Spark failed in the block.
+        SparkInterruptedError: the same, but a later try may work.
+    """
+    turns = Turns(settings, owner)
+    with spark_errors(), ExitStack() as stack:
+        yield _warehouse(stack, settings, owner, progress, check=turns.check), turns
+
+
+@contextmanager
+def opened(
+    settings: Settings, *, owner: str, progress: Progress, name: str | None = None
+) -> Iterator[Warehouse]:
+    """The warehouse, held against other runs; the claim comes first, it costs milliseconds.
+
+    Input:
+        name: of the claim that is held instead of the warehouse's own.
+
+    Raises:
+        WarehouseBusyError: another run holds it.
+        SparkFailedError: Spark failed in the block.
+        SparkInterruptedError: the same, but a later try may work.
+    """
+    with claim(settings, owner=owner, name=name) as held, spark_errors(), ExitStack() as stack:
+        yield _warehouse(stack, settings, owner, progress, check=held.check)
+
+
+def _warehouse(
+    stack: ExitStack,
+    settings: Settings,
+    owner: str,
+    progress: Progress,
+    *,
+    check: Callable[[], None],
+) -> Warehouse:
+    with progress.stage("start the engine"):
+        engine = stack.enter_context(started(settings, app=f"shardaudit {owner}"))
+    return Warehouse(
+        engine.session, settings.warehouse, aws=settings.aws, check=check, engine=engine.version
+    )

@@ -1,0 +1,73 @@
+"""`shardaudit watch`."""
+
+import argparse
+from contextlib import ExitStack
+
+from shardaudit.adapters.clock import now
+from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.session import opened
+from shardaudit.ingest.job import ingest
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ExitCode, WarehouseBusyError
+from shardaudit.model.window import parse_instant
+from shardaudit.store.lock import Claim, claim
+from shardaudit.store.lock_files import WATCH
+from shardaudit.watch.job import Watched, WatchRequest, watch
+from shardaudit.watch.watch_view import watch_view
+
+EXAMPLES = """\
+  shardaudit watch --stream events
+  shardaudit watch --stream events --check || alert      # exit code 3: a shard is warn or worse
+  shardaudit watch --stream events --as-of 2026-11-20T00:00:00Z --json
+"""
+WATCH_STAGES = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The stream and the now."""
+    parser.add_argument("--stream", required=True, help="its name in the configuration")
+    parser.add_argument("--as-of", metavar="T", help='the "now" of the run; default: the clock')
+    parser.add_argument(
+        "--check", action="store_true", help="exit with 3 when a shard's level is warn or worse"
+    )
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Ingests what is new, judges every shard, reports."""
+    settings = desk.settings()
+    name = arguments.stream
+    stream = settings.stream(name)
+    clock = now()
+    as_of = parse_instant(arguments.as_of, where="--as-of") if arguments.as_of else clock
+    progress, owner = desk.progress(WATCH_STAGES), f"watch {name}"
+    with ExitStack() as stack:
+        ledger, busy = _claimed_ledger(stack, settings, owner)
+        watching = opened(settings, owner=owner, progress=progress, name=WATCH)
+        warehouse = stack.enter_context(watching)
+        if ledger is not None:
+            tables = warehouse.claimed_by(ledger.check)
+            # A watch of a past time reads what is there now; its times are not in the future.
+            ingest(tables, name, stream, now=max(as_of, clock), progress=progress)
+        watched = watch(warehouse, WatchRequest(settings, name, as_of, busy), progress=progress)
+    return Reply(
+        document=watched.report,
+        view=watch_view(watched.report),
+        exit_code=_exit_code(watched, arguments.check),
+    )
+
+
+def _claimed_ledger(
+    stack: ExitStack, settings: Settings, owner: str
+) -> tuple[Claim | None, WarehouseBusyError | None]:
+    """The claim of the tables that the ingest writes, or why it cannot be had: nobody waits."""
+    try:
+        return stack.enter_context(claim(settings, owner=owner)), None
+    except WarehouseBusyError as busy:
+        return None, busy
+
+
+def _exit_code(watched: Watched, check: bool) -> ExitCode:
+    """A watch that could not ask everybody is not done, whatever it saw."""
+    if watched.failure is not None:
+        return watched.exit_code
+    return ExitCode.BAD_VERDICT if check and watched.report.worst.is_alarm else ExitCode.DONE

@@ -1,0 +1,1 @@
+"""Column functions that more than one feature needs."""

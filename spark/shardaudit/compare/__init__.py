@@ -1,1 +1,0 @@
-"""What happened to each cell and each message id."""

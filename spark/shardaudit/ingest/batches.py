@@ -1,0 +1,220 @@
+"""The ledger of batches: planned, written, done. A crash leaves a planned one, which is redone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.ingest.rules.batch_inputs import CellShape, DamagedFile
+from shardaudit.ingest.rules.quarantine import Refuser, quarantine_rows
+from shardaudit.model.config.settings import Stream
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.source import SourceFile
+from shardaudit.model.tables.audit_tables import BATCHES, QUARANTINE
+from shardaudit.model.window import Window
+from shardaudit.store.warehouse import Warehouse
+
+
+class Inputs(Protocol):
+    """What a batch reads."""
+
+    @property
+    def shape(self) -> CellShape:
+        """How ids are put into cells."""
+
+    @property
+    def damaged(self) -> tuple[DamagedFile, ...]:
+        """The files that it found unreadable."""
+
+    def as_json(self) -> str:
+        """The text that is stored."""
+
+    def heals(self, damaged: SourceFile, /) -> bool:
+        """Whether a file that was unreadable earlier does no harm any more."""
+
+
+SomeInputs = TypeVar("SomeInputs", bound=Inputs)
+
+
+def batch_id(stream: str, side: str, number: int) -> str:
+    """The name that the rows of a batch bear."""
+    return f"{stream}/{side}/{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of one side. Everything that it writes bears its number or its planning time."""
+
+    stream: str
+    side: str
+    number: int
+    planned_at: datetime
+    is_resumed: bool = False
+
+    @property
+    def batch_id(self) -> str:
+        """The name that its rows bear."""
+        return batch_id(self.stream, self.side, self.number)
+
+    @property
+    def retried(self) -> str | None:
+        """Its name, where an earlier try may have written its rows."""
+        return self.batch_id if self.is_resumed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a batch. `damage`: the cells that unreadable files may have fed.
+
+    `unplaced`: rows that lack their shard or time, less those of them that went.
+    `counted`: ids (traces) or rows (sink) that it added to the ledger, less those it took away.
+    """
+
+    rows: int
+    counted: int
+    quarantined: int
+    damage: Window | None = None
+    unplaced: int = 0
+
+
+class Batches(Generic[SomeInputs]):
+    """The batches of one side of a stream."""
+
+    def __init__(
+        self, warehouse: Warehouse, stream: str, side: str, *, parse: Callable[[str], SomeInputs]
+    ) -> None:
+        self._warehouse, self._stream, self._side = warehouse, stream, side
+        of_side = (pc.field("stream") == stream) & (pc.field("side") == side)
+        rows = warehouse.rows(BATCHES, where=of_side)
+        self._rows = sorted(rows, key=lambda row: int(row["number"]))
+        self._inputs = [parse(row["inputs"]) for row in self._rows]
+
+    @property
+    def done(self) -> list[SomeInputs]:
+        """The inputs of the finished batches, oldest first."""
+        return self._inputs[:-1] if self.unfinished else self._inputs
+
+    @property
+    def shape(self) -> CellShape | None:
+        """How the ledger's cells were cut so far."""
+        return self._inputs[-1].shape if self._inputs else None
+
+    @property
+    def unplaced(self) -> int:
+        """How many rows lack their shard or time, as the finished batches counted them."""
+        return sum(row["unplaced"] or 0 for row in self._rows if row["state"] == "done")
+
+    @property
+    def unfinished(self) -> tuple[Batch, SomeInputs] | None:
+        """The batch that a crash left behind, with its inputs."""
+        if not self._rows or self._rows[-1]["state"] == "done":
+            return None
+        row = self._rows[-1]
+        batch = Batch(self._stream, self._side, row["number"], row["planned_at"], is_resumed=True)
+        return batch, self._inputs[-1]
+
+    def plan(self, inputs: SomeInputs, *, at: datetime) -> Batch:
+        """Stores what the next batch is going to read, before it writes anything."""
+        number = self._rows[-1]["number"] + 1 if self._rows else 1
+        batch = Batch(self._stream, self._side, number, at)
+        row = _row(batch, inputs, state="planned")
+        self._warehouse.upsert([row], BATCHES)
+        self._keep(row, inputs)
+        return batch
+
+    def plan_again(self, batch: Batch, inputs: SomeInputs) -> None:
+        """Stores what a batch that has written nothing yet is going to read instead."""
+        row = _row(batch, inputs, state="planned")
+        self._warehouse.upsert([row], BATCHES)
+        self._keep(row, inputs)
+
+    def finish(self, batch: Batch, inputs: SomeInputs, *, result: Result, at: datetime) -> None:
+        """Stores that the batch is complete, and which older damage it healed."""
+        row = _row(
+            batch,
+            inputs,
+            state="done",
+            rows=result.rows,
+            counted=result.counted,
+            quarantined=result.quarantined,
+            unplaced=result.unplaced,
+            damaged_from=result.damage.start if result.damage else None,
+            damaged_to=result.damage.end if result.damage else None,
+            done_at=at,
+        )
+        self._keep(row, inputs)
+        healed = _healed(list(zip(self._rows, self._inputs, strict=True)))
+        self._warehouse.upsert([*healed, row], BATCHES)
+
+    def _keep(self, row: Row, inputs: SomeInputs) -> None:
+        """The newest batch, as it is now."""
+        if self.unfinished:
+            self._rows, self._inputs = self._rows[:-1], self._inputs[:-1]
+        self._rows, self._inputs = [*self._rows, row], [*self._inputs, inputs]
+
+
+def _row(batch: Batch, inputs: Inputs, *, state: str, **fields: object) -> Row:
+    mine = {
+        "batch_id": batch.batch_id,
+        "stream": batch.stream,
+        "side": batch.side,
+        "number": batch.number,
+        "state": state,
+        "inputs": inputs.as_json(),
+        "planned_at": batch.planned_at,
+    }
+    return dict.fromkeys(BATCHES.names) | mine | fields
+
+
+def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:
+    """The batches, without their damage, whose unreadable files later ones replaced or dropped."""
+    healed: list[Row] = []
+    for position, (row, inputs) in enumerate(batches):
+        later = [since for _, since in batches[position + 1 :]]
+        files = [damage.file for damage in inputs.damaged]
+        is_healed = all(any(since.heals(file) for since in later) for file in files)
+        if row["damaged_from"] is not None and is_healed:
+            healed.append(row | {"damaged_from": None, "damaged_to": None})
+    return healed
+
+
+def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch) -> None:
+    """Stores the refused rows of a batch, each once; after a crash, those that came since."""
+    if batch.is_resumed:
+        stored = quarantined(warehouse, batch).select(*_PLACE)
+        # Presence only; a whole file has no line.
+        same = [F.col(f"r.{name}").eqNullSafe(F.col(f"s.{name}")) for name in _PLACE]
+        refused = refused.alias("r").join(stored.alias("s"), same, how="left_anti")
+    by = Refuser(batch.batch_id, batch.stream, batch.side, batch.planned_at)
+    warehouse.append(quarantine_rows(refused, by), QUARANTINE)
+
+
+_PLACE = ("file", "line", "reason")
+
+
+def quarantined(warehouse: Warehouse, batch: Batch) -> DataFrame:
+    """What is stored of a batch's refused rows: QUARANTINE."""
+    own = (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
+    return warehouse.read(QUARANTINE).where(own)
+
+
+def cell_shape(name: str, stream: Stream, previous: CellShape | None) -> CellShape:
+    """How the stream's ids are put into cells.
+
+    Raises:
+        ConfigError: the ledger was begun otherwise, and its cells cannot be cut anew.
+    """
+    shape = CellShape(int(stream.bucket.total_seconds()), stream.sample_rate)
+    if previous is not None and previous != shape:
+        raise ConfigError(
+            f"streams.{name}: bucket and sample_rate",
+            f"{shape.bucket_s}s and {shape.sample_rate}",
+            f"{previous.bucket_s}s and {previous.sample_rate}, with which this warehouse was "
+            "filled; other values need a new warehouse folder",
+        )
+    return shape

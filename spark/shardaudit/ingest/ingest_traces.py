@@ -1,0 +1,199 @@
+"""New trace files → traces and their fingerprints, each batch exactly once."""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.files.files import FileStore, at_once, list_files
+from shardaudit.adapters.files.sources import read_traces, storage_errors
+from shardaudit.ingest.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
+from shardaudit.ingest.kept_batch import discarded, kept_copies, kept_rows
+from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
+from shardaudit.ingest.rules.damage import damaged_span
+from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
+from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.ingest.trace_tally import TraceTally, tallied
+from shardaudit.ingest.trace_writing import TraceWriting
+from shardaudit.model.config.settings import Stream
+from shardaudit.model.input_columns import TRACE_COLUMNS
+from shardaudit.model.source import KeptFiles, SourceFile
+from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
+from shardaudit.store.warehouse import Warehouse
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TraceBatch:
+    """One batch that was written."""
+
+    batch_id: str
+    files: int
+    rows: int
+    quarantined: int
+
+
+class TraceSide:
+    """The traces of one stream on their way into the warehouse."""
+
+    def __init__(self, warehouse: Warehouse, name: str, stream: Stream) -> None:
+        self._warehouse, self._name, self._stream = warehouse, name, stream
+        self._access = warehouse.access
+        self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
+        self._seen = {file for inputs in self._batches.done for file in inputs.files}
+        self._shape = cell_shape(name, stream, self._batches.shape)
+
+    def ingest(self, *, now: datetime) -> list[TraceBatch]:
+        """Reads what is new since the last time, after what a crash left undone."""
+        written = []
+        if self._batches.unfinished:
+            batch, inputs = self._batches.unfinished
+            written.append(self._write_rest(batch, inputs, now=now))
+            self._seen |= set(inputs.files)
+        fresh = self._new_inputs()
+        if fresh.files:
+            batch = self._batches.plan(fresh, at=now)
+            written.append(self._write(batch, fresh, now=now))
+        return written
+
+    def _new_inputs(self) -> TraceInputs:
+        traces = self._stream.traces
+        listed = list_files(traces.path, self._access)
+        return TraceInputs(
+            columns={name: traces.columns.get(name, name) for name in TRACE_COLUMNS},
+            shape=self._shape,
+            format=str(traces.format),
+            files=tuple(file for file in listed if file not in self._seen),
+        )
+
+    def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
+        """Finishes what a crash left: its files may have been rotated away since.
+
+        Where its traces were written, what could not be used is in the quarantine already.
+        """
+        stored = None if inputs.kept else self._stored(batch)
+        if stored is None or self._are_there(inputs.files):
+            return self._write(batch, inputs, now=now)
+        counted = self._writing(batch).append_fingerprints(stored.days)
+        return self._finish(batch, inputs, stored, counted=counted, now=now)
+
+    def _are_there(self, files: Collection[SourceFile]) -> bool:
+        found = at_once(FileStore(self._access).found, [file.path for file in files])
+        return set(found) == set(files)
+
+    def _stored(self, batch: Batch) -> TraceTally | None:
+        """What an earlier try wrote of a batch, its traces each once; None when none of them."""
+        own = self._writing(batch).own()
+        first, days = F.min("sent_at").alias("first"), F.collect_set("sent_day").alias("days")
+        [row] = collected(own.agg(F.count("*").alias("traces"), first, days))
+        if not row.traces:
+            return None
+        refused = quarantined(self._warehouse, batch)
+        damaged = collected(refused.where(F.col("line").isNull()).select("file", "reason"))
+        return TraceTally(
+            good=row.traces,
+            bad=refused.count(),
+            damaged={bad.file: bad.reason for bad in damaged},
+            kept_from={},
+            first=row.first,
+            buckets=None,
+            days=frozenset(row.days),
+        )
+
+    def _write(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
+        """Writes the tables of a planned batch, in an order that any crash may interrupt."""
+        if not batch.is_resumed:
+            inputs = self._planned_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
+        rows = kept_rows(self._warehouse, inputs, self._rules(batch, inputs))
+        if rows is not None:
+            counted = self._writing(batch).append_kept(rows)
+            return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
+        if inputs.kept and inputs.kept.columns:
+            inputs = self._to_be_judged(batch, inputs, inputs.kept)
+        return self._write_judged(batch, inputs, now=now)
+
+    def _planned_again(
+        self, batch: Batch, inputs: TraceInputs, kept: KeptFiles | None
+    ) -> TraceInputs:
+        """The inputs with these kept files: a crash is repaired by reading the same copies."""
+        if kept != inputs.kept:
+            inputs = replace(inputs, kept=kept)
+            self._batches.plan_again(batch, inputs)
+        return inputs
+
+    def _to_be_judged(self, batch: Batch, inputs: TraceInputs, kept: KeptFiles) -> TraceInputs:
+        """Takes back what an earlier try wrote: the rows of the copies are judged one by one."""
+        if batch.is_resumed:
+            for table in (TRACES, FINGERPRINTS):
+                self._warehouse.take_back(table, batch_id=batch.batch_id)
+        return self._planned_again(batch, inputs, replace(kept, columns={}, spans=()))
+
+    def _write_judged(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
+        """Puts every row into a table: the good ones into TRACES, the others into QUARANTINE."""
+        loose = read_traces(
+            self._warehouse.spark,
+            self._opened(inputs),
+            self._access,
+            columns=inputs.columns,
+            is_parquet=inputs.format == "parquet",
+        )
+        judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
+        with storage_errors():
+            # Read once, for what is counted, refused and kept: a file may change in between.
+            judged = judged.localCheckpoint()
+        tally = tallied(judged)
+        if tally.bad:
+            quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
+        counted = self._writing(batch).append_judged(judged, tally)
+        done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
+        if inputs.kept:
+            discarded(self._warehouse, batch)
+        return done
+
+    def _opened(self, inputs: TraceInputs) -> dict[str, SourceFile]:
+        """The files by their paths, or the copies that were made of them."""
+        files, folder = inputs.files, self._warehouse.kept_folder
+        if inputs.kept:
+            files = tuple(replace(f, path=f"{folder}/{f.path}") for f in inputs.kept.files)
+        return {file.path: opened for file, opened in zip(inputs.files, files, strict=True)}
+
+    def _writing(self, batch: Batch) -> TraceWriting:
+        earlier = StreamTraces(self._warehouse, self._name, self._batches.done)
+        return TraceWriting(self._warehouse, batch, earlier, self._shape.bucket)
+
+    def _finish(
+        self, batch: Batch, inputs: TraceInputs, tally: TraceTally, *, counted: int, now: datetime
+    ) -> TraceBatch:
+        damaged = [
+            DamagedFile(file, tally.damaged[file.path])
+            for file in inputs.files
+            if file.path in tally.damaged
+        ]
+        result = self._result(tally, inputs, counted=counted)
+        self._batches.finish(batch, inputs.with_damage(damaged), result=result, at=now)
+        log.info(
+            "%s: %d files, %d traces, %d quarantined",
+            *(batch.batch_id, len(inputs.files), result.rows, result.quarantined),
+        )
+        return TraceBatch(batch.batch_id, len(inputs.files), result.rows, result.quarantined)
+
+    def _rules(self, batch: Batch, inputs: TraceInputs) -> TraceRules:
+        return TraceRules(
+            stream_names=sorted({self._stream.stream_name, self._name}),
+            bucket=inputs.shape.bucket,
+            now=batch.planned_at,
+        )
+
+    def _result(self, tally: TraceTally, inputs: TraceInputs, *, counted: int) -> Result:
+        span = damaged_span(
+            [file for file in inputs.files if file.path in tally.damaged],
+            kept_from=tally.kept_from,
+            batch_from=tally.first,
+            audit_window=self._stream.audit_window,
+        )
+        damage = span.aligned(inputs.shape.bucket) if span else None
+        return Result(tally.good, counted, tally.bad, damage)

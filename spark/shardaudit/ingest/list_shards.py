@@ -1,0 +1,97 @@
+"""What Kinesis says of a stream, kept in `shards`: ListShards forgets the shards that expired."""
+
+import logging
+from datetime import datetime, timedelta
+
+from shardaudit.adapters.aws.kinesis import (
+    StreamFacts,
+    kinesis_client,
+    kinesis_errors,
+    stream_facts,
+)
+from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyError
+from shardaudit.model.retention import Retention, observed_retention
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.store.lock import claim
+from shardaudit.store.lock_files import WATCH
+from shardaudit.store.warehouse import Warehouse
+
+log = logging.getLogger(__name__)
+
+
+def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: datetime) -> None:
+    """Adds the shards as they are now.
+
+    A stream whose retention is configured is audited also where Kinesis cannot be reached: its
+    shards are known from the traces and the sink.
+
+    Raises:
+        StreamRefusedError: Kinesis refused, and only it could say the retention.
+        StreamUnavailableError: Kinesis did not answer, and only it could say the retention.
+    """
+    try:
+        facts = ask_kinesis(settings, name)
+    except ShardauditError as error:
+        if settings.stream(name).retention is None:
+            raise
+        log.info("shards are known from traces and sink alone: %s", error)
+        return
+    rows = list(shard_rows(name, facts, now=now).values())
+    try:
+        with claim(settings, owner=f"shards of {name}", name=WATCH):
+            warehouse.upsert(rows, SHARDS)
+    except WarehouseBusyError as busy:
+        log.info("the watch that runs now asks Kinesis itself: %s", busy)
+
+
+def ask_kinesis(settings: Settings, name: str) -> StreamFacts:
+    """The stream's retention and shards as they are now.
+
+    Raises:
+        StreamRefusedError: Kinesis refused.
+        StreamUnavailableError: Kinesis did not answer.
+    """
+    stream = settings.stream(name)
+    with kinesis_errors(stream.stream_name):  # a client without a region is an error, too
+        return stream_facts(kinesis_client(settings), stream.stream_name)
+
+
+def shard_rows(name: str, facts: StreamFacts, *, now: datetime) -> dict[str, dict[str, object]]:
+    """Per shard the row of `shards`, as far as Kinesis knows it."""
+    return {
+        shard.shard_id: {
+            "stream": name,
+            "shard_id": shard.shard_id,
+            "parent_shard_ids": list(shard.parent_shard_ids),
+            "hash_start": shard.hash_start,
+            "hash_end": shard.hash_end,
+            "opened": shard.is_open,
+            "retention_hours": facts.retention // timedelta(hours=1),
+            "observed_at": now,
+        }
+        for shard in facts.shards
+    }
+
+
+def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> Retention:
+    """How long the stream keeps its records: as Kinesis said, else as configured.
+
+    Raises:
+        ConfigError: nobody knows.
+    """
+    said = warehouse.counts(SHARDS, by=("retention_hours", "observed_at"), having={"stream": name})
+    seen_at = {
+        timedelta(hours=hours): at
+        for hours, at in sorted(pair for pair in said if pair[0] is not None)
+    }
+    observed = observed_retention(seen_at)
+    if observed is not None:
+        return observed
+    if stream.retention is not None:
+        return Retention(stream.retention)
+    raise ConfigError(
+        f"streams.{name}.retention",
+        "nothing, and Kinesis was not asked yet",
+        'retention = "168h", or an ingest that reaches Kinesis',
+    )

@@ -1,0 +1,1 @@
+"""What lines, rows and commits mean: no session, no table, no clock."""

@@ -1,0 +1,71 @@
+"""What the gates are told of a batch: what of it was taken in, what was refused, and why."""
+
+from datetime import UTC, datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.columns.faults import is_clock_fault, is_foreign_fault
+
+KINESIS_BEGAN = datetime(2013, 12, 1, tzinfo=UTC)  # AWS made it available in December 2013
+
+_COUNTS = ("too_old", "shards", "refused", "foreign", "clock_refused")
+_OTHERS = {"sent_from": "timestamp", "sent_to": "timestamp", "main_reason": "string"}
+
+
+def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFrame:
+    """One row per batch of which something was taken in or refused.
+
+    Input:
+        fingerprints: rows of FINGERPRINTS; quarantined: rows of QUARANTINE; of the same batches.
+    Output:
+        `batch_id`; `too_old` (ids or rows sent before Kinesis was there), `shards`, `refused`, of
+        these `foreign` (of another stream) and `clock_refused` (bigint, never NULL); `sent_from`,
+        `sent_to` (starts of the oldest and the newest bucket, or NULL), `main_reason` (or NULL).
+    """
+    # Both are unique on batch_id by their grouping.
+    both = _whole(_placed(fingerprints)).unionByName(_whole(_refused(quarantined)))
+    return both.groupBy("batch_id").agg(
+        *(F.coalesce(F.max(name), F.lit(0)).cast("bigint").alias(name) for name in _COUNTS),
+        *(F.max(name).alias(name) for name in _OTHERS),
+    )
+
+
+def _whole(rows: DataFrame) -> DataFrame:
+    """The rows with all columns; what they do not have is NULL."""
+    kinds = {"batch_id": "string", **dict.fromkeys(_COUNTS, "bigint"), **_OTHERS}
+    return rows.select(
+        *(
+            F.col(name) if name in rows.columns else F.lit(None).cast(kind).alias(name)
+            for name, kind in kinds.items()
+        )
+    )
+
+
+def _placed(fingerprints: DataFrame) -> DataFrame:
+    is_old = F.col("bucket_start") < F.lit(KINESIS_BEGAN)
+    return (
+        fingerprints.where(F.col("n") > 0)
+        .groupBy("batch_id")
+        .agg(
+            F.sum(F.when(is_old, F.col("n")).otherwise(0)).alias("too_old"),
+            F.size(F.collect_set("shard_id")).cast("bigint").alias("shards"),
+            F.min("bucket_start").alias("sent_from"),
+            F.max("bucket_start").alias("sent_to"),
+        )
+    )
+
+
+def _refused(quarantined: DataFrame) -> DataFrame:
+    by_reason = quarantined.groupBy("batch_id", "reason").agg(F.count("*").alias("n"))
+    return by_reason.groupBy("batch_id").agg(
+        F.sum("n").alias("refused"),
+        _sum_where(is_foreign_fault(F.col("reason"))).alias("foreign"),
+        _sum_where(is_clock_fault(F.col("reason"))).alias("clock_refused"),
+        # Of two that are as frequent, always the same one.
+        F.max(F.struct("n", "reason"))["reason"].alias("main_reason"),
+    )
+
+
+def _sum_where(condition: Column) -> Column:
+    return F.sum(F.when(condition, F.col("n")).otherwise(0))

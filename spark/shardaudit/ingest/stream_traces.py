@@ -1,0 +1,155 @@
+"""The traces of a stream: those in TRACES, and those in files that are kept as they came.
+
+Where an id comes again, all of its traces near are put into TRACES, and its rows in kept files are
+passed over there: see `TraceWriting`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, reduce
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.files.kept_traces import readable
+from shardaudit.adapters.lake.sink_rows import SinkReader
+from shardaudit.columns.instants import any_of, in_windows
+from shardaudit.ingest.rules.batch_inputs import CellShape, TraceInputs
+from shardaudit.ingest.rules.judged_traces import GIVEN
+from shardaudit.ingest.rules.kept_rows import kept_traces
+from shardaudit.model.source import KeptFiles
+from shardaudit.model.tables.audit_tables import BATCHES, TRACES
+from shardaudit.model.window import Window
+from shardaudit.store.warehouse import Warehouse
+
+# What is told of each trace, wherever it is.
+TRACED = (*GIVEN, "counted", "counted_in")
+SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_US = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class StreamTraces:
+    """The traces that batches brought. `batches`: the inputs of those that are done."""
+
+    warehouse: Warehouse
+    name: str
+    batches: Sequence[TraceInputs]
+
+    @classmethod
+    def of(cls, warehouse: Warehouse, name: str) -> "StreamTraces":
+        """All of a stream."""
+        of_side = (pc.field("stream") == name) & (pc.field("side") == "traces")
+        done = warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
+        return cls(warehouse, name, [TraceInputs.from_json(row["inputs"]) for row in done])
+
+    def within(
+        self,
+        windows: Sequence[Window],
+        *,
+        but: str | None = None,
+        ids: DataFrame | None = None,
+    ) -> DataFrame:
+        """The traces in some windows of whole buckets, without what the batch `but` stored.
+
+        Input:
+            ids: `message_id`: those of these alone; few.
+        Output:
+            TRACED, `is_kept` (boolean: it is in a kept file alone).
+        """
+        stored = self._stored(windows)
+        if but is not None:
+            stored = stored.where(F.col("batch_id") != but)
+        frames = self._kept(windows)
+        if ids is not None:  # presence only
+            stored, *frames = (
+                rows.join(F.broadcast(ids.select("message_id")), ["message_id"], how="left_semi")
+                for rows in (stored, *frames)
+            )
+        own = stored.select(*TRACED, F.lit(False).alias("is_kept"))
+        if not frames:
+            return own
+        known = stored.select("bucket_start", "message_id")
+        kept = (
+            reduce(DataFrame.unionByName, frames)
+            # Presence only.
+            .join(known, ["bucket_start", "message_id"], how="left_anti")
+            .withColumns({"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")})
+            .select(*TRACED, F.lit(True).alias("is_kept"))
+        )
+        return bare(own).unionByName(kept)
+
+    def apart(self, window: Window) -> DataFrame:
+        """The traces in a window that count in another bucket than their own: TRACED."""
+        # A kept file has none: an id that came again is in the table.
+        return self._stored([window]).where(F.col("counted_in").isNotNull()).select(*TRACED)
+
+    def places(self, windows: Sequence[Window], *, but: str) -> DataFrame:
+        """Where their ids are: `message_id`, `bucket_start`; not unique.
+
+        The narrow form of `within`, which compares no two of them.
+        """
+        places = self._stored(windows).where(F.col("batch_id") != but)
+        columns = ("message_id", "bucket_start")
+        frames = [frame.select(*columns) for frame in self._kept(windows)]
+        return reduce(DataFrame.unionByName, frames, bare(places.select(*columns)))
+
+    def _stored(self, windows: Sequence[Window]) -> DataFrame:
+        return self.warehouse.read(TRACES).where(
+            (F.col("stream") == self.name)
+            & _in_days(windows)
+            & in_windows(F.col("bucket_start"), windows)
+        )
+
+    @cached_property
+    def _reader(self) -> SinkReader:
+        return SinkReader(self.warehouse.spark, self.warehouse.access)
+
+    def _kept(self, windows: Sequence[Window]) -> list[DataFrame]:
+        """The rows of kept files, not read yet: GIVEN."""
+        groups: dict[tuple[CellShape, object], list[KeptFiles]] = {}
+        for inputs in self.batches:
+            near = inputs.kept and _near(inputs.kept, windows)
+            if near:
+                same = (inputs.shape, tuple(sorted(near.columns.items())))
+                groups.setdefault(same, []).append(near)
+        return [
+            kept_traces(
+                rows.where(in_windows(F.col("sent_at").cast("timestamp"), windows)),
+                bucket=shape.bucket,
+                sample_rate=shape.sample_rate,
+            )
+            for (shape, _), alike in groups.items()
+            for rows in self._reader.frames(
+                [file for kept in alike for file in readable(kept, self.warehouse.kept_folder)]
+            )
+        ]
+
+
+def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
+    """The files that may have rows in the windows; None when there are none."""
+    found = [
+        (file, (low, high))
+        for file, (low, high) in zip(kept.files, kept.spans, strict=True)
+        if any(w.start <= _EPOCH + high * _US and _EPOCH + low * _US < w.end for w in windows)
+    ]
+    if not found:
+        return None
+    return KeptFiles(kept.columns, tuple(file for file, _ in found), tuple(s for _, s in found))
+
+
+def _in_days(windows: Sequence[Window]) -> Column:
+    day = F.col("sent_day")
+    return any_of([day.between(F.lit(w.start.date()), F.lit(w.end.date())) for w in windows])
+
+
+def bare(rows: DataFrame) -> DataFrame:
+    """The rows without the notes of our tables' columns.
+
+    pysail 0.7.2 cannot plan a union of which one side alone has some.
+    """
+    return rows.select(*(F.when(F.col(n).isNotNull(), F.col(n)).alias(n) for n in rows.columns))

@@ -1,1 +1,0 @@
-"""One file per command: the table of contents."""

@@ -1,0 +1,60 @@
+"""How a stream's lost messages come back."""
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from shardaudit.model.choices import Approval, BackfillMode
+from shardaudit.model.config.config_fields import (
+    Decoder,
+    JsonPath,
+    Name,
+    PositiveShare,
+    SizeBytes,
+    Target,
+    Variable,
+)
+from shardaudit.model.errors import ConfigError
+
+
+class Backfill(BaseModel):
+    """How lost messages come back. `mode` absent: merge for Delta, append for Parquet.
+
+    `fanout`: read by a consumer of our own, which costs money and takes nothing of others' share.
+    `republish_to` is a stream, `request_to` an address or a folder: each of its mode alone.
+    `request_token_env` names the variable whose value the address gets as a bearer token.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    mode: Annotated[BackfillMode | None, Field(strict=False)] = None
+    republish_to: Name | None = None
+    request_to: Target | None = None
+    request_token_env: Variable | None = None
+    decoder: Decoder = "json"
+    fields: dict[str, JsonPath] = {}
+    read_share: PositiveShare = 0.5
+    fanout: bool = False
+    approve: Annotated[Approval, Field(strict=False)] = Approval.ALWAYS
+    auto_max_bytes: SizeBytes | None = None
+
+    @model_validator(mode="after")
+    def _auto_has_a_ceiling(self) -> Self:
+        if self.approve is Approval.AUTO and self.auto_max_bytes is None:
+            raise ConfigError("approve", "auto alone", 'also auto_max_bytes, as "1GiB"')
+        return self
+
+    @model_validator(mode="after")
+    def _mode_has_its_target(self) -> Self:
+        targets = {
+            BackfillMode.REPUBLISH: ("republish_to", self.republish_to, "the name of a stream"),
+            BackfillMode.REQUEST: ("request_to", self.request_to, "an address or a folder"),
+        }
+        for mode, (name, value, wanted) in targets.items():
+            if (value is not None) != (mode is self.mode):
+                said = f"mode = {mode} alone has {name}, {wanted}"
+                raise ConfigError(name, value, said)
+        if self.request_token_env and not (self.request_to or "").startswith("http"):
+            wanted = "request_to with an address, http or https"
+            raise ConfigError("request_token_env", self.request_token_env, wanted)
+        return self

@@ -1,0 +1,247 @@
+"""Frozen settings, one class per concern, built once from `shardaudit.toml`.
+
+Everything in CONTRACT's "Configuration" is accepted and checked here, before Spark starts.
+Credentials have no place in it: they come from the usual AWS chain.
+"""
+
+import hashlib
+import json
+import re
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from shardaudit.model.choices import (
+    BackfillMode,
+    EngineName,
+    PositionSource,
+    SinkFormat,
+    TraceFormat,
+)
+from shardaudit.model.config.config_backfill import Backfill
+from shardaudit.model.config.config_engine import Embedded, asked_engine
+from shardaudit.model.config.config_error import explain_invalid, one_of
+from shardaudit.model.config.config_fields import (
+    Duration,
+    Name,
+    Place,
+    PositiveShare,
+    Share,
+    SparkText,
+    Text,
+    Url,
+    WarehousePlace,
+    delta_place,
+)
+from shardaudit.model.config.config_notify import Notify
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import SINK_COLUMNS, TRACE_COLUMNS
+from shardaudit.model.quotas import MAX_RETENTION
+from shardaudit.model.tables.table import INTERNAL_PREFIX
+
+DAY = timedelta(days=1)
+_SECRET_KEY = re.compile(r"(?i)(secret\.?key|access\.?key|session\.?token|password)$")
+
+Service = Literal["s3", "kinesis", "dynamodb"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Aws(_Frozen):
+    """Where AWS is. Credentials come from the usual chain, never from here."""
+
+    region: Text | None = None
+    endpoint_url: Url | None = None
+    endpoints: dict[Service, Url] = {}
+
+    def endpoint(self, service: Service) -> str | None:
+        """The address of a stand-in for the service; None means AWS itself."""
+        return self.endpoints.get(service, self.endpoint_url)
+
+
+def _known_columns(columns: dict[str, str], known: tuple[str, ...]) -> dict[str, str]:
+    for standard, column in columns.items():
+        if standard not in known:
+            raise ConfigError(standard, standard, one_of(standard, known))
+        if column.startswith(INTERNAL_PREFIX):
+            raise ConfigError(
+                standard, column, f"a column that does not begin with {INTERNAL_PREFIX}"
+            )
+    return columns
+
+
+class Traces(_Frozen):
+    """The producers' logs. `columns`: standard name -> column of the input, where they differ."""
+
+    path: Place
+    format: Annotated[TraceFormat, Field(strict=False)] = TraceFormat.JSON
+    columns: dict[str, Text] = {}
+
+    @field_validator("columns")
+    @classmethod
+    def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
+        return _known_columns(columns, TRACE_COLUMNS)
+
+
+class Sink(_Frozen):
+    """The lake table. `derived`: columns that a backfill computes, as Spark SQL."""
+
+    path: Place
+    format: Annotated[SinkFormat, Field(strict=False)] = SinkFormat.DELTA
+    exclusive: bool = False
+    columns: dict[str, Text] = {}
+    derived: dict[str, Text] = {}
+
+    @field_validator("columns")
+    @classmethod
+    def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
+        return _known_columns(columns, SINK_COLUMNS)
+
+
+class Positions(_Frozen):
+    """Who says how far the consumer is: the sink itself, a KCL lease table or a file."""
+
+    source: Annotated[PositionSource, Field(strict=False)] = PositionSource.SINK
+    table: Text | None = None
+    path: Place | None = None
+
+    @model_validator(mode="after")
+    def _only_what_the_source_needs(self) -> Self:
+        wanted = {PositionSource.KCL: {"table"}, PositionSource.FILE: {"path"}}
+        needed = wanted.get(self.source, set())
+        given = {name for name in ("table", "path") if getattr(self, name) is not None}
+        if given != needed:
+            raise ConfigError(
+                "",
+                f"source = {self.source} with {' and '.join(given) or 'nothing else'}",
+                f"source = {self.source} with {' and '.join(needed) or 'nothing else'}",
+            )
+        return self
+
+
+class Stream(_Frozen):
+    """One stream: its logs, its sink and what is asked of it."""
+
+    stream_name: Name
+    retention: Duration | None = None
+    bucket: Duration = timedelta(seconds=60)
+    settle_grace: Duration = timedelta(minutes=10)
+    latency_slo: Duration = timedelta(minutes=5)
+    audit_window: Duration = timedelta(days=7)
+    sample_rate: PositiveShare = 1.0
+    trace_coverage_floor: Share = 0.99
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    traces: Traces
+    sink: Sink
+    positions: Positions = Positions()
+    backfill: Backfill = Backfill()
+
+    @field_validator("bucket")
+    @classmethod
+    def _divides_a_day(cls, bucket: timedelta) -> timedelta:
+        if DAY % bucket:
+            raise ConfigError("", bucket, "a length that divides a day, as 60s or 5m")
+        return bucket
+
+    @field_validator("retention")
+    @classmethod
+    def _retention_exists(cls, retention: timedelta | None) -> timedelta | None:
+        if retention is not None and retention > MAX_RETENTION:
+            raise ConfigError("", retention, "at most 8760h, as Kinesis allows")
+        return retention
+
+    @model_validator(mode="after")
+    def _sink_fits(self) -> Self:
+        if self.sink.format is SinkFormat.DELTA:
+            delta_place(self.sink.path, where="sink.path")
+        formats = {BackfillMode.MERGE: SinkFormat.DELTA, BackfillMode.APPEND: SinkFormat.PARQUET}
+        mode, found = self.backfill_mode, self.sink.format
+        if found is not formats.get(mode, found):
+            other = BackfillMode.APPEND if mode is BackfillMode.MERGE else BackfillMode.MERGE
+            raise ConfigError(
+                "backfill.mode", f"{mode} into a {found} sink", f"{other}, republish or request"
+            )
+        return self
+
+    @property
+    def backfill_mode(self) -> BackfillMode:
+        """The mode, when the configuration does not say it the one that its sink has."""
+        is_delta = self.sink.format is SinkFormat.DELTA
+        return self.backfill.mode or (BackfillMode.MERGE if is_delta else BackfillMode.APPEND)
+
+    def digest(self) -> str:
+        """12 hex digits that change whenever anything in this configuration does."""
+        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+
+class Settings(_Frozen):
+    """The whole file."""
+
+    warehouse: WarehousePlace
+    expectations: Place | None = None
+    engine: Annotated[EngineName, Field(strict=False)] = EngineName.SPARK
+    aws: Aws = Aws()
+    spark: dict[str, SparkText] = {}
+    embedded: Embedded = Embedded()
+    notify: Notify = Notify()
+    streams: dict[Name, Stream]
+
+    @field_validator("expectations")
+    @classmethod
+    def _expectations_are_here(cls, expectations: str | None) -> str | None:
+        if expectations is not None and expectations.startswith("s3a://"):
+            raise ConfigError("", expectations, "a local folder")
+        return expectations
+
+    @field_validator("spark")
+    @classmethod
+    def _spark_without_secrets(cls, spark: dict[str, str]) -> dict[str, str]:
+        for key in spark:
+            if not key.startswith("spark."):
+                raise ConfigError(key, key, 'a key that begins with "spark."')
+            if _SECRET_KEY.search(key):
+                raise ConfigError(key, key, "no credentials here: use the usual AWS chain")
+        return spark
+
+    def stream(self, name: str) -> Stream:
+        """The stream of that name in the configuration.
+
+        Raises:
+            ConfigError: there is none; says which there are.
+        """
+        if name not in self.streams:
+            raise ConfigError("--stream", name, one_of(name, list(self.streams)))
+        return self.streams[name]
+
+    def with_engine(self, asked: str | None) -> Self:
+        """The same for the engine that was asked for instead of the file's; None: none was.
+
+        Raises:
+            ConfigError: there is no such engine.
+        """
+        return self if asked is None else self.model_copy(update={"engine": asked_engine(asked)})
+
+
+def load_settings(path: Path) -> Settings:
+    """The settings that a TOML file holds.
+
+    Raises:
+        ConfigError: the file cannot be read, or something in it cannot be used.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        wanted = "a readable file (--config FILE, $SHARDAUDIT_CONFIG or ./shardaudit.toml)"
+        raise ConfigError(str(path), error.strerror, wanted) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), str(error), "TOML in UTF-8") from error
+    try:
+        return Settings.model_validate(raw, context={"folder": path.parent.absolute()})
+    except ValidationError as error:
+        raise explain_invalid(error, file=str(path), model=Settings) from error

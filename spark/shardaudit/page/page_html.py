@@ -1,0 +1,83 @@
+"""Values → HTML. Everything is escaped by the templates' engine; nothing comes from outside."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from shardaudit.page.page_map import letter
+from shardaudit.page.page_words import (
+    COUNTS,
+    GATE_LOOKS,
+    LEVEL_NAMES,
+    MEANINGS,
+    METRICS,
+    NOT_KNOWN,
+    STREAM_NUMBERS,
+    Metric,
+)
+from shardaudit.report.plain import length
+
+_ASSETS = files("shardaudit.page") / "assets"
+_SHOWN = 72
+
+
+def _short(text: str | None) -> str:
+    """An id as it fits into a column; the whole of it is in the title."""
+    if text is None:
+        return "–"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _instant(at: datetime | None) -> str:
+    return "–" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def _size(count: float) -> str:
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:  # noqa: PLR2004 - that is what KiB means
+            return f"{value:,.0f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("shardaudit.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(
+    short=_short, instant=_instant, letter=letter, size=_size, count=lambda n: f"{n:,}"
+)
+_ENVIRONMENT.globals.update(
+    METRICS=METRICS,
+    MEANINGS=MEANINGS,
+    COUNTS=COUNTS,
+    GATE_LOOKS=GATE_LOOKS,
+    NUMBERS=STREAM_NUMBERS,
+    LEVEL_NAMES=LEVEL_NAMES,
+    NOT_KNOWN=NOT_KNOWN,
+    Metric=Metric,
+    length=lambda seconds: length(timedelta(seconds=seconds)),
+)
+
+
+def page(template: str, values: Mapping[str, object]) -> str:
+    """The page of a template."""
+    return _ENVIRONMENT.get_template(template).render(values)
+
+
+def asset(name: str) -> str:
+    """The stylesheet or the script."""
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def script_hash(text: str) -> str:
+    """What a Content-Security-Policy calls an inline script that it lets run."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

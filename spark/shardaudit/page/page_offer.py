@@ -1,0 +1,34 @@
+"""What "backfill this" would do: how much is missing, until when it can be read, and its price."""
+
+from shardaudit.backfill.rules.price import price
+from shardaudit.backfill.rules.windows import ASKED_FOR, Range
+from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
+from shardaudit.model.config.settings import Settings
+from shardaudit.page.page_backfill import Offer
+from shardaudit.page.page_reading import Shown
+from shardaudit.page.page_state import PageState
+from shardaudit.store.audit_list import open_missing
+from shardaudit.store.cell_grid import ALL_SHARDS
+
+
+def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None:
+    """The offer for what is shown; None where nothing is."""
+    names = [name for row in shown.found.rows for name in row.group.names]
+    if not names:
+        return None
+    stream = settings.stream(state.stream)
+    missing = open_missing(settings, state.stream, shards=state.shards)
+    by_hand = Range(names[0], ASKED_FOR, shown.window, shown.window, ())
+    default = BackfillMode.MERGE if stream.sink.format is SinkFormat.DELTA else BackfillMode.APPEND
+    is_auto = stream.backfill.approve is Approval.AUTO
+    return Offer(
+        stream=state.stream,
+        window=shown.window,
+        shard_ids=() if state.shards == ALL_SHARDS else tuple(names),
+        shards=len(names),
+        open_ids=missing.ids,
+        deadline=missing.deadline,
+        mode=(stream.backfill.mode or default).value,
+        price=price(by_hand, read_share=stream.backfill.read_share),
+        approval="by policy, below its limit" if is_auto else "a person",
+    )

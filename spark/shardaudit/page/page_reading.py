@@ -1,0 +1,126 @@
+"""From a page's state and the warehouse to the values that its templates show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from threading import Lock
+
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.window import Window
+from shardaudit.page.page_findings import FindingRow, finding_rows
+from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
+from shardaudit.page.page_spans import bins_of, unseen_bins
+from shardaudit.page.page_state import PageState
+from shardaudit.page.page_streams import (
+    OpenFindings,
+    StreamLine,
+    newest_audit,
+    stream_line,
+)
+from shardaudit.page.page_words import Metric
+from shardaudit.report.next_steps import retention_note, stamping_note
+from shardaudit.store.audit_list import newest_watch, open_counts
+from shardaudit.store.audit_spans import audit_spans, newest_segments
+from shardaudit.store.cell_grid import ALL_SHARDS, Segment
+from shardaudit.store.cells import read_grid
+from shardaudit.store.findings import Wanted, read_findings, transitions_of
+from shardaudit.store.latencies import read_latency
+from shardaudit.store.skews import read_skew
+
+MAP_ROWS = 150
+SHOWN_FINDINGS = 100
+# The ledger's latencies are 22 numbers a cell: two days of 1,800 shards take a second.
+MAX_LATENCY_CELLS = 1_000_000
+_ONE_MAP = Lock()  # at a time: each takes some 0.4 GiB while it is read, and every core
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A map, the time it shows, the audits it is of, and why a part of it may be missing."""
+
+    window: Window
+    segments: tuple[Segment, ...]
+    found: HeatMap
+    note: str | None
+
+
+def read_line(
+    settings: Settings,
+    name: str,
+    audits: Sequence[Row],
+    *,
+    findings: Sequence[OpenFindings],
+    now: datetime,
+) -> tuple[StreamLine, list[Row]]:
+    """The stream's line, and the shards of its newest watch."""
+    shards = newest_watch(settings, name, now=now)
+    line = stream_line(name, audits=audits, findings=findings, shards=shards, now=now)
+    newest = newest_audit(audits)
+    if newest is None:
+        return line, shards
+    configured = settings.stream(name).retention
+    notes = retention_note(newest["retention_s"], configured), stamping_note(newest["stamped_anew"])
+    return replace(line, notes=tuple(note for note in notes if note)), shards
+
+
+def open_findings(settings: Settings) -> list[OpenFindings]:
+    """How many findings are open, of all streams."""
+    return [OpenFindings(c.stream, c.kind, c.ids, c.deadline) for c in open_counts(settings)]
+
+
+def read_map(
+    settings: Settings, state: PageState, audits: Sequence[Row], *, now: datetime
+) -> Shown:
+    """The map of the state's window, or of the newest audit's, or of the last day."""
+    with _ONE_MAP:
+        return _read_map(settings, state, audits, now)
+
+
+def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: datetime) -> Shown:
+    stream = settings.stream(state.stream)
+    newest = newest_audit(audits)
+    of_audit = newest and Window(newest["window_start"], newest["window_end"])
+    window = state.window or of_audit or Window(now - timedelta(days=1), now)
+    bins = bins_of(window, bucket=stream.bucket)
+    segments = newest_segments(audit_spans(audits), window)
+    grid = read_grid(settings, segments, bins, shards=state.shards, rows=MAP_ROWS)
+    seconds, note = None, None
+    if state.metric.is_latency:
+        shards = sum(group.shards for group in grid.groups)
+        cells = shards * (bins.width * bins.count // stream.bucket)
+        if cells <= MAX_LATENCY_CELLS:
+            latency = read_latency(settings, state.stream, bins, grid.groups)
+            seconds = latency_seconds(latency, state.metric)
+        else:
+            note = _too_many(cells, shards, stream.bucket)
+    elif state.metric is Metric.SKEW:
+        seconds = read_skew(settings, state.stream, bins, grid.groups)
+    unseen = unseen_bins(bins, segments, window)
+    if state.shards == ALL_SHARDS:
+        unseen |= empty_bins(grid, bins)
+    found = heat_map(grid, bins, unseen=unseen, metric=state.metric, seconds=seconds)
+    return Shown(window, segments, found, note)
+
+
+def read_finding_rows(
+    settings: Settings, state: PageState, window: Window | None
+) -> tuple[tuple[FindingRow, ...], int]:
+    """The first findings of the state, whole, and how many there are."""
+    wanted = wanted_findings(state, window)
+    found = read_findings(settings, wanted, limit=SHOWN_FINDINGS)
+    ids = [str(row["message_id"]) for row in found.rows]
+    return finding_rows(found.rows, transitions_of(settings, state.stream, ids)), found.total
+
+
+def wanted_findings(state: PageState, window: Window | None) -> Wanted:
+    """The findings that a state asks for."""
+    return Wanted(state.findings, state.shards, window, state.part)
+
+
+def _too_many(cells: int, shards: int, bucket: timedelta) -> str:
+    hours = MAX_LATENCY_CELLS // max(1, shards) * bucket / timedelta(hours=1)
+    return (
+        f"Latency is not shown: {cells:,} cells are more than the {MAX_LATENCY_CELLS:,} that a "
+        f"page reads. Choose at most {hours:,.0f} hours, or fewer shards (click a row)."
+    )

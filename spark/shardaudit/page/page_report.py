@@ -1,0 +1,92 @@
+"""The page of a stream as one HTML file that needs nothing else: for a ticket or a mail."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.window import Window
+from shardaudit.page.page_html import asset, page, script_hash
+from shardaudit.page.page_reading import read_finding_rows
+from shardaudit.page.page_state import PREFIX, PageState
+from shardaudit.page.page_values import stream_values
+from shardaudit.page.report_files import keep_html
+from shardaudit.store.audit_list import audits_of
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReport:
+    """What a report shows; `verdict` is that of its map's worst place."""
+
+    stream: str
+    window_start: datetime
+    window_end: datetime
+    verdict: str
+    shards: int
+    findings: int
+    html: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where a report is, and the address in Airflow of what it shows."""
+
+    place: str
+    link: str
+
+
+def stream_report(
+    settings: Settings, state: PageState, *, audit_id: str | None, now: datetime
+) -> WrittenReport:
+    """The report of a stream, as the newest audits found it, or as one of them did.
+
+    Raises:
+        ConfigError: there is no published audit of that name.
+    """
+    settings.stream(state.stream)
+    audits: Sequence[Row] = audits_of(settings, state.stream)
+    if audit_id is not None:
+        audits = [_published(audits, audit_id)]
+    values = stream_values(settings, state, audits, now=now)
+    window: Window = values["shown"].window
+    rows, total = read_finding_rows(settings, state, window)
+    code = asset("page.js")
+    html = page(
+        "report.html",
+        values
+        | {
+            "is_report": True,
+            "title": f"{state.stream}, {values['span_from']} to {values['span_to']}",
+            "due": [replace(line, link=None) for line in values["due"]],
+            "findings": rows,
+            "total": total,
+            "style": asset("page.css"),
+            "code": code,
+            "hash": script_hash(code),
+        },
+    )
+    found = values["found"]
+    return WrittenReport(
+        state.stream, window.start, window.end, found.worst, found.shards, total, html
+    )
+
+
+def kept_report(settings: Settings, stream: str, audit_id: str, *, now: datetime) -> Kept:
+    """Writes the report of one audit beside the tables; doing it again writes the same file.
+
+    Raises:
+        ConfigError: the audit was not published.
+    """
+    report = stream_report(settings, PageState(stream=stream), audit_id=audit_id, now=now)
+    shown = PageState(stream=stream, window=Window(report.window_start, report.window_end))
+    return Kept(keep_html(settings, audit_id, report.html), f"/{PREFIX}/{shown.link('stream')}")
+
+
+def _published(audits: Sequence[Row], audit_id: str) -> Row:
+    for row in audits:
+        if row["audit_id"] == audit_id and row["status"] == "published":
+            return row
+    names = sorted(row["audit_id"] for row in audits if row["status"] == "published")
+    raise ConfigError("--audit", audit_id, f"a published audit, as {', '.join(names[-3:]) or '-'}")

@@ -1,0 +1,241 @@
+"""The list of streams, one shard's urgency and the trend over audits, as frozen values.
+
+Input everywhere: rows by the names of the warehouse's tables. What is old or was never looked at
+has no verdict that could be taken for a good one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from shardaudit.model.audit_id import AuditOrder, audit_order
+from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from shardaudit.page.page_words import UNKNOWN, Metric
+
+Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
+
+OLD_AUDIT = timedelta(hours=26)  # every night, and two hours for the run itself
+OLD_WATCH = timedelta(hours=1)  # every 15 minutes
+TREND_AUDITS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFindings:
+    """Findings of one stream and kind that are not settled, and when the first one is gone."""
+
+    stream: str
+    kind: str
+    ids: int
+    deadline: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An audit that published nothing: `status` is `rejected` or `failed`."""
+
+    audit_id: str
+    status: str
+    as_of: datetime
+    self_check: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLine:
+    """One stream. `verdict` is UNKNOWN without an audit; `is_old`: it no longer says anything.
+
+    `verdict` is of its newest audit's window; `watermark` of the stream since its first audit, and
+    `watermark_reason` says why not further.
+    `refused`: the audit after it, when that one was rejected or failed and published nothing.
+    `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
+    `engine`: what ran the audit; None for one from before it was kept.
+    `notes`: what its newest audit found of the stream's habits, a sentence each.
+    """
+
+    name: str
+    verdict: str
+    is_old: bool
+    audit_id: str | None
+    audited_at: datetime | None
+    window: Window | None
+    coverage: float | None
+    watermark: datetime | None
+    watermark_reason: str | None
+    engine: str | None
+    findings: dict[str, int]
+    deadline: datetime | None
+    level: str
+    watched_at: datetime | None
+    is_watch_old: bool
+    refused: Refused | None
+    looked_again: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def judged_id(self) -> str | None:
+        """The audit that came to its gates last."""
+        return self.refused.audit_id if self.refused else self.audit_id
+
+    @property
+    def badge(self) -> str:
+        """The verdict's look: an old one looks like none."""
+        return UNKNOWN if self.is_old else self.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ShardDue:
+    """A shard that is not well, by the newest watch. `hours_left`: until `start_by`."""
+
+    shard_id: str
+    state: str
+    level: str
+    start_by: datetime | None
+    recoverable_until: datetime | None
+    hours_left: float | None
+    hours_to_read: float | None
+    hole_messages: int  # missing behind its consumer, at least
+    advice: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """One published audit; rates are per million, latencies in seconds."""
+
+    audit_id: str
+    end: datetime
+    verdict: str
+    lost: float
+    doubled: float
+    coverage: float | None
+    latency: Mapping[Metric, float | None]
+
+
+def stream_line(
+    name: str,
+    *,
+    audits: Sequence[Row],
+    findings: Iterable[OpenFindings],
+    shards: Sequence[Row],
+    now: datetime,
+) -> StreamLine:
+    """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
+    newest = newest_audit(audits)
+    last = max(_published(audits), key=_ran_at, default=None)
+    refused = _refused(audits, newest)
+    mine = [found for found in findings if found.stream == name]
+    watched_at = max((row["observed_at"] for row in shards), default=None)
+    levels = [Level(row["level"]) for row in shards if row["level"]]
+    return StreamLine(
+        name=name,
+        verdict=Verdict(newest["verdict"]).value if newest else UNKNOWN,
+        is_old=newest is None or refused is not None or now - newest["as_of"] > OLD_AUDIT,
+        audit_id=newest["audit_id"] if newest else None,
+        audited_at=newest["as_of"] if newest else None,
+        window=Window(newest["window_start"], newest["window_end"]) if newest else None,
+        coverage=newest["trace_coverage"] if newest else None,
+        watermark=last["watermark"] if last else None,
+        watermark_reason=last["watermark_reason"] if last else None,
+        engine=newest["engine"] if newest else None,
+        findings={found.kind: found.ids for found in mine},
+        deadline=min((f.deadline for f in mine if f.deadline), default=None),
+        level=max(levels, key=lambda level: level.rank).value if levels else UNKNOWN,
+        watched_at=watched_at,
+        is_watch_old=watched_at is None or now - watched_at > OLD_WATCH,
+        refused=refused,
+        looked_again=sum(_is_again(row, newest) for row in _published(audits)) if newest else 0,
+    )
+
+
+def newest_audit(audits: Iterable[Row]) -> Row | None:
+    """The published audit that reaches furthest: one of a part, as after a backfill, is older."""
+    return max(_published(audits), key=_reach, default=None)
+
+
+def _ran_at(audit: Row) -> datetime:
+    """When an audit moved the watermark, whatever time it looked at."""
+    at: datetime = audit["started_at"] or audit["as_of"]
+    return at
+
+
+def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:
+    """The shards that somebody has to do something about, the first `start_by` first."""
+    noted = [row for row in shards if row["level"] not in {None, Level.NONE.value}]
+    lines = [
+        ShardDue(
+            shard_id=row["shard_id"],
+            state=row["state"],
+            level=row["level"],
+            start_by=_first(row["start_by"], row["hole_start_by"]),
+            recoverable_until=_first(row["recoverable_until"], row["hole_recoverable_until"]),
+            hours_left=_hours(_first(row["start_by"], row["hole_start_by"]), now),
+            hours_to_read=row["hours_to_read"],
+            hole_messages=row["hole_messages"] or 0,
+            advice=row["advice"],
+        )
+        for row in noted
+    ]
+    lines.sort(key=lambda line: (line.hours_left is None, line.hours_left or 0, line.shard_id))
+    return tuple(lines)
+
+
+def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
+    """The last published audits, oldest first; an audit of nothing sent has no rates of its own.
+
+    One that looked at a part again, as after a backfill, is no point beside those of the whole.
+    """
+    ordered = sorted(_published(audits), key=_reach)
+    ordered = ordered[-4 * TREND_AUDITS :]
+    ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
+    return tuple(
+        TrendPoint(
+            audit_id=row["audit_id"],
+            end=row["window_end"],
+            verdict=row["verdict"],
+            lost=1e6 * row["missing"] / max(1, row["sent"]),
+            doubled=1e6 * row["extra_rows"] / max(1, row["landed"]),
+            coverage=row["trace_coverage"],
+            latency={Metric.P50: row["latency_p50"], Metric.P99: row["latency_p99"]},
+        )
+        for row in ordered[-TREND_AUDITS:]
+    )
+
+
+def _published(audits: Iterable[Row]) -> list[Row]:
+    return [row for row in audits if row["status"] == "published"]
+
+
+def _reach(row: Row) -> tuple[datetime, AuditOrder]:
+    return row["window_end"], audit_order(row)
+
+
+def _is_again(row: Row, first: Row) -> bool:
+    """Whether an audit looked later at a part of the time that another one had looked at."""
+    begins, ends = row["window_start"], row["window_end"]
+    whole = first["window_start"], first["window_end"]
+    is_part = whole[0] <= begins and ends <= whole[1] and (begins, ends) != whole
+    return bool(is_part and audit_order(row) > audit_order(first))
+
+
+def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:
+    """The last of the later audits without a result: what is shown is not the last word."""
+    since = newest["started_at"] if newest else None
+    later = [
+        row
+        for row in audits
+        if row["status"] in {"rejected", "failed"}
+        and (since is None or row["started_at"] is None or row["started_at"] > since)
+    ]
+    if not later:
+        return None
+    last = max(later, key=audit_order)
+    return Refused(last["audit_id"], last["status"], last["as_of"], last["self_check"])
+
+
+def _first(ahead: datetime | None, hole: datetime | None) -> datetime | None:
+    return min(filter(None, (ahead, hole)), default=None)
+
+
+def _hours(until: datetime | None, now: datetime) -> float | None:
+    return None if until is None else round((until - now).total_seconds() / 3600, 1)

@@ -1,0 +1,107 @@
+"""What the page of a stream and its report show; without Airflow."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.page.page_reading import Shown, open_findings, read_line, read_map
+from shardaudit.page.page_script import script_map
+from shardaudit.page.page_state import PageState
+from shardaudit.page.page_streams import ShardDue, due_shards, trend
+from shardaudit.page.page_svg import curves, drawing
+from shardaudit.page.page_words import METRICS, Metric
+from shardaudit.report.gate_lines import gate_lines, why_rejected
+from shardaudit.report.plain import instant
+from shardaudit.report.repair_time import too_short
+from shardaudit.store.audits import gate_results
+from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
+
+SHOWN_DUE = 25
+Values = dict[str, Any]  # Any: what a template is given
+
+
+@dataclass(frozen=True, slots=True)
+class DueLine:
+    """A shard of the countdown, and where its page is."""
+
+    shard: ShardDue
+    link: str | None
+
+
+def stream_values(
+    settings: Settings, state: PageState, audits: Sequence[Row], *, now: datetime
+) -> Values:
+    """What the page of a stream shows, and its report, as these audits found it."""
+    settings.stream(state.stream)
+    line, watched = read_line(
+        settings, state.stream, audits, findings=open_findings(settings), now=now
+    )
+    judged = gate_results(settings, line.judged_id) if line.judged_id else []
+    shown = read_map(settings, state, audits, now=now)
+    due = due_shards((row for row in watched if _within(row["shard_id"], state)), now=now)
+    return common_values(state, shown, now) | {
+        "line": line,
+        "gates": gate_lines(judged),
+        "reasons": line.refused and why_rejected(judged, self_check=line.refused.self_check),
+        "due": due_lines(state, due),
+        "too_short": _too_short(settings.stream(state.stream), watched),
+        "curves": curves(trend(audits)),
+        "findings": None,
+        "total": 0,
+        "is_part": state.shards != ALL_SHARDS,
+        "offer": None,
+    }
+
+
+def common_values(state: PageState, shown: Shown, now: datetime) -> Values:
+    """What every page with a map shows."""
+    drawn = drawing(shown.found)
+    page_name = "shard" if _is_one(state) else "stream"
+    return {
+        "title": state.stream,
+        "now": now,
+        "state": state,
+        "shown": shown,
+        "is_report": False,
+        "found": shown.found,
+        "drawn": drawn,
+        "script": script_map(shown.found, drawn),
+        "note": shown.note,
+        "span_from": instant(shown.window.start),
+        "span_to": instant(shown.window.end),
+        "metric_links": {m: state.link(page_name, metric=Metric(m)) for m in METRICS},
+        "up": "./",
+        "whole": replace(state, shards=ALL_SHARDS, window=None).link("stream"),
+    }
+
+
+def due_lines(state: PageState, due: Iterable[ShardDue]) -> list[DueLine]:
+    """The first of the countdown, each with the address of its shard."""
+    return [
+        DueLine(
+            shard,
+            PageState(stream=state.stream, shards=ShardRange(shard.shard_id, shard.shard_id)).link(
+                "shard"
+            ),
+        )
+        for shard in list(due)[:SHOWN_DUE]
+    ]
+
+
+def _too_short(stream: Stream, watched: Sequence[Row]) -> str | None:
+    """The sentence about a retention that is too short for a repair, where one knows it."""
+    hours = [row["retention_hours"] for row in watched if row["retention_hours"] is not None]
+    kept = timedelta(hours=max(hours)) if hours else stream.retention
+    return None if kept is None else too_short(kept, read_share=stream.backfill.read_share)
+
+
+def _is_one(state: PageState) -> bool:
+    return state.shards.first is not None and state.shards.first == state.shards.last
+
+
+def _within(shard_id: str, state: PageState) -> bool:
+    first, last = state.shards.first, state.shards.last
+    return (first is None or shard_id >= first) and (last is None or shard_id <= last)

@@ -1,0 +1,112 @@
+"""The page in Airflow's UI: streams → one stream → one shard, and the findings as CSV."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.verdict import Kind, State
+from shardaudit.page.page_findings import csv_lines
+from shardaudit.page.page_html import asset, page
+from shardaudit.page.page_offer import offer_of
+from shardaudit.page.page_reading import (
+    open_findings,
+    read_finding_rows,
+    read_line,
+    read_map,
+    wanted_findings,
+)
+from shardaudit.page.page_state import PageState
+from shardaudit.page.page_streams import due_shards
+from shardaudit.page.page_values import common_values, due_lines, stream_values
+from shardaudit.page.routes import Answer, Pages
+from shardaudit.store.audit_list import audits_of, newest_watch
+from shardaudit.store.cells import bad_cells
+from shardaudit.store.findings import each_finding
+
+SHOWN_CELLS = 50
+Parameters = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The pages over a configuration, that is read anew for each, and a clock."""
+
+    settings: Callable[[], Settings]
+    clock: Callable[[], datetime]
+
+    def pages(self) -> Pages:
+        """All of them by their paths."""
+        return Pages(
+            by_path={
+                "/": self.streams,
+                "/stream": self.stream,
+                "/shard": self.shard,
+                "/findings.csv": self.download,
+                "/page.css": lambda *_: Answer(asset("page.css"), "text/css"),
+                "/page.js": lambda *_: Answer(asset("page.js"), "text/javascript"),
+            },
+            problem=self.problem,
+        )
+
+    def problem(self, title: str, words: str) -> Answer:
+        """Why something cannot be shown."""
+        values = {"title": title, "problem": words, "now": self.clock()}
+        return Answer(page("problem.html", values))
+
+    def streams(self, _given: Parameters, _may_backfill: bool) -> Answer:
+        """Every stream of the configuration."""
+        settings, now = self.settings(), self.clock()
+        found = open_findings(settings)
+        lines = [
+            read_line(settings, name, audits_of(settings, name), findings=found, now=now)[0]
+            for name in settings.streams
+        ]
+        links = {name: PageState(stream=name).link("stream") for name in settings.streams}
+        values = {"title": "Streams", "now": now, "lines": lines, "links": links}
+        return Answer(page("streams.html", values))
+
+    def stream(self, given: Parameters, may_backfill: bool) -> Answer:
+        """One stream, or some of its shards."""
+        settings, now, state = self.settings(), self.clock(), PageState.parse(given)
+        values = stream_values(settings, state, audits_of(settings, state.stream), now=now)
+        if may_backfill:
+            values["offer"] = offer_of(settings, state, values["shown"])
+        return Answer(page("stream.html", values))
+
+    def shard(self, given: Parameters, may_backfill: bool) -> Answer:
+        """One shard in one time."""
+        settings, now, state = self.settings(), self.clock(), PageState.parse(given)
+        if state.shards.first is None or state.shards.first != state.shards.last:
+            raise ConfigError("first, last", "other than one shard", "one shard's id in both")
+        audits = audits_of(settings, state.stream)
+        shown = read_map(settings, state, audits, now=now)
+        watched = newest_watch(settings, state.stream, now=now)
+        mine = [row for row in watched if row["shard_id"] == state.shards.first]
+        rows, total = read_finding_rows(settings, state, state.window)
+        cells, cells_total = bad_cells(
+            settings, shown.segments, shards=state.shards, limit=SHOWN_CELLS
+        )
+        values = common_values(state, shown, now) | {
+            "due": due_lines(state, due_shards(mine, now=now)),
+            "cells": cells,
+            "cells_total": cells_total,
+            "findings": rows,
+            "total": total,
+            "csv": state.link("findings.csv"),
+            "kinds": [kind.value for kind in Kind],
+            "states": [one.value for one in State],
+            "is_cell": state.window is not None,
+            "wider": state.link("shard", window=None),
+            "offer": offer_of(settings, state, shown) if may_backfill else None,
+        }
+        return Answer(page("shard.html", values))
+
+    def download(self, given: Parameters, _may_backfill: bool) -> Answer:
+        """All findings of a state, as CSV."""
+        settings, state = self.settings(), PageState.parse(given)
+        settings.stream(state.stream)
+        wanted = wanted_findings(state, state.window)
+        lines = csv_lines(each_finding(settings, wanted))
+        return Answer(lines, "text/csv; charset=utf-8", "findings.csv")

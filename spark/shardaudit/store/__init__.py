@@ -1,0 +1,1 @@
+"""The warehouse: reads and writes by the name of the thing."""

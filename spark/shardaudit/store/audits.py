@@ -1,0 +1,183 @@
+"""The door to published results for those without Spark: delta-rs reads the warehouse.
+
+Only reads, and only as much as is asked for: a week of 1,800 shards has 18 million cells.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
+from shardaudit.model.missing_ids import MissingIds
+from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
+from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.table import Table
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.tables.watermark_tables import WATERMARKS
+from shardaudit.model.verdict import LIVE, Cause, Kind, State, Verdict
+from shardaudit.model.watermark import WHY, Held, Hold, holds_from_json
+
+COUNTS = (
+    *("sent", "landed", "matched", "missing", "pending"),
+    *("duplicated", "extra_rows", "untraced", "moved"),
+)
+_NOT_HERE = (*LIVE, State.EXPIRED, State.ACCEPTED)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSums:
+    """A shard's cells in one audit: the sums of `COUNTS` and each verdict that one of them has.
+
+    `is_quiet`: a cell is inconclusive for want of traces where there used to be some.
+    """
+
+    shard_id: str
+    verdicts: frozenset[Verdict]
+    is_quiet: bool
+    sums: dict[str, int]
+
+
+def audit_row(settings: Settings, audit_id: str) -> Row | None:
+    """The row of the audit, by the names of the audits table; None when there is none."""
+    found = read_rows(settings, AUDITS, where=pc.field("audit_id") == audit_id)
+    return found[0] if found else None
+
+
+def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
+    """One value per shard of the audit."""
+    cells = _tables(settings).dataset(CELLS)
+    if cells is None:
+        return []
+    batches = cells.to_batches(
+        columns=["shard_id", "verdict", "reason", *COUNTS], filter=pc.field("audit_id") == audit_id
+    )
+    partial = [_summed(pa.Table.from_batches([batch])) for batch in batches]
+    by_shard: dict[str, list[Row]] = {}
+    for row in _summed(pa.concat_tables(partial)).to_pylist() if partial else []:
+        by_shard.setdefault(row["shard_id"], []).append(row)
+    return [
+        ShardSums(
+            shard_id=shard_id,
+            verdicts=frozenset(Verdict(row["verdict"]) for row in rows),
+            is_quiet=any(
+                row["reason"] == WHY[Held.QUIET] and row["verdict"] == Verdict.INCONCLUSIVE
+                for row in rows
+            ),
+            sums={name: sum(row[name] for row in rows) for name in COUNTS},
+        )
+        for shard_id, rows in by_shard.items()
+    ]
+
+
+def shard_holds(settings: Settings, stream: str) -> dict[str, tuple[Hold, ...]]:
+    """By shard what holds its watermark, as of the last audit that was counted."""
+    rows = read_rows(settings, WATERMARKS, where=pc.field("stream") == stream)
+    return {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
+
+
+def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
+    """What the audit, as the newest that looked, found missing."""
+    findings = _tables(settings).dataset(FINDINGS)
+    if findings is None:
+        return []
+    wanted = (
+        (pc.field("last_audit_id") == audit_id)
+        & (pc.field("kind") == Kind.MISSING.value)
+        & pc.field("state").isin([state.value for state in _NOT_HERE])
+    )
+    grouped = (
+        findings.to_table(
+            columns=["shard_id", "cause", "state", "recoverable_until"], filter=wanted
+        )
+        .group_by(["shard_id", "cause", "state"])
+        .aggregate([("recoverable_until", "min"), ([], "count_all")])
+    )
+    return [
+        MissingIds(
+            shard_id=row["shard_id"],
+            cause=Cause(row["cause"]),
+            state=State(row["state"]),
+            ids=row["count_all"],
+            recoverable_until=row["recoverable_until_min"],
+        )
+        for row in grouped.to_pylist()
+    ]
+
+
+def gate_results(settings: Settings, audit_id: str) -> list[SuiteResult]:
+    """What the suites said of the audit, by name; none when it did not come to its gates."""
+    return _results(read_rows(settings, GATES, where=pc.field("audit_id") == audit_id))
+
+
+def plan_gate_results(settings: Settings, plan_id: str) -> list[SuiteResult]:
+    """What they said of the newest audit that was to verify the backfill."""
+    rows = read_rows(settings, GATES, where=pc.field("plan_id") == plan_id)
+    newest = max((row["judged_at"] for row in rows), default=None)
+    return _results([row for row in rows if row["judged_at"] == newest])
+
+
+def damaged_spans(settings: Settings, stream: str) -> list[tuple[datetime, datetime]]:
+    """The times `[from, to)` of which rows may lack, as an input file could not be read."""
+    damaged = (pc.field("stream") == stream) & pc.field("damaged_from").is_valid()
+    batches = read_rows(settings, BATCHES, where=damaged)
+    return [(batch["damaged_from"], batch["damaged_to"]) for batch in batches]
+
+
+def watch_since(settings: Settings, stream: str, *, since: datetime) -> list[Row]:
+    """The stream's last watch, one row per shard; none when it is not that recent."""
+    watched = (pc.field("stream") == stream) & pc.field("state").is_valid()
+    recent = watched & (pc.field("observed_at") >= pc.scalar(since))
+    names = ["stream", "state", "observed_at"]
+    found = _tables(settings).columns(SHARDS, names=names, where=recent)
+    if not found:
+        return []
+    is_last = pc.field("observed_at") == pc.max(found["observed_at"])
+    return read_rows(settings, SHARDS, where=watched & is_last)
+
+
+def quarantined(settings: Settings, stream: str) -> int:
+    """How many lines and files of the stream's inputs were set aside so far."""
+    rows = _tables(settings).dataset(QUARANTINE)
+    return 0 if rows is None else int(rows.count_rows(filter=pc.field("stream") == stream))
+
+
+def read_rows(settings: Settings, table: Table, *, where: pc.Expression) -> list[Row]:
+    """The rows of a table of the warehouse that meet a condition; none when it was never written.
+
+    Raises:
+        WarehouseUnreadableError: the place does not answer.
+    """
+    return _tables(settings).rows(table, where=where)
+
+
+def _results(rows: list[Row]) -> list[SuiteResult]:
+    return [
+        SuiteResult(row["suite"], row["rows"], tuple(map(_check, json.loads(row["results"]))))
+        for row in sorted(rows, key=lambda row: str(row["suite"]))
+    ]
+
+
+def _check(stored: Row) -> CheckResult:
+    return CheckResult(
+        kind=stored["kind"],
+        severity=Severity(stored["severity"]),
+        state=GateState(stored["state"]),
+        sentence=stored["sentence"],
+        details=stored["details"],
+    )
+
+
+def _tables(settings: Settings) -> DeltaRs:
+    return DeltaRs(settings.warehouse, settings.aws)
+
+
+def _summed(cells: pa.Table) -> pa.Table:
+    """Per shard, verdict and reason, in the input's columns: it can be summed again."""
+    key = ["shard_id", "verdict", "reason"]
+    grouped = cells.group_by(key).aggregate([(name, "sum") for name in COUNTS])
+    return grouped.rename_columns([*key, *COUNTS])

@@ -1,0 +1,198 @@
+"""Cells by the million, folded into a map while they are read: no Spark, and no list of them.
+
+3.6 million cells (1,800 shards, 7 days, 5 minutes) take half a second that way.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.audit_tables import CELLS
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.watermark import LEFT_THE_SINK, WHY
+from shardaudit.store.cell_grid import COUNTED, Bins, CellGrid, Segment, ShardGroup, ShardRange
+
+Integers = npt.NDArray[np.int64]
+
+_ORDER = list(Verdict)  # the worst first
+_NO_CELL = len(_ORDER)
+_REASONS = [*WHY.values(), LEFT_THE_SINK]
+
+
+def read_grid(
+    settings: Settings, segments: Iterable[Segment], bins: Bins, *, shards: ShardRange, rows: int
+) -> CellGrid:
+    """The map of the segments' cells, at most `rows` high; the worst verdict of a place wins.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    sums = _Sums(bins)
+    for segment in segments:
+        where = _newest(segment) & of_shards(shards)
+        columns = ["shard_id", "bucket_start", "verdict", "reason", *COUNTED]
+        for batch in tables.batches(
+            CELLS, columns=columns, where=where, dictionaries=("shard_id", "verdict", "reason")
+        ):
+            if batch.num_rows:
+                sums.add(batch)
+    return sums.grid(rows)
+
+
+def bad_cells(
+    settings: Settings, segments: Iterable[Segment], *, shards: ShardRange, limit: int
+) -> tuple[list[Row], int]:
+    """The first cells by time whose verdict is not ok, and how many of them there are."""
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    is_bad = pc.field("verdict") != Verdict.OK.value
+    found = [
+        cell
+        for segment in segments
+        for cell in tables.found(CELLS, where=_newest(segment) & is_bad & of_shards(shards))
+    ]
+    found.sort(key=lambda cell: (cell["bucket_start"], cell["shard_id"]))
+    return found[:limit], len(found)
+
+
+def of_shards(shards: ShardRange) -> pc.Expression:
+    """The condition on `shard_id`."""
+    where = pc.scalar(True)
+    if shards.first is not None:
+        where = where & (pc.field("shard_id") >= shards.first)
+    if shards.last is not None:
+        where = where & (pc.field("shard_id") <= shards.last)
+    return where
+
+
+def bucket_within(start: datetime, end: datetime) -> pc.Expression:
+    """The condition that a bucket starts in `[start, end)`."""
+    bucket = pc.field("bucket_start")
+    return (bucket >= pc.scalar(start)) & (bucket < pc.scalar(end))
+
+
+def places(batch: pa.RecordBatch, bins: Bins, lines: dict[str, int]) -> Integers:
+    """Where each row belongs: the line of its shard (a new one at the end) × bins + its bin."""
+    shards = dictionary(batch.column("shard_id"))
+    codes = shards.indices.to_numpy()
+    names = shards.dictionary.to_pylist()
+    line_of = np.zeros(len(names), np.int64)
+    for code in np.flatnonzero(
+        np.bincount(codes)
+    ):  # a dictionary also names shards whose rows were filtered out
+        line_of[code] = lines.setdefault(names[code], len(lines))
+    found: Integers = line_of[codes] * bins.count + bin_of(batch.column("bucket_start"), bins)
+    return found
+
+
+def bin_of(times: pa.Array | pa.ChunkedArray, bins: Bins) -> Integers:
+    """The number of each time's bin."""
+    start = np.datetime64(bins.start.replace(tzinfo=None), "us").astype(np.int64)
+    found: Integers = (micros(times) - start) // round(bins.width.total_seconds() * 1e6)
+    return found
+
+
+def micros(times: pa.Array | pa.ChunkedArray) -> Integers:
+    """Times as microseconds since 1970."""
+    found: Integers = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy()
+    return found
+
+
+def group_of(names: Sequence[str], groups: Sequence[ShardGroup]) -> Integers:
+    """The row of the map in which each shard stands; -1 for those before and behind it."""
+    firsts = [group.first for group in groups]
+    found: Integers = np.array(
+        [bisect_right(firsts, name) - 1 if name <= groups[-1].last else -1 for name in names],
+        np.int64,
+    )
+    return found
+
+
+def dictionary(texts: pa.Array) -> pa.DictionaryArray:
+    """The texts as a dictionary, which they may be already."""
+    return texts if isinstance(texts, pa.DictionaryArray) else texts.dictionary_encode()
+
+
+def _grouped(lines: dict[str, int], rows: int) -> list[tuple[ShardGroup, list[int]]]:
+    """Neighbours by name in groups of equal size, at most `rows` of them, with their lines."""
+    names = sorted(lines)
+    size = max(1, -(-len(names) // rows))
+    groups = [names[at : at + size] for at in range(0, len(names), size)]
+    return [(ShardGroup(tuple(group)), [lines[name] for name in group]) for group in groups]
+
+
+def _newest(segment: Segment) -> pc.Expression:
+    return (pc.field("audit_id") == segment.audit_id) & bucket_within(segment.start, segment.end)
+
+
+def _grown(numbers: Integers, size: int, fill: int) -> Integers:
+    """The numbers with room for more places: for twice as many, or each batch would copy them."""
+    if size <= numbers.size:
+        return numbers
+    found = np.full(max(size, 2 * numbers.size), fill, np.int64)
+    found[: numbers.size] = numbers
+    return found
+
+
+@dataclass
+class _Sums:
+    """One line of bins per shard, in the order in which the shards were met."""
+
+    bins: Bins
+    lines: dict[str, int] = field(default_factory=dict)
+    worst: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    reason: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: dict[str, Integers] = field(
+        default_factory=lambda: {name: np.zeros(0, np.int64) for name in COUNTED}
+    )
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        place = places(batch, self.bins, self.lines)
+        size = len(self.lines) * self.bins.count
+        self.worst = _grown(self.worst, size, _NO_CELL)
+        verdicts = dictionary(batch.column("verdict"))
+        ranks = [_ORDER.index(Verdict(name)) for name in verdicts.dictionary.to_pylist()]
+        np.minimum.at(self.worst, place, np.array(ranks)[verdicts.indices.to_numpy()])
+        self.reason = _grown(self.reason, size, len(_REASONS))
+        np.minimum.at(self.reason, place, _reasons(batch))
+        for name in COUNTED:
+            self.counts[name] = _grown(self.counts[name], size, 0)
+            np.add.at(self.counts[name], place, batch.column(name).to_numpy())
+
+    def grid(self, rows: int) -> CellGrid:
+        groups = _grouped(self.lines, rows)
+        shape = (len(self.lines), self.bins.count)
+        size = len(self.lines) * self.bins.count
+        worst = self.worst[:size].reshape(shape)
+        least = [worst[lines].min(axis=0) for _, lines in groups]
+        why = self.reason[:size].reshape(shape)
+        first = [why[lines].min(axis=0) for _, lines in groups]
+        return CellGrid(
+            groups=tuple(group for group, _ in groups),
+            worst=[[None if r == _NO_CELL else _ORDER[r] for r in row] for row in least],
+            counts={
+                name: [
+                    self.counts[name][:size].reshape(shape)[lines].sum(axis=0).tolist()
+                    for _, lines in groups
+                ]
+                for name in COUNTED
+            },
+            reasons=[[None if r == len(_REASONS) else _REASONS[r] for r in row] for row in first],
+        )
+
+
+def _reasons(batch: pa.RecordBatch) -> Integers:
+    """The number of each cell's reason; one more than there are where it has none."""
+    texts = dictionary(batch.column("reason"))
+    none = len(_REASONS)
+    numbers = [_REASONS.index(t) if t in _REASONS else none for t in texts.dictionary.to_pylist()]
+    found: Integers = np.array([*numbers, none])[texts.indices.fill_null(len(numbers)).to_numpy()]
+    return found

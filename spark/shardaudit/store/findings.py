@@ -1,0 +1,94 @@
+"""Reads findings for people, without Spark: a list must not wait for a JVM."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.model.window import Window
+from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
+from shardaudit.store.cells import of_shards
+
+Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
+
+_ORDER = ("recoverable_until", "stream", "shard_id", "message_id", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which findings: columns with their values, by shard, by the time of sending, by id.
+
+    A finding without a time of sending (untraced) is in each window; `part` is in the message id.
+    """
+
+    values: Mapping[str, str]
+    shards: ShardRange = ALL_SHARDS
+    sent: Window | None = None
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The first rows of a list, by the names of the findings table, and how long it is."""
+
+    rows: tuple[Row, ...]
+    total: int
+
+
+def read_findings(settings: Settings, wanted: Wanted, *, limit: int) -> Findings:
+    """The first findings of those that are wanted, the soonest `recoverable_until` first.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    dataset = tables.dataset(FINDINGS)
+    if dataset is None:
+        return Findings((), 0)
+    where = _where(wanted)
+    found = dataset.to_table(columns=list(_ORDER), filter=where)  # the key alone: it may be long
+    order = [(name, "ascending") for name in _ORDER]
+    first = found.take(pc.sort_indices(found, sort_keys=order)[:limit])  # NULLs last
+    place = {_key(row): index for index, row in enumerate(first.to_pylist())}
+    rows = tables.found(FINDINGS, where=where & _is_one_of(first["message_id"].to_pylist()))
+    shown = [row for row in rows if _key(row) in place]
+    shown.sort(key=lambda row: place[_key(row)])
+    return Findings(tuple(shown), found.num_rows)
+
+
+def each_finding(settings: Settings, wanted: Wanted) -> Iterator[Row]:
+    """All findings that are wanted, in no order, a part in memory at a time."""
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    yield from tables.found(FINDINGS, where=_where(wanted))
+
+
+def transitions_of(settings: Settings, stream: str, message_ids: Sequence[str]) -> list[Row]:
+    """What happened to the findings of these messages, in no order."""
+    mine = (pc.field("stream") == stream) & _is_one_of(message_ids)
+    return list(DeltaRs(settings.warehouse, settings.aws).found(TRANSITIONS, where=mine))
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return row["stream"], row["message_id"], row["kind"]
+
+
+def _is_one_of(message_ids: Sequence[str]) -> pc.Expression:
+    return pc.field("message_id").isin(pa.array(message_ids, pa.string()))
+
+
+def _where(wanted: Wanted) -> pc.Expression:
+    where = of_shards(wanted.shards)
+    for column, value in wanted.values.items():
+        where = where & (pc.field(column) == value)
+    if wanted.sent is not None:
+        sent_at = pc.field("sent_at")
+        inside = (sent_at >= pc.scalar(wanted.sent.start)) & (sent_at < pc.scalar(wanted.sent.end))
+        where = where & (inside | sent_at.is_null())
+    if wanted.part:
+        where = where & pc.match_substring(pc.field("message_id"), wanted.part)
+    return where

@@ -1,0 +1,220 @@
+"""One run at a time per warehouse: generation files, each taken by exactly one process.
+
+A named claim is one more, on the watch's own tables (it is not to wait for an audit of an hour) or
+on one piece of work; the warehouse is then taken for its writes alone.
+`<warehouse>/_claims/<12 digits>.json` is one generation. A generation is taken by creating the
+next file, which the file system or S3 lets only one process do, and only when the newest one was
+released or its holder is dead. The holder renews its own file; who finds a newer one has lost.
+No two machines' clocks are compared: dead is who was seen to be silent for a minute, by the clock
+of who looks, or whose process is gone from this very machine. The JVM of a killed run ends
+with its standard input: long before the JVM of the run that takes over has started.
+"""
+
+import json
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+
+from shardaudit.adapters.clock import now
+from shardaudit.adapters.processes import machine, own_start, started
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ClaimLostError, ShardauditError, WarehouseBusyError
+from shardaudit.model.window import parse_instant
+from shardaudit.store.lock_files import ClaimStore, WarehouseAccessError, claim_store
+
+log = logging.getLogger(__name__)
+
+RENEW_SECONDS = 10
+DEAD_AFTER = timedelta(seconds=60)
+_LOOK_SECONDS = 1.0
+AT_ONCE = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What a claim file says."""
+
+    owner: str
+    host: str
+    machine: str
+    pid: int
+    process_start: str
+    since: str
+    heartbeat_at: str
+    released: bool = False
+
+    def is_gone(self) -> bool:
+        """Whether its process is gone from this very machine."""
+        return self.machine == machine() and started(self.pid) != self.process_start
+
+    def looks_silent(self) -> bool:
+        """Whether its heartbeat is old, or to come: it is dead, or its clock is not ours."""
+        heartbeat_at = parse_instant(self.heartbeat_at, where="claim heartbeat")
+        return abs(now() - heartbeat_at) > DEAD_AFTER
+
+    def __str__(self) -> str:
+        return f"{self.owner} (process {self.pid} on {self.host})"
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is seen of a warehouse's holder, look by look, by this process' own clock."""
+
+    seen: Holder | None = None
+    since: float = 0.0
+    has_moved: bool = False
+
+    def is_dead(self, holder: Holder) -> bool:
+        """Whether it has been silent for too long, or is gone. Each call is a look."""
+        if holder != self.seen:
+            self.has_moved = self.seen is not None
+            self.seen, self.since = holder, time.monotonic()
+        return holder.is_gone() or time.monotonic() - self.since > DEAD_AFTER.total_seconds()
+
+    def is_in_doubt(self) -> bool:
+        """Whether only another look can tell if anybody lives there."""
+        return self.seen is not None and not self.has_moved and self.seen.looks_silent()
+
+
+class Claim:
+    """The right to write a warehouse, as long as `check` does not raise."""
+
+    def __init__(
+        self, store: ClaimStore, *, warehouse: str, generation: int, holder: Holder
+    ) -> None:
+        self._store, self._warehouse = store, warehouse
+        self._generation, self._holder = generation, holder
+
+    def check(self) -> None:
+        """Returns while the claim holds; call it before each write.
+
+        It looks each time, and not at what the last renewal saw: a process that slept (a laptop
+        lid, SIGSTOP) may have been taken over since.
+
+        Raises:
+            ClaimLostError: another run took the warehouse over.
+        """
+        newest = max(self._store.generations(), default=0)
+        if newest > self._generation:
+            raise ClaimLostError(self._warehouse, str(_read(self._store, newest) or "another run"))
+
+    def renew(self) -> None:
+        """Says that this run is alive.
+
+        Raises:
+            ClaimLostError: another run took the warehouse over.
+        """
+        self.check()
+        holder = replace(self._holder, heartbeat_at=now().isoformat())
+        self._store.rewrite(self._generation, _text(holder))
+
+    def release(self) -> None:
+        """Gives the warehouse free; the file stays, so that numbers never repeat."""
+        released = replace(self._holder, heartbeat_at=now().isoformat(), released=True)
+        try:
+            self._store.rewrite(self._generation, _text(released))
+        except (ShardauditError, OSError) as error:
+            # The work is done; the next run finds this process gone, or silent.
+            log.warning("could not release the claim: %s", error)
+
+
+@contextmanager
+def claim(
+    settings: Settings, *, owner: str, name: str | None = None, patience: timedelta = AT_ONCE
+) -> Iterator[Claim]:
+    """Holds the warehouse for the time of the block, renewing the claim in the background.
+
+    Input:
+        name: of a claim beside the warehouse's own, held instead of it; patience: how long another
+        run is waited for. Whether one that seems dead is dead takes a minute to see.
+
+    Raises:
+        WarehouseBusyError: a living run holds it; says who and since when.
+    """
+    held = _taken(settings, owner=owner, name=name, patience=patience)
+    ended = threading.Event()
+    beat = threading.Thread(target=_keep, args=(held, ended), name="claim", daemon=True)
+    beat.start()
+    try:
+        yield held
+    finally:
+        ended.set()
+        beat.join(RENEW_SECONDS)
+        held.release()
+
+
+def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Claim:
+    store = claim_store(settings, name=name)
+    what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
+    until, watched = time.monotonic() + patience.total_seconds(), _Watched()
+    while True:
+        try:
+            return _take(store, watched, warehouse=what, owner=owner)
+        except WarehouseBusyError:
+            if time.monotonic() >= until and not watched.is_in_doubt():
+                raise
+            time.sleep(_LOOK_SECONDS)
+
+
+def _take(store: ClaimStore, watched: _Watched, *, warehouse: str, owner: str) -> Claim:
+    newest = max(store.generations(), default=0)
+    holder = _read(store, newest) if newest else None
+    if holder is not None and not holder.released and not watched.is_dead(holder):
+        raise WarehouseBusyError(warehouse, str(holder), holder.since)
+    mine = _new_holder(owner)
+    if not store.create(newest + 1, _text(mine)):
+        winner = _read(store, newest + 1)
+        raise WarehouseBusyError(
+            warehouse, str(winner or "another run"), winner.since if winner else "this moment"
+        )
+    if holder is not None and not holder.released:
+        log.warning("took warehouse %s over from %s, which is dead", warehouse, holder)
+    for older in store.generations():
+        if older <= newest:
+            store.delete(older)
+    return Claim(store, warehouse=warehouse, generation=newest + 1, holder=mine)
+
+
+def _keep(held: Claim, ended: threading.Event) -> None:
+    while not ended.wait(RENEW_SECONDS):
+        try:
+            held.renew()
+        except ClaimLostError as error:
+            log.error("%s", error)  # check() raises it where it matters
+            return
+        except (ShardauditError, OSError) as error:
+            log.warning("could not renew the claim, trying again: %s", error)
+
+
+def _new_holder(owner: str) -> Holder:
+    instant = now().isoformat()
+    return Holder(
+        owner=owner,
+        host=platform.node(),
+        machine=machine(),
+        pid=os.getpid(),
+        process_start=own_start(),
+        since=instant,
+        heartbeat_at=instant,
+    )
+
+
+def _read(store: ClaimStore, generation: int) -> Holder | None:
+    text = store.read(generation)
+    try:
+        return None if text is None else Holder(**json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise WarehouseAccessError(
+            f"{store.folder}/{generation:012}.json is not a claim of this version of shardaudit: "
+            "delete it when no run is active"
+        ) from error
+
+
+def _text(holder: Holder) -> str:
+    return json.dumps(asdict(holder), sort_keys=True)

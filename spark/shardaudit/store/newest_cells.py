@@ -1,0 +1,40 @@
+"""The cells that differed, as the newest published audit of each saw them."""
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS
+from shardaudit.model.window import Window
+from shardaudit.store.audit_spans import audit_spans, newest_segments
+from shardaudit.store.warehouse import Warehouse
+
+
+def audited_cells(
+    warehouse: Warehouse, name: str, window: Window, *, but: str | None = None
+) -> DataFrame | None:
+    """Rows of CELLS, unique on the cell; None where no audit looked into the window.
+
+    Input:
+        name: of the stream; but: the audit that is left out.
+    """
+    published = (pc.field("stream") == name) & (pc.field("status") == "published")
+    audits = [r for r in warehouse.rows(AUDITS, where=published) if r["audit_id"] != but]
+    segments = newest_segments(audit_spans(audits), window)
+    if not segments:
+        return None
+    of_newest = own_rows(
+        warehouse.spark,
+        [(segment.audit_id, segment.start, segment.end) for segment in segments],
+        "audit_id string, audited_from timestamp, audited_until timestamp",
+    )
+    return (
+        warehouse.read(CELLS)
+        .where(F.col("audit_id").isin(sorted({segment.audit_id for segment in segments})))
+        .where(F.col("sums_digest").isNotNull())
+        # Segments do not overlap: each cell is in one of them.
+        .join(F.broadcast(of_newest), ["audit_id"], how="inner")
+        .where(F.col("bucket_start") >= F.col("audited_from"))
+        .where(F.col("bucket_start") < F.col("audited_until"))
+    )

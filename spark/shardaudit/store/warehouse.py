@@ -1,0 +1,183 @@
+"""The warehouse: the only writer of our own tables.
+
+Frames go through the engine, the few rows that a driver holds through delta-rs. Every write selects
+a table's columns in order, casts them to its types, and is compared with the table first. One
+driver writes a warehouse at a time (`store/lock.py`); each write asks the claim first.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+from deltalake.transaction import AddAction
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.written import written
+from shardaudit.adapters.files.files import FileStore, S3Access, at_once, delete_folder, s3_access
+from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.columns.sql_name import literal, quoted
+from shardaudit.model.config.settings import Aws
+from shardaudit.model.errors import FinalError
+from shardaudit.model.source import SourceFile
+from shardaudit.model.tables.table import Table
+
+_SOURCE = "_sa_merged"
+
+
+class TableSchemaError(FinalError, TypeError):
+    """Rows do not have the columns and types of the table that they are for."""
+
+    def __init__(self, table: Table, found: str) -> None:
+        super().__init__(f"rows for table {table.name}: found {found}, wanted struct<{table.ddl}>")
+
+
+class Warehouse:
+    """Our tables under one path. `check` is called before each write: it raises without a claim.
+
+    `engine`: the name and version of what runs the session.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str,
+        *,
+        aws: Aws | None = None,
+        check: Callable[[], None] = lambda: None,
+        engine: str = "unknown",
+    ) -> None:
+        self.spark, self._path, self._check = spark, path.rstrip("/"), check
+        self.engine = engine
+        self._small = DeltaRs(self._path, aws or Aws())
+        self._opened: set[str] = set()
+
+    @property
+    def access(self) -> S3Access:
+        """How the files of inputs are reached where they lie in S3."""
+        return s3_access(self._small.aws)
+
+    def claimed_by(self, check: Callable[[], None]) -> "Warehouse":
+        """The same warehouse, whose writes ask another claim."""
+        return Warehouse(
+            self.spark, self._path, aws=self._small.aws, check=check, engine=self.engine
+        )
+
+    def read(self, table: Table) -> DataFrame:
+        """The rows of a table, as they are now; none when it was never written."""
+        return self.spark.read.format("delta").load(self._open(table)).select(table.names)
+
+    def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
+        """Those few rows of a table that meet a condition, in no order."""
+        self._open(table)
+        return self._small.rows(table, where=where)
+
+    def counts(
+        self, table: Table, *, by: Sequence[str], having: Mapping[str, str]
+    ) -> Counter[tuple[Any, ...]]:
+        """How many rows have which values of some columns, of those whose others have these."""
+        self._open(table)
+        return self._small.counts(table, by=by, having=having)
+
+    def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
+        """`merge` for a few rows that the driver holds; a column that a row lacks is NULL."""
+        self._check()
+        self._open(table)
+        self._small.upsert(rows, table)
+
+    def append(self, rows: DataFrame, table: Table, *, retried: str | None = None) -> None:
+        """Adds rows, unless those of the batch that is `retried` (its id) are there.
+
+        A write that was never answered may have landed.
+        """
+        place, shaped = self._open(table), _shaped(rows, table)
+        files: list[AddAction] | None = []
+        if not retried or not self._small.has_rows(table, column="batch_id", value=retried):
+            files = written(shaped, place, partitions=table.partitions, access=self.access)
+        self._check()  # behind the writing, which may take minutes: files alone are no rows
+        if files is None:
+            shaped.write.format("delta").mode("append").save(place)
+        elif files:
+            self._small.add(files, table)
+
+    def take_back(self, table: Table, *, batch_id: str) -> None:
+        """Deletes the rows of a batch."""
+        self._check()
+        self._small.delete(table, column="batch_id", value=batch_id)
+
+    @property
+    def kept_folder(self) -> str:
+        """Where copies of inputs are."""
+        return f"{self._path}/kept_files"
+
+    def keep(self, files: Sequence[SourceFile], targets: Sequence[str]) -> list[SourceFile]:
+        """Copies files to paths below `kept_folder`: what an input is, even when it goes.
+
+        Raises:
+            FileNotFoundError: one is not there (any more).
+        """
+        self._check()
+        store, folder = FileStore(self.access), self.kept_folder
+        pairs = [(file.path, f"{folder}/{to}") for file, to in zip(files, targets, strict=True)]
+        return at_once(lambda pair: store.copy(*pair), pairs)
+
+    def discard(self, folder: str) -> None:
+        """Deletes a folder of copies, by its path below `kept_folder`."""
+        self._check()
+        delete_folder(f"{self.kept_folder}/{folder}", self.access)
+
+    def merge(self, rows: DataFrame, table: Table) -> None:
+        """Updates the rows whose key is there, inserts the others. `rows` is unique on the key."""
+        self._check()
+        place = self._open(table)
+        same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in table.key)
+        _shaped(rows, table).createOrReplaceTempView(_SOURCE)
+        self.spark.sql(
+            f"MERGE INTO delta.{quoted(place)} AS t USING {_SOURCE} AS s ON {same} "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        ).collect()
+
+    def replace(self, rows: DataFrame, table: Table, *, column: str, value: str) -> None:
+        """Puts rows in the place of all those whose `column` has `value`, in one commit."""
+        self._check()
+        # Behind none of the table's own rows: pysail 0.7.2 keeps the others by a union, and its
+        # arrays have the names of the first side.
+        (
+            self.read(table)
+            .where(F.lit(False))
+            .unionByName(_shaped(rows, table))
+            .write.format("delta")
+            .mode("overwrite")
+            .option("replaceWhere", f"{quoted(column)} = {literal(value)}")
+            .save(self._open(table))
+        )
+
+    def compact(self, table: Table, *, above: int) -> tuple[int, int]:
+        """Rewrites each partition of more than `above` files into few: (files removed, added)."""
+        self._check()
+        return self._small.compact(table, above=above)
+
+    def vacuum(self, table: Table) -> int:
+        """Deletes the files that have not been part of the table for a week; says how many."""
+        self._check()
+        return self._small.vacuum(table)
+
+    def _open(self, table: Table) -> str:
+        if table.name not in self._opened:
+            self._small.create(table)
+            self._opened.add(table.name)
+        return f"{self._path}/{table.name}"
+
+
+def _shaped(rows: DataFrame, table: Table) -> DataFrame:
+    """The rows in the table's columns and types.
+
+    Raises:
+        TableSchemaError: they are not; Delta would store NULL where a value does not fit.
+    """
+    shaped = rows.select(*(F.col(name).cast(kind).alias(name) for name, kind, _ in table.columns))
+    found = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in shaped.schema)
+    if found != table.ddl:
+        raise TableSchemaError(table, found)
+    return shaped

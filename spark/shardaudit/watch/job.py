@@ -1,0 +1,192 @@
+"""The watch of one stream: what every shard is doing, and until when that can be repaired.
+
+Read this first: it is the table of contents. Kinesis, the positions and the ledger are asked;
+`watch/` judges; `positions`, `shards`, `notifications` and `holes` are written, in this order: a
+crash in between leaves what the next watch repeats.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from shardaudit.ingest.list_shards import retention_of
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ExitCode, ShardauditError, WarehouseBusyError
+from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
+from shardaudit.report.progress import SILENT, Progress
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.rules.facts import Holes, Rules, Witness
+from shardaudit.watch.rules.facts import Progress as ShardProgress
+from shardaudit.watch.rules.judge import Judgement, judged, waits_for
+from shardaudit.watch.rules.notifications import Heard, due_notifications
+from shardaudit.watch.watch_asked import Asked, ask
+from shardaudit.watch.watch_history import History, history, told
+from shardaudit.watch.watch_holes import LOOKS_APART, HoleFacts, Standing, found_holes, store_told
+from shardaudit.watch.watch_ledger import Known, ledger_progress, usual_patience
+from shardaudit.watch.watch_report import watch_report
+from shardaudit.watch.watch_rows import notification_rows, position_rows, watched_rows
+from shardaudit.watch.watch_summary import WatchReport
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What came of a watch. `failure`: why Kinesis or the positions could not be asked."""
+
+    report: WatchReport
+    failure: ShardauditError | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0, or that of what failed."""
+        return ExitCode.DONE if self.failure is None else self.failure.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """Which stream is watched, as of when. `busy`: why nothing could be ingested before."""
+
+    settings: Settings
+    name: str
+    as_of: datetime
+    busy: WarehouseBusyError | None = None
+
+
+def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = SILENT) -> Watched:
+    """Judges every shard as of a time and stores what it found.
+
+    When Kinesis or the positions do not answer, the ledger is judged with what was known last. When
+    nothing could be ingested, states are those of the last watch, and their deadlines run on.
+
+    Raises:
+        WarehouseBusyError: nothing could be ingested, and no watch was before.
+        ShardauditError: Kinesis does not answer, and nobody knows the retention.
+    """
+    settings, name, as_of, busy = request.settings, request.name, request.as_of, request.busy
+    stream = settings.stream(name)
+    past = history(warehouse, name, as_of=as_of)
+    read_at = as_of if busy is None else past.watched_at
+    if busy is not None and read_at is None:
+        raise busy
+    with progress.stage("ask Kinesis and the consumer"):
+        asked = ask(warehouse, settings, name, past=past, as_of=as_of)
+    if asked.is_fresh:
+        warehouse.upsert(list(asked.rows.values()), SHARDS)
+    elif stream.retention is None and not past.listing:
+        raise asked.failures[0]
+    kept = retention_of(warehouse, name, stream)
+    rules = Rules(
+        as_of=as_of,
+        retention=kept.length,
+        shorter=kept.shorter,
+        bucket=stream.bucket,
+        read_share=stream.backfill.read_share,
+        ledger_age=as_of - (read_at or as_of),
+    )
+    with progress.stage("read the ledger"):
+        known = Known(past.before, asked.positions)
+        then = rules.when_read.as_of
+        stands = ledger_progress(warehouse, name, as_of=then, stream=stream, known=known)
+        patience = usual_patience(warehouse, name, stream, as_of=then, retention=rules.retention)
+        settled = past.settled_by(then - LOOKS_APART)
+        standing = Standing(name, stream, rules, stands, patience, settled)
+        holes = found_holes(warehouse, standing)
+    with progress.stage("judge and store"):
+        seen = Seen(asked, stands, patience, holes.holes, past)
+        judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
+        _store(warehouse, request, asked, judgements)
+        told_now = _store_news(warehouse, name, judgements, holes)
+    failures = (*asked.failures, busy) if busy else asked.failures
+    report = watch_report(name, rules, judgements, listed_at=asked.listed_at, failures=failures)
+    return Watched(replace(report, told=told_now), asked.failure(stream.retention))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What everybody who was asked says; but `asked` and `past` by shard."""
+
+    asked: Asked
+    progress: Mapping[str, ShardProgress]
+    patience: Mapping[str, timedelta]
+    holes: Mapping[str, Holes]
+    past: History
+
+
+def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgement]:
+    """Every shard that Kinesis lists, or that may have something in the stream, by its id."""
+    asked, past = seen.asked, seen.past
+    parents = {shard: _parents(row) for shard, row in asked.rows.items()}
+    listed = {shard: seen.progress.get(shard, ShardProgress(shard)) for shard in parents}
+    progress = listed | {
+        shard: known
+        for shard, known in seen.progress.items()
+        if not parents
+        or rules.kept.until(known.newest or rules.as_of) > rules.as_of
+        or shard in seen.holes
+    }
+    waiting = waits_for(progress.values(), parents)
+    return [
+        judged(
+            Witness(
+                progress=progress[shard],
+                patience=seen.patience.get(shard, settle_grace),
+                # Without any listing nobody says that a shard is closed.
+                is_open=bool(asked.rows[shard]["opened"]) if shard in parents else not parents,
+                waits_for=waiting.get(shard),
+                position=asked.positions.get(shard),
+                holes=seen.holes.get(shard, Holes()),
+                before=past.before.get(shard),
+                earlier=past.earlier.get(shard),
+            ),
+            rules,
+            settle_grace=settle_grace,
+        )
+        for shard in sorted(progress)
+    ]
+
+
+def _parents(row: Mapping[str, object]) -> tuple[str, ...]:
+    parents = row["parent_shard_ids"]
+    return tuple(map(str, parents)) if isinstance(parents, list) else ()
+
+
+def _store(
+    warehouse: Warehouse, request: WatchRequest, asked: Asked, judgements: list[Judgement]
+) -> None:
+    """Writes what was found: where everybody stands, and what each shard is doing."""
+    if not judgements:
+        return
+    sink = request.settings.stream(request.name).sink.path
+    warehouse.upsert(position_rows(request.name, judgements, sink=sink), POSITIONS)
+    if request.busy is None:  # else the next watch would not look at what landed before this one
+        fresh = asked.rows if asked.is_fresh else {}
+        warehouse.upsert(watched_rows(request.name, judgements, listed=fresh), SHARDS)
+
+
+def _store_news(
+    warehouse: Warehouse, name: str, judgements: list[Judgement], found: HoleFacts
+) -> int:
+    """Writes who must be told, then of which holes; gives back how many notifications are new."""
+    if not judgements:
+        return 0
+    as_of = judgements[0].as_of
+    news = due_notifications(
+        [_heard(name, j) for j in judgements], told(warehouse, name), as_of=as_of
+    )
+    if news:
+        warehouse.upsert(notification_rows(news), NOTIFICATIONS)
+    if any(holes.news for holes in found.holes.values()) and found.news is not None:
+        store_told(warehouse, name, found.news, told_at=as_of)
+    return len(news)
+
+
+def _heard(name: str, judgement: Judgement) -> Heard:
+    holes = judgement.witness.holes
+    return Heard(
+        stream=name,
+        shard_id=judgement.shard_id,
+        level=judgement.level,
+        stands_still=judgement.stands_still,
+        text=judgement.words or f"{judgement.state}, level {judgement.level}",
+        has_holes=holes.cells > 0 or holes.gone > 0,
+        has_news=holes.news > 0,
+    )

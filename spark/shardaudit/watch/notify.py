@@ -1,0 +1,113 @@
+"""Sends what watch and audit stored to be told, and marks it: at least once, under stable ids."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+import pyarrow.compute as pc
+
+from shardaudit.adapters.clock import now
+from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.adapters.notifiers import Letter, has_receiver, send
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.watch_tables import NOTIFICATIONS
+from shardaudit.store.audits import read_rows
+from shardaudit.store.lock import claim
+from shardaudit.store.lock_files import WATCH
+from shardaudit.watch.rules.notifications import Message, Notification, messages
+from shardaudit.watch.watch_history import notification
+
+log = logging.getLogger(__name__)
+
+_OF_SHARDS = pc.field("shard_id").is_valid()
+
+
+def notify_stream(
+    settings: Settings, name: str, *, sender: Callable[[Letter], None] | None = None
+) -> int:
+    """Sends the stream's notifications that are not marked as sent; gives back how many messages.
+
+    A crash after the sending and before the mark sends the same message again, with the same id.
+
+    Raises:
+        WarehouseBusyError: another run holds the watch's tables; nothing was sent.
+        NotifierMissingError: the provider of a configured receiver is not installed.
+        NotSentError: a receiver did not take a message; it and the later ones stay pending.
+    """
+    return _notify(settings, name, about=_OF_SHARDS, sender=sender)
+
+
+def notify_audits(
+    settings: Settings, name: str, *, sender: Callable[[Letter], None] | None = None
+) -> int:
+    """The same for what the stream's audits have to tell: a message for each, the oldest first.
+
+    Raises:
+        WarehouseBusyError, NotifierMissingError, NotSentError: as `notify_stream`.
+    """
+    return _notify(settings, name, about=~_OF_SHARDS, sender=sender)
+
+
+def _notify(
+    settings: Settings,
+    name: str,
+    *,
+    about: pc.Expression,
+    sender: Callable[[Letter], None] | None,
+) -> int:
+    give = sender or (lambda letter: _give(settings, letter))
+    if not _pending(settings, name, about):
+        return 0
+    with claim(settings, owner=f"notify {name}", name=WATCH) as held:
+        pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
+        letters = _letters(list(pending.values()), name)
+        for letter, notification_ids in letters:
+            held.check()
+            give(letter)
+            _mark(settings, [pending[item] for item in notification_ids], at=now())
+    return len(letters)
+
+
+def alarms(settings: Settings, name: str) -> list[Notification]:
+    """The last word on each shard of the stream that is warn or worse, the most urgent first."""
+    rows = read_rows(settings, NOTIFICATIONS, where=(pc.field("stream") == name) & _OF_SHARDS)
+    rows.sort(key=lambda row: row["observed_at"])
+    newest = {row["shard_id"]: notification(row) for row in rows}
+    found = [news for news in newest.values() if news.level.is_alarm]
+    return sorted(found, key=lambda news: (-news.level.rank, news.shard_id))
+
+
+def _pending(settings: Settings, name: str, about: pc.Expression) -> list[Row]:
+    mine = (pc.field("stream") == name) & (pc.field("state") == "pending")
+    return read_rows(settings, NOTIFICATIONS, where=mine & about)
+
+
+def _letters(rows: list[Row], name: str) -> list[tuple[Letter, tuple[str, ...]]]:
+    """The letters, each with the notifications that it tells."""
+    of_audits = [row for row in rows if row["shard_id"] is None]
+    if of_audits:
+        of_audits.sort(key=lambda row: row["observed_at"])
+        return [(_audit_letter(row, name), (row["notification_id"],)) for row in of_audits]
+    told = messages([notification(row) for row in rows])
+    return [(_letter(message, name), message.notification_ids) for message in told]
+
+
+def _mark(settings: Settings, rows: list[Row], *, at: datetime) -> None:
+    sent = [row | {"state": "sent", "sent_at": at} for row in rows]
+    DeltaRs(settings.warehouse, settings.aws).upsert(sent, NOTIFICATIONS)
+
+
+def _letter(message: Message, name: str) -> Letter:
+    return Letter(message.message_id, name, message.level.value, message.title, message.text)
+
+
+def _audit_letter(row: Row, name: str) -> Letter:
+    title, _, text = row["text"].partition("\n")
+    return Letter(row["notification_id"], name, row["level"], title, text)
+
+
+def _give(settings: Settings, letter: Letter) -> None:
+    """Into the log in any case: there it stands also where nobody is configured."""
+    log.warning("%s: %s [%s]", letter.title, letter.text, letter.message_id)
+    if has_receiver(settings.notify):
+        send(settings.notify, letter)

@@ -1,0 +1,1 @@
+"""How the watch judges: plain values, and columns of the ledger."""

@@ -1,0 +1,156 @@
+"""What the watch needs of the ledger: one small row per shard, without any ids.
+
+In two looks, because a week of 1,800 shards has 36 million rows: numbers and times of all of them
+first, then the sequence numbers of the last hours of each shard and of what is ahead of it alone.
+"""
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import (
+    cell_sums,
+    consumed_rows,
+    differs,
+    reached_at,
+    sequence_key,
+    sequence_number,
+)
+from shardaudit.audit.rules.shard_facts import settled_frontier
+
+_SPAN = ("n", "since", "last")
+
+
+def shard_times(fingerprints: DataFrame) -> DataFrame:
+    """How far each shard's producers and its sink are in time: one row per shard of the ledger.
+
+    Output:
+        `shard_id`, `first_sent_at`, `produced_until`, `landed_until` (starts of cells, but
+        `produced_until`: a message's time), `last_landed_at`; timestamps, NULL when there is none.
+    """
+    sent = (F.col("side") == "traces") & (F.col("n") > 0)
+    landed = (F.col("side") == "sink") & (consumed_rows() > 0)
+    return fingerprints.groupBy("shard_id").agg(
+        F.min(F.when(sent, F.col("bucket_start"))).alias("first_sent_at"),
+        F.max(F.when(sent, F.col("last_at"))).alias("produced_until"),
+        F.max(F.when(landed, F.col("bucket_start"))).alias("landed_until"),
+        F.max(F.when(landed, F.col("last_at"))).alias("last_landed_at"),
+    )
+
+
+def shard_progress(
+    fingerprints: DataFrame, horizons: DataFrame, *, bucket: timedelta, rested_since: datetime
+) -> DataFrame:
+    """Where each shard stands: one row per shard of `horizons` that has cells since its horizon.
+
+    Input:
+        fingerprints: rows of one stream.
+        horizons: `shard_id` (unique), `since` (cells from here on are looked at), `landed_until`,
+        `known_frontier` (text: of an earlier look; NULL), `position` (text: a sequence number;
+        NULL), `is_at_end` (boolean), `seen_at` (pauses that ended before were told; NULL),
+        `rested_at` (when the known frontier landed; NULL).
+        rested_since: since when nothing may have landed in a cell for it to be settled.
+    Output:
+        `shard_id`, `frontier` (text; NULL: the rows that landed last have no sequence number),
+        `settled_frontier` (text), `frontier_at`, `relanded_until`, and of the cells ahead
+        `ahead_n`, `ahead_since`, `ahead_last`, of those behind the position `passed_n`,
+        `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`, `is_by_time`
+        (boolean: something of the shard landed, and times alone say that more is ahead).
+    """
+    cells = _recent_cells(fingerprints, horizons)
+    stands = cells.withColumns(_frontiers()).withColumns(_positions())
+    stands = stands.withColumns(_standing(bucket))
+    is_at_frontier = F.col("landed_key") == F.col("frontier")
+    is_landed = F.col("last_landed_at").isNotNull()
+    has_no_order = F.col("sent_key").isNull() | F.col("frontier").isNull()
+    is_by_time = F.col("landed_until").isNotNull() & has_no_order
+    return (
+        stands.groupBy("shard_id")
+        .agg(
+            sequence_number(F.max("frontier")).alias("frontier"),
+            sequence_number(settled_frontier(rested_since)).alias("settled_frontier"),
+            reached_at(F.max(F.when(is_at_frontier, F.col("reached")))).alias("frontier_at"),
+            F.max(F.when(is_landed, F.struct("last_landed_at", "bucket_start"))).alias("newest"),
+            *_span("ahead", F.col("is_ahead")),
+            *_span("passed", F.col("is_ahead") & F.col("is_passed")),
+            F.max(F.col("pause")).alias("pause"),
+            F.max(F.col("is_ahead") & is_by_time).alias("is_by_time"),
+        )
+        .select(
+            "shard_id",
+            "frontier",
+            "settled_frontier",
+            "frontier_at",
+            F.col("newest.bucket_start").alias("relanded_until"),
+            *(f"{name}_{part}" for name in ("ahead", "passed") for part in _SPAN),
+            F.col("pause.waits_from").alias("paused_from"),
+            F.col("pause.last_landed_at").alias("paused_until"),
+            "is_by_time",
+        )
+    )
+
+
+def _recent_cells(fingerprints: DataFrame, horizons: DataFrame) -> DataFrame:
+    """The cells from each shard's horizon on, with the columns of the horizon."""
+    # horizons is unique on shard_id by its making: one row per shard.
+    since = F.broadcast(horizons.select("shard_id", "since"))
+    recent = (
+        fingerprints.join(since, "shard_id", how="inner")
+        .where(F.col("bucket_start") >= F.col("since"))
+        .drop("since")
+    )
+    return cell_sums(recent).join(F.broadcast(horizons), "shard_id", how="inner")
+
+
+def _frontiers() -> dict[str, Column]:
+    """The shard's frontier beside each of its cells, and the cell that landed before this one."""
+    of_shard = Window.partitionBy("shard_id")
+    by_landing = of_shard.orderBy("last_landed_at", "bucket_start")
+    seen = F.max("landed_key").over(of_shard)
+    is_landed = F.col("last_landed_at").isNotNull()
+    before = F.lag("last_landed_at").over(by_landing)
+    return {
+        "frontier": F.greatest(seen, sequence_key(F.col("known_frontier"))),
+        "landed_before": F.when(is_landed, F.coalesce(before, F.col("rested_at"))),
+    }
+
+
+def _positions() -> dict[str, Column]:
+    """The frontier, unless rows landed without a number since: then it is not where they are."""
+    of_shard = Window.partitionBy("shard_id")
+    at_frontier = F.when(F.col("landed_key") == F.col("frontier"), F.col("last_landed_at"))
+    reached = F.coalesce(F.max(at_frontier).over(of_shard), F.col("rested_at"))
+    unnumbered = F.max("unnumbered_at").over(of_shard)
+    is_newest = unnumbered.isNull() | F.coalesce(unnumbered <= reached, F.lit(False))
+    return {"frontier": F.when(is_newest, F.col("frontier"))}
+
+
+def _standing(bucket: timedelta) -> dict[str, Column]:
+    """Whether a cell is ahead of the frontier and behind the position, and how long it waited."""
+    beyond = F.col("sent_key") > F.col("frontier")
+    # Without sequence numbers on either side the cells' times have to do.
+    later = F.col("landed_until").isNull() | (F.col("bucket_start") > F.col("landed_until"))
+    end = F.col("bucket_start") + F.lit(bucket)
+    waits_from = F.greatest("landed_before", end)
+    length_us = F.unix_micros("last_landed_at") - F.unix_micros(waits_from)
+    is_new = F.col("seen_at").isNull() | (F.col("last_landed_at") > F.col("seen_at"))
+    pause = F.struct(length_us.alias("us"), waits_from.alias("waits_from"), "last_landed_at")
+    behind = F.coalesce(F.col("sent_key") <= sequence_key(F.col("position")), F.lit(False))
+    return {
+        # Where both sides agree nothing waits, even beyond the frontier: a backfill landed it.
+        "is_ahead": (F.col("sent_n") > 0) & differs() & F.coalesce(beyond, later),
+        "is_passed": F.col("is_at_end") | behind,
+        "pause": F.when(F.col("landed_before").isNotNull() & is_new, pause),
+    }
+
+
+def _span(name: str, mine: Column) -> list[Column]:
+    """Messages, first and last cell of the cells that are meant."""
+    # A cell at the frontier has landed in part; one of only moved ids has more rows than it sent.
+    waiting = F.greatest(F.col("sent_n") - F.col("landed_n"), F.lit(1))
+    return [
+        F.sum(F.when(mine, waiting)).alias(f"{name}_n"),
+        F.min(F.when(mine, F.col("bucket_start"))).alias(f"{name}_since"),
+        F.max(F.when(mine, F.col("bucket_start"))).alias(f"{name}_last"),
+    ]

@@ -1,0 +1,177 @@
+"""Who is told what: one notification per change of level, reminders, all-clears, digests.
+
+At least once: a notification is stored before it is sent and marked after; over a crash in between
+it is sent again, under the same id.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from shardaudit.model.shard_state import Level
+from shardaudit.watch.rules.texts import at
+
+REMIND_AFTER = timedelta(hours=6)
+DIGEST_ABOVE = 10
+_DIGEST_LINES = 20
+
+
+class Occasion(StrEnum):
+    """Why somebody is told."""
+
+    CHANGE = "change"
+    HOLE = "hole"
+    REMINDER = "reminder"
+    CLEAR = "clear"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One shard's news. `notification_id` is the same however often it is made or sent."""
+
+    notification_id: str
+    stream: str
+    shard_id: str
+    occasion: Occasion
+    previous_level: Level
+    level: Level
+    text: str
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A shard as it is judged now, in a stream.
+
+    `stands_still`: stalled, or silent. `has_holes`, `has_news`: something is missing behind its
+    consumer, and nobody was told of a part of it.
+    """
+
+    stream: str
+    shard_id: str
+    level: Level
+    stands_still: bool
+    text: str
+    has_holes: bool = False
+    has_news: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether somebody has to know: of the notices those of a standstill and of a hole."""
+        is_noted = self.stands_still or self.has_holes
+        return self.level.is_alarm or (is_noted and self.level is Level.NOTICE)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent: the news of one shard, or a digest of many."""
+
+    message_id: str
+    title: str
+    text: str
+    level: Level
+    notification_ids: tuple[str, ...]
+
+
+def due_notifications(
+    heard: Iterable[Heard], told: Mapping[str, Notification], *, as_of: datetime
+) -> list[Notification]:
+    """What must be told now. `told`: per shard its newest notification, sent or not.
+
+    A shard that was told and is not heard of any more has left the stream with all it held.
+    """
+    found = []
+    now = {shard.shard_id: shard for shard in heard}
+    for shard_id, news in told.items():
+        if shard_id not in now:
+            now[shard_id] = Heard(
+                news.stream, shard_id, Level.NONE, stands_still=False, text="it has left the stream"
+            )
+    for shard in now.values():
+        last = told.get(shard.shard_id)
+        occasion = _occasion(shard, last, as_of)
+        if occasion is not None:
+            found.append(_notification(shard, last, occasion, as_of))
+    return found
+
+
+def messages(pending: Sequence[Notification]) -> list[Message]:
+    """One message per notification of a stream; above `DIGEST_ABOVE` of them a single digest."""
+    ordered = sorted(pending, key=lambda n: (-n.level.rank, n.observed_at, n.shard_id))
+    if len(ordered) > DIGEST_ABOVE:
+        return [_digest(ordered)]
+    return [
+        Message(n.notification_id, _title(n), n.text, n.level, (n.notification_id,))
+        for n in ordered
+    ]
+
+
+def _occasion(shard: Heard, last: Notification | None, as_of: datetime) -> Occasion | None:
+    was, now = _last_level(last), shard.level
+    if shard.has_news:
+        return Occasion.HOLE
+    if now is was:
+        is_due = last is not None and as_of - last.observed_at >= REMIND_AFTER
+        return Occasion.REMINDER if now is Level.URGENT and is_due else None
+    if shard.is_told:
+        return Occasion.CHANGE
+    return None if was is Level.NONE else Occasion.CLEAR
+
+
+def _last_level(last: Notification | None) -> Level:
+    """What people believe the shard's level to be."""
+    return Level.NONE if last is None or last.occasion is Occasion.CLEAR else last.level
+
+
+def _notification(
+    shard: Heard, last: Notification | None, occasion: Occasion, as_of: datetime
+) -> Notification:
+    # Chained to the notification before it: made again after a crash it gets the same id.
+    chain = last.notification_id if last else ""
+    identity = "\n".join((shard.stream, shard.shard_id, occasion, shard.level, chain))
+    return Notification(
+        notification_id=hashlib.sha256(identity.encode()).hexdigest()[:24],
+        stream=shard.stream,
+        shard_id=shard.shard_id,
+        occasion=occasion,
+        previous_level=_last_level(last),
+        level=shard.level,
+        text=shard.text,
+        observed_at=as_of,
+    )
+
+
+def _title(news: Notification) -> str:
+    what = {
+        Occasion.CHANGE: news.level.upper(),
+        Occasion.HOLE: f"{news.level.upper()}: messages are missing",
+        Occasion.REMINDER: f"still {news.level.upper()}",
+        Occasion.CLEAR: f"no longer {news.previous_level.upper()}",
+    }[news.occasion]
+    return f"shardaudit: {what}: {news.stream} {news.shard_id}"
+
+
+def _digest(news: Sequence[Notification]) -> Message:
+    ids = tuple(sorted(n.notification_id for n in news))
+    counts = {
+        name: sum(_word(n) == name for n in news) for name in dict.fromkeys(_word(n) for n in news)
+    }
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items())
+    lines = [f"{n.shard_id} {_word(n)}: {n.text}" for n in news[:_DIGEST_LINES]]
+    more = len(news) - len(lines)
+    rest = [f"… and {more} shards more"] if more > 0 else []
+    newest = at(max(n.observed_at for n in news))
+    return Message(
+        message_id=hashlib.sha256("\n".join(ids).encode()).hexdigest()[:24],
+        title=f"shardaudit: {news[0].stream}: {summary} (as of {newest})",
+        text="\n".join([*lines, *rest]),
+        level=news[0].level,
+        notification_ids=ids,
+    )
+
+
+def _word(news: Notification) -> str:
+    is_clear = news.occasion is Occasion.CLEAR
+    return f"no longer {news.previous_level}" if is_clear else news.level.value

@@ -1,0 +1,139 @@
+"""What earlier watches and Kinesis itself said: the newest rows alone, not all of them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow.compute as pc
+
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.model.choices import PositionSource
+from shardaudit.model.position import Position
+from shardaudit.model.sequence import sequence_order
+from shardaudit.model.shard_state import Level
+from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.rules.facts import Before
+from shardaudit.watch.rules.notifications import Notification, Occasion
+
+# An hour has four watches: enough for a trend. The wider ones are for after a break.
+_LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`listing`: the newest rows that Kinesis itself filled, of the time `listed_at`.
+
+    `before`: the last watch of each shard, `earlier`: its first one within the last hour.
+    `settled`: up to where each shard was settled at each of these watches.
+    """
+
+    before: dict[str, Before]
+    earlier: dict[str, Before]
+    listing: dict[str, Row]
+    listed_at: datetime | None
+    settled: tuple[tuple[datetime, str, str], ...]
+
+    @property
+    def watched_at(self) -> datetime | None:
+        """When the last watch was that knew what had landed; None when there was none."""
+        return max((before.observed_at for before in self.before.values()), default=None)
+
+    def settled_by(self, at: datetime) -> dict[str, str]:
+        """Up to where each shard was settled at the watches until then."""
+        found: dict[str, str] = {}
+        for observed_at, shard, frontier in self.settled:
+            if observed_at <= at:
+                found[shard] = max(found.get(shard, frontier), frontier, key=sequence_order)
+        return found
+
+
+def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
+    """What is known from before `as_of`."""
+    watched = _newest(warehouse, name, as_of=as_of, having="state")
+    first = min((row["observed_at"] for row in watched), default=as_of)
+    said = (pc.field("stream") == name) & (pc.field("observed_at") >= pc.scalar(first))
+    positions = _positions(warehouse.rows(POSITIONS, where=said))
+    listed = _newest(warehouse, name, as_of=as_of, having="opened")
+    listed_at = max((row["observed_at"] for row in listed), default=None)
+    by_time = sorted(watched, key=lambda row: row["observed_at"])
+    return History(
+        before={row["shard_id"]: _before(row, positions) for row in by_time},
+        earlier={row["shard_id"]: _before(row, positions) for row in reversed(by_time)},
+        listing={row["shard_id"]: row for row in listed if row["observed_at"] == listed_at},
+        listed_at=listed_at,
+        settled=tuple(
+            (row["observed_at"], row["shard_id"], row["settled_frontier"])
+            for row in watched
+            if row["settled_frontier"] is not None
+        ),
+    )
+
+
+def told(warehouse: Warehouse, name: str) -> dict[str, Notification]:
+    """Per shard its newest notification, sent or not."""
+    of_shards = (pc.field("stream") == name) & pc.field("shard_id").is_valid()
+    rows = warehouse.rows(NOTIFICATIONS, where=of_shards)
+    rows.sort(key=lambda row: row["observed_at"])
+    return {row["shard_id"]: notification(row) for row in rows}
+
+
+def notification(row: Row) -> Notification:
+    """A row of `notifications` as a value."""
+    return Notification(
+        notification_id=row["notification_id"],
+        stream=row["stream"],
+        shard_id=row["shard_id"],
+        occasion=Occasion(row["kind"]),
+        previous_level=Level(row["previous_level"]),
+        level=Level(row["level"]),
+        text=row["text"],
+        observed_at=row["observed_at"],
+    )
+
+
+def _newest(warehouse: Warehouse, name: str, *, as_of: datetime, having: str) -> list[Row]:
+    """The stream's rows of `shards` in the shortest look back that has any."""
+    mine = (
+        (pc.field("stream") == name)
+        & (pc.field("observed_at") < pc.scalar(as_of))
+        & pc.field(having).is_valid()
+    )
+    for span in _LOOK_BACK:
+        since = pc.field("observed_at") >= pc.scalar(as_of - span)
+        rows = warehouse.rows(SHARDS, where=mine & since)
+        if (
+            rows
+        ):  # a watch that finds the ledger held judges by what was an hour before the last one
+            newest = max(row["observed_at"] for row in rows)
+            near = pc.field("observed_at") >= pc.scalar(newest - _LOOK_BACK[0])
+            return warehouse.rows(SHARDS, where=mine & near)
+    return []
+
+
+def _positions(rows: list[Row]) -> dict[tuple[str, datetime], Position]:
+    """By shard and observation the consumer's own word; the frontier is in `shards` already."""
+    return {
+        (row["shard_id"], row["observed_at"]): Position(
+            source=PositionSource(row["source"]),
+            consumer=row["consumer"],
+            shard_id=row["shard_id"],
+            checkpoint=row["checkpoint"],
+            sub_sequence=row["sub_sequence"],
+            lease_owner=row["lease_owner"],
+            lease_counter=row["lease_counter"],
+            reported_at=row["reported_at"],
+        )
+        for row in rows
+        if row["source"] != PositionSource.SINK
+    }
+
+
+def _before(row: Row, positions: dict[tuple[str, datetime], Position]) -> Before:
+    return Before(
+        observed_at=row["observed_at"],
+        level=Level(row["level"]),
+        frontier=row["frontier"],
+        frontier_at=row["frontier_at"],
+        recoverable_until=row["recoverable_until"],
+        position=positions.get((row["shard_id"], row["observed_at"])),
+    )

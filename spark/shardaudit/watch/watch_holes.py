@@ -1,0 +1,214 @@
+"""Which holes the ledger shows behind each shard's consumer, and which of them are news."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import held, own_rows
+from shardaudit.audit.evidence import Ingested, ingested
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.columns.instants import bucket_start
+from shardaudit.model.config.settings import Stream
+from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.watch_tables import HOLES
+from shardaudit.model.verdict import LIVE, Kind
+from shardaudit.model.window import Window
+from shardaudit.store.newest_cells import audited_cells
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.rules.facts import Holes, Progress, Rules
+from shardaudit.watch.rules.holes import (
+    differing_cells,
+    explained,
+    hole_cells,
+    shard_holes,
+    unequal_hours,
+    with_news,
+)
+
+# Settled at one watch, and still not the same at the next: what lands late lands in between.
+LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
+GONE_FOR = timedelta(days=1)  # how long one is told what has left the stream
+STEPS = 64  # in which rows without a place are counted; each counts as come when its last one had
+
+
+@dataclass(frozen=True, slots=True)
+class HoleFacts:
+    """Per shard its holes, and the cells of which nobody was told; None when there are none."""
+
+    holes: dict[str, Holes]
+    news: DataFrame | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the shards of a stream stand, and how long a landing may take on each.
+
+    `settled`: up to where each was settled at an earlier watch.
+    """
+
+    name: str
+    stream: Stream
+    rules: Rules
+    progress: Mapping[str, Progress]
+    patience: Mapping[str, timedelta]
+    settled: Mapping[str, str]
+
+
+def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
+    """The holes of the stream's shards, within what the stream still holds and a day before.
+
+    Reads fingerprints, and where they differ what the audits found; no ids.
+    """
+    name, stream, rules = standing.name, standing.stream, standing.rules
+    first = rules.as_of - rules.retention - GONE_FOR
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
+    late_days = _late_days(ledger, first)
+    is_near = F.col("sent_day") >= F.lit(first.date())
+    near = ledger.where(is_near | F.col("sent_day").isin(late_days) if late_days else is_near)
+    hours = held(unequal_hours(near, bucket=stream.bucket))
+    if hours.isEmpty():
+        return HoleFacts({}, None)
+    state = ingested(warehouse, name)
+    cells = hole_cells(
+        differing_cells(near, hours, bucket=stream.bucket)
+        .where(F.coalesce("arrived_until", "bucket_start") >= F.lit(first))
+        .localCheckpoint(),
+        _facts(warehouse, standing),
+        settled_by=rules.when_read.as_of - LOOKS_APART,
+        bucket=stream.bucket,
+        damage=state.damage,
+    )
+    if state.unplaced:
+        cells = _doubted(cells, state, stream)
+    cells = cells.localCheckpoint()
+    if cells.isEmpty():
+        return HoleFacts({}, None)
+    told = warehouse.read(HOLES).where(F.col("stream") == name)
+    since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
+    known = with_news(
+        _less_the_explained(
+            warehouse, name, cells, stream.bucket, window=Window(since, rules.as_of)
+        ),
+        told.where(F.col("bucket_start") >= F.lit(since)),
+        gone_before=rules.as_of - rules.retention,
+    ).localCheckpoint()
+    holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}
+    return HoleFacts(holes, known.where(F.col("is_new")))
+
+
+def _doubted(cells: DataFrame, state: Ingested, stream: Stream) -> DataFrame:
+    """The cells; a doubt where what lacks may be among the rows that lack their own cell."""
+    strays = F.least(_strays_since(state, stream.settle_grace), F.lit(state.unplaced))
+    is_sure = F.col("is_sure") & (F.col("sent_n") - F.col("landed_n") > strays)
+    missing = F.when(is_sure, F.col("missing")).otherwise(0)
+    return cells.withColumns({"missing": missing, "is_sure": is_sure})
+
+
+def _strays_since(state: Ingested, slack: timedelta) -> Column:
+    """How many rows without a place came to the sink since a cell began, at most.
+
+    Those that had landed before hold nothing of it: no row lands longer than `slack` before its
+    `sent_at`.
+    """
+    came = sorted(state.came_unplaced)
+    size = -(-len(came) // STEPS)
+    steps = [came[n : n + size] for n in range(0, len(came), size)]
+    left, counts = sum(count for _, count in came), list[Column]()
+    for step in steps:
+        landed_by = step[-1][0] + slack
+        counts.append(F.when(F.col("bucket_start") < F.lit(landed_by), left))
+        left -= sum(count for _, count in step)
+    return F.coalesce(*counts, F.lit(0))
+
+
+def _late_days(ledger: DataFrame, first: datetime) -> list[date]:
+    """The days before that of which traces came into the stream since: held back by producers."""
+    late = ledger.where(
+        (F.col("sent_day") < F.lit(first.date())) & (F.col("arrived_until") >= F.lit(first))
+    )
+    return sorted(row.sent_day for row in collected(late.select("sent_day").distinct()))
+
+
+def store_told(warehouse: Warehouse, name: str, news: DataFrame, *, told_at: datetime) -> None:
+    """Writes of which cells people were told."""
+    rows = news.select(
+        F.lit(name).alias("stream"),
+        *CELL,
+        F.lit(told_at).alias("told_at"),
+        F.col("sent_n").alias("sent"),
+        F.col("landed_n").alias("landed"),
+        "missing",
+    )
+    warehouse.append(rows, HOLES)
+
+
+def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
+    """Of each shard that landed rows what `hole_cells` has to know."""
+    grace = standing.stream.settle_grace
+    rows = [
+        (
+            shard,
+            known.frontier is not None,
+            standing.settled.get(shard),
+            known.landed_until,
+            standing.patience.get(shard, grace).total_seconds(),
+        )
+        for shard, known in standing.progress.items()
+        if known.landed_until is not None
+    ]
+    return own_rows(
+        warehouse.spark,
+        rows,
+        "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
+        "patience double",
+    )
+
+
+def _less_the_explained(
+    warehouse: Warehouse, name: str, cells: DataFrame, bucket: timedelta, *, window: Window
+) -> DataFrame:
+    """The cells less what the newest audit of each knows by id to be accepted, or not missing."""
+    audited = audited_cells(warehouse, name, window)
+    if audited is None:
+        return cells.withColumn("is_named", F.lit(False))
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == name)
+        & (F.col("kind") == Kind.MISSING.value)
+        & F.col("state").isin(*LIVE)
+        & (F.col("sent_at") >= F.lit(window.start))
+    )
+    live = findings.groupBy(
+        "shard_id", bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    ).agg(F.count("*").alias("live"))
+    return explained(cells, audited, live)
+
+
+def _holes(row: Row, bucket: timedelta) -> Holes:
+    return Holes(
+        cells=row.cells,
+        messages=row.missing,
+        sent=row.sent,
+        even=row.even,
+        news=row.news,
+        since=row.since,
+        until=_end(row["last"], bucket),
+        gone=row.gone,
+        doubts=row.doubts,
+        doubted_since=row.doubted_since,
+        unnamed_since=row.unnamed_since,
+        unnamed_until=_end(row.unnamed_last, bucket),
+        arrived_from=_later(row.arrived_from, row.since),
+        unnamed_arrived_from=_later(row.unnamed_arrived_from, row.unnamed_since),
+    )
+
+
+def _later(arrived_from: datetime | None, since: datetime | None) -> datetime | None:
+    return None if arrived_from == since else arrived_from
+
+
+def _end(last: datetime | None, bucket: timedelta) -> datetime | None:
+    return None if last is None else last + bucket

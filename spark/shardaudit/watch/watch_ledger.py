@@ -1,0 +1,203 @@
+"""What the ledger says of each shard: two small aggregations, collected."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.evidence import ingested
+from shardaudit.audit.rules.deadlines import ahead_arrivals
+from shardaudit.audit.rules.patience import patiences
+from shardaudit.model.config.settings import Stream
+from shardaudit.model.position import Position
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.rules.facts import Before, Pause, Progress, Span
+from shardaudit.watch.rules.frontiers import shard_progress, shard_times
+
+# Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
+# and a shard that catches up lands hours of cells between two watches.
+_SLACK = timedelta(hours=6)
+
+_Horizon = tuple[
+    str, datetime, datetime | None, str | None, str | None, bool, datetime | None, datetime | None
+]
+_STANDING = "shard_id string, frontier string, ahead_since timestamp, ahead_last timestamp"
+_HORIZONS = (
+    "shard_id string, since timestamp, landed_until timestamp, known_frontier string, "
+    "position string, is_at_end boolean, seen_at timestamp, rested_at timestamp"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Per shard what is known beside the ledger: the last watch, and the consumer's position."""
+
+    before: Mapping[str, Before]
+    positions: Mapping[str, Position]
+
+
+def usual_patience(
+    warehouse: Warehouse, name: str, stream: Stream, *, as_of: datetime, retention: timedelta
+) -> dict[str, timedelta]:
+    """Per shard how long a landing may take; a shard that is not there has the settle grace."""
+    found = patiences(
+        warehouse.read(FINGERPRINTS).where(F.col("stream") == name),
+        as_of=as_of,
+        bucket=stream.bucket,
+        settle_grace=stream.settle_grace,
+        retention=retention,
+    )
+    return {row.shard_id: timedelta(seconds=row.patience) for row in collected(found)}
+
+
+def ledger_progress(
+    warehouse: Warehouse,
+    name: str,
+    *,
+    as_of: datetime,
+    stream: Stream,
+    known: Known,
+) -> dict[str, Progress]:
+    """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
+    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
+    times = {row.shard_id: row for row in collected(shard_times(ledger))}
+    if not times:
+        return {}
+    horizons = [_horizon(row, as_of, known) for row in times.values()]
+    first_day = min(horizon[1] for horizon in horizons).date()
+    progress = shard_progress(
+        ledger.where(F.col("sent_day") >= F.lit(first_day)),
+        own_rows(warehouse.spark, horizons, _HORIZONS),
+        bucket=stream.bucket,
+        rested_since=as_of - stream.settle_grace,
+    )
+    standing = {row.shard_id: row for row in collected(progress)}
+    found = {
+        shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
+        for shard, row in times.items()
+    }
+    found |= _with_arrivals(warehouse, name, found, stream=stream, as_of=as_of)
+    if any(one.landed_until for one in found.values()):
+        return found
+    state = ingested(warehouse, name)
+    if state.has_places and not _may_lack_places(ledger, state.unplaced, stream, as_of=as_of):
+        return found
+    # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
+    return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
+
+
+def _with_arrivals(
+    warehouse: Warehouse,
+    name: str,
+    found: Mapping[str, Progress],
+    *,
+    stream: Stream,
+    as_of: datetime,
+) -> dict[str, Progress]:
+    """The shards of which messages wait that were sent long ago, with when these arrived."""
+    due = as_of - stream.settle_grace - stream.bucket
+    waiting = {
+        shard: (one, one.ahead)
+        for shard, one in found.items()
+        if one.ahead is not None and one.ahead.since < due
+    }
+    if not waiting:
+        return {}
+    rows = [
+        (shard, one.frontier, ahead.since, ahead.until - stream.bucket)
+        for shard, (one, ahead) in waiting.items()
+    ]
+    first_day = min(ahead.since for _, ahead in waiting.values()).date()
+    arrivals = ahead_arrivals(
+        warehouse.read(FINGERPRINTS).where(
+            (F.col("stream") == name) & (F.col("sent_day") >= F.lit(first_day))
+        ),
+        own_rows(warehouse.spark, rows, _STANDING),
+        bucket=stream.bucket,
+    )
+    return {
+        row.shard_id: _arrived(*waiting[row.shard_id], row, stream.bucket)
+        for row in collected(arrivals)
+    }
+
+
+def _arrived(one: Progress, ahead: Span, row: Row, bucket: timedelta) -> Progress:
+    since = row.arrived_from if row.arrived_from > ahead.since else None
+    until = row.arrived_until + bucket if row.arrived_until + bucket > ahead.until else None
+    passed = None if one.passed is None else replace(one.passed, arrived_from=since)
+    return replace(
+        one, ahead=replace(ahead, arrived_from=since, arrived_until=until), passed=passed
+    )
+
+
+def _may_lack_places(ledger: DataFrame, unplaced: int, stream: Stream, *, as_of: datetime) -> bool:
+    """Whether all that should have landed may be among the rows that lack their shard or time.
+
+    Where no row has a place the patience is the settle grace: what is younger may be on its way.
+    """
+    if not unplaced:
+        return False
+    is_due = F.col("bucket_start") < F.lit(as_of - stream.settle_grace - stream.bucket)
+    sent_less_landed = F.when(F.col("side") == "traces", F.col("n")).otherwise(-F.col("n"))
+    [due] = collected(ledger.where(is_due).agg(F.sum(sent_less_landed).alias("n")))
+    return (due.n or 0) <= unplaced
+
+
+def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
+    last, position = known.before.get(times.shard_id), known.positions.get(times.shard_id)
+    landed = times.landed_until
+    first = times.first_sent_at or as_of
+    since = first if landed is None else min(landed, as_of) - _SLACK
+    return (
+        times.shard_id,
+        since,
+        landed,
+        last.frontier if last else None,
+        position.sequence_number if position else None,
+        position is not None and position.is_at_end,
+        last.observed_at if last else None,
+        last.frontier_at if last else None,
+    )
+
+
+def _progress(times: Row, standing: Row | None, last: Before | None, bucket: timedelta) -> Progress:
+    found = Progress(
+        times.shard_id,
+        produced_until=times.produced_until,
+        last_landed_at=times.last_landed_at,
+        landed_until=times.landed_until,
+    )
+    if standing is None:
+        return found
+    frontier_at = standing.frontier_at
+    if frontier_at is None:  # its cell is older than the horizon, or the sink has no numbers
+        is_same = last is not None and last.frontier == standing.frontier is not None
+        frontier_at = (last.frontier_at if last and is_same else None) or found.last_landed_at
+    return replace(
+        found,
+        frontier=standing.frontier,
+        settled_frontier=standing.settled_frontier,
+        frontier_at=frontier_at,
+        relanded_until=standing.relanded_until,
+        ahead=_span(standing, "ahead", bucket),
+        passed=_span(standing, "passed", bucket),
+        pause=_pause(standing),
+        is_by_time=standing.is_by_time,
+    )
+
+
+def _span(row: Row, name: str, bucket: timedelta) -> Span | None:
+    since, last = row[f"{name}_since"], row[f"{name}_last"]
+    if since is None or last is None:
+        return None
+    return Span(messages=row[f"{name}_n"], since=since, until=last + bucket)
+
+
+def _pause(row: Row) -> Pause | None:
+    since, until = row.paused_from, row.paused_until
+    return None if since is None or until is None or until <= since else Pause(since, until)

@@ -1,0 +1,175 @@
+"""Messages through Airflow's own notifiers to receivers on 127.0.0.1."""
+
+import asyncio
+import json
+import socketserver
+import sys
+from collections.abc import Iterator
+from email import message_from_string, policy
+from email.message import Message
+from http.server import HTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from shardaudit.adapters.notifiers import Letter, NotifierMissingError, NotSentError, send
+from shardaudit.airflow.late_watch import tell_late
+from shardaudit.audit.changes import published_news
+from shardaudit.model.config.config_notify import Notify
+from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.verdict import Kind, State, Verdict
+from tests.dags.receivers import Web, running
+from tests.unit.report.reports import report
+
+LETTER = Letter("0a1b", "events", "urgent", "shardaudit: URGENT", "shard <1> stands {{ still }}")
+
+
+class Mail(socketserver.StreamRequestHandler):
+    """As much of SMTP as a mail needs; keeps the mail."""
+
+    got: ClassVar[list[str]] = []
+
+    def handle(self) -> None:
+        self._say("220 here")
+        while line := self.rfile.readline().decode().strip():
+            if line.upper() == "DATA":
+                self._say("354 go on")
+                lines = iter(lambda: self.rfile.readline().decode().rstrip("\r\n"), ".")
+                self.got.append("\n".join(lines))
+            self._say("221 bye" if line.upper() == "QUIT" else "250 ok")
+            if line.upper() == "QUIT":
+                return
+
+    def _say(self, text: str) -> None:
+        self.wfile.write(f"{text}\r\n".encode())
+
+
+@pytest.fixture
+def web(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[list[tuple[str, str | None, dict[str, object]]]]:
+    """The web receiver, known to Airflow as `pager` and as `slack_oncall`."""
+    monkeypatch.setattr(Web, "got", [])
+    monkeypatch.setattr(Web, "status", 200)
+    with running(HTTPServer(("127.0.0.1", 0), Web)) as port:
+        place = f"http://127.0.0.1:{port}"
+        connections = {
+            "PAGER": {"conn_type": "http", "host": f"{place}/hook"},
+            "SLACK_ONCALL": {
+                "conn_type": "slackwebhook",
+                "host": f"{place}/slack",
+                "password": "T1/B2/very-secret",
+            },
+        }
+        for name, connection in connections.items():
+            monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(connection))
+        yield Web.got
+
+
+@pytest.fixture
+def mails(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The mail receiver, known to Airflow as `mail`."""
+    monkeypatch.setattr(Mail, "got", [])
+    with running(socketserver.TCPServer(("127.0.0.1", 0), Mail)) as port:
+        extra = {"from_email": "watch@example.com", "disable_ssl": True, "disable_tls": True}
+        connection = {"conn_type": "smtp", "host": "127.0.0.1", "port": port, "extra": extra}
+        monkeypatch.setenv("AIRFLOW_CONN_MAIL", json.dumps(connection))
+        yield Mail.got
+
+
+def test_a_webhook_gets_the_message_as_json_with_its_id(
+    web: list[tuple[str, str | None, dict[str, object]]],
+) -> None:
+    send(Notify(http="pager"), LETTER)
+    ((path, key, document),) = web
+    assert path.startswith("/hook")
+    assert key == "0a1b"
+    assert document == {
+        "message_id": "0a1b",
+        "stream": "events",
+        "level": "urgent",
+        "title": "shardaudit: URGENT",
+        "text": "shard <1> stands {{ still }}",
+    }
+
+
+def test_slack_gets_a_text_that_its_markup_cannot_misread(
+    web: list[tuple[str, str | None, dict[str, object]]],
+) -> None:
+    send(Notify(slack="slack_oncall"), LETTER)
+    ((path, _, document),) = web
+    assert path.endswith("T1/B2/very-secret")
+    assert document["text"] == ("*shardaudit: URGENT*\nshard &lt;1&gt; stands {{ still }}\n[0a1b]")
+
+
+def test_a_mail_bears_the_id_in_a_header(mails: list[str]) -> None:
+    send(Notify(smtp="mail", mail_to=["oncall@example.com"]), LETTER)
+    mail = message_from_string(mails[0], policy=policy.default)
+    assert (mail["Subject"], mail["X-Shardaudit-Id"]) == ("shardaudit: URGENT", "0a1b")
+    assert "stands {{ still }}" in _text(mail)
+
+
+def test_hostile_ids_of_an_audit_stay_text_at_every_receiver(
+    web: list[tuple[str, str | None, dict[str, object]]], mails: list[str]
+) -> None:
+    evil = ("<!channel> <script>alert(1)</script>", "=cmd()\n.\nX: {{ 7 * 7 }}\x1b[2J", "💣" * 1024)
+    news = published_news(
+        report(), {(Kind.MISSING, None, State.OPEN): 3}, before=Verdict.OK, examples=evil
+    )
+    assert news is not None
+    letter = Letter(news.news_id, "events", news.level.value, news.title, news.text)
+    to_all = Notify(slack="slack_oncall", http="pager", smtp="mail", mail_to=["on@example.com"])
+    send(to_all, letter)
+    (_, _, slack), (_, _, webhook) = web
+    assert "&lt;!channel&gt; &lt;script&gt;" in str(slack["text"])
+    assert "<" not in str(slack["text"])
+    assert slack["unfurl_links"] is False
+    assert webhook["text"] == news.text
+    html = _text(message_from_string(mails[0], policy=policy.default))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<script" not in html
+    for text in (str(slack["text"]), news.text, html):
+        assert "=cmd()\\n.\\nX: {{ 7 * 7 }}\\x1b[2J" in text  # one line, and no template
+        assert "\x1b" not in text
+
+
+def _text(mail: Message) -> str:
+    parts = [part.get_payload(decode=True) for part in mail.walk() if not part.is_multipart()]
+    return b"".join(part for part in parts if isinstance(part, bytes)).decode()
+
+
+def test_a_receiver_that_fails_is_tried_again_and_its_secrets_are_not_told(
+    web: list[tuple[str, str | None, dict[str, object]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Web, "status", 500)
+    with pytest.raises(NotSentError, match=r"notify.slack: message 0a1b") as failed:
+        send(Notify(slack="slack_oncall"), LETTER)
+    assert failed.value.exit_code is ExitCode.RETRY
+    assert "very-secret" not in str(failed.value)
+    assert web
+
+
+def test_a_provider_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "airflow.providers.slack.notifications.slack_webhook"
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(NotifierMissingError, match="apache-airflow-providers-slack is not"):
+        send(Notify(slack="slack_oncall"), LETTER)
+
+
+def test_a_late_watch_is_told_under_the_run_s_own_id(
+    config: Path, web: list[tuple[str, str | None, dict[str, object]]]
+) -> None:
+    config.write_text(f'{config.read_text()}\n[notify]\nhttp = "pager"\n')
+    context = {"dag_run": {"dag_run_id": "scheduled__2026-11-20T12:00"}}
+    asyncio.run(tell_late(context))
+    asyncio.run(tell_late(context))
+    assert [document["title"] for _, _, document in web] == (
+        ["shardaudit: the retention watch is late"] * 2
+    )
+    assert len({key for _, key, _ in web}) == 1
+
+
+def test_mail_needs_both_ends() -> None:
+    with pytest.raises((ConfigError, ValueError), match="smtp or mail_to alone"):
+        Notify(smtp="mail")

@@ -1,0 +1,98 @@
+"""What the tasks tell OpenLineage. Its provider is not installed here: two classes stand for it."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from shardaudit.airflow.datasets import Lineage, lineage
+from shardaudit.airflow.launch import ShardauditJob
+from shardaudit.airflow.planned import PlannedJob, planned_upkeep
+
+
+@dataclass
+class Dataset:
+    """As `openlineage.client.event_v2.Dataset` is built."""
+
+    namespace: str
+    name: str
+
+
+@dataclass
+class OperatorLineage:
+    """As the provider's class is built."""
+
+    inputs: list[Dataset]
+    outputs: list[Dataset]
+
+
+def job(config: Path, *command: str) -> PlannedJob:
+    """As the DAGs plan it: `dedupe run` is the action `run`."""
+    words = ["--config", str(config), *command, "--stream=events"]
+    return {"stream": "events", "driver": {}, "arguments": {command[-1]: words}, "engines": {}}
+
+
+def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:
+    config.write_text(
+        config.read_text()
+        .replace('warehouse = "warehouse"', 'warehouse = "s3a://lake/our/own"')
+        .replace('path = "sink/events"', 'path = "s3a://lake"')
+    )
+    assert lineage("ingest", job(config, "ingest")) == Lineage(
+        inputs=(("file", f"{config.parent}/traces/events"), ("s3://lake", "/")),
+        outputs=tuple(
+            ("s3://lake", f"our/own/{table}")
+            for table in ("traces", "fingerprints", "quarantine", "batches")
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        (["ingest"], "traces"),
+        (["audit"], "audits"),
+        (["watch"], "positions"),
+        (["backfill", "plan"], "backfill_ids"),
+        (["backfill", "replay"], "backfills"),
+        (["backfill", "verify"], "findings"),
+        (["dedupe", "plan"], "dedupe_ids"),
+        (["dedupe", "remove"], "removed_rows"),
+        (["dedupe", "verify"], "findings"),
+    ],
+)
+def test_every_job_says_what_it_reads_and_writes(
+    config: Path, command: list[str], written: str
+) -> None:
+    found = lineage(command[-1], job(config, *command))
+    assert found.inputs
+    assert ("file", f"{config.parent}/warehouse/{written}") in found.outputs
+
+
+@pytest.mark.usefixtures("config")
+def test_an_upkeep_moves_no_data() -> None:
+    assert lineage("maintain", planned_upkeep()) == Lineage((), ())
+
+
+def test_the_operator_answers_in_the_providers_words(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes: Mapping[str, object] = {
+        "airflow.providers.openlineage": None,
+        "airflow.providers.openlineage.extractors": OperatorLineage,
+        "openlineage": None,
+        "openlineage.client": None,
+        "openlineage.client.event_v2": Dataset,
+    }
+    for name, holds in fakes.items():
+        module = ModuleType(name)
+        if isinstance(holds, type):
+            setattr(module, holds.__name__, holds)
+        monkeypatch.setitem(sys.modules, name, module)
+    task = ShardauditJob(task_id="audit", command="audit", planned=job(config, "audit"))
+    told = task.get_openlineage_facets_on_complete(None)
+    assert Dataset("file", f"{config.parent}/sink/events") in told.inputs
+    assert Dataset("file", f"{config.parent}/warehouse/findings") in told.outputs

@@ -1,0 +1,116 @@
+"""The figures as Airflow's own metrics send them: over UDP, to a StatsD that listens here."""
+
+import gc
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
+from airflow.sdk.observability.stats import Stats
+from deltalake import write_deltalake
+
+from shardaudit.airflow.audit_verdict import judge
+from shardaudit.airflow.metrics import emit
+from shardaudit.airflow.planned import PlannedAudit
+from shardaudit.airflow.watch_news import tell
+from shardaudit.model.tables.watch_tables import SHARDS
+from tests.dags.warehouses import arrow, audit, cell, missing, write_result
+
+
+class Listener:
+    """What came, as `name -> value`."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.settimeout(0.2)
+        self.port = self._socket.getsockname()[1]
+
+    def heard(self) -> dict[str, float]:
+        found = {}
+        try:
+            while True:
+                name, _, rest = self._socket.recv(2**16).decode().partition(":")
+                value, _, kind = rest.partition("|")
+                assert kind == "g"
+                found[name] = float(value)
+        except TimeoutError:
+            return found
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture
+def statsd(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
+    """A StatsD that airflow.cfg names; Airflow set up as its task runner does it."""
+    listener = Listener()
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_HOST", "127.0.0.1")
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_PORT", str(listener.port))
+    Stats.initialize(factory=get_stats_factory(), export_legacy_names=True)
+    yield listener
+    Stats.initialize(factory=NoStatsLogger, export_legacy_names=True)
+    listener.close()
+    gc.collect()  # here, where the warning is expected: Airflow leaves its socket open
+
+
+def planned(audit_id: str) -> PlannedAudit:
+    return {"stream": "events", "audit_id": audit_id, "driver": {}, "arguments": {}, "engines": {}}
+
+
+def test_an_audit_sends_its_figures_also_when_it_is_red(config: Path, statsd: Listener) -> None:
+    write_result(
+        config.with_name("warehouse"),
+        audits=[audit("a", verdict="loss", sent=5, missing=1), audit("b", status="rejected")],
+        cells=[cell("a", "shard-1", verdict="loss", missing=1)],
+        findings=[missing("a", "x", shard_id="shard-1")],
+    )
+    with pytest.raises(AirflowFailException):
+        judge(planned("a"))
+    heard = statsd.heard()
+    assert heard["airflow.shardaudit.audit.missing.events"] == 1
+    assert heard["airflow.shardaudit.audit.verdict_good.events"] == 0
+    assert heard["airflow.shardaudit.audit.published.events"] == 1
+    with pytest.raises(AirflowFailException):
+        judge(planned("b"))
+    assert statsd.heard() == {"airflow.shardaudit.audit.published.events": 0}
+
+
+def test_a_watch_sends_its_figures(config: Path, statsd: Listener) -> None:
+    now = datetime.now(UTC)
+    shards = [
+        {
+            "stream": "events",
+            "shard_id": f"s{n}",
+            "observed_at": now,
+            "state": state,
+            "level": level,
+        }
+        for n, (state, level) in enumerate([("ok", "none"), ("stalled", "warn")])
+    ]
+    place = config.with_name("warehouse") / SHARDS.name
+    write_deltalake(str(place), arrow(SHARDS, shards))
+    tell({"stream": "events", "driver": {}, "arguments": {}, "engines": {}})
+    heard = statsd.heard()
+    assert heard["airflow.shardaudit.watch.shards.events"] == 2
+    assert heard["airflow.shardaudit.watch.shards_warn.events"] == 1
+    assert heard["airflow.shardaudit.watch.observed_timestamp.events"] == pytest.approx(
+        now.timestamp(), abs=1
+    )
+
+
+def test_a_streams_name_is_one_part_of_the_metrics_name(statsd: Listener) -> None:
+    emit("audit", "eu.events-1_x", {"missing": 3})
+    assert statsd.heard() == {"airflow.shardaudit.audit.missing.eu__events-1_x": 3}
+
+
+def test_nothing_is_sent_when_airflow_is_not_told_to() -> None:
+    emit("audit", "events", {"missing": 3})

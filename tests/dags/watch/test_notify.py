@@ -1,0 +1,93 @@
+"""What the audits have to tell, sent: at least once, under the same id, apart from the watch's."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from shardaudit.adapters.notifiers import Letter
+from shardaudit.model.config.settings import Settings, load_settings
+from shardaudit.model.tables.watch_tables import NOTIFICATIONS
+from shardaudit.watch.notify import alarms, notify_audits, notify_stream
+from tests.dags.warehouses import MINUTE, arrow
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+EVIL = "for example <script>alert(1)</script> \\n=cmd() {{ x }}"
+
+
+class BrokenLineError(Exception):
+    """The network went away."""
+
+
+@pytest.fixture
+def settings(config: Path) -> Settings:
+    """Two audits and a shard have something to tell; one audit told it before."""
+    common = {"stream": "events", "previous_level": "none", "level": "warn", "state": "pending"}
+    rows = [
+        {"notification_id": "a2", "kind": "audit", "text": f"second\n{EVIL}", "observed_at": NOON},
+        {
+            "notification_id": "a1",
+            "kind": "audit",
+            "text": "first\nx\ny",
+            "observed_at": NOON - MINUTE,
+        },
+        {
+            "notification_id": "a0",
+            "kind": "audit",
+            "text": "old",
+            "observed_at": NOON,
+            "state": "sent",
+        },
+        {
+            "notification_id": "s",
+            "kind": "change",
+            "shard_id": "s1",
+            "text": "z",
+            "observed_at": NOON,
+        },
+    ]
+    place = config.with_name("warehouse") / NOTIFICATIONS.name
+    write_deltalake(str(place), arrow(NOTIFICATIONS, [common | row for row in rows]))
+    return load_settings(config)
+
+
+def pending(settings: Settings) -> set[str]:
+    rows = DeltaTable(f"{settings.warehouse}/notifications").to_pyarrow_table().to_pylist()
+    return {row["notification_id"] for row in rows if row["state"] == "pending"}
+
+
+def test_each_audit_is_a_message_the_oldest_first_and_told_once(settings: Settings) -> None:
+    letters: list[Letter] = []
+    assert notify_audits(settings, "events", sender=letters.append) == 2
+    assert [(x.message_id, x.title, x.text) for x in letters] == [
+        ("a1", "first", "x\ny"),
+        ("a2", "second", EVIL),
+    ]
+    assert pending(settings) == {"s"}
+    assert notify_audits(settings, "events", sender=letters.append) == 0
+    assert notify_audits(settings, "orders", sender=letters.append) == 0
+
+
+def test_what_a_crash_left_unmarked_is_sent_again_under_the_same_id(settings: Settings) -> None:
+    sent: list[str] = []
+
+    def sender(letter: Letter) -> None:
+        sent.append(letter.message_id)
+        if len(sent) == 2:
+            raise BrokenLineError
+
+    with pytest.raises(BrokenLineError):
+        notify_audits(settings, "events", sender=sender)
+    assert pending(settings) == {"a2", "s"}
+    notify_audits(settings, "events", sender=sender)
+    assert sent == ["a1", "a2", "a2"]
+    assert pending(settings) == {"s"}
+
+
+def test_the_watch_does_not_hear_of_audits(settings: Settings) -> None:
+    letters: list[Letter] = []
+    assert notify_stream(settings, "events", sender=letters.append) == 1
+    assert [letter.message_id for letter in letters] == ["s"]
+    assert pending(settings) == {"a1", "a2"}
+    assert [news.shard_id for news in alarms(settings, "events")] == ["s1"]

@@ -1,0 +1,49 @@
+"""What an audit stores to be told: what it changed, once, also when it is run again."""
+
+from datetime import timedelta
+
+from pyspark.sql import Row
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.job import audit
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.watch_tables import NOTIFICATIONS
+from shardaudit.model.window import Window
+from tests.builders import NOW, T0, sink_row, trace_line
+from tests.spark.lake import Lake
+
+EVIL = "<!channel>\n<script>alert(1)</script>=cmd()\x1b[2J"
+
+
+def audited(lake: Lake, *, hours: int = 0) -> list[Row]:
+    """What is stored to be told after an audit that many hours later, oldest first."""
+    as_of = NOW + timedelta(hours=hours)
+    lake.ingest(now=as_of)
+    window = Window(T0, T0 + timedelta(minutes=5))
+    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)))
+    audit(lake.warehouse, request, open_gates(None), now=as_of)
+    return sorted(lake.rows(NOTIFICATIONS), key=lambda row: row.observed_at)
+
+
+def test_losses_and_their_return_are_told_once_and_nothing_when_nothing_changed(lake: Lake) -> None:
+    ids = {1: "m1", 2: EVIL}
+    lake.log("a.jsonl", [trace_line(n, message_id=ids.get(n, f"m{n}")) for n in range(9)])
+    lake.land([sink_row(n) for n in range(9) if n not in ids])
+    (told,) = audited(lake)
+    assert told.text.splitlines()[:2] == [
+        "shardaudit: events is LOSS: 2 messages newly missing",
+        "2 messages newly missing",
+    ]
+    assert "for example m1" in told.text
+    assert "\x1b" not in told.text
+    assert "nearest deadline: 2 messages of shardId-000000000000 leave" in told.text
+    assert (told.state, told.kind, told.level, told.shard_id) == ("pending", "audit", "warn", None)
+    sent = told.asDict() | {"state": "sent"}
+    lake.warehouse.upsert([sent], NOTIFICATIONS)
+    assert [row.state for row in audited(lake)] == ["sent"]  # the same audit, run again
+    assert len(audited(lake, hours=1)) == 1
+    lake.land([sink_row(1)])
+    news = audited(lake, hours=2)
+    assert len(news) == 2
+    assert news[1].text.splitlines()[0] == "shardaudit: events is LOSS: 1 message arrived after all"

@@ -1,0 +1,72 @@
+"""An audit that was killed does not run for ever in the tables: the next one says it failed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pytest
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.job import audit
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.window import Window
+from shardaudit.report.progress import SILENT, Progress
+from tests.builders import NOW, T0, sink_row, trace_line
+from tests.spark.lake import Lake
+
+LATER = NOW + timedelta(hours=1)
+
+
+class Killed(BaseException):
+    """What no code of ours sees, as SIGKILL."""
+
+
+@dataclass
+class Stopping:
+    """A progress that ends the audit when it would judge its gates."""
+
+    by: type[BaseException]
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        if name == "gates":
+            raise self.by
+        yield
+
+
+def audited(lake: Lake, as_of: datetime, progress: Progress = SILENT) -> None:
+    window = Window(T0, T0 + timedelta(minutes=5))
+    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)))
+    audit(lake.warehouse, request, open_gates(None), now=as_of, progress=progress)
+
+
+def statuses(lake: Lake) -> list[str]:
+    rows = sorted(lake.rows(AUDITS), key=lambda row: row.as_of)
+    return [row.status for row in rows]
+
+
+@pytest.fixture
+def fed(lake: Lake) -> Lake:
+    lake.log("a.jsonl", [trace_line(n) for n in range(3)])
+    lake.land([sink_row(n) for n in range(3)])
+    lake.ingest(now=NOW)
+    return lake
+
+
+def test_a_killed_audit_is_failed_when_the_next_one_runs(fed: Lake) -> None:
+    with pytest.raises(Killed):
+        audited(fed, NOW, Stopping(Killed))
+    assert statuses(fed) == ["running"]
+    audited(fed, LATER)
+    assert statuses(fed) == ["failed", "published"]
+    [dead] = [row for row in fed.rows(AUDITS) if row.status == "failed"]
+    assert dead.finished_at is not None
+
+
+def test_an_interrupted_audit_says_at_once_that_it_failed(fed: Lake) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        audited(fed, NOW, Stopping(KeyboardInterrupt))
+    assert statuses(fed) == ["failed"]

@@ -1,0 +1,161 @@
+"""What holds a watermark, as spans; cells that changed since; the clean cells to look at."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import SparkSession
+
+from shardaudit.audit.rules.cells import cell_sums
+from shardaudit.audit.rules.sample import sampled_cells, with_neighbours
+from shardaudit.audit.rules.watermark import MOST_SPANS, changed_cells, held_spans
+from shardaudit.model.window import Window
+from tests.builders import T0
+from tests.spark.audit.frames import frame
+
+MINUTE = timedelta(minutes=1)
+Row = dict[str, object]
+JUDGED_DDL = "shard_id string, bucket_start timestamp, bucket_end timestamp, held_by string"
+LEDGER_DDL = (
+    "batch_id string, shard_id string, bucket_start timestamp, side string, n bigint, "
+    "sum_lo bigint, sum_hi bigint, max_sequence_number string, last_at timestamp, "
+    "unnumbered_at timestamp, own_n bigint, without_landed_at bigint"
+)
+CELLS_DDL = "shard_id string, bucket_start timestamp, sent_n bigint, differs boolean"
+
+
+def minute(value: object) -> int:
+    assert isinstance(value, datetime)
+    return (value.astimezone(UTC) - T0) // MINUTE
+
+
+def spans(
+    spark: SparkSession, cells: Iterable[tuple[str, int, str | None]]
+) -> set[tuple[str, str, int, int]]:
+    rows: list[Row] = [
+        {"shard_id": shard, "bucket_start": T0 + at * MINUTE, "held_by": why}
+        | {"bucket_end": T0 + (at + 1) * MINUTE}
+        for shard, at, why in cells
+    ]
+    found = held_spans(frame(spark, JUDGED_DDL, rows), bucket=MINUTE).collect()
+    told = {
+        (row.shard_id, row.held_by, minute(row.held_from), minute(row.held_until)) for row in found
+    }
+    assert len(told) == len(found)
+    return told
+
+
+def test_neighbouring_cells_that_are_held_for_one_reason_are_a_span(spark: SparkSession) -> None:
+    cells = [("s0", m, "pending") for m in (0, 1, 2, 5, 6)]
+    cells += [("s0", 3, "thin"), ("s1", 2, "pending"), ("s1", 4, "pending")]
+    assert spans(spark, [*cells, ("s0", 4, None), ("s1", 3, None)]) == {
+        ("s0", "pending", 0, 3),
+        ("s0", "pending", 5, 7),
+        ("s0", "thin", 3, 4),
+        ("s1", "pending", 2, 3),
+        ("s1", "pending", 4, 5),
+    }
+
+
+def test_the_last_of_many_spans_reaches_over_all_that_follow(spark: SparkSession) -> None:
+    found = spans(spark, [("s0", 2 * n, "pending") for n in range(MOST_SPANS + 3)])
+    whole = {("s0", "pending", 2 * n, 2 * n + 1) for n in range(MOST_SPANS - 1)}
+    last = (2 * (MOST_SPANS - 1), 2 * (MOST_SPANS + 2) + 1)
+    assert found == whole | {("s0", "pending", *last)}
+
+
+def batch(
+    shard: str, side: str, n: int, *, at: int = 10, of: int = 7, name: str | None = "b"
+) -> Row:
+    """Of a cell; the sums are those of an id that counts as `of`."""
+    found: Row = {"batch_id": name, "shard_id": shard, "bucket_start": T0 + at * MINUTE}
+    return found | {"side": side, "n": n, "sum_lo": n * of, "sum_hi": 0}
+
+
+Batches = list[tuple[str, int, int]]
+TRACE, ROW = ("traces", 1, 7), ("sink", 1, 7)
+# The minute of a cell, what was known of it and what is new, and whether it is told.
+CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
+    "trace came": (10, [], [TRACE], True),
+    "row came": (10, [], [ROW], True),
+    "row came, and fits": (10, [TRACE], [ROW], False),
+    "both came": (10, [], [TRACE, ROW], False),
+    "nothing came": (10, [TRACE], [], False),
+    "rewritten as it was": (10, [TRACE], [("sink", 1, 5), ("sink", -1, 5)], False),
+    "rewritten as another": (10, [ROW], [("sink", 1, 5), ("sink", -1, 7)], True),
+    "removed": (10, [TRACE, ROW], [("sink", -1, 7)], True),
+    "removed of old": (1, [TRACE, ROW], [("sink", -1, 7)], False),
+    "removed at the edge": (2, [TRACE, ROW], [("sink", -1, 7)], True),
+    "row came to old": (1, [], [ROW], True),
+    "trace came to old, a row went": (1, [ROW], [("traces", 1, 9), ("sink", -1, 7)], True),
+    "first of what was audited": (0, [], [ROW], True),
+    "before it": (-1, [], [ROW], False),
+    "last of it": (29, [], [ROW], True),
+    "after it": (30, [], [ROW], False),
+    "never counted": (10, [TRACE], [ROW], True),
+}
+
+
+def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> None:
+    rows = {
+        name: [
+            [
+                batch(name, side, n, at=at, of=of, name=None if name == "never counted" else "b")
+                for side, n, of in part
+            ]
+            for part in (before, since)
+        ]
+        for name, (at, before, since, _) in CHANGES.items()
+    }
+    news = frame(spark, LEDGER_DDL, (row for _, since in rows.values() for row in since))
+    whole = [row for before, since in rows.values() for row in before + since]
+    found = changed_cells(
+        news,
+        cell_sums(frame(spark, LEDGER_DDL, whole)),
+        audited=Window(T0, T0 + 30 * MINUTE),
+        bucket=MINUTE,
+        kept_since=T0 + 2 * MINUTE,
+    ).collect()
+    assert len({row.shard_id for row in found}) == len(found)
+    assert {row.shard_id for row in found} == {name for name, (*_, told) in CHANGES.items() if told}
+    assert {(minute(r.bucket_end) - minute(r.bucket_start), r.held_by) for r in found} == {
+        (1, "changed")
+    }
+
+
+def test_clean_cells_with_messages_are_sampled_of_few_buckets_others_every_day(
+    spark: SparkSession,
+) -> None:
+    cells: list[Row] = [
+        {"shard_id": f"s{s}", "bucket_start": T0 + m * MINUTE, "sent_n": 0 if m % 3 == 0 else 1}
+        | {"differs": m % 3 == 1}
+        for s in range(4)
+        for m in range(60)
+    ]
+    grid = frame(spark, CELLS_DDL, cells)
+    chosen = []
+    for day in range(4):
+        rows = sampled_cells(grid, seed=f"day {day}", size=4).collect()
+        assert len(rows) == 4
+        minutes = {minute(row.bucket_start) for row in rows}
+        assert len(minutes) == 1
+        assert {m % 3 for m in minutes} == {2}
+        chosen.append(minutes.pop())
+        again = sampled_cells(grid, seed=f"day {day}", size=4).collect()
+        assert sorted(again) == sorted(rows)
+    assert len(set(chosen)) > 1
+
+
+def test_neighbours_of_a_cell_are_those_before_and_after_it(spark: SparkSession) -> None:
+    cells: list[Row] = [
+        {"shard_id": s, "bucket_start": T0 + m * MINUTE}
+        for s, m in (("s0", 1), ("s0", 2), ("s1", 9))
+    ]
+    near = frame(spark, "shard_id string, bucket_start timestamp", cells)
+    found = [
+        (row.shard_id, minute(row.bucket_start))
+        for row in with_neighbours(near, bucket=MINUTE).collect()
+    ]
+    assert sorted(found) == [
+        *(("s0", m) for m in (0, 1, 2, 3)),
+        *(("s1", m) for m in (8, 9, 10)),
+    ]

@@ -1,0 +1,206 @@
+"""Rows that leave the sink: a loss while the stream has a message of their minute, none later."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+
+from shardaudit.model.tables.audit_tables import CELLS
+from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.verdict import State, Verdict
+from shardaudit.model.watermark import LEFT_THE_SINK
+from shardaudit.store.warehouse import Warehouse
+from tests.builders import T0, sequence
+from tests.history import Departure, Finding, FindingKey, History, Question, SinkRow, Trace
+from tests.lifecycle import fold
+from tests.oracle import reconcile
+from tests.oracle_vanished import Memory
+from tests.oracle_watermark import Record
+from tests.spark.test_golden import assert_summary
+from tests.spark.trial import Published, Trial
+
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+# The minute's messages leave the stream at T0 + 24:01.
+EARLY, LATE = T0 + 22 * HOUR, T0 + 25 * HOUR
+IDS, LAST = ["0", "1", "2", "3"], "120"  # named by the second in which they were sent
+
+Change = tuple[str, list[str]]  # what happens to which ids
+
+
+@dataclass
+class Days:
+    """A stream and what the oracle has to know of it. Each week has a shard of its own, and a twin.
+
+    Of each four messages of one minute, and one two minutes later: its consumer is past the four.
+    """
+
+    trial: Trial
+    history: History = field(default_factory=History)
+    findings: dict[FindingKey, Finding] = field(default_factory=dict)
+    record: Record = field(default_factory=lambda: Record(MINUTE))
+    memory: Memory = field(default_factory=Memory)
+    batch: int = 0
+
+    def log(self, weeks: Iterable[str]) -> None:
+        """The traces of some weeks."""
+        rows = [row for week in weeks for row in self._rows(week, [*IDS, LAST], T0)]
+        traces = tuple(
+            Trace(row.message_id, row.shard_id, row.sequence_number, row.sent_at) for row in rows
+        )
+        self.trial.log(traces)
+        self.history = replace(self.history, traces=self.history.traces + traces)
+
+    def change(self, changes: Mapping[str, list[Change]], *, at: datetime) -> None:
+        """What happens to the sink in each week before one ingest."""
+        self.batch += 1
+        told = [(week, what, ids) for week, some in changes.items() for what, ids in some]
+        self._remove({f"{week}/{i}" for week, what, ids in told if what == "gone" for i in ids}, at)
+        came = tuple(
+            row
+            for week, what, ids in told
+            if what != "gone"
+            for row in self._rows(week, ids, at, twin=what == "landed elsewhere")
+        )
+        self.trial.land(came)
+        self.history = replace(self.history, rows=self.history.rows + came)
+        self.trial.ingest(now=at)
+
+    def _rows(
+        self, week: str, ids: list[str], at: datetime, *, twin: bool = False
+    ) -> list[SinkRow]:
+        return [
+            SinkRow(
+                message_id=f"{week}/{i}",
+                shard_id=f"{week}, its twin" if twin else week,
+                sequence_number=sequence(int(i)),
+                sent_at=T0 + int(i) * SECOND,
+                landed_at=at,
+                seen_at=at,
+                batch=self.batch,
+            )
+            for i in ids
+        ]
+
+    def _remove(self, ids: set[str], at: datetime) -> None:
+        gone = [row for row in self.history.rows if row.message_id in ids]
+        self.trial.remove(gone)
+        self.history = replace(
+            self.history,
+            rows=tuple(row for row in self.history.rows if row not in gone),
+            left=self.history.left + tuple(Departure(row, self.batch, at) for row in gone),
+        )
+
+    def audit(self, *, at: datetime) -> Published:
+        """An audit, which says what the oracle says."""
+        question = Question(T0, T0 + 3 * MINUTE, at)
+        published = self.trial.audit(question)
+        outcome = reconcile(self.history, question, self.memory)
+        self.findings = fold(self.findings, outcome, question)
+        self.memory.note(self.history, question, outcome, self.findings)
+        self.record.count(outcome, question, self.history)
+        assert published.cells == outcome.cells
+        assert published.findings == self.findings
+        assert published.watermark == self.record.watermark(self.findings, question)
+        assert_summary(published, outcome)
+        return published
+
+
+def begun(warehouse: Warehouse, folder: Path, weeks: Iterable[str]) -> Days:
+    """The stream after all of the weeks' messages landed."""
+    days = Days(Trial(warehouse, folder, Question(T0, T0 + 3 * MINUTE, T0 + HOUR)))
+    days.log(weeks)
+    days.change({week: [("landed", [*IDS, LAST])] for week in weeks}, at=T0 + 3 * MINUTE)
+    assert days.audit(at=T0 + HOUR).audit.verdict == Verdict.OK
+    return days
+
+
+# What happens when; then verdict, rows, vanished, missing of its minute in the end.
+WEEKS: dict[str, tuple[dict[datetime, list[Change]], tuple[str, int, int, int]]] = {
+    "all of it deleted": ({LATE: [("gone", IDS)]}, ("ok", 0, 4, 0)),
+    "one of it deleted": ({LATE: [("gone", IDS[:1])]}, ("ok", 3, 1, 0)),
+    "deleted bit by bit": (
+        {LATE: [("gone", IDS[:1])], LATE + HOUR: [("gone", IDS[1:])]},
+        ("ok", 0, 4, 0),
+    ),
+    "deleted by mistake, while the stream had it": ({EARLY: [("gone", IDS)]}, ("loss", 0, 0, 4)),
+    "one by mistake, the rest later": (
+        {EARLY: [("gone", IDS[:1])], LATE: [("gone", IDS[1:])]},
+        ("loss", 0, 3, 1),
+    ),
+    "one by mistake, one later, the rest later still": (
+        {EARLY: [("gone", IDS[:1])], LATE: [("gone", IDS[1:2])], LATE + HOUR: [("gone", IDS[2:])]},
+        ("loss", 0, 3, 1),
+    ),
+    "one landed twice, all deleted": (
+        {EARLY: [("landed", IDS[:1])], LATE: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
+    ),
+    "one landed twice, another deleted, the rest later": (
+        {EARLY: [("landed", IDS[:1])], LATE: [("gone", IDS[1:2])], LATE + HOUR: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
+    ),
+    "by mistake, restored, and deleted later": (
+        {EARLY: [("gone", IDS)], EARLY + HOUR: [("landed", IDS)], LATE: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
+    ),
+    "deleted and restored": (
+        {LATE: [("gone", IDS)], LATE + HOUR: [("landed", IDS)]},
+        ("ok", 4, 0, 0),
+    ),
+    "restored, and deleted again": (
+        {LATE: [("gone", IDS)], LATE + HOUR: [("landed", IDS)], LATE + 2 * HOUR: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
+    ),
+    "one deleted, and all landed again": (
+        {LATE: [("gone", IDS[:1])], LATE + HOUR: [("landed", IDS)]},
+        ("duplication", 7, 0, 0),
+    ),
+    "rewritten between two ingests": (
+        {EARLY: [("gone", IDS), ("landed", IDS)], LATE: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
+    ),
+    "deleted, and one written to another shard": (
+        {LATE: [("gone", IDS), ("landed elsewhere", IDS[:1])]},
+        ("untraced", 0, 3, 0),
+    ),
+}  # fmt: skip
+
+
+def test_what_leaves_the_sink_is_lost_only_while_the_stream_has_its_minute(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    days = begun(warehouse, tmp_path, WEEKS)
+    for at in sorted({at for changes, _ in WEEKS.values() for at in changes}):
+        days.change({week: of.get(at, []) for week, (of, _) in WEEKS.items()}, at=at)
+        published = days.audit(at=at + MINUTE)
+    cells = {week: published.cells[week, T0] for week in WEEKS}
+    found = {w: (c.verdict, c.landed, c.vanished, c.missing) for w, c in cells.items()}
+    assert found == {week: expected for week, (_, expected) in WEEKS.items()}
+    states = {
+        week: {f.state for f in days.findings.values() if f.shard_id == week} for week in WEEKS
+    }
+    assert {week for week, found in states.items() if State.EXPIRED in found} == {
+        week for week, (_, expected) in WEEKS.items() if expected[0] == "loss"
+    }
+    assert states["by mistake, restored, and deleted later"] == {State.FALSE_ALARM}
+    assert published.audit.vanished == sum(expected[2] for _, expected in WEEKS.values())
+
+
+@pytest.mark.both_engines
+def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    days = begun(warehouse, tmp_path, ["week"])
+    days.change({"week": [("gone", IDS)]}, at=LATE)
+    published = days.audit(at=LATE + MINUTE)
+    assert (published.audit.vanished, published.audit.vanished_until) == (4, T0 + MINUTE)
+    assert published.watermark == T0 + 3 * MINUTE
+    of_audit = pc.field("audit_id") == published.audit.audit_id
+    cells = {row["bucket_start"]: row for row in warehouse.rows(CELLS, where=of_audit)}
+    assert (cells[T0]["compared"], cells[T0]["reason"]) == ("fingerprint", LEFT_THE_SINK)
+    assert cells[T0]["sums_digest"] is not None
+    gates = warehouse.rows(GATES, where=of_audit & (pc.field("suite") == "audit_result"))
+    assert [(row["state"], "vanished 4" in row["results"]) for row in gates] == [("passed", True)]

@@ -1,0 +1,107 @@
+"""The stream's watermark where rows of the sink have neither a shard nor, yet, a trace."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.audit.watermarks import stored_watermark
+from shardaudit.store.warehouse import Warehouse
+from tests.history import Question, SinkRow, Trace
+from tests.spark.trial import Trial
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+ASK = Question(NOON, NOON + HOUR, NOON + 1.1 * HOUR, bucket=MINUTE, trace_coverage_floor=0.9)
+NEXT = replace(ASK, start=ASK.end, end=ASK.end + HOUR, as_of=NOON + 2.3 * HOUR)
+LATER = replace(ASK, start=NEXT.end, end=NEXT.end + HOUR, as_of=NOON + 3.3 * HOUR)
+
+
+def message(minute: int) -> tuple[Trace, SinkRow]:
+    """One that landed at once, in a row that does not say on which shard it was."""
+    at, name = NOON + minute * MINUTE, f"m{minute}"
+    row = SinkRow(name, "none", str(minute), at, at + MINUTE / 2, lacks=frozenset({"shard_id"}))
+    return Trace(name, "shard-0", str(1_000 + minute), at), row
+
+
+@pytest.fixture
+def trial(warehouse: Warehouse, tmp_path: Path) -> Trial:
+    """A stream whose sink has no column for the shard."""
+    trial = Trial(warehouse, tmp_path, ASK)
+    trial.sink_lacks = frozenset({"shard_id"})
+    return trial
+
+
+def feed(trial: Trial, *, traced: range, landed: range) -> None:
+    trial.log([message(minute)[0] for minute in traced])
+    trial.land([message(minute)[1] for minute in landed])
+    trial.ingest()
+
+
+def test_rows_whose_traces_come_later_hold_only_until_somebody_looks_again(trial: Trial) -> None:
+    feed(trial, traced=range(50), landed=range(60))
+    assert trial.audit().watermark == NOON + 50 * MINUTE
+    feed(trial, traced=range(50, 120), landed=range(60, 120))
+    assert trial.audit(NEXT).watermark == NOON + 50 * MINUTE
+    assert trial.audit(replace(ASK, as_of=NEXT.as_of)).watermark == NEXT.end
+    assert stored_watermark(trial.warehouse, "events").at == NEXT.end
+
+
+def test_window_in_which_every_row_has_its_trace_makes_no_gap(trial: Trial) -> None:
+    feed(trial, traced=range(40), landed=range(41))  # one in forty has no trace
+    trial.audit(replace(ASK, as_of=NEXT.as_of))
+    feed(trial, traced=range(60, 120), landed=range(60, 120))
+    trial.audit(replace(NEXT, as_of=LATER.as_of))
+    feed(trial, traced=range(120, 150), landed=range(120, 151))
+    published = trial.audit(replace(LATER, as_of=LATER.as_of + HOUR))
+    assert (published.watermark, published.audit.watermark_reason) == (LATER.end, None)
+
+
+def test_stream_that_lost_half_of_its_traces_is_not_passed(trial: Trial) -> None:
+    feed(trial, traced=range(0, 60, 2), landed=range(60))
+    published = trial.audit(replace(ASK, as_of=LATER.as_of))
+    assert published.watermark == NOON + MINUTE
+    assert published.audit.watermark_reason.startswith(
+        "(unknown): too few of its landed messages have a trace"
+    )
+    feed(trial, traced=range(1, 60, 2), landed=range(0))
+    assert trial.audit(replace(ASK, as_of=LATER.as_of + HOUR)).watermark == ASK.end
+
+
+def test_stream_of_which_no_trace_was_ever_read_is_complete_until_no_time(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    trial = Trial(warehouse, tmp_path, ASK)
+    rows = [message(minute)[1] for minute in range(60)]
+    trial.land([replace(row, shard_id="shard-0", lacks=frozenset()) for row in rows])
+    trial.ingest()
+    published = trial.audit(ASK)
+    assert published.watermark is None
+    assert published.audit.watermark_reason == "no trace of it was ever read"
+    trial.log([message(minute)[0] for minute in range(60)])
+    trial.ingest()
+    assert trial.audit(replace(ASK, as_of=NEXT.as_of)).watermark == ASK.end
+
+
+def test_an_audit_as_of_a_time_that_is_still_to_come_moves_nothing(trial: Trial) -> None:
+    feed(trial, traced=range(60), landed=range(60))
+    trial.audit(replace(ASK, as_of=NEXT.as_of))
+    to_come = replace(LATER, as_of=LATER.as_of + 30 * 24 * HOUR)
+    published = trial.audit(to_come, now=NEXT.as_of)
+    assert published.watermark == ASK.end
+    assert (
+        published.audit.watermark_reason == "as of a time that is still to come: it moves nothing"
+    )
+    feed(trial, traced=range(60, 120), landed=range(60, 120))
+    assert trial.audit(replace(NEXT, as_of=LATER.as_of)).watermark == NEXT.end
+
+
+def test_row_that_lands_again_after_the_audit_is_not_passed(trial: Trial) -> None:
+    feed(trial, traced=range(60), landed=range(60))
+    trial.audit(replace(ASK, as_of=NEXT.as_of))
+    late = replace(message(7)[1], landed_at=NEXT.as_of + MINUTE)
+    trial.land([late])
+    feed(trial, traced=range(60, 120), landed=range(60, 120))
+    published = trial.audit(replace(NEXT, as_of=LATER.as_of))
+    assert published.watermark == NOON + 7 * MINUTE

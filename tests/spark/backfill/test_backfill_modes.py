@@ -1,0 +1,161 @@
+"""The ways to land besides the merge: Parquet files, a stream again, somebody's own job."""
+
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from shardaudit.model.errors import GateError
+from shardaudit.simulate.kinesis_stream import endpoint_client
+from tests.spark.losses import Loss, planted_loss
+
+pytestmark = pytest.mark.apache_spark  # repairs
+
+
+def configure(loss: Loss, backfill: str) -> None:
+    """Adds lines to the backfill's table, the last of the file."""
+    file = loss.folder / "shardaudit.toml"
+    file.write_text(f"{file.read_text()}{backfill}\n")
+
+
+def lost(loss: Loss) -> set[object]:
+    """The 10 messages that a plan without the stuck tail brings back."""
+    planted = loss.simulated.planted
+    return {
+        row["message_id"]
+        for row in planted
+        if row["fault"] in ("lost", "cancel") and (row["kind"], row["state"]) == ("missing", "open")
+    }
+
+
+def deliver(loss: Loss, contents: list[bytes]) -> None:
+    """What a consumer does with records: rows of the sink."""
+    table = DeltaTable(str(loss.folder / "sink"))
+    traces = {row["message_id"]: row for row in loss.simulated.traces}
+    rows = []
+    for content in contents:
+        message = json.loads(content)
+        trace = traces[message["message_id"]]
+        rows.append(
+            {
+                "message_id": message["message_id"],
+                "shard_id": trace["shard_id"],
+                "sequence_number": trace["sequence_number"],
+                "sent_at": datetime.fromisoformat(message["sent_at"]),
+                "landed_at": loss.scenario.as_of,
+                "day": message["sent_at"][:10],
+            }
+        )
+    landed = pa.Table.from_pylist(rows, pa.schema(table.schema().to_arrow()))
+    write_deltalake(table, landed, mode="append")
+
+
+def test_parquet_sink_gets_files_of_the_plan_and_each_message_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with planted_loss(spark, tmp_path / "demo") as loss:
+        files = tmp_path / "files"
+        delta = spark.read.format("delta").load(str(loss.folder / "sink"))
+        delta.coalesce(1).write.partitionBy("day").parquet(str(files))
+        config = loss.folder / "shardaudit.toml"
+        text = config.read_text().replace('path = "sink"', f'path = "{files}"')
+        config.write_text(text.replace('format = "delta"', 'format = "parquet"'))
+        loss.audited()
+        before = {file.name for file in files.rglob("*.parquet")}
+        plan = loss.planned()
+        verified = loss.run(plan)
+        assert verified is not None
+        assert (verified.recovered, verified.left) == (10, 0)
+        assert loss.run(plan) is None
+        new = {file.name for file in files.rglob("*.parquet")} - before
+        assert {name.startswith(f"shardaudit-{plan.plan_id}-") for name in new} == {True}
+        rows = spark.read.parquet(str(files))
+        landed = Counter(row.message_id for row in rows.select("message_id").collect())
+        assert {landed[one] for one in lost(loss)} == {1}
+        assert landed.total() == delta.count() + 10
+        assert {row.day for row in rows.select(rows.day.cast("string").alias("day")).collect()} == {
+            row.day for row in delta.select("day").collect()
+        }
+        assert not list((files / "_shardaudit").rglob("*.parquet"))
+
+
+def test_republished_messages_are_put_once_and_recovered_when_they_landed(loss: Loss) -> None:
+    client = endpoint_client(loss.control.url)
+    client.create_stream(StreamName="again", ShardCount=1)
+    configure(loss, 'mode = "republish"\nrepublish_to = "again"')
+    before = loss.landed()
+    plan = loss.planned()
+    verified = loss.run(plan)
+    assert verified is not None
+    assert (verified.left, verified.cut_short, verified.hands_over) == (10, 0, True)
+    assert {w["state"] for w in loss.windows(plan)} == {"merged"}
+    records = loss.records("again")
+    messages = [json.loads(record) for record in records]
+    assert Counter(m["message_id"] for m in messages) == Counter(lost(loss))
+    assert {m["replayed_by"] for m in messages} == {plan.plan_id}
+    assert loss.landed() == before
+    assert loss.findings()["lost", "replayed"] == 9
+    assert loss.planned().windows == ()
+    deliver(loss, records)
+    verified = loss.run(plan)
+    assert verified is not None
+    assert (verified.recovered, verified.left) == (10, 0)
+    assert {w["state"] for w in loss.windows(plan)} == {"verified"}
+    assert loss.findings()["lost", "recovered"] == 9
+    assert len(loss.records("again")) == 10
+
+
+def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> None:
+    asked = loss.folder / "asked"
+    configure(loss, 'mode = "request"\nrequest_to = "asked"')
+    before = loss.landed()
+    plan = loss.planned()
+    verified = loss.run(plan)
+    assert verified is not None
+    assert (verified.left, verified.cut_short) == (10, 0)
+    assert {w["state"] for w in loss.windows(plan)} == {"running"}
+    (file,) = asked.iterdir()
+    document = json.loads(file.read_text())
+    assert file.name == f"{plan.plan_id}.json"
+    assert sum(one["expected_ids"] for one in document["windows"]) == 10
+    assert loss.landed() == before
+    assert loss.findings()["lost", "planned"] == 9
+    assert loss.planned().windows == ()
+    wanted = lost(loss)
+    records = [one for one in loss.records("events") if json.loads(one)["message_id"] in wanted]
+    deliver(loss, records)
+    verified = loss.run(plan)
+    assert verified is not None
+    assert (verified.recovered, verified.left) == (10, 0)
+    assert {w["state"] for w in loss.windows(plan)} == {"verified"}
+
+
+def test_users_decoder_brings_what_ours_does(loss: Loss) -> None:
+    configure(loss, 'decoder = "json:loads"')
+    verified = loss.run(loss.planned())
+    assert verified is not None
+    assert (verified.recovered, verified.left) == (10, 0)
+    landed = loss.landed()
+    assert {landed[one] for one in lost(loss)} == {1}
+
+
+def test_nothing_lands_and_all_is_set_aside_when_the_decoder_fails(loss: Loss) -> None:
+    configure(loss, 'decoder = "zlib:decompress"')
+    before = loss.landed()
+    with pytest.raises(GateError, match="can be decoded"):
+        loss.run(loss.planned())
+    assert loss.landed() == before
+    assert not any(state == "recovered" for _, state in loss.findings())
+    reasons = {row["reason"] for row in loss.quarantined()}
+    assert reasons == {"the decoder could not read the content"}
+
+    file = loss.folder / "shardaudit.toml"
+    file.write_text(file.read_text().replace("zlib:decompress", "json:loads"))
+    verified = loss.run(loss.planned())
+    assert verified is not None
+    assert (verified.recovered, verified.left) == (10, 0)

@@ -1,0 +1,193 @@
+"""When a repaired range counts as proven, and how far around it the stream is read.
+
+Nothing is read or merged here: the windows are said to have been read to their end.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+
+from shardaudit.adapters.aws.kinesis_pages import StreamAddress
+from shardaudit.audit.gates import open_gates
+from shardaudit.backfill.kinesis_source import Reading
+from shardaudit.backfill.ledger import Ledger, stored_windows
+from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
+from shardaudit.backfill.round import Replay
+from shardaudit.backfill.rules.planned import Plan, WindowState
+from shardaudit.backfill.run import RUN, Running, run_backfill
+from shardaudit.backfill.verify import Verified, verify
+from shardaudit.cli.backfill_command import exit_code
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ExitCode
+from shardaudit.model.retention import Retention
+from shardaudit.model.window import Window
+from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, trace_line
+from tests.spark.lake import Lake
+
+S, MIN, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
+RANGE = Window(T0, T0 + 20 * MIN)
+RETENTION = 7 * DAY
+MERGED: dict[str, object] = {
+    "state": WindowState.MERGED.value,
+    "read_records": 1,
+    "merged_rows": 0,
+}
+
+
+@dataclass
+class Repair:
+    """A plan of a lake's stream, as a run sees it that has read and merged."""
+
+    lake: Lake
+    as_of: datetime = NOW
+    replay: Replay = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lake.settings = {"retention": RETENTION, "audit_window": DAY}
+
+    @property
+    def settings(self) -> Settings:
+        streams = {self.lake.name: self.lake.stream.model_dump()}
+        values = {"warehouse": str(self.lake.folder / "warehouse")}
+        return Settings.model_validate(values | {"streams": streams})
+
+    def planned(self, window: Window | None = None) -> Plan:
+        request = PlanRequest(
+            self.lake.name, self.lake.stream, self.as_of, Retention(RETENTION), window=window
+        )
+        return plan_backfill(self.lake.warehouse, request, now=self.as_of)
+
+    def verified(self, plan: Plan, **changes: object) -> tuple[Verified, list[tuple[str, object]]]:
+        """What the verification says, and the state and error of each window."""
+        rows = stored_windows(self.lake.warehouse, plan.plan_id)
+        ledger = Ledger(self.lake.warehouse, rows, "test")
+        ledger.save(rows, now=self.as_of, **MERGED | changes)
+        reading = Reading(StreamAddress("kinesis-events"), 0.5)
+        kept = Retention(RETENTION)
+        bucket = self.lake.stream.bucket
+        self.replay = Replay(
+            self.lake.warehouse, ledger, None, reading, kept, bucket, lambda: self.as_of
+        )
+        found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
+        return found, [(row["state"], row["error"]) for row in ledger.rows]
+
+
+@pytest.fixture
+def repair(lake: Lake) -> Repair:
+    """Of a stream with 60 messages of two shards in the first minute, and one an hour later."""
+    repair = Repair(lake)
+    numbers = [*range(60), 3600]
+    lake.log("a.jsonl", [trace_line(n, shard_id=shard(n % 2)) for n in numbers])
+    return repair
+
+
+def land(repair: Repair, numbers: Iterable[int]) -> None:
+    repair.lake.land([row(n) for n in numbers])
+
+
+def row(number: int) -> Line:
+    return sink_row(number, shard_id=shard(number % 2))
+
+
+def test_range_by_hand_is_not_proven_when_its_audit_finds_messages_missing(
+    repair: Repair,
+) -> None:
+    land(repair, [n for n in [*range(60), 3600] if n not in range(10, 22, 2)])
+    repair.lake.ingest()  # and no audit: no finding is planned
+    plan = repair.planned(RANGE)
+    assert [w.expected_ids for w in plan.windows] == [0] * 4
+    found, windows = repair.verified(plan)
+    assert (found.left, found.cut_short) == (6, 0)
+    assert [state for state, _ in windows] == ["incomplete", "verified", "verified", "verified"]
+    assert windows[0][1] == "6 messages not found in the stream as it is now"
+
+    land(repair, range(10, 22, 2))
+    found, windows = repair.verified(plan)
+    assert (found.left, {state for state, _ in windows}) == (0, {"verified"})
+
+
+def test_range_by_hand_is_expired_when_the_stream_begins_behind_what_is_missing(
+    repair: Repair,
+) -> None:
+    land(repair, [n for n in [*range(60), 3600] if n != 10])
+    repair.lake.ingest()
+    plan = repair.planned(RANGE)
+    found, windows = repair.verified(plan, begins_at=T0 + 30 * S)
+    assert found.left == 1
+    assert windows[0] == ("expired", "1 message had left the stream before it was read")
+    first = Running(repair.replay, repair.settings, None, None, verified=found)
+    again = Running(repair.replay, repair.settings, None, None)
+    assert run_backfill(again) is None
+    assert exit_code(first, RUN) is exit_code(again, RUN) is ExitCode.FAILED
+    found, windows = repair.verified(repair.planned(RANGE), begins_at=T0 + 5 * S)
+    assert Counter(state for state, _ in windows) == {"verified": 3, "incomplete": 1}
+
+
+def test_range_by_hand_is_not_proven_before_it_is_settled(repair: Repair) -> None:
+    land(repair, range(60))
+    repair.as_of = T0 + 5 * MIN
+    repair.lake.ingest(now=repair.as_of)
+    found, windows = repair.verified(repair.planned(Window(T0, T0 + MIN)))
+    assert (found.left, found.cut_short) == (0, 2)
+    assert windows[0] == ("incomplete", "1 cell not settled yet: run the plan again later")
+
+
+def test_range_by_hand_is_not_proven_where_no_audit_can_judge(repair: Repair) -> None:
+    land(repair, [*range(60), 3600])
+    repair.lake.land([sink_row(n, shard_id=shard(1)) for n in range(1000, 1020)])  # no traces
+    repair.lake.ingest()
+    found, windows = repair.verified(repair.planned(RANGE))
+    assert (found.left, found.cut_short, found.unjudged) == (0, 0, 1)
+    reason = "too few of its landed messages have a trace"
+    unproven = ("incomplete", f"of 1 cell no audit can say that all is there: {reason}")
+    assert Counter(windows) == {("verified", None): 3, unproven: 1}
+
+
+def test_message_that_was_held_back_is_read_where_it_was_acknowledged(repair: Repair) -> None:
+    late = NOW - 20 * MIN
+    held = {"acked_at": late.isoformat(), "sequence_number": None, "shard_id": shard(0)}
+    repair.lake.log("b.jsonl", [trace_line(n, **held) for n in (100, 101)])
+    land(repair, [*range(60), 3600])
+    repair.lake.ingest()
+    repair.verified(repair.planned(RANGE))  # its audit finds them
+    (window,) = repair.planned().windows
+    assert (window.expected_ids, window.sent) == (2, Window(T0 + 100 * S, T0 + 101 * S + S / 10**6))
+    assert window.window == Window(late - 7 * MIN, late + 5 * MIN)
+    # A range by hand reads there, too.
+    plan = repair.planned(RANGE)
+    assert [w.window for w in plan.windows if w.expected_ids] == [window.window]
+    found, windows = repair.verified(plan)
+    assert found.left == 2
+    ends = {w.window_id: state for w, (state, _) in zip(plan.windows, windows, strict=True)}
+    late_ones = {w.window_id for w in plan.windows if w.window == window.window}
+    assert {one for one, state in ends.items() if state == "incomplete"} == late_ones
+
+
+@pytest.mark.parametrize("side", ["traces", "sink"])
+def test_message_of_unknown_arrival_is_looked_for_as_long_as_its_shards_slowest_took(
+    repair: Repair, side: str
+) -> None:
+    gone = {"sequence_number": None, "shard_id": shard(0)}
+    repair.lake.log("b.jsonl", [trace_line(100, **gone)])
+    if side == "traces":
+        slow = {"acked_at": (T0 + 30 * MIN).isoformat(), "shard_id": shard(0)}
+        repair.lake.log("c.jsonl", [trace_line(102, **slow)])
+        repair.lake.land([row(n) for n in [*range(60), 102, 3600]])
+    else:
+        rows = [dict(row(n)) | {"arrived_at": T0 + n * S} for n in [*range(60), 3600]]
+        rows[0]["arrived_at"] = T0 + 29 * MIN
+        ddl = f"{SINK_DDL}, arrived_at timestamp"
+        repair.lake.land(rows, ddl, mergeSchema="true")
+    repair.lake.ingest()
+    repair.verified(repair.planned(RANGE))
+    (window,) = repair.planned().windows
+    slowest = 30 * MIN - 102 * S if side == "traces" else 29 * MIN
+    assert window.window == Window(T0 + 100 * S - 2 * MIN, T0 + 100 * S + slowest)
+    whole = repair.planned(RANGE).windows
+    ends = {one.shard_id: one.window.end for one in whole}
+    for one in whole:
+        ends[one.shard_id] = max(ends[one.shard_id], one.window.end)
+    assert ends == {shard(0): RANGE.end + slowest, shard(1): RANGE.end + 5 * MIN}

@@ -1,0 +1,66 @@
+"""A message whose attempts were stamped minutes apart, and landed both: one row of it stays."""
+
+from datetime import timedelta
+
+import pytest
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.job import audit
+from shardaudit.backfill.backfill_sink import backfill_sink
+from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
+from shardaudit.backfill.dedupe_run import Dedupe
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.backfill_tables import REMOVED_ROWS
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from tests.builders import T0, sink_row, trace_line
+from tests.spark.lake import Lake
+
+pytestmark = pytest.mark.apache_spark  # repairs
+
+HOUR = timedelta(hours=1)
+NOW = T0 + 3 * HOUR
+DAY = Retention(timedelta(days=1))
+
+
+def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
+    lake.settings["retention"] = DAY.length
+    retry = {"message_id": "m610"}
+    lake.log("a.jsonl", [trace_line(600), trace_line(610), trace_line(790, **retry)])
+    lake.land([sink_row(600), sink_row(610), sink_row(790, **retry)])
+    lake.ingest(now=NOW)
+    request = AuditRequest(lake.name, lake.stream, Window(T0, T0 + HOUR), NOW, DAY)
+    report = audit(lake.warehouse, request, open_gates(None), now=NOW)
+    assert report.verdict is Verdict.DUPLICATION
+    plan = plan_dedupe(lake.warehouse, lake.name, bucket=lake.stream.bucket, now=NOW)
+    assert plan.plan_id is not None
+    row = stored_dedupe(lake.warehouse, plan.plan_id)
+    assert row is not None
+    streams = {lake.name: lake.stream.model_dump()}
+    settings = Settings.model_validate(
+        {"warehouse": str(lake.folder / "warehouse"), "streams": streams}
+    )
+    dedupe = Dedupe(
+        warehouse=lake.warehouse,
+        settings=settings,
+        gates=open_gates(None),
+        row=row,
+        sink=backfill_sink(lake.spark, settings, lake.name),
+        retention=DAY,
+        now=lambda: NOW + timedelta(minutes=1),
+        owner="test",
+    )
+    with pytest.raises(ConfigError, match="`dedupe remove` began"):
+        dedupe.verify()
+    dedupe.remove(approve_as="ann")
+    dedupe.verify()
+    assert (dedupe.row["state"], dedupe.row["removed_rows"]) == ("verified", 1)
+    landed = lake.spark.read.format("delta").load(str(lake.sink))
+    left = [(at.message_id, at.sequence_number) for at in landed.collect()]
+    expected = [(at["message_id"], at["sequence_number"]) for at in (sink_row(600), sink_row(610))]
+    assert sorted(left) == sorted(expected)
+    [kept] = lake.warehouse.read(REMOVED_ROWS).collect()
+    assert (kept.message_id, kept.copy) == ("m610", 2)

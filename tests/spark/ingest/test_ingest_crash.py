@@ -1,0 +1,62 @@
+"""A crash between any two writes: the next run leaves the tables as if nothing had been."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
+from shardaudit.store.warehouse import Warehouse
+from tests.builders import cut_off, noise, sink_row, trace_line
+from tests.spark.lake import Lake
+
+# The writes of an undisturbed run. Traces: plan, quarantine, traces, fingerprints, done.
+# Sink: plan, quarantine, fingerprints, done. Each crash is before the write of that number in its
+# run, which begins with what the crash before it left undone.
+WRITES = 9
+CRASHES = [1, 2, 2, 3, 4, 5, 2, 2, 3]
+
+
+class Dying:
+    """Asked before each write; dies before one of them."""
+
+    def __init__(self, before: int) -> None:
+        self.left, self.calls = before, 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self.left -= 1
+        if self.left == 0:
+            raise ClaimLostError("here", "a test")
+
+
+def contents(lake: Lake) -> dict[str, list[str]]:
+    tables = (TRACES, FINGERPRINTS, QUARANTINE, BATCHES)
+    return {table.name: sorted(str(row) for row in lake.rows(table)) for table in tables}
+
+
+def test_tables_are_the_same_when_runs_died_between_all_writes(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.log("a.jsonl", [*(trace_line(number) for number in range(40)), "bad"])
+    cut_off(lake.log("b.gz", [trace_line(n, attributes={"n": noise(n)}) for n in range(900)]))
+    lake.land([*(sink_row(number) for number in range(30)), sink_row(31, shard_id="")])
+    lake.ingest()
+    undisturbed = contents(lake)
+
+    path = str(tmp_path / "disturbed")
+    for before in CRASHES:
+        lake.warehouse = Warehouse(spark, path, check=Dying(before))
+        with pytest.raises(ClaimLostError):
+            lake.ingest()
+    counting = Dying(before=100)
+    lake.warehouse = Warehouse(spark, path, check=counting)
+    lake.ingest()
+    assert contents(lake) == undisturbed
+    assert counting.calls == 3  # quarantine, fingerprints, done: the sink's plan was there
+
+    fresh = Dying(before=100)
+    lake.warehouse = Warehouse(spark, str(tmp_path / "third"), check=fresh)
+    lake.ingest()
+    assert fresh.calls == WRITES

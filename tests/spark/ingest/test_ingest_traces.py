@@ -1,0 +1,200 @@
+"""The traces' side of the ingest, from files to tables."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shardaudit.model.errors import ConfigError
+from tests.builders import T0, cut_off, noise, sequence, shard, trace_line, write_parquet
+from tests.spark.lake import Lake
+
+
+def test_bad_lines_are_set_aside_and_good_ones_kept_when_mixed(lake: Lake) -> None:
+    path = lake.log("a.jsonl", [trace_line(0), "not json", "", trace_line(1), "{}"])
+    summary = lake.ingest()
+    assert sorted(row.message_id for row in lake.kept()) == ["m0", "m1"]
+    assert [(row.line, row.raw, row.reason) for row in lake.refused()] == [
+        (2, "not json", "the line is not JSON"),
+        (5, "{}", "message_id is missing"),
+    ]
+    for row in lake.refused():
+        assert (row.file, row.source, row.batch_id) == (str(path), "traces", "events/traces/1")
+    assert (summary.trace_files, summary.trace_rows, summary.quarantined) == (1, 2, 2)
+
+
+def test_nothing_is_written_when_there_are_no_files(lake: Lake) -> None:
+    summary = lake.ingest()
+    assert (summary.trace_files, summary.trace_rows) == (0, 0)
+    assert [row.side for row in lake.batches()] == ["sink"]
+
+
+def test_batch_is_empty_when_files_are_empty(lake: Lake) -> None:
+    lake.log("a.jsonl", [])
+    lake.log("b.jsonl", ["", "  "])
+    summary = lake.ingest()
+    assert (summary.trace_files, summary.trace_rows, summary.quarantined) == (2, 0, 0)
+    assert lake.ingest().batches == ()
+
+
+def test_traces_are_counted_once_when_lines_or_files_come_twice(lake: Lake) -> None:
+    lines = [trace_line(number) for number in range(10)]
+    lake.log("a.jsonl", [*lines, *lines])
+    lake.log("copy/a.jsonl.gz", lines)
+    lake.ingest()
+    lake.log("later.jsonl.zst", [*lines, trace_line(10)])
+    lake.ingest()
+    assert len(lake.kept()) == 11
+    assert sum(row.counted for row in lake.kept()) == 11
+    assert sum(totals[0] for totals in lake.ledger("traces").values()) == 11
+
+
+def test_id_counts_in_one_cell_when_acked_on_several_shards(lake: Lake) -> None:
+    lake.log(
+        "a.jsonl",
+        [
+            trace_line(0, shard_id=shard(2), sequence_number="5"),
+            trace_line(0, shard_id=shard(1), sequence_number="10"),
+            trace_line(0, shard_id=shard(1), sequence_number="9"),
+        ],
+    )
+    lake.ingest()
+    lake.log("b.jsonl", [trace_line(0, shard_id=shard(0), sequence_number="1")])
+    lake.ingest()
+    counted = {(r.shard_id, r.sequence_number): r.counted for r in lake.kept()}
+    assert counted == {
+        (shard(2), "5"): False,
+        (shard(1), "10"): False,
+        (shard(1), "9"): True,
+        (shard(0), "1"): False,
+    }
+    assert {cell[0]: totals[0] for cell, totals in lake.ledger("traces").items()} == {shard(1): 1}
+
+
+def test_id_counts_in_one_minute_when_its_retry_has_a_fresh_time(lake: Lake) -> None:
+    lake.log(
+        "a.jsonl",
+        [
+            trace_line(0),
+            trace_line(61, message_id="m0", shard_id=shard(3)),
+            trace_line(1),
+        ],
+    )
+    lake.ingest()
+    lake.log(
+        "b.jsonl",
+        [
+            trace_line(200, message_id="m0"),
+            trace_line(86_000, message_id="m1"),
+        ],
+    )
+    lake.ingest()
+    told = {
+        (row.message_id, row.sequence_number): (row.counted, row.counted_in) for row in lake.kept()
+    }
+    at = {key: home and home.astimezone(UTC) for key, (_, home) in told.items()}
+    assert at == {
+        ("m0", sequence(0)): None,
+        ("m0", sequence(61)): T0,
+        ("m0", sequence(200)): T0,
+        ("m1", sequence(1)): None,
+        ("m1", sequence(86_000)): T0,
+    }
+    assert all(counted == (at[key] is None) for key, (counted, _) in told.items())
+
+
+def test_traces_without_sequence_number_are_one_when_all_else_is_equal(lake: Lake) -> None:
+    line = trace_line(0, sequence_number=None)
+    lake.log("a.jsonl", [line, line])
+    lake.ingest()
+    lake.log("b.jsonl", [line, trace_line(0)])
+    lake.ingest()
+    assert sorted((r.sequence_number or "", r.counted) for r in lake.kept()) == [
+        ("", True),
+        (sequence(0), False),
+    ]
+
+
+def test_rows_before_the_damage_are_kept_when_a_file_breaks_off(lake: Lake) -> None:
+    lines = [trace_line(number, attributes={"n": noise(number)}) for number in range(3000)]
+    path = cut_off(lake.log("a.jsonl.gz", lines))
+    sound = lake.log("b.jsonl", [trace_line(number) for number in range(4000, 4010)])
+    written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    lake.ingest(now=written)
+    kept = lake.kept()
+    assert 1000 < len(kept) < 3000
+    [refused] = lake.refused()
+    assert (refused.file, refused.line) == (str(path), None)
+    assert refused.reason == "the gzip file breaks off"
+    [batch] = [row for row in lake.batches() if row.side == "traces"]
+    assert _utc(batch.damaged_from) == T0
+    assert written < _utc(batch.damaged_to) <= written + timedelta(seconds=61)
+    assert (batch.rows, batch.quarantined) == (len(kept), 1)
+
+    lake.log("a.jsonl.gz", lines)
+    lake.log("c.jsonl", [trace_line(5000)])
+    assert len(lake.ingest(now=written).batches) == 1
+    assert len(lake.kept()) == 3011
+    assert [row.damaged_from for row in lake.batches()] == [None, None, None]
+    assert sound.exists()
+
+
+def test_span_begins_an_audit_window_earlier_when_nothing_was_kept(lake: Lake) -> None:
+    lake.traces_format = "parquet"
+    path = cut_off(write_parquet(lake.traces / "a.parquet", [{"message_id": "x"}]))
+    written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    lake.ingest(now=written)
+    [batch] = [row for row in lake.batches() if row.side == "traces"]
+    begin = _utc(batch.damaged_from)
+    assert timedelta(0) <= written - timedelta(days=2) - begin < timedelta(seconds=60)
+    assert lake.kept() == []
+
+
+def test_traces_arrive_when_written_as_parquet(lake: Lake) -> None:
+    lake.traces_format = "parquet"
+    lake.trace_columns = {"message_id": "id"}
+    rows = [
+        {
+            "id": f"m{number}",
+            "shard_id": shard(1),
+            "sequence_number": "x" if number == 1 else str(number),
+            "sent_at": T0,
+            "attributes": {"row": str(number)},
+        }
+        for number in range(3)
+    ]
+    path = write_parquet(lake.traces / "part" / "a.parquet", rows, rows_per_group=1)
+    lake.ingest()
+    assert sorted((r.message_id, r.attributes["row"]) for r in lake.kept()) == [
+        ("m0", "0"),
+        ("m2", "2"),
+    ]
+    [refused] = lake.refused()
+    assert (refused.file, refused.line) == (str(path), 2)
+    assert '"message_id":"m1"' in refused.raw
+    assert '"sequence_number":"x"' in refused.raw
+
+
+def test_good_files_arrive_beside_one_that_no_reader_expects(lake: Lake) -> None:
+    """Ids as bytes that are no text: each ingest ended with them, and took nothing."""
+    lake.traces_format = "parquet"
+    good = {"message_id": "m1", "shard_id": shard(1), "sequence_number": "1", "sent_at": T0}
+    write_parquet(lake.traces / "a.parquet", [good])
+    odd = write_parquet(lake.traces / "b.parquet", [good | {"message_id": b"\xff\xfe"}])
+    lake.ingest()
+    assert [row.message_id for row in lake.kept()] == ["m1"]
+    [refused] = lake.refused()
+    assert refused.file == str(odd)
+    assert "it cannot be read: ArrowInvalid" in refused.reason
+
+
+def test_ledger_keeps_its_cells_when_configuration_would_cut_others(lake: Lake) -> None:
+    lake.log("a.jsonl", [trace_line(0)])
+    lake.ingest()
+    lake.settings = {"bucket": timedelta(minutes=5)}
+    with pytest.raises(ConfigError, match=r"found '300s and 1\.0', wanted 60s and 1\.0, with"):
+        lake.ingest()
+
+
+def _utc(local: datetime) -> datetime:
+    """Of a timestamp as pyspark collects it."""
+    return local.astimezone(UTC)

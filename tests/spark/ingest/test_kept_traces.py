@@ -1,0 +1,249 @@
+"""Traces in plain Parquet files are kept as they came, and count as those of JSON lines do."""
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, TRACES
+from shardaudit.model.window import Window
+from shardaudit.store.warehouse import Warehouse
+from tests.builders import T0, sequence, shard, trace_line
+from tests.history import Trace
+from tests.spark.ingest.test_ingest_crash import Dying
+from tests.spark.lake import Lake
+
+EVER = Window(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+SCHEMA = pa.schema(
+    [
+        ("message_id", pa.string()),
+        ("shard_id", pa.string()),
+        ("sequence_number", pa.string()),
+        ("sent_at", pa.timestamp("us", "UTC")),
+        ("attempt", pa.int32()),
+    ]
+)
+
+
+def trace(number: int, **given: object) -> Trace:
+    values: dict[str, object] = {
+        "message_id": f"m{number}",
+        "shard_id": shard(number % 2),
+        "sequence_number": sequence(number),
+        "sent_at": T0 + timedelta(seconds=number),
+    }
+    return Trace(**values | given)  # type: ignore[arg-type]
+
+
+def in_parquet(lake: Lake, name: str, traces: Sequence[Trace], *, unit: str = "us") -> Path:
+    lake.traces_format = "parquet"
+    sent_at = pa.timestamp(unit, None if unit == "ms" else "UTC")
+    schema = SCHEMA.set(SCHEMA.get_field_index("sent_at"), pa.field("sent_at", sent_at))
+    lake.traces.mkdir(parents=True, exist_ok=True)
+    rows = [
+        (t.message_id, t.shard_id, t.sequence_number, t.sent_at, n % 3)
+        for n, t in enumerate(traces)
+    ]
+    columns = dict(zip(SCHEMA.names, zip(*rows, strict=True), strict=True))
+    if unit == "ms":
+        columns["sent_at"] = tuple(at.replace(tzinfo=None) for at in columns["sent_at"])
+    pq.write_table(pa.table(columns, schema=schema), lake.traces / name, row_group_size=4)
+    return lake.traces / name
+
+
+def place_of(lake: Lake) -> str:
+    return str(lake.folder / "warehouse")
+
+
+def stored(lake: Lake) -> int:
+    place = Path(place_of(lake)) / TRACES.name
+    return DeltaTable(place).to_pyarrow_table().num_rows if place.exists() else 0
+
+
+def all_of(lake: Lake) -> list[tuple[object, ...]]:
+    found = StreamTraces.of(lake.warehouse, lake.name).within([EVER])
+    return sorted(
+        (row.message_id, row.shard_id, row.sequence_number or "", row.sent_at, row.counted,
+         str(row.counted_in))
+        for row in collected(found.drop("attributes"))
+    )  # fmt: skip
+
+
+def copies(lake: Lake) -> list[Path]:
+    return sorted((Path(place_of(lake)) / "kept_files").rglob("*.parquet"))
+
+
+def counted(lake: Lake) -> int:
+    return sum(totals[0] for totals in lake.ledger("traces").values())
+
+
+def test_no_row_is_written_again_when_no_id_comes_again(lake: Lake) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    summary = lake.ingest()
+    assert (summary.trace_rows, summary.quarantined, stored(lake)) == (50, 0, 0)
+    assert len(all_of(lake)) == 50
+    assert counted(lake) == 50
+
+
+def test_traces_stay_when_their_file_goes(lake: Lake) -> None:
+    path = in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    path.unlink()
+    assert len(all_of(lake)) == 50
+
+
+def test_all_traces_of_an_id_are_in_the_table_when_it_comes_again(lake: Lake) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    in_parquet(lake, "b.parquet", [trace(7), trace(8, shard_id=shard(5)), trace(60)])
+    lake.ingest()
+    assert stored(lake) == 3  # the first of both, and the one on another shard
+    assert len(all_of(lake)) == 52
+    assert counted(lake) == 51
+
+
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.both_engines), *range(1, 6)])
+def test_kept_traces_are_those_of_json_when_ids_come_again_and_again(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    chosen = random.Random(seed)  # noqa: S311 - a choice of cases
+    lakes = [
+        Lake(spark, Warehouse(spark, str(tmp_path / name / "warehouse")), tmp_path / name)
+        for name in ("json", "parquet", "mixed")
+    ]
+    for lake in lakes:
+        lake.land()
+    for batch in range(3 if seed == 0 else 5):
+        traces = [
+            trace(
+                chosen.randrange(12),
+                shard_id=shard(chosen.randrange(2)),
+                sequence_number=chosen.choice([None, "5", "10", sequence(3)]),
+                sent_at=T0 + timedelta(seconds=chosen.choice([0, 1, 59, 60, 61, 3600, 90_000])),
+            )
+            for _ in range(chosen.choice([1, 5, 30]))
+        ]
+        for lake in lakes:
+            if lake.folder.name == "parquet" or (lake.folder.name == "mixed" and batch % 2):
+                in_parquet(lake, f"{batch}.parquet", traces, unit=chosen.choice(["us", "ms"]))
+            else:
+                lake.traces_format = "json"
+                lake.log(f"{batch}.jsonl", [trace_line(0, **_fields(each)) for each in traces])
+            lake.ingest()
+            if lake.folder.name == "mixed":  # of the other format, for the next ones
+                for file in lake.traces.iterdir():
+                    file.unlink()
+        for lake in lakes[1:]:
+            assert all_of(lake) == all_of(lakes[0])
+            assert lake.ledger("traces") == lakes[0].ledger("traces")
+
+
+def _fields(one: Trace) -> dict[str, object]:
+    return {
+        "message_id": one.message_id,
+        "shard_id": one.shard_id,
+        "sequence_number": one.sequence_number,
+        "sent_at": one.sent_at.isoformat(),
+    }
+
+
+def test_batch_is_put_into_the_table_when_a_row_cannot_be_used(lake: Lake) -> None:
+    path = in_parquet(lake, "a.parquet", [trace(1), trace(2, shard_id=""), trace(3)])
+    summary = lake.ingest()
+    assert (summary.trace_rows, summary.quarantined, stored(lake)) == (2, 1, 2)
+    [refused] = lake.refused()
+    assert (refused.file, refused.line) == (str(path), 2)
+    assert copies(lake) == []
+
+
+def test_rows_are_judged_from_the_copies_when_one_cannot_be_used(lake: Lake) -> None:
+    first = in_parquet(lake, "a.parquet", [trace(1), trace(2, shard_id=""), trace(3)])
+    lake.warehouse = Warehouse(lake.spark, place_of(lake), check=Dying(4))  # before QUARANTINE
+    with pytest.raises(ClaimLostError):
+        lake.ingest()
+    first.unlink()
+    lake.warehouse = Warehouse(lake.spark, place_of(lake))
+    summary = lake.ingest()
+    assert (summary.trace_rows, summary.quarantined, stored(lake)) == (2, 1, 2)
+    [refused] = lake.refused()
+    assert (refused.file, refused.line, copies(lake)) == (str(first), 2, [])
+
+
+def test_column_that_no_ledger_needs_is_damage_when_it_cannot_be_read(lake: Lake) -> None:
+    path = in_parquet(lake, "a.parquet", [trace(n) for n in range(4)])
+    column = pq.ParquetFile(path).metadata.row_group(0).column(4)
+    content = bytearray(path.read_bytes())
+    at = column.dictionary_page_offset or column.data_page_offset
+    content[at : at + column.total_compressed_size] = bytes(column.total_compressed_size)
+    path.write_bytes(content)
+    assert lake.ingest().quarantined == 1
+    assert all_of(lake) == []
+
+
+def test_traces_are_found_when_the_warehouse_is_moved(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    Path(place_of(lake)).rename(tmp_path / "elsewhere")
+    lake.warehouse = Warehouse(spark, str(tmp_path / "elsewhere"))
+    assert len(all_of(lake)) == 50
+
+
+def test_files_are_put_into_the_table_when_they_are_many_and_small(lake: Lake) -> None:
+    for n in range(17):
+        in_parquet(lake, f"{n}.parquet", [trace(n)])
+    lake.ingest()
+    assert (stored(lake), copies(lake)) == (17, [])
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("deaths", [(4, 1, 2, 3), (4, 3)])  # traces, traces, fingerprints, done
+def test_tables_are_the_same_when_runs_died_between_all_writes(
+    lake: Lake, spark: SparkSession, tmp_path: Path, deaths: tuple[int, ...], is_there: bool
+) -> None:
+    def contents() -> list[list[str]]:
+        states = [row.state for row in lake.rows(BATCHES)]
+        tables = [sorted(map(str, lake.rows(table))) for table in (TRACES, FINGERPRINTS)]
+        return [*tables, states, list(map(str, all_of(lake)))]
+
+    path = str(tmp_path / "disturbed")
+    for place in (place_of(lake), path):
+        lake.warehouse = Warehouse(spark, place)
+        in_parquet(lake, "a.parquet", [trace(n) for n in range(20)])
+        (lake.traces / "b.parquet").unlink(missing_ok=True)
+        lake.ingest()
+        source = in_parquet(lake, "b.parquet", [trace(n) for n in (*range(15, 40), 20, 21)])
+        for before in deaths if place == path else ():
+            lake.warehouse = Warehouse(spark, path, check=Dying(before))
+            with pytest.raises(ClaimLostError):
+                lake.ingest()
+            if not is_there:
+                source.unlink(missing_ok=True)
+        lake.warehouse = Warehouse(spark, place)
+        lake.ingest()
+        if place == place_of(lake):
+            undisturbed = contents()
+    assert contents() == undisturbed
+
+
+@pytest.mark.parametrize("before", [2, 3])  # copies, planned again
+def test_traces_are_the_same_when_a_run_died_before_it_had_copies(
+    lake: Lake, spark: SparkSession, before: int
+) -> None:
+    in_parquet(lake, "a.parquet", [trace(n) for n in (*range(30), 4, 5)])
+    lake.warehouse = Warehouse(spark, place_of(lake), check=Dying(before))
+    with pytest.raises(ClaimLostError):
+        lake.ingest()
+    lake.warehouse = Warehouse(spark, place_of(lake))
+    lake.ingest()
+    assert (len(all_of(lake)), counted(lake)) == (30, 30)

@@ -1,0 +1,112 @@
+"""Spark's aggregations give the watch what the plain ones of the simulated histories do."""
+
+import zlib
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.model.shard_state import Level
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.rules.facts import Before, Holes, Progress, Rules
+from shardaudit.watch.watch_holes import LOOKS_APART, Standing, found_holes
+from shardaudit.watch.watch_ledger import Known, ledger_progress
+from tests.builders import sequence
+from tests.spark.watch.test_watch import settings
+from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
+from tests.unit.watch.simulated import events, history
+
+Row = dict[str, object]
+STREAM = settings(Path("any")).stream("events")
+TIMES = (400.0, 700.0, 1100.0, 1430.0)
+
+
+def filled(seed: int, now: float) -> list[ShardLedger]:
+    """The ledgers of a history's shards at a time."""
+    past = history(seed)
+    ledgers = []
+    for shard in past.shards.values():
+        ledger = ShardLedger(shard.name)
+        for at, side, number in events(shard):
+            if at <= now and side == "sent":
+                ledger.send(number, shard.sent_at[number])
+            elif at <= now:
+                ledger.land(at, number, shard.sent_at[number])
+        if ledger.cells:
+            ledgers.append(ledger)
+    return ledgers
+
+
+def rows(ledger: ShardLedger, stream: str) -> list[Row]:
+    """The ledger as fingerprints."""
+    found: list[Row] = []
+    for start, cell in ledger.cells.items():
+        common = {"stream": stream, "shard_id": ledger.name, "bucket_start": instant(start)}
+        common |= {"sent_day": instant(start).date(), "sum_lo": 0, "sum_hi": 0, "batch_id": "b"}
+        # What is on both sides adds the same to both, so here nothing.
+        apart = sum(
+            times * zlib.crc32(f"{ledger.name} {number}".encode())
+            for number, times in cell.apart.items()
+        )
+        if cell.sent_n:
+            sent = {"side": "traces", "n": cell.sent_n, "location": "producer"}
+            sent |= {} if cell.landed_n else {"sum_lo": apart}
+            sent |= {"max_sequence_number": sequence(cell.sent_key)}
+            found.append(common | sent | {"last_at": instant(ledger.produced_until or 0)})
+        if cell.landed_n:
+            landed = {"side": "sink", "n": cell.landed_n, "location": "sink", "sum_lo": -apart}
+            landed |= {"max_sequence_number": sequence(cell.landed_key)}
+            found.append(common | landed | {"last_at": instant(cell.last_landed or 0)})
+    return found
+
+
+def store(warehouse: Warehouse, ledgers: dict[str, list[ShardLedger]]) -> None:
+    """Each list of ledgers as a stream."""
+    values = [row for name, some in ledgers.items() for one in some for row in rows(one, name)]
+    tuples = [tuple(row.get(column) for column in FINGERPRINTS.names) for row in values]
+    frame = warehouse.spark.createDataFrame(tuples, FINGERPRINTS.ddl)
+    warehouse.append(frame, FINGERPRINTS)
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_spark_and_plain_python_see_the_same(warehouse: Warehouse, seed: int) -> None:
+    ledgers = {f"at {now}": filled(seed, now) for now in TIMES}
+    store(warehouse, ledgers)
+    for now, (name, some) in zip(TIMES, ledgers.items(), strict=True):
+        seen_at = instant(now) - timedelta(minutes=15)
+        last = Before(seen_at, Level.NONE)
+        found = ledger_progress(
+            warehouse,
+            name,
+            as_of=instant(now),
+            stream=STREAM,
+            known=Known({ledger.name: last for ledger in some}, {}),
+        )
+        expected: dict[str, Progress] = {one.name: one.progress(now, last) for one in some}
+        assert found == expected
+
+
+@pytest.mark.parametrize("seed", [6, 8, *(9 + 13 * n for n in range(3)), 10, 11, 12, 23, 24, 25])
+def test_spark_and_plain_python_find_the_same_holes(warehouse: Warehouse, seed: int) -> None:
+    ledgers = {f"at {now}": filled(seed, now) for now in TIMES}
+    store(warehouse, ledgers)
+    for now, (name, some) in zip(TIMES, ledgers.items(), strict=True):
+        look_before = now - LOOKS_APART / MINUTE
+        settled = {
+            one.name: frontier
+            for one in filled(seed, look_before)
+            if (frontier := one.progress(look_before, None).settled_frontier) is not None
+        }
+        progress = {one.name: one.progress(now, None) for one in some}
+        rules = Rules(
+            as_of=instant(now), retention=timedelta(days=1), bucket=MINUTE, read_share=0.5
+        )
+        standing = Standing(name, STREAM, rules, progress, {}, settled)
+        expected = {
+            one.name: one.holes(settled=int(settled[one.name][-20:]), told={}).facts
+            for one in some
+            if one.name in settled
+        }
+        found = found_holes(warehouse, standing).holes
+        assert found == {shard: holes for shard, holes in expected.items() if holes != Holes()}

@@ -1,0 +1,335 @@
+"""Holes on the real tables: the watch sees them by sums, tells them once, and believes an audit."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.audit.rules.cells import sums_digest
+from shardaudit.model.shard_state import Level
+from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, SHARDS
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.job import WatchRequest, watch
+from shardaudit.watch.watch_summary import WatchReport
+from tests.builders import NOW, sequence
+from tests.spark.watch.test_watch import MINUTE, fill, settings
+
+START = NOW - timedelta(hours=6)
+LAST = 6 * 60 - 2  # the newest minute: it landed a minute ago
+QUARTER = timedelta(minutes=15)
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+
+
+@dataclass
+class Shard:
+    """Three messages a minute; message number n is 3 × minute + 0, 1 or 2.
+
+    `lost` never land, `doubled` land twice, `moved` land in the given minute.
+    """
+
+    name: str
+    lost: Sequence[int] = ()
+    doubled: Sequence[int] = ()
+    moved: dict[int, int] = field(default_factory=dict)
+    stops_at: int = LAST + 1
+    until: int = LAST + 1
+
+    def rows(self) -> list[dict[str, object]]:
+        return [row for m in range(self.until) for row in self._minute(m)]
+
+    def _minute(self, minute: int) -> list[dict[str, object]]:
+        sent = [3 * minute + i for i in range(3)]
+        away = {*self.lost, *self.moved}
+        landed = [n for n in sent if n not in away] if minute < self.stops_at else []
+        landed += [n for n in sent if n in self.doubled]
+        landed += [n for n, to in self.moved.items() if to == minute]
+        found = [_row(self.name, minute, "traces", sent)]
+        return [*found, _row(self.name, minute, "sink", landed)] if landed else found
+
+
+def _row(shard: str, minute: int, side: str, numbers: Sequence[int]) -> dict[str, object]:
+    start = START + minute * MINUTE
+    bins = [0] * 22
+    bins[6] = len(numbers)
+    return {
+        "batch_id": f"events/{side}/1",
+        "stream": "events",
+        "side": side,
+        "location": "any",
+        "shard_id": shard,
+        "bucket_start": start,
+        "n": len(numbers),
+        "sum_lo": sum(zlib.crc32(b"%d" % n) for n in numbers),
+        "sum_hi": 0,
+        "max_sequence_number": sequence(max(numbers)),
+        "last_at": start + MINUTE,
+        "latency_counts": bins if side == "sink" else None,
+        "sent_day": start.date(),
+    }
+
+
+def filled(warehouse: Warehouse, *shards: Shard) -> None:
+    fill(warehouse, [row for shard in shards for row in shard.rows()])
+
+
+def look(warehouse: Warehouse, folder: Path, as_of: datetime) -> WatchReport:
+    return watch(warehouse, WatchRequest(settings(folder), "events", as_of)).report
+
+
+def run(warehouse: Warehouse, folder: Path, as_of: datetime = NOW) -> WatchReport:
+    """The second of two watches."""
+    look(warehouse, folder, as_of - QUARTER)
+    return look(warehouse, folder, as_of)
+
+
+def holes(report: WatchReport) -> dict[str, tuple[int, int]]:
+    """Per shard the cells with a hole, and the messages missing in them, at least."""
+    return {s.shard_id: (s.holes, s.hole_messages) for s in report.shards if s.holes}
+
+
+def at(minute: int) -> datetime:
+    return START + minute * MINUTE
+
+
+def test_a_hole_is_told_with_its_minute_number_and_deadline(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("well"), Shard("holed", lost=[3 * 125, 3 * 125 + 1]))
+    report = run(warehouse, tmp_path)
+    (line,) = report.shards
+    assert (line.shard_id, line.state, line.level) == ("holed", "ok", Level.WARN)
+    assert (line.holes, line.hole_messages) == (1, 2)
+    assert (line.hole_since, line.hole_until) == (at(125), at(126))
+    assert line.hole_recoverable_until == at(125) + timedelta(hours=24)
+    assert line.advice is not None
+    assert "[2026-11-20T10:05Z, 2026-11-20T10:06Z)" in line.advice
+    assert "at least 2 messages" in line.advice
+    (news,) = warehouse.read(NOTIFICATIONS).collect()
+    assert (news.shard_id, news.kind, news.level) == ("holed", "hole", "warn")
+    seen = warehouse.read(SHARDS).orderBy("observed_at").collect()
+    row = {row.shard_id: row for row in seen}["holed"]
+    assert (row.level, row.holes, row.hole_messages, row.recoverable_until) == ("warn", 1, 2, None)
+
+
+def test_each_hole_is_told_once_and_the_next_one_on_the_shard_again(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("s", lost=[3 * 125]))
+    run(warehouse, tmp_path)
+    look(warehouse, tmp_path, NOW + MINUTE)
+    assert warehouse.read(NOTIFICATIONS).count() == 1
+    late = {"batch_id": "events/traces/2", "max_sequence_number": sequence(390)}
+    fill(warehouse, [_row("s", 130, "traces", [7000]) | late])  # its trace came hours later
+    report = look(warehouse, tmp_path, NOW + QUARTER)
+    assert holes(report) == {"s": (2, 2)}
+    news = warehouse.read(NOTIFICATIONS).orderBy("observed_at").collect()
+    assert [(n.kind, n.level) for n in news] == [("hole", "warn"), ("hole", "warn")]
+    assert warehouse.read(HOLES).count() == 2
+
+
+def test_a_loss_is_seen_where_a_duplicate_makes_the_counts_equal(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("s", lost=[300], doubled=[301]))
+    report = run(warehouse, tmp_path)
+    assert holes(report) == {"s": (1, 1)}
+    assert "in 1 of them as many rows landed as were sent" in str(report.shards[0].advice)
+
+
+def test_duplicates_alone_are_no_hole_and_the_report_says_what_may_hide_there(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("s", doubled=range(300, 330)))
+    report = run(warehouse, tmp_path)
+    assert (report.worst, report.shards, report.told) == (Level.NONE, (), 0)
+    assert "in 10 cells of 1 shard from 2026-11-20T09:40:00Z" in report.notes[-1]
+
+
+def test_messages_that_sit_in_another_minute_or_on_another_shard_are_no_hole(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    within_the_hour, over_the_hour = {400: 134, 401: 135}, {3 * 179: 181, 3 * 179 + 1: 181}
+    one_after_the_other = {400: 134, 402: 135, 405: 136}  # from the minutes 133, 134 and 135
+    shards = {"s": within_the_hour, "t": over_the_hour, "u": one_after_the_other}
+    filled(warehouse, *(Shard(name, moved=moved) for name, moved in shards.items()))
+    both = [Shard("a", lost=[600, 601]), Shard("b")]
+    rows = [row for shard in both for row in shard.rows()]
+    there = [_row("b", 200, "sink", [600, 601]) | {"batch_id": "events/sink/2"}]
+    fill(warehouse, [*rows, *there])
+    report = run(warehouse, tmp_path)
+    assert (report.worst, holes(report)) == (Level.NONE, {})
+
+
+def test_a_hole_between_messages_that_moved_is_told(warehouse: Warehouse, tmp_path: Path) -> None:
+    moved = {400: 134, 402: 135, 600: 201, 603: 202}
+    filled(warehouse, Shard("s", lost=[300, 500, 900], moved=moved))
+    assert holes(run(warehouse, tmp_path)) == {"s": (3, 3)}
+
+
+def test_what_waits_behind_a_stop_is_no_hole_and_what_was_lost_before_it_is(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("stopped", lost=[300], stops_at=LAST - 60), Shard("well"))
+    (line,) = run(warehouse, tmp_path).shards
+    assert (line.state, line.messages_ahead) == ("stalled", 3 * 61)
+    assert (line.holes, line.hole_messages, line.hole_since) == (1, 1, at(100))
+    assert line.advice is not None
+    assert "restart its consumer" in line.advice
+    assert "a HOLE" in line.advice
+
+
+def test_a_cell_that_is_not_settled_for_a_quarter_of_an_hour_is_no_hole_yet(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    # Settle grace 10 minutes: the next minute landed 25 minutes before that of the second watch.
+    minute = LAST - 12
+    filled(warehouse, Shard("s", lost=[3 * minute + 2]))
+    assert holes(run(warehouse, tmp_path)) == {}
+    assert holes(run(warehouse, tmp_path, NOW + QUARTER)) == {"s": (1, 1)}
+
+
+def test_a_shard_that_kinesis_lists_no_more_is_told_of(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("open"), Shard("gone", lost=[30], until=60))
+    listed = {"stream": "events", "parent_shard_ids": [], "opened": True, "retention_hours": 24}
+    row = listed | {"shard_id": "open", "observed_at": NOW - 2 * QUARTER}
+    warehouse.upsert([row], SHARDS)
+    report = run(warehouse, tmp_path)
+    assert [(s.shard_id, s.state, s.holes) for s in report.shards] == [("gone", "closed", 1)]
+
+
+def test_what_has_left_the_stream_is_a_notice_for_a_day(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("s", lost=[300]))
+    run(warehouse, tmp_path)
+    later = at(100) + timedelta(hours=24, minutes=20)
+    (line,) = run(warehouse, tmp_path, later).shards
+    assert "at least 1 message of older holes have left the stream" in str(line.advice)
+    report = run(warehouse, tmp_path, later + timedelta(days=1))
+    assert "HOLE" not in "".join(str(s.advice) for s in report.shards)
+
+
+def test_nothing_is_said_of_cells_that_an_unreadable_file_may_have_fed(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    damaged = {
+        "batch_id": "events/sink/1",
+        "stream": "events",
+        "side": "sink",
+        "number": 1,
+        "state": "done",
+        "damaged_from": at(90),
+        "damaged_to": at(110),
+    }
+    warehouse.upsert([damaged], BATCHES)
+    filled(warehouse, Shard("s", lost=[300]))
+    assert holes(run(warehouse, tmp_path)) == {}
+
+
+def audited(warehouse: Warehouse, minute: int, *, state: str, pending: int = 0) -> None:
+    """An audit that saw the ledger as it is, with one missing message in that minute of `s`."""
+    rows = warehouse.read(FINGERPRINTS).collect()
+    sums = {
+        side: (r.n, r.sum_lo, r.sum_hi)
+        for r in rows
+        for side in [r.side]
+        if r.shard_id == "s" and r.bucket_start.timestamp() == at(minute).timestamp()
+    }
+    frame = warehouse.spark.createDataFrame(
+        [(*sums["traces"], *sums["sink"])],
+        "sent_n bigint, sent_sum_lo bigint, sent_sum_hi bigint, landed_n bigint, "
+        "landed_sum_lo bigint, landed_sum_hi bigint",
+    )
+    digest = frame.select(sums_digest().alias("d")).collect()[0].d
+    audit = {"audit_id": "a", "stream": "events", "status": "published", "as_of": NOW}
+    warehouse.upsert([audit | {"window_start": START, "window_end": NOW}], AUDITS)
+    cell = {"audit_id": "a", "stream": "events", "shard_id": "s", "bucket_start": at(minute)}
+    warehouse.upsert([cell | {"pending": pending, "sums_digest": digest}], CELLS)
+    finding = {"stream": "events", "shard_id": "s", "message_id": "m", "kind": "missing"}
+    warehouse.upsert([finding | {"state": state, "sent_at": at(minute) + MINUTE / 2}], FINDINGS)
+
+
+@pytest.mark.parametrize(
+    ("state", "pending", "found"),
+    [
+        ("open", 0, {"s": (1, 1)}),
+        ("replayed", 0, {"s": (1, 1)}),
+        ("accepted", 0, {}),
+        ("expired", 0, {}),
+        ("accepted", 1, {"s": (1, 2)}),
+    ],
+)
+def test_what_an_audit_knows_by_id_is_believed_while_the_cell_is_the_same(
+    warehouse: Warehouse, tmp_path: Path, state: str, pending: int, found: object
+) -> None:
+    filled(warehouse, Shard("s", lost=[300, 301]))
+    audited(warehouse, 100, state=state, pending=pending)
+    assert holes(run(warehouse, tmp_path)) == found
+
+
+def test_a_cell_that_changed_since_its_audit_is_judged_anew(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("s", lost=[300]))
+    audited(warehouse, 100, state="accepted")
+    assert holes(run(warehouse, tmp_path)) == {}
+    removed = _row("s", 100, "sink", [301])
+    less = {name: -int(str(removed[name])) for name in ("n", "sum_lo", "sum_hi")}
+    fill(warehouse, [removed | less | {"batch_id": "events/sink/2", "latency_counts": None}])
+    assert holes(run(warehouse, tmp_path, NOW + QUARTER)) == {"s": (1, 2)}
+
+
+def strays(warehouse: Warehouse, number: int, *, minute: int, rows: int) -> None:
+    """A batch of the sink, read in that minute, in which so many rows lack their time."""
+    batch = {"batch_id": f"events/sink/{number}", "stream": "events", "side": "sink"}
+    read = {"number": number, "state": "done", "unplaced": rows, "done_at": at(minute)}
+    warehouse.upsert([batch | read], BATCHES)
+
+
+@pytest.mark.parametrize(
+    ("minute", "rows", "found"),
+    [
+        (80, 400, {"s": (1, 1)}),  # they had landed 20 minutes before it was sent
+        (110, 1, {}),
+        (110, 400, {}),
+    ],
+)
+def test_what_lacks_may_be_among_rows_without_a_time_that_came_after_it_was_sent(
+    warehouse: Warehouse, tmp_path: Path, minute: int, rows: int, found: object
+) -> None:
+    strays(warehouse, 1, minute=minute, rows=rows)
+    filled(warehouse, Shard("s", lost=[300]))
+    report = run(warehouse, tmp_path)
+    assert holes(report) == found
+    assert any("in 1 cell of 1 shard" in note for note in report.notes) != bool(found)
+
+
+def test_rows_without_a_time_in_many_batches_count_for_what_was_sent_before_they_came(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    for number in range(1, 71):
+        strays(warehouse, number, minute=30 + number, rows=1)
+    filled(warehouse, Shard("s", lost=[3 * 50, 3 * 120]))
+    report = run(warehouse, tmp_path)
+    assert holes(report) == {"s": (1, 1)}
+    assert any("in 1 cell of 1 shard" in note for note in report.notes)
+
+
+def test_what_an_audit_named_is_told_whatever_rows_lack_their_time(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    strays(warehouse, 1, minute=110, rows=400)
+    filled(warehouse, Shard("s", lost=[300]))
+    audited(warehouse, 100, state="open")
+    assert holes(run(warehouse, tmp_path)) == {"s": (1, 1)}

@@ -1,0 +1,84 @@
+"""A week of 1,800 shards: 18 million cells on each side, watched by two cores."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.model.shard_state import Level
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.tables.table import LATENCY_BINS
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.job import WatchRequest, watch
+from tests.spark.watch.test_watch import settings
+
+SHARDS, DAYS = 1800, 7
+MINUTES = DAYS * 1440
+START = datetime(2026, 11, 13, tzinfo=UTC)
+STUCK = "shardId-000000000997"  # stopped after two of the seven days
+LIMIT_S = 60
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+
+
+def week(warehouse: Warehouse, day: int, side: str) -> DataFrame:
+    """The fingerprints of one side of a day; sequence numbers are as long and random as real."""
+    cells = warehouse.spark.range(SHARDS * 1440, numPartitions=4)
+    minute = (F.col("id") / SHARDS).cast("int") + F.lit(day * 1440)
+    after = 60 if side == "traces" else 120
+    is_sink = side == "sink"
+    noise = F.lpad(F.abs(F.xxhash64("id", F.lit(1))).cast("string"), 19, "0")
+    number = F.concat(F.lit("4968042876864449"), F.lpad(minute.cast("string"), 8, "0"), noise)
+    start = F.timestamp_seconds(F.lit(int(START.timestamp())) + minute * 60)
+    rows = cells.select(
+        F.lit(f"events/{side}/{day + 1}").alias("batch_id"),
+        F.lit("events").alias("stream"),
+        F.lit(side).alias("side"),
+        F.lit("producer" if side == "traces" else "sink").alias("location"),
+        F.format_string("shardId-%012d", F.col("id") % SHARDS).alias("shard_id"),
+        start.alias("bucket_start"),
+        F.lit(60).alias("n"),
+        F.xxhash64("id").alias("sum_lo"),
+        F.xxhash64("id", F.lit(2)).alias("sum_hi"),
+        F.concat(number, F.lit("9876543210123")).alias("max_sequence_number"),
+        (start + F.make_dt_interval(secs=F.lit(after - 1))).alias("last_at"),
+        (F.array(*(F.lit(60 * (i == 7)) for i in range(LATENCY_BINS))) if is_sink else F.lit(None))
+        .cast("array<bigint>")
+        .alias("latency_counts"),
+        F.to_date(start).alias("sent_day"),
+        F.lit(0).alias("own_n"),
+        F.lit(0).alias("without_landed_at"),
+        *(F.lit(None).alias(n) for n in ("unnumbered_at", "arrived_from", "arrived_until")),
+    )
+    stands = (F.col("shard_id") == STUCK) & (minute >= 2 * 1440)
+    return rows.where(~stands) if is_sink else rows
+
+
+@pytest.mark.drill
+def test_a_week_of_1800_shards_is_watched_within_a_minute(
+    warehouse: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in range(DAYS):
+        for side in ("traces", "sink"):
+            rows = week(warehouse, day, side)
+            warehouse.append(rows, FINGERPRINTS)
+    as_of = START + timedelta(days=DAYS)
+    config = settings(tmp_path, retention=timedelta(days=7))
+    seconds = []
+    for turn in range(3):
+        began = time.perf_counter()
+        at = as_of + turn * timedelta(minutes=5)
+        report = watch(warehouse, WatchRequest(config, "events", at)).report
+        seconds.append(time.perf_counter() - began)
+    with capsys.disabled():
+        print(f"\n{SHARDS} shards x {DAYS} days: {[f'{s:.1f} s' for s in seconds]}")  # noqa: T201
+    assert [line.shard_id for line in report.shards] == [STUCK]
+    assert report.shards[0].level is Level.URGENT
+    assert max(seconds) < LIMIT_S

@@ -1,0 +1,126 @@
+"""The rule of silence: what is as usual is not told, what is not is told within days."""
+
+from datetime import timedelta
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardaudit.audit.rules.quiet import DAY, WEEK, doubtful_silences
+from tests.history import EPOCH, History, Question, Trace
+from tests.oracle_quiet import silent_spans
+from tests.unit.audit.silences import HOURS, REGULAR, histories, hours_until_told, told
+
+HOUR = timedelta(hours=1)
+BUSY = list(range(3 * WEEK))
+
+
+@pytest.mark.parametrize("kind", REGULAR)
+def test_no_silence_of_a_regular_shard_is_told(kind: str) -> None:
+    found = [told(active) for active in histories(kind, Random(20261121), 40)]  # noqa: S311 - no secret
+    assert [silences for silences in found if silences] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "half", "nearly_all"),
+    [("but weekends", 4, 52), ("steady", 12, 24), ("low nights", 24, 48), ("office hours", 24, 96)],
+)
+def test_outage_of_both_sides_is_told(kind: str, half: int, nearly_all: int) -> None:
+    random = Random(20261122)  # noqa: S311 - no secret
+    delays = []
+    for active in histories(kind, random, 20):
+        stop = random.choice([h for h in active if 3 * WEEK < h < 5 * WEEK]) + 1
+        delays.append(hours_until_told(active, stop) or HOURS)
+    delays.sort()
+    assert delays[len(delays) // 2] <= half
+    assert delays[len(delays) * 9 // 10 - 1] <= nearly_all
+
+
+@pytest.mark.parametrize(
+    ("silent", "doubted", "is_told"), [(0, False, False), (1, True, False), (3, True, False),
+                                       (4, True, True)],
+)  # fmt: skip
+def test_busy_shard_is_doubted_at_once_and_told_after_four_hours(
+    silent: int, *, doubted: bool, is_told: bool
+) -> None:
+    found = doubtful_silences(BUSY, until=3 * WEEK + silent, born=0)
+    assert (bool(found), any(s.is_told for s in found)) == (doubted, is_told)
+
+
+def test_silence_that_ended_is_told_when_it_was_long_and_not_doubted_when_it_was_not() -> None:
+    again = 3 * WEEK + 10
+    for silent, is_told in ((3, False), (4, True)):
+        active = [*range(again - silent), *range(again, again + DAY)]
+        found = doubtful_silences(active, until=again + DAY, born=0)
+        assert [(s.start, s.end, s.is_told) for s in found] == [(again - silent, again, True)] * (
+            is_told
+        )
+
+
+def test_new_shard_is_doubted_after_a_busy_day_and_told_after_three() -> None:
+    assert doubtful_silences(list(range(7)), until=DAY + WEEK, born=0) == []
+    day = list(range(DAY))
+    [doubted] = doubtful_silences(day, until=DAY + 71, born=0)
+    [found] = doubtful_silences(day, until=DAY + 72, born=0)
+    assert (doubted.is_told, found.is_told) == (False, True)
+
+
+def test_new_shard_with_quiet_nights_is_doubted_by_day_and_not_by_night() -> None:
+    active = [day * DAY + hour for day in range(3) for hour in range(6, 22)]
+    active += [3 * DAY + hour for hour in range(6, 11)]
+    night, noon = 3 * DAY + 6, 3 * DAY + 12
+    assert doubtful_silences(active[:-5], until=night, born=6) == []
+    [found] = doubtful_silences(active, until=noon, born=6)
+    assert (found.start, found.is_told) == (3 * DAY + 11, False)
+
+
+def test_what_a_person_called_quiet_is_so_for_its_time_alone() -> None:
+    stop = 3 * WEEK
+    active = [*range(stop), *range(stop + 9, stop + 50)]
+    until = stop + 50 + 20
+    first, second = doubtful_silences(active, until=until, born=0)
+    assert (first.is_told, second.missed, second.is_told) == (True, 20, True)
+    said = doubtful_silences(active, until=until, born=0, is_quiet=lambda hour: hour < stop + 9)
+    assert [(s.start, s.is_told) for s in said] == [(stop + 50, True)]
+    said = doubtful_silences(BUSY, until=until, born=0, is_quiet=lambda hour: hour < stop + 4)
+    assert [(s.start, s.end, s.is_told) for s in said] == [(stop + 4, until, True)]
+
+
+def test_shard_that_pauses_at_random_is_told_after_a_week_at_most() -> None:
+    busy = [day * DAY + hour for day in (0, 3, 4, 8, 9, 14, 16, 20) for hour in range(12)]
+    active = [*busy, *(3 * WEEK + hour for hour in busy)]
+    last = active[-1] + 1
+    [found] = [s for s in doubtful_silences(active, until=last + WEEK, born=0) if s.lasts]
+    assert found.is_told
+
+
+@st.composite
+def stretches(draw: st.DrawFn) -> list[int]:
+    """Hours with messages: stretches of activity and of silence, and some of every day alike."""
+    hours, at = set(), 0
+    for _ in range(draw(st.integers(1, 8))):
+        length = draw(st.sampled_from([1, 5, DAY, 3 * DAY, WEEK, 2 * WEEK]))
+        every = draw(st.sampled_from([1, 1, 2, 7]))
+        hours |= set(range(at, at + length, every))
+        at += length + draw(st.sampled_from([0, 1, 3, 4, 7, 10, 30, 75, WEEK]))
+    return sorted(hours)
+
+
+@given(stretches(), st.integers(-3, 80))
+def test_rule_is_that_of_the_oracle(active: list[int], later: int) -> None:
+    until = max(1, active[-1] + later)
+    question = Question(EPOCH, EPOCH + HOUR, EPOCH + until * HOUR, settle_grace=timedelta(0))
+    history = History(
+        traces=tuple(Trace(str(h), "shard-0", str(h), EPOCH + h * HOUR) for h in active)
+    )
+    mine = doubtful_silences(active, until=until, born=active[0])
+    # The oracle tells each silence twice: of the shard, and of the stream, which is that shard.
+    theirs = {((s.end - EPOCH) // HOUR, s.told) for s in silent_spans(history, question, {})}
+    assert {(silence.end, silence.is_told) for silence in mine} == theirs
+
+
+def test_a_pause_of_the_first_week_says_nothing_of_what_is_usual() -> None:
+    paused_once = [*range(100), *range(101, 200)]
+    [silence] = doubtful_silences(paused_once, until=204, born=0)
+    assert (silence.start, silence.end, silence.missed, silence.is_told) == (200, 204, 4, True)

@@ -1,0 +1,126 @@
+"""What a person reads of a plan and of a run."""
+
+import io
+from dataclasses import replace
+from datetime import timedelta
+
+from rich.console import Console
+
+from shardaudit.backfill.backfill_summary import PlanReport, RunReport, WindowLine
+from shardaudit.backfill.backfill_view import SHOWN_WINDOWS, plan_view, run_view
+from shardaudit.backfill.rules.planned import WindowState
+from tests.builders import SHARD, T0
+
+LINE = WindowLine(
+    window_id="00001",
+    shard_id=SHARD,
+    window_start=T0,
+    window_end=T0 + timedelta(minutes=7),
+    start_sequence_number="1",
+    end_sequence_number="2",
+    because="lost",
+    expected_ids=12,
+    estimated_records=1000,
+    estimated_bytes=10 * 2**20,
+    estimated_calls=3,
+    estimated_seconds=10.0,
+    deadline=T0 + timedelta(hours=24),
+    feasible=True,
+    state=WindowState.PLANNED,
+    read_records=None,
+    merged_rows=None,
+    expired_from=None,
+    expired_to=None,
+    error=None,
+)
+PLAN = PlanReport(
+    plan_id="events-0123456789ab",
+    stream="events",
+    as_of=T0 + timedelta(hours=20),
+    windows=(LINE,),
+    stages=("approve: a person", "verify: an audit"),
+    minutes=1.5,
+    extension=None,
+    stuck_left_out=0,
+    before_run=None,
+)
+
+
+def shown(view: object, *, width: int = 160) -> str:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(view)
+    return console.export_text()
+
+
+def test_a_narrow_terminal_shows_numbers_whole() -> None:
+    line = replace(LINE, expected_ids=12_345, estimated_bytes=110_129 * 2**20)
+    text = shown(plan_view(replace(PLAN, windows=(line,))), width=100)
+    numbers = [row.split()[-3:] for row in text.splitlines()]
+    assert ["12,345", "110,129", "10.0"] in numbers
+
+
+def test_plan_shows_price_deadline_stages_and_the_command() -> None:
+    text = shown(plan_view(PLAN))
+    for words in ("12 messages in 1 window;", "at most 10 MiB in 3 calls", "4 h 0 min"):
+        assert words in text
+    assert "approve: a person" in text
+    assert "backfill run --plan events-0123456789ab --approve-as" in text
+
+
+def test_plan_says_how_to_make_it_in_time() -> None:
+    late = replace(PLAN, windows=(replace(LINE, feasible=False),), extension=timedelta(hours=30))
+    assert "extend the stream's retention to 30 h now" in shown(plan_view(late))
+    assert "is gone" in shown(plan_view(replace(late, extension=None)))
+
+
+def test_plan_says_what_it_leaves_out() -> None:
+    text = shown(plan_view(replace(PLAN, windows=(), stuck_left_out=7)))
+    assert "Nothing of events to bring back" in text
+    assert "7 messages behind a stopped shard left out" in text
+
+
+def test_run_shows_what_did_not_end_well_first() -> None:
+    bad = replace(LINE, window_id="00099", state=WindowState.INCOMPLETE, error="throttled\x1b[2J")
+    gone = replace(
+        LINE, window_id="00050", state=WindowState.EXPIRED, expired_from=T0, expired_to=T0
+    )
+    good = tuple(
+        replace(LINE, window_id=f"{n:05}", state=WindowState.VERIFIED) for n in range(SHOWN_WINDOWS)
+    )
+    report = RunReport(
+        "p", "events", "ann", (*good, gone, bad), "audit-1", 12, 3, 1, "Apache Spark 4.1.4"
+    )
+    text = shown(run_view(report))
+    assert text.index("00099") < text.index("00050") < text.index("00002")
+    for words in (
+        *("still missing: 1", "approved by ann", "done by Apache Spark 4.1.4"),
+        *("proven by audit audit-1", "… 2 more"),
+    ):
+        assert words in text
+    assert "\x1b[2J" not in text
+    assert not report.is_over
+
+
+def test_run_of_a_plan_that_was_over_says_so() -> None:
+    done = replace(LINE, state=WindowState.VERIFIED)
+    text = shown(
+        run_view(RunReport("p", "events", "ann", (done,), None, 0, 0, 0, "Apache Spark 4.1.4"))
+    )
+    assert "nothing was done" in text
+    assert "brought back" not in text
+
+
+def test_replay_says_how_it_is_proven() -> None:
+    read = replace(LINE, state=WindowState.MERGED)
+    text = shown(
+        run_view(RunReport("p", "events", "ann", (read,), None, 0, 0, 0, "Apache Spark 4.1.4"))
+    )
+    assert "not proven yet: shardaudit backfill verify --plan p" in text
+    assert "nothing was done" not in text
+
+
+def test_plan_says_what_to_set_before_it_is_run() -> None:
+    text = shown(plan_view(replace(PLAN, before_run="streams.events.sink.exclusive: found False")))
+    assert "Before it can run" in text
+    assert "streams.events.sink.exclusive: found False" in text
+    assert "Before it can run" not in shown(plan_view(PLAN))

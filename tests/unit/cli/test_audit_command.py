@@ -1,0 +1,69 @@
+"""What `audit`, `watch` and `findings` refuse before Spark starts."""
+
+from pathlib import Path
+
+import pytest
+
+from shardaudit.cli.main import main
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ExitCode
+from shardaudit.store.lock import claim
+from tests.unit.model.test_config import LEAST
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    file = tmp_path / "shardaudit.toml"
+    file.write_text(LEAST)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("audit --stream event", "did you mean events?"),
+        ("audit --stream events --from 2026-11-20", "--from: found '2026-11-20'"),
+        ("audit --stream events --as-of 2026-11-20T00:00:00", "time with a zone"),
+        (
+            "audit --stream events --from 2026-11-20T00:00:00Z --to 2026-11-20T00:00:00Z",
+            "wanted from before to",
+        ),
+        ("watch --stream event", "did you mean events?"),
+        ("watch --stream events --as-of 2026-11-20T00:00:00", "time with a zone"),
+        ("findings list --stream event", "did you mean events?"),
+        ("findings list --limit 0", "--limit: found 0"),
+        ("findings accept --stream events --message-id x --reason=", "wanted a reason"),
+    ],
+)
+def test_wrong_argument_ends_with_2_and_its_name(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line", ["audit --stream events", "backfill run --plan p", "dedupe run --plan p"]
+)
+def test_wrong_suite_ends_with_2_before_spark_or_the_claim(
+    config: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    folder = config.with_name("mine")
+    folder.mkdir()
+    (folder / "traces.yaml").write_text("expectations:\n  - {}\n")
+    config.write_text('expectations = "mine"\n' + config.read_text())
+    assert main(["--config", str(config), *line.split()]) == ExitCode.USAGE
+    assert (
+        f"{folder}/traces.yaml:2: expectations.0.type: found 'nothing'" in capsys.readouterr().err
+    )
+    assert not config.with_name("lake").exists()
+
+
+def test_run_ends_with_75_when_another_holds_the_warehouse(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(warehouse=str(tmp_path / "lake"), streams={})
+    with claim(settings, owner="tonight's audit"):
+        ended = main(["--config", str(config), "ingest", "--stream", "events"])
+    assert ended == ExitCode.RETRY
+    assert "is held by tonight's audit" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from shardaudit.cli.command import Desk
+from shardaudit.cli.doctor import Line, port_line, run
+from shardaudit.model.config.config_engine import Embedded
+from shardaudit.model.errors import ExitCode
+from shardaudit.report.progress import SILENT
+from tests.unit.model.test_config import LEAST
+
+
+def checked(config: Path, *, engine: str | None = None) -> tuple[dict[str, Line], ExitCode]:
+    desk = Desk(config=config, progress=lambda _: SILENT, engine=engine)
+    reply = run(argparse.Namespace(), desk)
+    assert isinstance(reply.document, dict)
+    return {line.check: line for line in reply.document["checks"]}, reply.exit_code
+
+
+def test_wrong_configuration_is_one_line_and_ends_with_2(tmp_path: Path) -> None:
+    lines, exit_code = checked(tmp_path / "none.toml")
+    assert lines["configuration"].level == "fail"
+    assert "warehouse" not in lines
+    assert exit_code is ExitCode.USAGE
+
+
+def test_absent_places_fail_with_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    config = tmp_path / "shardaudit.toml"
+    config.write_text(LEAST.replace("file:///sink", "sink"))
+    lines, exit_code = checked(config)
+    assert lines["warehouse"].level == "ok"
+    assert lines["expectations"].level == "ok"
+    assert lines["events: traces"].found == f"there is no folder {tmp_path}/traces"
+    assert lines["events: sink"].found == f"there is no Delta table {tmp_path}/sink"
+    assert lines["events: sink"].cure
+    assert exit_code is ExitCode.FAILED
+
+
+def test_a_retention_that_is_too_short_for_a_repair_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    config = tmp_path / "shardaudit.toml"
+    for hours, level in (("24h", "warn"), ("168h", "ok")):
+        text = LEAST.replace("traces =", f'retention = "{hours}"\ntraces =')
+        config.write_text(text)
+        lines, _ = checked(config)
+        assert lines["events: time to repair"].level == level
+
+
+def test_java_is_missing_when_java_home_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    lines, _ = checked(tmp_path / "none.toml")
+    assert lines["Java"].level == "fail"
+    assert "openjdk-17" in lines["Java"].cure
+
+
+@pytest.mark.parametrize(
+    ("engine", "level", "healthy"), [("spark", "fail", 1), ("embedded", "warn", 0)]
+)
+def test_java_is_wanted_by_apache_spark_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, level: str, healthy: int
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "shardaudit.toml").write_text('warehouse = "lake"\n[streams]\n')
+    lines, exit_code = checked(tmp_path / "shardaudit.toml", engine=engine)
+    assert lines["Java"].level == level
+    assert ("only repairs need it" in lines["Java"].cure) == (engine == "embedded")
+    assert "openjdk-17" in lines["Java"].cure
+    assert exit_code == healthy
+
+
+def test_engine_is_told_with_its_version_and_what_it_may_take(tmp_path: Path) -> None:
+    config = tmp_path / "shardaudit.toml"
+    config.write_text('warehouse = "lake"\n[embedded]\nmemory = "1536MiB"\n[streams]\n')
+    spark, _ = checked(config)
+    assert (spark["engine"].level, spark["engine"].found) == (
+        "ok",
+        f"Apache Spark {version('pyspark')}",
+    )
+    assert "engine's port" not in spark
+    embedded, _ = checked(config, engine="embedded")
+    wanted = f"pysail {version('pysail')} (embedded), within 1.5 GiB of memory"
+    assert (embedded["engine"].level, embedded["engine"].found) == ("ok", wanted)
+
+
+@pytest.mark.parametrize(
+    ("others", "accepted", "level", "found"),
+    [
+        ([], False, "ok", "nobody else"),
+        (["ann"], False, "fail", "no password, and other people can log in here: ann"),
+        (["a", "b", "c", "d"], False, "fail", "log in here: a, b, c, …"),
+        (["ann"], True, "ok", "ann; embedded.shared_machine accepts that"),
+    ],
+)
+def test_port_is_a_fault_when_others_can_log_in_and_nobody_accepted_that(
+    others: list[str], accepted: bool, level: str, found: str
+) -> None:
+    line = port_line(Embedded(shared_machine=accepted), others)
+    assert (line.level, found in line.found) == (level, True)
+    assert ("embedded.shared_machine = true" in line.cure) == (level == "fail")

@@ -1,0 +1,167 @@
+"""Which engine a command runs on, and what it says where that one cannot be had."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardaudit.adapters.engine.door import chosen
+from shardaudit.cli.command import Desk
+from shardaudit.cli.main import main
+from shardaudit.model.choices import EngineName
+from shardaudit.model.config.config_engine import ENGINE
+from shardaudit.model.config.settings import Settings, load_settings
+from shardaudit.model.errors import ExitCode
+from shardaudit.report.progress import SILENT
+from tests.unit.model.test_config import LEAST
+
+DOCS = Path(__file__).parents[3] / "docs"
+SPARK, EMBEDDED = EngineName.SPARK, EngineName.EMBEDDED
+# As where its library is for another machine.
+BROKEN = 'raise ImportError("libpysail.so: wrong ELF class")'
+# Runs both commands, and prints of each: its exit code, its output, what it said beside.
+BOTH = """
+import contextlib, io, json, sys
+from shardaudit.cli.main import main
+
+def ended(*words):
+    out, said = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
+        code = main(["--config", sys.argv[1], "--engine=embedded", *words])
+    return int(code), out.getvalue(), said.getvalue()
+
+print(json.dumps([ended("audit", "--stream=events"), ended("doctor", "--json")]))
+"""
+Ended = list[tuple[int, str, str]]
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv(ENGINE, raising=False)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    file = tmp_path / "shardaudit.toml"
+    file.write_text(LEAST)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        ((None, None, None), "Apache Spark"),
+        ((None, None, "embedded"), "pysail"),
+        ((None, "embedded", None), "pysail"),
+        ((None, "spark", "embedded"), "Apache Spark"),
+        ((None, "", "embedded"), "pysail"),
+        (("spark", "embedded", "embedded"), "Apache Spark"),
+        (("embedded", "spark", "spark"), "pysail"),
+    ],
+)
+def test_flag_comes_before_the_environment_and_that_before_the_file(
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[str | None, str | None, str | None],
+    wanted: str,
+) -> None:
+    flag, variable, key = asked
+    if key is not None:
+        config.write_text(f'engine = "{key}"\nwarehouse = "lake"\n[streams]\n')
+    if variable is not None:
+        monkeypatch.setenv(ENGINE, variable)
+    words = [] if flag is None else ["--engine", flag]
+    main(["--config", str(config), "doctor", "--json", *words])
+    lines = {line["check"]: line for line in json.loads(capsys.readouterr().out)["checks"]}
+    assert lines["engine"]["found"].startswith(wanted)
+
+
+@pytest.mark.parametrize("line", ["audit --stream events", "backfill run --plan p"])
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_unknown_engine_ends_with_2_and_what_would_do(
+    config: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    line: str,
+    by: str,
+) -> None:
+    if by == "environment":
+        monkeypatch.setenv(ENGINE, "embeded")
+    words = ["--engine=embeded"] if by == "flag" else []
+    assert main(["--config", str(config), *line.split(), *words]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "--engine or $SHARDAUDIT_ENGINE: found 'embeded'" in said
+    assert "embedded, spark (did you mean embedded?)" in said
+
+
+@pytest.mark.parametrize("asked", [SPARK, EMBEDDED])
+def test_it_is_always_apache_spark_under_spark_submit(
+    monkeypatch: pytest.MonkeyPatch, asked: EngineName
+) -> None:
+    settings = Settings(warehouse="lake", engine=asked, streams={})
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    assert chosen(settings) is asked
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert chosen(settings) is SPARK
+
+
+@pytest.mark.parametrize("asked", [None, "embedded", "spark"])
+def test_repairs_are_always_by_apache_spark(config: Path, asked: str | None) -> None:
+    config.write_text(f'engine = "embedded"\n{config.read_text()}')
+    desk = Desk(config=config, progress=lambda _: SILENT, engine=asked)
+    assert chosen(desk.settings()) is (SPARK if asked == "spark" else EMBEDDED)
+    assert chosen(desk.repair_settings()) is SPARK
+    assert desk.repair_settings().streams == load_settings(config).streams
+
+
+def test_docs_say_of_every_command_where_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = capsys.readouterr().out.partition("commands:\n")[2].partition("\n\n")[0]
+    names = {line.split()[0] for line in listed.splitlines()}
+    told = (DOCS / "engines.md").read_text().partition("## Which command")[2].partition("##")[0]
+    assert {name for name in names if f"`{name}" not in told} == set()
+    assert len(names) > 5
+
+
+@pytest.fixture(scope="module")
+def without_pysail(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """What an audit and the doctor say where pysail is there and cannot be imported.
+
+    One fresh process for both: most of its time goes to imports.
+    """
+    folder = tmp_path_factory.mktemp("without_pysail")
+    package = folder / "broken" / "pysail"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(BROKEN)
+    (folder / "shardaudit.toml").write_text(LEAST)
+    unset = {ENGINE, "PYSPARK_GATEWAY_PORT"}
+    path = os.pathsep.join((str(package.parent), *sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", BOTH, str(folder / "shardaudit.toml")],
+        env={k: v for k, v in os.environ.items() if k not in unset} | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    found: Ended = json.loads(done.stdout)
+    return found
+
+
+def test_command_ends_with_2_and_the_cure_when_pysail_cannot_be_imported(
+    without_pysail: Ended,
+) -> None:
+    code, _, said = without_pysail[0]
+    assert code == ExitCode.USAGE
+    assert 'wanted "spark", as pysail cannot be imported here (libpysail.so' in said
+    assert "Traceback" not in said
+
+
+def test_doctor_works_when_pysail_cannot_be_imported(without_pysail: Ended) -> None:
+    _, told, _ = without_pysail[1]
+    lines = {line["check"]: line for line in json.loads(told)["checks"]}
+    assert lines["engine"]["level"] == "fail"
+    assert lines["engine"]["cure"].startswith('set engine = "spark"')
+    assert lines["configuration"]["level"] == "ok"

@@ -1,0 +1,221 @@
+"""The claim, with real processes."""
+
+import json
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.cli.session import Turns
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseBusyError
+from shardaudit.store import lock as claims
+from shardaudit.store.lock import claim
+from shardaudit.store.lock_files import WATCH, WarehouseAccessError
+from tests.claimants import Claimant
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(warehouse=str(tmp_path / "lake"), streams={})
+
+
+def claim_files(settings: Settings) -> list[str]:
+    return sorted(path.name for path in (Path(settings.warehouse) / "_claims").iterdir())
+
+
+def edit(settings: Settings, **fields: object) -> None:
+    """Changes what the newest claim file says."""
+    newest = Path(settings.warehouse) / "_claims" / claim_files(settings)[-1]
+    draft = Path(settings.warehouse) / "draft"
+    draft.write_text(json.dumps(json.loads(newest.read_text()) | fields))
+    draft.replace(newest)
+
+
+def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Settings) -> None:
+    with Claimant(settings) as other:
+        assert other.take() == "held"
+        with (
+            pytest.raises(WarehouseBusyError, match=f"other .process {other.pid} on") as refused,
+            claim(settings, owner="me"),
+        ):
+            pass
+    assert refused.value.exit_code is ExitCode.RETRY
+
+
+def test_the_watch_and_the_ledger_are_claimed_apart(settings: Settings) -> None:
+    with claim(settings, owner="watch", name=WATCH), Claimant(settings) as other:
+        assert other.take() == "held"
+        with (
+            pytest.raises(WarehouseBusyError, match="held by watch"),
+            claim(settings, owner="notify", name=WATCH),
+        ):
+            pass
+        other.give()
+    with claim(settings, owner="watch", name=WATCH), claim(settings, owner="audit"):
+        pass
+
+
+def test_warehouse_is_free_again_when_the_holder_ended(settings: Settings) -> None:
+    with claim(settings, owner="first") as first:
+        first.check()
+    with claim(settings, owner="second") as second:
+        second.check()
+        assert claim_files(settings) == ["000000000002.json"]
+
+
+def test_dead_holder_is_taken_over_when_it_was_killed(settings: Settings) -> None:
+    with Claimant(settings) as other:
+        assert other.take() == "held"
+        other.kill()
+        with claim(settings, owner="me") as mine:
+            mine.check()
+            assert claim_files(settings) == ["000000000002.json"]
+
+
+def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
+    with Claimant(settings) as one, Claimant(settings) as two:
+        for _ in range(20):
+            assert one.race(two) == ["busy", "held"]
+
+
+DAY = 24 * 3600
+
+
+@pytest.fixture
+def seconds_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silence of two seconds is one of a minute."""
+    monkeypatch.setattr(claims, "DEAD_AFTER", timedelta(seconds=2))
+
+
+@pytest.mark.usefixtures("seconds_for_minutes")
+def test_holder_of_another_machine_keeps_the_warehouse_when_it_spoke_just_now(
+    settings: Settings,
+) -> None:
+    with claim(settings, owner="first"):
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=1))
+        with pytest.raises(WarehouseBusyError), claim(settings, owner="second"):
+            pass
+
+
+@pytest.mark.usefixtures("seconds_for_minutes")
+@pytest.mark.parametrize("wrong", [-DAY, -61, 61, DAY])
+def test_living_holder_keeps_the_warehouse_whatever_its_clock_says(
+    settings: Settings, wrong: int
+) -> None:
+    with claim(settings, owner="first") as first:
+        ended = threading.Event()
+
+        def speak() -> None:
+            n = 0
+            while not ended.wait(0.3):
+                n += 1
+                edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong, micros=n))
+
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong))
+        speaker = threading.Thread(target=speak)
+        speaker.start()
+        with pytest.raises(WarehouseBusyError), claim(settings, owner="second"):
+            pass
+        ended.set()
+        speaker.join()
+        first.check()
+
+
+@pytest.mark.usefixtures("seconds_for_minutes")
+@pytest.mark.parametrize("wrong", [-DAY, 70, DAY])
+def test_holder_of_another_machine_is_taken_over_when_it_was_seen_silent(
+    settings: Settings, wrong: int
+) -> None:
+    with claim(settings, owner="first") as first:
+        edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong))
+        looked_at = time.monotonic()
+        with claim(settings, owner="second") as second:
+            assert time.monotonic() - looked_at > 2
+            second.renew()
+            with pytest.raises(ClaimLostError, match="taken over by second"):
+                first.check()
+            with pytest.raises(ClaimLostError):
+                first.renew()
+
+
+def test_holder_is_dead_when_its_pid_belongs_to_a_younger_process(settings: Settings) -> None:
+    with claim(settings, owner="first"):
+        edit(settings, process_start="long ago")
+        with claim(settings, owner="second") as second:
+            second.check()
+
+
+def test_late_release_does_no_harm_when_the_claim_was_lost(settings: Settings) -> None:
+    with claim(settings, owner="first"):
+        edit(settings, process_start="long ago")
+        second = claim(settings, owner="second")
+        held = second.__enter__()
+    held.check()
+    with pytest.raises(WarehouseBusyError), claim(settings, owner="third"):
+        pass
+    second.__exit__(None, None, None)
+    with claim(settings, owner="fourth"):
+        assert claim_files(settings) == ["000000000003.json"]
+
+
+def test_foreign_claim_file_is_refused_with_the_cure(settings: Settings) -> None:
+    folder = Path(settings.warehouse) / "_claims"
+    folder.mkdir(parents=True)
+    (folder / "000000000007.json").write_text("{}")
+    with (
+        pytest.raises(WarehouseAccessError, match=r"000000000007\.json"),
+        claim(settings, owner="me"),
+    ):
+        pass
+
+
+def ago(*, seconds: int, micros: int = 0) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds, microseconds=micros)).isoformat()
+
+
+def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: Settings) -> None:
+    with claim(settings, owner="first", name="backfill-events") as held:
+        with (
+            pytest.raises(WarehouseBusyError, match=r"\(backfill-events\) is held by first"),
+            claim(settings, owner="second", name="backfill-events"),
+        ):
+            pass
+        with claim(settings, owner="audit"), claim(settings, owner="x", name="backfill-orders"):
+            held.check()
+    with claim(settings, owner="second", name="backfill-events"):
+        pass
+
+
+def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardaudit.store.lock._LOOK_SECONDS", 0.1)
+    with Claimant(settings) as other:
+        assert other.take() == "held"
+        started = time.monotonic()
+        with (
+            pytest.raises(WarehouseBusyError),
+            claim(settings, owner="me", patience=timedelta(seconds=0.3)),
+        ):
+            pass
+        assert time.monotonic() - started >= 0.3
+        threading.Timer(0.3, other.tell, ["give"]).start()
+        with claim(settings, owner="me", patience=timedelta(seconds=30)) as mine:
+            mine.check()
+        assert other.answer() == "gave"
+
+
+def test_nothing_is_written_between_two_turns(settings: Settings) -> None:
+    turns = Turns(settings, "me")
+    for _ in range(2):
+        with pytest.raises(ClaimLostError, match="between two turns"):
+            turns.check()
+        with turns.turn():
+            turns.check()
+            with pytest.raises(WarehouseBusyError), claim(settings, owner="audit"):
+                pass
+    with claim(settings, owner="audit"):
+        pass
