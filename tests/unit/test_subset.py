@@ -64,7 +64,7 @@ def test_difference_is_guarded_when_it_is_known(difference: Difference) -> None:
     assert difference.forms or difference.refused
     assert set(difference.forms) <= {table.name for table in every_table()}
     for line in difference.refused:
-        assert refused(PYSPARK + line, module="jobs/some.py"), line
+        assert refused(PYSPARK + line, module="audit/some.py"), line
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_difference_is_guarded_when_it_is_known(difference: Difference) -> None:
     ],
 )
 def test_check_refuses_by_name_and_line(line: str, said: str) -> None:
-    assert any(place.startswith(said) for place in refused(PYSPARK + line, module="jobs/some.py"))
+    assert any(place.startswith(said) for place in refused(PYSPARK + line, module="audit/some.py"))
 
 
 @pytest.mark.parametrize(
@@ -122,4 +122,4 @@ def test_check_refuses_by_name_and_line(line: str, said: str) -> None:
     ],
 )
 def test_check_lets_pass_what_is_fine(line: str) -> None:
-    assert refused(PYSPARK + line, module="jobs/some.py") == []
+    assert refused(PYSPARK + line, module="audit/some.py") == []

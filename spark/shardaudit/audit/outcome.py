@@ -87,7 +87,7 @@ def _counts(found: DataFrame, folded: DataFrame, audit_id: str) -> DataFrame:
     """What is found by kind, and the findings: the missing ones by shard, cause and state.
 
     Input:
-        folded: of `compare.findings.folded_findings`.
+        folded: of `findings.folded_findings`.
     Output:
         `found` (the kind; NULL of findings), `shard_id`, `cause`, `state` (NULL of all but what the
         audit found missing), `ids`, `changed`, `recoverable_until` (of the first of them to go).

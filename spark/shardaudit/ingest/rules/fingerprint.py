@@ -186,7 +186,7 @@ def _sums(h: Column, weight: Column) -> list[Column]:
 
 
 def _sequence_key() -> Column:
-    """What sequence numbers of one shard sort by, as `compare.cells.sequence_key`."""
+    """What sequence numbers of one shard sort by, as `cells.sequence_key` of the audit."""
     number = F.col("sequence_number")
     return F.concat((F.length(number) + LENGTHS).cast("string"), number)
 

@@ -1,0 +1,48 @@
+"""`docs/architecture.md` says what there is: rooms in the order of their layers, paths, sizes."""
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "spark" / "shardaudit"
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+MODULES = [file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"]
+MOST_FILES = 25
+
+
+def rooms_of_the_page() -> list[str]:
+    table = PAGE.partition("| room |")[2].partition("\n\n")[0]
+    return re.findall(r"(?m)^\| `(\w+)` \|", table)
+
+
+def layers() -> list[list[str]]:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    [found] = [one["layers"] for one in contracts["contracts"] if one["type"] == "layers"]
+    return [layer.split(" | ") for layer in found]
+
+
+def test_the_page_names_every_room_from_the_top_to_the_bottom() -> None:
+    packages = {file.parent.name for file in PACKAGE.glob("*/__init__.py")}
+    ordered = rooms_of_the_page()
+    assert set(ordered) == packages
+    height = {room: number for number, layer in enumerate(layers()) for room in layer}
+    assert ordered == sorted(ordered, key=height.__getitem__)
+
+
+def test_each_question_is_answered_by_a_file_that_there_is() -> None:
+    table = PAGE.partition("| question |")[2]
+    answers = re.findall(r"(?m)\| `([\w/]+\.py)` \|$", table)
+    assert len(answers) == 15
+    assert [path for path in answers if not (PACKAGE / path).is_file()] == []
+
+
+def test_a_folder_can_be_looked_over() -> None:
+    folders = Counter(file.parent for file in PACKAGE.rglob("*.py"))
+    assert {str(folder): n for folder, n in folders.items() if n > MOST_FILES} == {}
+
+
+def test_a_file_name_is_given_once() -> None:
+    stems = Counter(file.stem for file in MODULES if file.parent.name != "rules")
+    assert {stem for stem, n in stems.items() if n > 1 and stem != "job"} == set()
