@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.door import Engine, started
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config.config_engine import ENGINE
+from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings
 from shardaudit.store.warehouse import Warehouse
 

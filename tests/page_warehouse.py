@@ -14,8 +14,14 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, TRANSITIONS
-from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.audit_tables import (
+    AUDITS,
+    CELLS,
+    FINDINGS,
+    FINGERPRINTS,
+    GATES,
+    TRANSITIONS,
+)
 from shardaudit.model.tables.table import LATENCY_BINS, Table
 from shardaudit.model.tables.watch_tables import SHARDS
 

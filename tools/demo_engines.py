@@ -14,7 +14,7 @@ from shardaudit.adapters.engine.requirements import (
     require_own_machine,
 )
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config.config_engine import ENGINE, Embedded, asked_engine
+from shardaudit.model.config.parts import ENGINE, Embedded, asked_engine
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS
 from tools.demo_result import Row

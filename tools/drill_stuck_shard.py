@@ -21,8 +21,8 @@ from shardaudit.cli.session import opened
 from shardaudit.cli.terminal import Terminal
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, ShardauditError
-from shardaudit.model.shard_state import Level
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.verdict import Level
 from shardaudit.report.plain import instant, length
 from shardaudit.simulate.kinesis_stream import simulated_stream
 from shardaudit.simulate.stand_in_process import kinesis_stand_in

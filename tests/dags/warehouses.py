@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS
-from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, GATES
 from shardaudit.model.tables.table import Table
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -61,7 +61,7 @@ from shardaudit.ingest.rules.fingerprint import (
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
 from shardaudit.ingest.rules.placing import placed_ledger, placed_rows
 from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_ids
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Retention, Shorter
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window

@@ -29,8 +29,7 @@ from shardaudit.ingest.job import ingest
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS, QUARANTINE
-from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS, GATES, QUARANTINE
 from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.scenario import Scenario

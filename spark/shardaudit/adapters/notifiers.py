@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from shardaudit.model.config.config_notify import Notify
+from shardaudit.model.config.parts import Notify
 from shardaudit.model.errors import FinalError, RetryableError
 
 

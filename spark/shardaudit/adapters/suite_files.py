@@ -12,8 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import shardaudit
-from shardaudit.model.config.config_error import explain_invalid, first_mistake, one_of
-from shardaudit.model.config.config_fields import Text
+from shardaudit.model.config.fields import Text, explain_invalid, first_mistake, one_of
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.gate import CONTRACTS, Contract, Expectation, Severity, Suite
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from shardaudit.adapters.notifiers import Letter, has_receiver, send
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Level
 
 log = logging.getLogger(__name__)
 

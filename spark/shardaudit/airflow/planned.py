@@ -12,7 +12,7 @@ from shardaudit.airflow.audit_form import AUDIT_FORM
 from shardaudit.backfill.rules.planned import SINK_WRITING
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config.config_engine import ENGINE
+from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ConfigError, FinalError
 from shardaudit.model.window import Window, parse_instant

@@ -6,10 +6,9 @@ from pyspark.sql import functions as F
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.changes import AuditNews, Change, published_news, rejected_news
 from shardaudit.model.audit_id import audit_order
-from shardaudit.model.shard_state import Level
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.verdict import Kind, Level, State, Verdict
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
 

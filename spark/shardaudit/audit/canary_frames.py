@@ -21,7 +21,7 @@ from shardaudit.audit.rules.grid import grid
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
 from shardaudit.ingest.stream_traces import bare
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import EVIDENCE, FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.tables.table import Table
 

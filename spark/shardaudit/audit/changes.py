@@ -4,8 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from shardaudit.model.shard_state import Level
-from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.verdict import Kind, Level, State, Verdict
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.plain import MAX_SHOWN, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport

@@ -16,7 +16,7 @@ from shardaudit.model.gate import (
     Severity,
     SuiteResult,
 )
-from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.audit_tables import GATES
 from shardaudit.report.as_json import plain_value
 from shardaudit.store.warehouse import Warehouse
 

@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.rules.totals import SUMS, ShardTotals, coverage, shard_totals
-from shardaudit.model.missing_ids import MissingIds
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
 
 
 @dataclass(frozen=True, slots=True)

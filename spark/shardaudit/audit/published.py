@@ -6,8 +6,7 @@ from shardaudit.audit.rules.totals import ShardTotals
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
-from shardaudit.model.missing_ids import MissingIds
-from shardaudit.model.verdict import Cause, Verdict
+from shardaudit.model.verdict import Cause, MissingIds, Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from shardaudit.audit.rules.totals import ShardTotals
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.missing_ids import MissingIds
-from shardaudit.model.verdict import LIVE, Kind, State, Verdict
+from shardaudit.model.verdict import LIVE, Kind, MissingIds, State, Verdict
 from shardaudit.report.next_steps import retention_note, stamping_note, vanished_note
 from shardaudit.report.plain import instant, messages
 from shardaudit.report.summary import DeadlineLine, ShardLine

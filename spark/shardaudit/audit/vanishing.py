@@ -11,7 +11,7 @@ from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
 from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.vanished import Deadlines, Past
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.store.newest_cells import audited_cells

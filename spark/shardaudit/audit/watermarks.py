@@ -28,8 +28,7 @@ from shardaudit.audit.rules.watermark import (
 )
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.placing import UNKNOWN_SHARD
-from shardaudit.model.tables.audit_tables import FINDINGS
-from shardaudit.model.tables.watermark_tables import INCONCLUSIVE, WATERMARKS
+from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.watermark import (
     Held,

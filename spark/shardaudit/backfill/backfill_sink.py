@@ -20,7 +20,7 @@ from shardaudit.backfill.rules.decode import ID, INTERNAL, decoded
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.sink_field import Origin, Source
+from shardaudit.model.input_columns import Origin, Source
 
 # A consumer may keep times to the second or to the millisecond.
 _PRECISION = timedelta(seconds=60)

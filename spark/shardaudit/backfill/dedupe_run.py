@@ -21,7 +21,7 @@ from shardaudit.backfill.rules.approval import approver
 from shardaudit.backfill.rules.copies import CONTENT, COPY, DIGEST, ID, INTERNAL, numbered_copies
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.ingest.job import ingest_stream
-from shardaudit.model.config.config_backfill import Backfill
+from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention

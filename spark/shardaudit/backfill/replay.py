@@ -19,7 +19,7 @@ from shardaudit.backfill.rules.reading import (
 )
 from shardaudit.backfill.rules.windows import BEFORE
 from shardaudit.model.errors import ShardauditError
-from shardaudit.model.quotas import PAGE_RECORDS
+from shardaudit.model.retention import PAGE_RECORDS
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.stream_page import (
     IteratorExpiredError,

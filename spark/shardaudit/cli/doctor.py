@@ -21,7 +21,7 @@ from shardaudit.adapters.engine.requirements import (
 from shardaudit.audit.suites import understood_suites
 from shardaudit.cli.command import Desk, Reply
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config.config_engine import Embedded
+from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.input_columns import SINK_COLUMNS

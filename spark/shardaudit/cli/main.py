@@ -18,7 +18,7 @@ from typing import NoReturn, cast
 
 from shardaudit.cli.command import Command, Desk
 from shardaudit.cli.terminal import Terminal
-from shardaudit.model.config.config_engine import ENGINE
+from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.errors import ExitCode, ShardauditError
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.sequence import PATTERN
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)

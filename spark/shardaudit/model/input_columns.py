@@ -1,4 +1,7 @@
-"""The standard names of the columns that come in; the configuration maps others to them."""
+"""The standard names of what comes in, and the columns of a sink."""
+
+from dataclasses import dataclass
+from enum import StrEnum
 
 TRACE_COLUMNS = (
     "message_id",
@@ -24,3 +27,37 @@ SINK_COLUMNS = (
     "landed_at",
     "arrived_at",
 )
+
+CANARY = "shardaudit-canary/"  # what each audit plants among its inputs, to find it again
+
+
+@dataclass(frozen=True, slots=True)
+class SinkField:
+    """A column as the table declares it; `kind` is a Spark SQL type.
+
+    `computes`: the table fills it itself (a generated or an identity column).
+    """
+
+    name: str
+    kind: str
+    nullable: bool = True
+    partitions: bool = False
+    computes: bool = False
+
+
+class Origin(StrEnum):
+    """Where a value comes from."""
+
+    RECORD = "record"
+    DERIVED = "derived"
+    TABLE = "table"
+    PAYLOAD = "payload"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A column and its source: the standard name, the SQL text, nothing, or the JSON path."""
+
+    field: SinkField
+    origin: Origin
+    text: str

@@ -1,6 +1,10 @@
-"""The closed lists: verdicts, kinds, causes, states (DESIGN section 6)."""
+"""The closed lists: verdicts, kinds, causes, states of findings and of shards."""
 
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
+
+URGENT_WITHIN = timedelta(hours=6)  # of the time by which a repair must begin
 
 
 class Verdict(StrEnum):
@@ -58,3 +62,51 @@ class State(StrEnum):
 
 
 LIVE = (State.OPEN, State.PLANNED, State.REPLAYED)  # somebody still has to see to it
+
+
+class ShardState(StrEnum):
+    """What a shard is doing, the first that holds. Declared in that order (docs/watch.md)."""
+
+    CLOSED = "closed"
+    SILENT = "silent"
+    REWOUND = "rewound"
+    STALLED = "stalled"
+    LAGGING = "lagging"
+    IDLE = "idle"
+    OK = "ok"
+
+
+class Level(StrEnum):
+    """How urgent it is. Declared from the least to the most urgent."""
+
+    NONE = "none"
+    NOTICE = "notice"
+    WARN = "warn"
+    URGENT = "urgent"
+    LOST = "lost"
+
+    @property
+    def rank(self) -> int:
+        """Greater is more urgent."""
+        return list(Level).index(self)
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether `--check` ends with 3: warn or worse."""
+        return self.rank >= Level.WARN.rank
+
+
+@dataclass(frozen=True, slots=True)
+class MissingIds:
+    """Missing ids of one shard, cause and state, and when the first of them leaves the stream."""
+
+    shard_id: str
+    cause: Cause
+    state: State
+    ids: int
+    recoverable_until: datetime
+
+    @property
+    def order(self) -> tuple[datetime, str, Cause, State]:
+        """The key by which they sort: the nearest deadline first."""
+        return self.recoverable_until, self.shard_id, self.cause, self.state

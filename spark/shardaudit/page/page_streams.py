@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shardaudit.model.audit_id import AuditOrder, audit_order
-from shardaudit.model.shard_state import Level
-from shardaudit.model.verdict import Verdict
+from shardaudit.model.verdict import Level, Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
 

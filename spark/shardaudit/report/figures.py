@@ -6,8 +6,7 @@ Times are seconds since 1970; 0 where there is none: StatsD keeps a gauge that i
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from shardaudit.model.shard_state import Level, ShardState
-from shardaudit.model.verdict import Verdict
+from shardaudit.model.verdict import Level, ShardState, Verdict
 from shardaudit.report.summary import AuditReport
 
 _TROUBLED = (ShardState.STALLED, ShardState.SILENT, ShardState.REWOUND, ShardState.LAGGING)

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from shardaudit.model.quotas import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
+from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
 from shardaudit.report.plain import length
 
 AUDIT_EVERY = timedelta(days=1)  # the schedule of the DAG nightly_audit

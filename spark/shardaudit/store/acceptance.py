@@ -7,8 +7,7 @@ from datetime import datetime
 from pyspark.sql import functions as F
 
 from shardaudit.model.errors import FinalError
-from shardaudit.model.tables.audit_tables import FINDINGS
-from shardaudit.model.tables.watermark_tables import INCONCLUSIVE, QUIET_TIMES
+from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, QUIET_TIMES
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
 from shardaudit.store.transitions import move_findings

@@ -13,13 +13,18 @@ import pyarrow.compute as pc
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
-from shardaudit.model.missing_ids import MissingIds
-from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, QUARANTINE
-from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.audit_tables import (
+    AUDITS,
+    BATCHES,
+    CELLS,
+    FINDINGS,
+    GATES,
+    QUARANTINE,
+    WATERMARKS,
+)
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.tables.watermark_tables import WATERMARKS
-from shardaudit.model.verdict import LIVE, Cause, Kind, State, Verdict
+from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdict
 from shardaudit.model.watermark import WHY, Held, Hold, holds_from_json
 
 COUNTS = (

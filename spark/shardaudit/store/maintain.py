@@ -13,9 +13,12 @@ from shardaudit.model.tables.audit_tables import (
     EVIDENCE,
     FINDINGS,
     FINGERPRINTS,
+    GATES,
     QUARANTINE,
+    QUIET_TIMES,
     TRACES,
     TRANSITIONS,
+    WATERMARKS,
 )
 from shardaudit.model.tables.backfill_tables import (
     BACKFILL_IDS,
@@ -24,10 +27,8 @@ from shardaudit.model.tables.backfill_tables import (
     DEDUPES,
     REMOVED_ROWS,
 )
-from shardaudit.model.tables.gate_tables import GATES
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, POSITIONS, SHARDS
-from shardaudit.model.tables.watermark_tables import QUIET_TIMES, WATERMARKS
 from shardaudit.store.warehouse import Warehouse
 
 # Tables of one claim each.

@@ -2,7 +2,7 @@
 
 import pyarrow.compute as pc
 
-from shardaudit.model.tables.watermark_tables import QUIET_TIMES
+from shardaudit.model.tables.audit_tables import QUIET_TIMES
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.shard_state import ShardState
 from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.verdict import ShardState
 from shardaudit.store.cell_grid import Bins, SecondsGrid, ShardGroup
 from shardaudit.store.cells import Integers, bin_of, dictionary, group_of, micros
 

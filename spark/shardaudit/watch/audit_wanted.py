@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pyarrow.compute as pc
 
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.shard_state import Level
 from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.verdict import Level
 from shardaudit.model.window import Window
 from shardaudit.store.audits import read_rows, watch_since
 

@@ -11,7 +11,7 @@ from shardaudit.ingest.list_shards import ask_kinesis, shard_rows
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ShardauditError
-from shardaudit.model.position import Position
+from shardaudit.model.sequence import Position
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.watch_history import History
 

@@ -7,10 +7,9 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.choices import PositionSource
-from shardaudit.model.position import Position
-from shardaudit.model.sequence import sequence_order
-from shardaudit.model.shard_state import Level
+from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
+from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Before
 from shardaudit.watch.rules.notifications import Notification, Occasion

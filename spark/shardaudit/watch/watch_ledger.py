@@ -13,7 +13,7 @@ from shardaudit.audit.evidence import ingested
 from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import patiences
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.position import Position
+from shardaudit.model.sequence import Position
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Before, Pause, Progress, Span

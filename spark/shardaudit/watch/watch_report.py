@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from shardaudit.model.errors import ShardauditError
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.verdict import Level, ShardState
 from shardaudit.report.plain import counted, instant, length
 from shardaudit.watch.rules.facts import Rules
 from shardaudit.watch.rules.judge import Judgement

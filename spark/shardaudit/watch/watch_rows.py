@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from shardaudit.model.choices import PositionSource
-from shardaudit.model.position import Position
+from shardaudit.model.sequence import Position
 from shardaudit.watch.rules.judge import Judgement
 from shardaudit.watch.rules.notifications import Notification
 

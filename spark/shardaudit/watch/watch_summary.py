@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.verdict import Level, ShardState
 
 
 @dataclass(frozen=True, slots=True)

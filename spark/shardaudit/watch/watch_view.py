@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Level
 from shardaudit.report.plain import cell, harmless, instant, length
 from shardaudit.watch.watch_summary import SkewLine, WatchLine, WatchReport
 

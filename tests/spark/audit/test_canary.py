@@ -28,7 +28,7 @@ from shardaudit.audit.rules import (
 )
 from shardaudit.audit.rules.carried import Carried
 from shardaudit.model.errors import SelfCheckError
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.store.warehouse import Warehouse

@@ -16,8 +16,14 @@ from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.model.errors import GateError, InvariantError
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS, TRACES
-from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.audit_tables import (
+    AUDITS,
+    CELLS,
+    FINDINGS,
+    FINGERPRINTS,
+    GATES,
+    TRACES,
+)
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.window import Window

@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.watermarks import stored_holds
 from shardaudit.cli.findings_command import add_arguments
-from shardaudit.model.tables.audit_tables import CELLS
+from shardaudit.model.tables.audit_tables import CELLS, QUIET_TIMES, WATERMARKS
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.tables.watermark_tables import QUIET_TIMES, WATERMARKS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.held_back import quiet_notes

@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from shardaudit.model.tables.audit_tables import CELLS
-from shardaudit.model.tables.gate_tables import GATES
+from shardaudit.model.tables.audit_tables import CELLS, GATES
 from shardaudit.model.verdict import State, Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK
 from shardaudit.store.warehouse import Warehouse

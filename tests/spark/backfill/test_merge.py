@@ -22,7 +22,7 @@ from shardaudit.backfill.backfill_sink import BackfillSink
 from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL, numbered_copies
 from shardaudit.backfill.rules.decode import ID as COPIED
 from shardaudit.model.choices import SinkFormat
-from shardaudit.model.sink_field import Origin, SinkField, Source
+from shardaudit.model.input_columns import Origin, SinkField, Source
 from tests.builders import T0
 
 pytestmark = pytest.mark.apache_spark  # repairs

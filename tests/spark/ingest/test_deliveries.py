@@ -16,7 +16,7 @@ from shardaudit.ingest.rules.deliveries import (
     refused_rows,
     unplaced_deliveries,
 )
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from tests.builders import SHARD, SINK_DDL, T0, Line, sink_row
 
 MINUTE = timedelta(seconds=60)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.model.shard_state import Level
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Before, Holes, Progress, Rules
 from shardaudit.watch.watch_holes import LOOKS_APART, Standing, found_holes

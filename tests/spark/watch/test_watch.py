@@ -10,9 +10,9 @@ from shardaudit.adapters.notifiers import Letter
 from shardaudit.ingest.rules.batch_inputs import CellShape, DeltaInputs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
-from shardaudit.model.shard_state import Level, ShardState
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
+from shardaudit.model.verdict import Level, ShardState
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import Watched, WatchRequest, watch
 from shardaudit.watch.notify import alarms, notify_stream

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.watch_summary import WatchReport

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from shardaudit.audit.rules.cells import sums_digest
-from shardaudit.model.shard_state import Level
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, SHARDS
+from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.watch_summary import WatchReport

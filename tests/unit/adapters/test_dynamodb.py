@@ -17,8 +17,8 @@ from shardaudit.adapters.aws.dynamodb import (
 )
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
-from shardaudit.model.position import Position
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.sequence import Position
+from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.facts import Before, Progress, Span
 from tests.builders import NOW
 from tests.builders import shard as name

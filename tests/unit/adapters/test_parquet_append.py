@@ -11,8 +11,8 @@ import pytest
 from shardaudit.adapters.files.files import S3Access
 from shardaudit.adapters.lake.parquet_append import parquet_fields
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import SinkField
 from shardaudit.model.own_rows import appended_name
-from shardaudit.model.sink_field import SinkField
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 MICROS = pa.timestamp("us")

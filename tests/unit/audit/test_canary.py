@@ -9,7 +9,7 @@ from shardaudit.audit.rules.canary import MESSAGES, VANISHED, VERDICTS, Message
 from shardaudit.audit.rules.canary_answers import differences
 from shardaudit.audit.rules.canary_plan import CanaryPlan
 from shardaudit.audit.rules.classify import Damage
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.window import Window

@@ -11,8 +11,7 @@ from shardaudit.audit.changes import (
     published_news,
     rejected_news,
 )
-from shardaudit.model.shard_state import Level
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.verdict import Cause, Kind, Level, State, Verdict
 from shardaudit.report.summary import AuditReport, DeadlineLine
 from tests.unit.report.reports import report
 

@@ -4,7 +4,7 @@ import pytest
 
 from shardaudit.backfill.rules.approval import approver
 from shardaudit.model.choices import Approval
-from shardaudit.model.config.config_backfill import Backfill
+from shardaudit.model.config.parts import Backfill
 from shardaudit.model.errors import ConfigError
 
 

@@ -10,7 +10,7 @@ from shardaudit.backfill.backfill_sink import sink_sources
 from shardaudit.backfill.setup import check_landing
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.sink_field import Origin
+from shardaudit.model.input_columns import Origin
 
 
 def settings(folder: Path, **sink: object) -> Settings:

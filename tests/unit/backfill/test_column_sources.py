@@ -4,7 +4,7 @@ import pytest
 
 from shardaudit.backfill.rules.column_sources import column_sources
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.sink_field import Origin, SinkField
+from shardaudit.model.input_columns import Origin, SinkField
 
 STANDARD = [
     SinkField("id", "string", nullable=False),

@@ -12,9 +12,9 @@ from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.rules.planned import Stretch, window_order
 from shardaudit.backfill.rules.price import price
 from shardaudit.backfill.rules.windows import AFTER, BEFORE, MAX_LENGTH, ranges, whole_ranges
-from shardaudit.model.quotas import PAGE_RECORDS, seconds_to_read
+from shardaudit.model.retention import PAGE_RECORDS, seconds_to_read
 from shardaudit.model.sequence import sequence_order
-from shardaudit.model.shard_state import URGENT_WITHIN
+from shardaudit.model.verdict import URGENT_WITHIN
 from shardaudit.model.window import Window
 from shardaudit.watch.rules.deadline import bytes_at_most, hours_to_read
 from shardaudit.watch.rules.facts import Span

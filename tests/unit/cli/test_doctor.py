@@ -6,7 +6,7 @@ import pytest
 
 from shardaudit.cli.command import Desk
 from shardaudit.cli.doctor import Line, port_line, run
-from shardaudit.model.config.config_engine import Embedded
+from shardaudit.model.config.parts import Embedded
 from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import SILENT
 from tests.unit.model.test_config import LEAST

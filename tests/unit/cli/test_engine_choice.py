@@ -12,7 +12,7 @@ from shardaudit.adapters.engine.door import chosen
 from shardaudit.cli.command import Desk
 from shardaudit.cli.main import main
 from shardaudit.model.choices import EngineName
-from shardaudit.model.config.config_engine import ENGINE
+from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import SILENT

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
 
-from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import Before, Holes, Rules, Witness
 from shardaudit.watch.rules.judge import Judgement, judged, waits_for
 from shardaudit.watch.rules.notifications import Heard as ShardHeard

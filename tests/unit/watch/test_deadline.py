@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.deadline import audit_level, bytes_at_most, hours_to_read
 from shardaudit.watch.rules.facts import Holes, Span
 from tests.builders import NOW

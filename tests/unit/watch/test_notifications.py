@@ -1,6 +1,6 @@
 from datetime import datetime, timedelta
 
-from shardaudit.model.shard_state import Level
+from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.notifications import (
     Heard,
     Notification,

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.facts import Pause, Progress, Span
 from shardaudit.watch.rules.judge import waits_for
 from tests.builders import NOW, SHARD, sequence

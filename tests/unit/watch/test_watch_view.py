@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.verdict import Level, ShardState
 from shardaudit.report.as_json import plain_value
 from shardaudit.watch.watch_summary import SkewLine, WatchLine, WatchReport
 from shardaudit.watch.watch_view import watch_view

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from shardaudit.model.choices import PositionSource
-from shardaudit.model.position import Position
-from shardaudit.model.shard_state import Level
+from shardaudit.model.sequence import Position
+from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import Before, Progress, Rules, Span, Witness
 from shardaudit.watch.rules.judge import Judgement, judged
 from tests.builders import NOW, SHARD, sequence

@@ -11,8 +11,7 @@ from shardaudit.adapters.aws.aws_errors import said_and_advice
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
-from shardaudit.model.position import CHECKPOINT_WORDS, Position
-from shardaudit.model.sequence import is_sequence_number, sequence_order
+from shardaudit.model.sequence import CHECKPOINT_WORDS, Position, is_sequence_number, sequence_order
 
 if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_dynamodb import DynamoDBClient

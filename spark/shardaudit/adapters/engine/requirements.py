@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from shardaudit.model.config.config_engine import Embedded
+from shardaudit.model.config.parts import Embedded
 from shardaudit.model.errors import ConfigError, FinalError
 
 # The least user id of a person: macOS counts from 501, Debian's adduser(8) from 1000.

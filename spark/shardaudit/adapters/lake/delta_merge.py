@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.engine_errors import is_passing
 from shardaudit.columns.sql_name import quoted
-from shardaudit.model.sink_field import SinkField
+from shardaudit.model.input_columns import SinkField
 
 log = logging.getLogger(__name__)
 

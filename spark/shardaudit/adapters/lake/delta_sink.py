@@ -28,7 +28,7 @@ from shardaudit.adapters.lake.delta_statistics import Span, may_hold, may_lack
 from shardaudit.adapters.lake.sink_file import Constant, SinkFile, Value, Wanted, partition_value
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.sink_field import SinkField
+from shardaudit.model.input_columns import SinkField
 from shardaudit.model.source import DeltaFile, SourceFile
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}

@@ -13,8 +13,8 @@ from shardaudit.adapters.lake.parquet_file import old_times, opened
 from shardaudit.adapters.lake.parquet_sink import partition_columns
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.errors import ConfigError, RetryableError
+from shardaudit.model.input_columns import SinkField
 from shardaudit.model.own_rows import appended_name, is_appended
-from shardaudit.model.sink_field import SinkField
 
 _OLD = pa.timestamp("us", "UTC")
 _UNSIGNED = {

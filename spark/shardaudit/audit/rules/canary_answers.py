@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from shardaudit.audit.rules.canary import DAMAGED, MESSAGES, SHARDS, VANISHED, VERDICTS, Message
 from shardaudit.audit.rules.canary_plan import CanaryPlan, numbers
 from shardaudit.audit.rules.classify import COUNTS
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.verdict import LIVE, Kind, State, Verdict
 from shardaudit.model.watermark import Held
 

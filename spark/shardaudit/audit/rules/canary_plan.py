@@ -21,7 +21,7 @@ from shardaudit.audit.rules.canary import (
 )
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.hours import slot
-from shardaudit.model.reserved import CANARY
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Retention
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.verdict import Kind

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.model.choices import Approval
-from shardaudit.model.config.config_backfill import Backfill
+from shardaudit.model.config.parts import Backfill
 from shardaudit.model.errors import ConfigError
 
 POLICY = "policy"

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.input_columns import SINK_COLUMNS
-from shardaudit.model.sink_field import Origin, SinkField, Source
+from shardaudit.model.input_columns import SINK_COLUMNS, Origin, SinkField, Source
 
 FROM_RECORD = ("shard_id", "sequence_number", "arrived_at", "landed_at")
 FROM_MESSAGE = ("message_id", "sent_at")

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from shardaudit.backfill.rules.column_sources import WHOLE_PAYLOAD
 from shardaudit.columns.instants import epoch_ms_instant, has_zone, parsed_instant
 from shardaudit.columns.sql_name import quoted
-from shardaudit.model.sink_field import Origin, Source
+from shardaudit.model.input_columns import Origin, Source
 
 WINDOW, REASON, ID, SENT_AT = "_sa_window_id", "_sa_reason", "_sa_message_id", "_sa_sent_at"
 POSITION, RAW, ORDER = "_sa_position", "_sa_raw", "_sa_order"

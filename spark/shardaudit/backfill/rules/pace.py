@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from shardaudit.model.quotas import seconds_to_read
+from shardaudit.model.retention import seconds_to_read
 
 
 class Pace:

@@ -10,9 +10,8 @@ from datetime import datetime, timedelta
 from shardaudit.backfill.rules.planned import Plan, PlannedWindow, Stretch
 from shardaudit.backfill.rules.price import price
 from shardaudit.backfill.rules.windows import Range
-from shardaudit.model.quotas import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
-from shardaudit.model.shard_state import URGENT_WITHIN
-from shardaudit.model.verdict import Cause
+from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
+from shardaudit.model.verdict import URGENT_WITHIN, Cause
 
 # From here on a stopped shard is urgent, and may not come back in time.
 STUCK_NEAR_ITS_END = f"stuck, and it must start within {URGENT_WITHIN // timedelta(hours=1)} h"

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from shardaudit.backfill.rules.planned import Price
 from shardaudit.backfill.rules.windows import Range
-from shardaudit.model.quotas import (
+from shardaudit.model.retention import (
     PAGE_BYTES,
     PAGE_RECORDS,
     PUT_BYTES_PER_S,

@@ -21,10 +21,7 @@ from shardaudit.model.choices import (
     SinkFormat,
     TraceFormat,
 )
-from shardaudit.model.config.config_backfill import Backfill
-from shardaudit.model.config.config_engine import Embedded, asked_engine
-from shardaudit.model.config.config_error import explain_invalid, one_of
-from shardaudit.model.config.config_fields import (
+from shardaudit.model.config.fields import (
     Duration,
     Name,
     Place,
@@ -35,11 +32,13 @@ from shardaudit.model.config.config_fields import (
     Url,
     WarehousePlace,
     delta_place,
+    explain_invalid,
+    one_of,
 )
-from shardaudit.model.config.config_notify import Notify
+from shardaudit.model.config.parts import Backfill, Embedded, Notify, asked_engine
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import SINK_COLUMNS, TRACE_COLUMNS
-from shardaudit.model.quotas import MAX_RETENTION
+from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 DAY = timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Every Delta table of the warehouse as data: columns, types, keys, meaning.
+"""The tables of ingest and audit as data: columns, types, keys, meaning.
 
 This is the only place that knows them; every write goes through `store/warehouse.py`, which
 takes the order and the types from here. Types are Spark SQL's; all timestamps are UTC.
@@ -248,3 +248,55 @@ AUDITS = Table(
     ),
     ("audit_id",),
 )
+
+GATES = Table(
+    "gates",
+    (
+        ("audit_id", "string", "the audit that was to be published"),
+        ("stream", "string", ""),
+        ("plan_id", "string", "the backfill that the audit was to verify; NULL for others"),
+        ("suite", "string", "traces | sink | ledger | audit_result | backfill_result"),
+        ("state", "string", "passed | failed | broken (the check itself); warnings do not fail it"),
+        ("rows", "bigint", "summary rows that were judged"),
+        ("results", "string", "JSON: a list of kind, severity, state, sentence, details"),
+        ("judged_at", "timestamp", ""),
+    ),
+    ("audit_id", "suite"),
+)
+
+WATERMARKS = Table(
+    "watermarks",
+    (
+        ("stream", "string", ""),
+        ("shard_id", "string", ""),
+        ("watermark", "timestamp", "the shard is complete until then, since its first audit"),
+        (
+            "held_by",
+            "string",
+            "findings | damaged | quiet | thin | unaudited | changed | doubt | …",
+        ),
+        ("audited_from", "timestamp", "the start of its first audit: no gap before it counts"),
+        ("audited_until", "timestamp", "the end of what was audited"),
+        ("as_of", "timestamp", "the latest now of the audits that were counted"),
+        ("holds", "string", "JSON: [from, to, why] of what is not proven, findings aside"),
+        ("audit_id", "string", "the last audit that was counted"),
+        ("batches", "string", "JSON: the last batch of each side that it knew"),
+    ),
+    ("stream", "shard_id"),
+)
+
+QUIET_TIMES = Table(
+    "quiet_times",
+    (
+        ("stream", "string", ""),
+        ("shard_id", "string", "NULL: all of the stream's"),
+        ("quiet_from", "timestamp", "a person says it of the time from then"),
+        ("quiet_until", "timestamp", "to then, exclusive"),
+        ("reason", "string", ""),
+        ("accepted_by", "string", ""),
+        ("accepted_at", "timestamp", ""),
+        ("said", "string", "NULL: nothing was sent; inconclusive: it may stay so"),
+    ),
+    ("stream", "shard_id", "quiet_from", "quiet_until", "said"),
+)
+INCONCLUSIVE = "inconclusive"  # in `said`

@@ -1,7 +1,7 @@
 """What to do about a shard, in a sentence: which window, how long it reads, until when."""
 
-from shardaudit.model.quotas import MAX_RETENTION
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.retention import MAX_RETENTION
+from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.deadline import Deadline, had_pause
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
 from shardaudit.watch.rules.state import is_stopped

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from shardaudit.model.position import START_WORDS
+from shardaudit.model.sequence import START_WORDS
 from shardaudit.watch.rules.facts import Rules, Witness
 from shardaudit.watch.rules.texts import at, messages
 

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shardaudit.model.quotas import (
+from shardaudit.model.retention import (
     MAX_RETENTION,
     PAGE_RECORDS,
     PUT_BYTES_PER_S,
     RECORD_BYTES,
     seconds_to_read,
 )
-from shardaudit.model.shard_state import URGENT_WITHIN, Level, ShardState
+from shardaudit.model.verdict import URGENT_WITHIN, Level, ShardState
 from shardaudit.watch.rules.facts import Before, Holes, Rules, Span, Witness
 from shardaudit.watch.rules.state import is_stopped
 

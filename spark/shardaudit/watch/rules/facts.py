@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shardaudit.model.position import Position
 from shardaudit.model.retention import Retention, Shorter
-from shardaudit.model.sequence import sequence_order
-from shardaudit.model.shard_state import Level
+from shardaudit.model.sequence import Position, sequence_order
+from shardaudit.model.verdict import Level
 
 
 @dataclass(frozen=True, slots=True)

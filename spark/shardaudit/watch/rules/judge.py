@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shardaudit.model.shard_state import Level, ShardState
+from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.advice import advice, hole_advice
 from shardaudit.watch.rules.contradictions import evidence
 from shardaudit.watch.rules.deadline import (

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shardaudit.model.shard_state import ShardState
+from shardaudit.model.verdict import ShardState
 from shardaudit.watch.rules.judge import Judgement
 
 # An idle or closed shard's time is old because nothing came: it is not behind the others.

@@ -5,7 +5,7 @@ Iterator age plays no part: it stays at 0 on a shard that stands still (KCL #185
 
 from datetime import datetime
 
-from shardaudit.model.shard_state import ShardState
+from shardaudit.model.verdict import ShardState
 from shardaudit.watch.rules.facts import Rules, Witness
 
 

@@ -1,20 +1,61 @@
-"""How a stream's lost messages come back."""
+"""Parts of the configuration: what runs the program, who is told, how lost messages come back."""
 
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from shardaudit.model.choices import Approval, BackfillMode
-from shardaudit.model.config.config_fields import (
+from shardaudit.model.choices import Approval, BackfillMode, EngineName
+from shardaudit.model.config.fields import (
     Decoder,
     JsonPath,
     Name,
     PositiveShare,
     SizeBytes,
     Target,
+    Text,
     Variable,
+    one_of,
 )
 from shardaudit.model.errors import ConfigError
+
+ENGINE = "SHARDAUDIT_ENGINE"  # in the environment: comes before the configuration's
+
+
+class Embedded(BaseModel):
+    """The engine in the process. `memory`: of all of it; `shared_machine`: others may log in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    memory: Annotated[SizeBytes, Field(ge=2**30)] = 3 * 2**30
+    shared_machine: bool = False
+
+
+def asked_engine(name: str) -> EngineName:
+    """The engine of that name, asked for outside of the configuration.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name not in set(EngineName):
+        raise ConfigError(f"--engine or ${ENGINE}", name, one_of(name, list(EngineName)))
+    return EngineName(name)
+
+
+class Notify(BaseModel):
+    """Each key that is given is one more receiver; addresses and secrets are in the connection."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    slack: Text | None = None
+    http: Text | None = None
+    smtp: Text | None = None
+    mail_to: list[Text] = []
+
+    @model_validator(mode="after")
+    def _mail_has_both_ends(self) -> Self:
+        if bool(self.mail_to) != (self.smtp is not None):
+            raise ConfigError("", "smtp or mail_to alone", "both of them, or none")
+        return self
 
 
 class Backfill(BaseModel):
