@@ -108,10 +108,9 @@ CHOOSERS = ("adapters/engine/", "cli/doctor.py", "airflow/launch.py")
 DOOR = {
     "adapters/engine/apache_spark.py": "starts Apache Spark",
     "adapters/engine/written.py": "writes the embedded engine's files of a Delta table",
-    "adapters/engine/embedded.py": "starts the embedded engine",
     "adapters/engine/door.py": "chooses between them",
     "adapters/engine/held.py": "gives each engine small frames as it likes them",
-    "adapters/engine/released.py": "knows how PySpark releases the embedded engine's checkpoints",
+    "adapters/engine/embedded.py": "knows how PySpark releases the embedded engine's checkpoints",
     "adapters/engine/engine_errors.py": "knows py4j's errors",
     "adapters/engine/jars.py": "has Apache Spark resolve its own jars",
     "adapters/lake/delta_merge.py": "writes into a user's sink with Delta's own writer",

@@ -6,8 +6,8 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.aws.kinesis import put_records
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress, stream_client
-from shardaudit.adapters.aws.kinesis_put import put_records
 from shardaudit.backfill.backfill_sink import BackfillSink
 from shardaudit.backfill.rules.decode import POSITION, position
 from shardaudit.backfill.rules.republish import marked

@@ -12,9 +12,11 @@ from rich.text import Text
 
 from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
 from shardaudit.adapters.engine.jars import jar_problems
-from shardaudit.adapters.engine.java import INSTALL, SUPPORTED, java_version
 from shardaudit.adapters.engine.requirements import (
+    INSTALL,
+    SUPPORTED,
     embedded_server,
+    java_version,
     other_people,
     require_plain_path,
 )

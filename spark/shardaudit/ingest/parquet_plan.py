@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, has_folder, list_files
-from shardaudit.adapters.lake.parquet_file import Footer
-from shardaudit.adapters.lake.parquet_sink import parquet_file, partition_columns
-from shardaudit.adapters.lake.ready_file import may_lack
-from shardaudit.adapters.lake.sink_file import SinkFile
+from shardaudit.adapters.lake.parquet_file import Footer, may_lack
+from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file, partition_columns
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.ingest.rules.batch_inputs import (
     CellShape,

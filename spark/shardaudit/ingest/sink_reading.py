@@ -13,10 +13,9 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import S3Access
 from shardaudit.adapters.files.sources import storage_errors
+from shardaudit.adapters.lake.delta_log import Span
 from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
-from shardaudit.adapters.lake.delta_statistics import Span
-from shardaudit.adapters.lake.parquet_sink import parquet_file
-from shardaudit.adapters.lake.sink_file import SinkFile
+from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.ingest.rules.batch_inputs import (
     MOST_LANDINGS,

@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.files.files import list_files
 from shardaudit.adapters.lake.delta_sink import DeltaSink
-from shardaudit.adapters.lake.parquet_sink import parquet_file
-from shardaudit.adapters.lake.sink_file import SinkFile, Wanted
+from shardaudit.adapters.lake.sink_file import SinkFile, Wanted, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.model.source import SourceFile
 from tests.builders import cut_off, spoil

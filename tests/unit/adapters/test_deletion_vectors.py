@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.files.unpack import DamageError
-from shardaudit.adapters.lake.deletion_vectors import deleted_rows, located
+from shardaudit.adapters.files.lines import DamageError
+from shardaudit.adapters.lake.sink_batches import deleted_rows, located
 from shardaudit.model.source import DeletionVector
 from tests.sink_reading import ACCESS
 from tests.vectors import inline, packed, stored, z85

@@ -9,7 +9,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shardaudit.adapters.files import lines, unpack
+from shardaudit.adapters.files import lines
+from shardaudit.adapters.files import lines as unpack
 from tests.builders import jsonl, noise, trace_line
 
 Found = list[tuple[int | None, str | None, str | None]]

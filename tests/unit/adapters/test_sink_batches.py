@@ -8,9 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shardaudit.adapters.files.unpack import DamageError
-from shardaudit.adapters.lake.parquet_sink import parquet_file
-from shardaudit.adapters.lake.sink_file import Constant, SinkFile, Value, Wanted, partition_value
+from shardaudit.adapters.files.lines import DamageError
+from shardaudit.adapters.lake.sink_file import (
+    Constant,
+    SinkFile,
+    Value,
+    Wanted,
+    parquet_file,
+    partition_value,
+)
 from shardaudit.model.source import DeletionVector, SourceFile
 from tests.builders import spoil
 from tests.sink_reading import rows_in

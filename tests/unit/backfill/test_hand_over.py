@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.adapters.aws.kinesis_put import MAX_RECORDS, PutRefusedError, put_records
+from shardaudit.adapters.aws.kinesis import MAX_RECORDS, PutRefusedError, put_records
 from shardaudit.adapters.request_target import (
     RequestRefusedError,
     RequestUndeliveredError,
@@ -68,7 +68,7 @@ def test_every_record_is_taken_once_when_some_of_them_fail(
 def test_records_that_are_never_taken_are_told(
     server: StandIn, kinesis: Kinesis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardaudit.adapters.aws.kinesis_put._PAUSE_S", 0.0)
+    monkeypatch.setattr("shardaudit.adapters.aws.kinesis._PAUSE_S", 0.0)
     kinesis.create()
     fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
     server.account.control.change({"faults": [fault | {"times": 1000}]})

@@ -1,9 +1,11 @@
-"""The door to Kinesis: a client, and what the API knows about a stream."""
+"""The door to Kinesis: a client, what the API knows about a stream, and records put into it."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,9 +17,10 @@ from shardaudit.adapters.aws.aws_errors import said_and_advice
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
-if TYPE_CHECKING:  # the stubs are installed for development only
+if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_kinesis.type_defs import ListShardsInputTypeDef, ShardTypeDef
+
 
 # What to do about answers that do not change by asking again.
 _FINAL = {
@@ -31,6 +34,12 @@ _FINAL = {
     "UnknownOperationException": "the endpoint is no Kinesis: check [aws] endpoint",
     "NoCredentialsError": "give credentials by the usual AWS chain, or set `retention`",
 }
+
+MAX_RECORDS, MAX_BYTES = 500, 5 * 2**20  # of one PutRecords (Kinesis quotas)
+MAX_TRIES = 10
+_PAUSE_S = 0.1
+
+Entry = tuple[str, bytes]  # partition key, content
 
 
 class StreamRefusedError(FinalError, PermissionError):
@@ -144,3 +153,58 @@ def _shard(shard: "ShardTypeDef") -> Shard:
 def is_local(url: str) -> bool:
     """Whether the address is one of this machine, where only stand-ins are."""
     return urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
+
+
+class PutRefusedError(RetryableError, ConnectionError):
+    """Records that the stream did not take, try after try."""
+
+    def __init__(self, stream: str, left: int, said: str) -> None:
+        super().__init__(
+            f"Kinesis stream {stream} did not take {left} records in {MAX_TRIES} tries: {said}"
+        )
+
+
+def put_records(client: "KinesisClient", stream: str, entries: Iterable[Entry]) -> int:
+    """Puts all of them, in their order as far as nothing fails: how many.
+
+    Raises:
+        StreamRefusedError: no such stream, no permission.
+        StreamUnavailableError: it does not answer.
+        PutRefusedError: it answers, and does not take some of them.
+    """
+    total = 0
+    for batch in _batches(entries):
+        _put(client, stream, batch)
+        total += len(batch)
+    return total
+
+
+def _put(client: "KinesisClient", stream: str, batch: Sequence[Entry]) -> None:
+    for tries in count(1):
+        with kinesis_errors(stream):
+            answer = client.put_records(
+                StreamName=stream,
+                Records=[{"PartitionKey": key, "Data": content} for key, content in batch],
+            )
+        results = list(zip(batch, answer["Records"], strict=True))
+        batch = [entry for entry, result in results if "ErrorCode" in result]
+        if not batch:
+            return
+        if tries == MAX_TRIES:
+            said = next(str(result.get("ErrorMessage")) for _, result in results)
+            raise PutRefusedError(stream, len(batch), said)
+        time.sleep(_PAUSE_S * 2**tries)
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    size = 0
+    for key, content in entries:
+        length = len(key.encode()) + len(content)
+        if batch and (len(batch) == MAX_RECORDS or size + length > MAX_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append((key, content))
+        size += length
+    if batch:
+        yield batch

@@ -1,27 +1,36 @@
 """The door to the embedded engine: Sail, Spark Connect in Rust, inside this process. No JVM.
 
+PySpark 4.1 asks the server for it in `__del__`, and waits. Python may collect garbage anywhere: in
+one of our readers, too, for which the server waits itself, and then both wait for ever.
+
 Its server has no password, its settings are the process's environment, and it must not be started
 before a fork: one process runs one command.
 """
 
+import fcntl
 import os
+import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
+from typing import TextIO
 
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.plan import CachedRemoteRelation
 
-from shardaudit.adapters.engine.released import released_apart
 from shardaudit.adapters.engine.requirements import (
     embedded_server,
     require_own_machine,
     require_plain_path,
 )
-from shardaudit.adapters.engine.scratch import scratch_folder
 from shardaudit.model.config.settings import Settings
+
+_PREFIX, _LOCK = "shardaudit-engine-", "held"
 
 # The setting of a session that says how many of our readers may work at the same time.
 _READERS = "spark.shardaudit.readers"
@@ -31,6 +40,64 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
 _LEAST_POOL = 2**28
+
+
+@contextmanager
+def scratch_folder() -> Iterator[str]:
+    """A folder of our own; those that killed processes left behind are removed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        _remove_if_left(left)
+    # The kernel gives the lock back when the process ends.
+    folder, lock = _held_folder()
+    with lock:
+        try:
+            yield str(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _held_folder() -> tuple[Path, TextIO]:
+    """A new folder and its lock, held; another one where a process that starts now removed it."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = (folder / _LOCK).open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / _LOCK).exists():
+            return folder, lock
+        lock.close()
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Removes a folder whose process has ended; one without a lock yet is just being made."""
+    try:
+        with (folder / _LOCK).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:  # held, of another user, or not there (any more)
+        return
+
+
+@contextmanager
+def released_apart() -> Iterator[None]:
+    """Has a thread of its own release what falls out of use in the block."""
+    unused: SimpleQueue[CachedRemoteRelation | None] = SimpleQueue()  # may be put to in `__del__`
+    release = CachedRemoteRelation.__del__
+
+    def released() -> None:
+        while (checkpoint := unused.get()) is not None:
+            with suppress(Exception):  # the session is over, and the folder with it
+                release(checkpoint)
+
+    def given_up(checkpoint: CachedRemoteRelation) -> None:
+        unused.put(checkpoint)
+
+    threading.Thread(target=released, daemon=True).start()
+    CachedRemoteRelation.__del__ = given_up  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        CachedRemoteRelation.__del__ = release  # type: ignore[method-assign]
+        unused.put(None)
 
 
 @contextmanager

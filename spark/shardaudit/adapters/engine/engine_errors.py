@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from shardaudit.adapters.lake.delta_words import plain_words
+from shardaudit.adapters.files.refused import plain_words
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 # Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an

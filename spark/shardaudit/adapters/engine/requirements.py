@@ -1,8 +1,10 @@
-"""What the embedded engine wants of a machine; looked at without importing PySpark."""
+"""What the engines want of a machine; looked at without importing PySpark."""
 
 import os
 import pwd
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +19,12 @@ _NOBODY = 65534
 _PLAIN = re.compile(r"(s3a:/|file://)?[A-Za-z0-9._=+@,~/-]*[A-Za-z0-9._=+@,~-]/*")
 _NO_LOGIN = ("nologin", "false", "sync")
 _CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+
+SUPPORTED = (17, 21)  # what Spark 4.1 is tested with
+INSTALL = (
+    "apt-get install openjdk-17-jre-headless (Debian), or brew install openjdk@17 and "
+    'export JAVA_HOME="$(brew --prefix openjdk@17)" (macOS)'
+)
 
 
 class EngineMissingError(ConfigError):
@@ -101,3 +109,14 @@ def people(
         and account.pw_uid not in {_NOBODY, beside}
         and not account.pw_shell.endswith(_NO_LOGIN)
     ]
+
+
+def java_version() -> int | None:
+    """The major version of the Java that Spark finds: `JAVA_HOME`, else the path; None: no Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        return None
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    return int(found[1]) if found and answer.returncode == 0 else None

@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from shardaudit.adapters.files.local_files import is_hidden, local_files
-from shardaudit.adapters.files.refused import AccessRefusedError, is_refused
-from shardaudit.adapters.lake.delta_words import plain_words
+from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.source import SourceFile

@@ -13,9 +13,8 @@ from types import NoneType
 import orjson
 import pyarrow as pa
 
-from shardaudit.adapters.files.lines import RAW_BYTES, line_groups
+from shardaudit.adapters.files.lines import RAW_BYTES, Readable, line_groups
 from shardaudit.adapters.files.loose_traces import LOOSE, attribute_maps, damaged, text_array
-from shardaudit.adapters.files.unpack import Readable
 from shardaudit.model.trace_line import (
     MAX_MS,
     NUMBERS,

@@ -7,8 +7,7 @@ row by row instead and put into a table (`adapters/files/parquet_traces.py`).
 from collections.abc import Mapping
 from dataclasses import replace
 
-from shardaudit.adapters.lake.parquet_file import Column, Footer
-from shardaudit.adapters.lake.ready_file import ready_file
+from shardaudit.adapters.lake.parquet_file import Column, Footer, ready_file
 from shardaudit.adapters.lake.sink_file import SinkFile, Wanted
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX

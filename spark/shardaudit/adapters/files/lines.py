@@ -1,17 +1,168 @@
-"""Lines of a text file, plain, gzip or zstd; runs in a Python worker, no Spark.
+"""Text files as bytes and as lines: plain, gzip, zstd; runs in a Python worker, no Spark.
 
 What can be read before a damage is given, then the damage itself, without a line number.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
-from shardaudit.adapters.files.unpack import CHUNK_BYTES, DamageError, Readable, text
+import zstandard
+
+CHUNK_BYTES = 4 * 2**20
+_PACKED_CHUNK_BYTES = 128 * 2**10
+_ZSTD_STEP_BYTES = 4 * 2**10
+
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_ENDINGS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+_OTHERS = {
+    b"PAR1": "Parquet",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xff\x06\x00\x00sNaPpY": "snappy",
+    b"Obj\x01": "Avro",
+    b"ORC": "ORC",
+}
 
 MAX_LINE_BYTES = 8 * 2**20
 RAW_BYTES = 4096
 
 _BOM = b"\xef\xbb\xbf"
+
+
+class Readable(Protocol):
+    """A file that is open for reading bytes."""
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; none at the end."""
+
+
+class DamageError(Exception):
+    """The rest of the file cannot be had. Never leaves the reader."""
+
+
+class _Unpacker(Protocol):
+    """One member of a gzip file, one frame of a zstd file."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its end was seen."""
+
+    @property
+    def unused(self) -> bytes:
+        """What came after the end."""
+
+    def unpack(self, packed: bytes) -> Iterator[bytes]:
+        """What the bytes unpack to; of corrupt ones, what comes before the damage."""
+
+
+def text(file: Readable, path: str) -> Iterator[bytes]:
+    """The unpacked bytes of a file. What it is, its first bytes say; its name must not disagree."""
+    head = file.read(_PACKED_CHUNK_BYTES)
+    if head.startswith(_GZIP):
+        yield from _unpacked(file, head, _Gzip, "gzip")
+    elif head.startswith(_ZSTD):
+        yield from _unpacked(file, head, _Zstd, "zstd")
+    else:
+        _refuse_other_kinds(head, path)
+        yield head
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk
+
+
+def _refuse_other_kinds(head: bytes, path: str) -> None:
+    for ending, kind in _ENDINGS.items():
+        if path.endswith(ending) and head:
+            raise DamageError(f"the file is named {ending} but does not begin as {kind} does")
+    for magic, kind in _OTHERS.items():
+        if head.startswith(magic):
+            raise DamageError(f"the file is {kind}; wanted JSON Lines, plain, gzip or zstd")
+
+
+def _unpacked(
+    file: Readable, head: bytes, unpacker: Callable[[], _Unpacker], kind: str
+) -> Iterator[bytes]:
+    """The content of all members (gzip) or frames (zstd), one after the other."""
+    member: _Unpacker | None = None
+    packed = head
+    while packed:
+        if member is None:
+            packed = packed.lstrip(b"\0")  # tape-like padding between or after members
+        if packed:
+            member = member or unpacker()
+            yield from member.unpack(packed)
+            packed = b""
+            if member.is_finished:
+                packed, member = member.unused, None
+        packed = packed or file.read(_PACKED_CHUNK_BYTES)
+    if member is not None:
+        raise DamageError(f"the {kind} file breaks off")
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=31)  # 31: with a gzip header
+
+    @property
+    def is_finished(self) -> bool:
+        return self._member.eof
+
+    @property
+    def unused(self) -> bytes:
+        return self._member.unused_data
+
+    def unpack(self, packed: bytes) -> Iterator[bytes]:
+        # A thousand times as much may come out as goes in.
+        while packed:
+            before = self._member.copy()
+            try:
+                yield self._member.decompress(packed, CHUNK_BYTES)
+            except zlib.error as error:
+                yield from _until_damage(before, packed)
+                raise DamageError(f"the gzip file is corrupt: {error}") from error
+            packed = self._member.unconsumed_tail
+
+
+def _parts(unpacked: bytes) -> Iterator[bytes]:
+    """The same in pieces: of 4 KiB of zstd 128 MiB may come, and its reader gives them at once."""
+    for start in range(0, len(unpacked), CHUNK_BYTES):
+        yield unpacked[start : start + CHUNK_BYTES]
+
+
+def _until_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
+    """Byte by byte, since a call that fails gives nothing of what it had unpacked."""
+    for at in range(len(packed)):
+        try:
+            yield member.decompress(packed[at : at + 1])
+        except zlib.error:
+            return
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._unused = b""
+
+    @property
+    def is_finished(self) -> bool:
+        return self._frame.eof
+
+    @property
+    def unused(self) -> bytes:
+        return self._unused
+
+    def unpack(self, packed: bytes) -> Iterator[bytes]:
+        # In small steps: a call that fails gives nothing of what it had unpacked.
+        for end in range(_ZSTD_STEP_BYTES, len(packed) + _ZSTD_STEP_BYTES, _ZSTD_STEP_BYTES):
+            try:
+                yield from _parts(self._frame.decompress(packed[end - _ZSTD_STEP_BYTES : end]))
+            except zstandard.ZstdError as error:
+                raise DamageError(f"the zstd file is corrupt: {error}") from error
+            if self._frame.eof:
+                self._unused = self._frame.unused_data + packed[end:]
+                return
 
 
 class Lines(NamedTuple):

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.files.loose_traces import ATTRIBUTES, LOOSE, attribute_maps, damaged
-from shardaudit.adapters.files.unpack import DamageError
 from shardaudit.adapters.lake.parquet_file import opened, row_group
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.trace_line import MAX_MS, TIMES, attributes_in

@@ -1,8 +1,17 @@
-"""Whether storage said no: who asks again gets the same answer."""
+"""What storage says: whether it said no, and an error's words, for people."""
 
 import re
 
 from shardaudit.model.errors import FinalError
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_MOST = 300
+# A key id of AWS, and what stands behind a word for a secret: S3 repeats what it was sent.
+_SECRETS = re.compile(
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"
+    r"|(?<=Token>)[^<]+|(?<=Token-0>)[^<]+|(?<=AWSAccessKeyId>)[^<]+|(?<=StringToSign>)[^<]+"
+    r"|(?i:(?<=security-token=)|(?<=signature=)|(?<=credential=)|(?<=password=))[^\s&\"'<>]+"
+)
 
 # S3's codes as boto3, pyarrow, delta-rs and s3a write them, and the words of a local disk.
 _NO = re.compile(
@@ -10,6 +19,11 @@ _NO = re.compile(
     r"InvalidToken|InvalidAccessKeyId|SignatureDoesNotMatch",
     re.IGNORECASE,
 )
+
+
+def plain_words(said: object) -> str:
+    """The words in one line, without their colours and without what nobody else is to know."""
+    return _SECRETS.sub("…", " ".join(_COLOURS.sub("", str(said)).split()))[:_MOST]
 
 
 class AccessRefusedError(FinalError, PermissionError):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from shardaudit.adapters.files.files import storage_error
-from shardaudit.adapters.lake.delta_words import plain_words
+from shardaudit.adapters.files.refused import plain_words
 from shardaudit.model.errors import ConfigError
 
 # By the names of Delta's protocol, "Table Features".

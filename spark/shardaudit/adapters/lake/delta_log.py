@@ -1,4 +1,4 @@
-"""The files of a Delta log: its commits, and of its checkpoints what delta-rs does not tell.
+"""The files of a Delta log: its commits, checkpoints, and the statistics of its files.
 
 delta-rs (1.6) lists a version's data files without their deletion vectors; and where commits are
 gone but for a `.crc` file it lists what is left as if it were all. Both are looked up here.
@@ -7,10 +7,13 @@ Source: Delta's protocol, "Checkpoints", "Sidecar Files".
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -32,6 +35,11 @@ _FIRST = f"{0:020d}.json"
 _WANTED = re.compile(r"add\.path$|add\.deletionVector\.|sidecar\.path$")
 
 Action = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
+
+Span = tuple[datetime, datetime]
+
+_CUT = timedelta(milliseconds=1)  # Spark cuts the statistics of times to it
+_INSTANT = pa.timestamp("us", "UTC")
 
 
 class CommitGoneError(LookupError):
@@ -178,3 +186,54 @@ def _parquet_actions(store: FileStore, path: str) -> tuple[list[Action], list[st
                 named = pc.struct_field(batch.column("sidecar"), "path")
                 sidecars += named.drop_null().to_pylist()
     return adds, sidecars
+
+
+def may_hold(actions: pa.Table, column: str, spans: Sequence[Span]) -> pa.Array:
+    """Whether a file may hold a value of a column in a span, for each file.
+
+    Input:
+        actions: the files as `DeltaTable.get_add_actions` gives them; column: its physical name;
+        spans: half-open. Where the log says nothing of a column, every file may hold it.
+    """
+    least, most = (_edges(actions, name, column) for name in ("min", "max"))
+    if least is None or most is None:
+        return pa.repeat(pa.scalar(True), actions.num_rows)
+    inside = [
+        pc.and_(
+            pc.less(least, pa.scalar(end, _INSTANT)),
+            pc.greater(most, pa.scalar(start - _CUT, _INSTANT)),
+        )
+        for start, end in spans
+    ]
+    found = reduce(pc.or_, inside, pa.repeat(pa.scalar(False), actions.num_rows))
+    return pc.fill_null(found, True)
+
+
+def may_lack(actions: pa.Table, column: str) -> pa.Array:
+    """Whether a row of a file may have NULL in a column, for each file.
+
+    Input:
+        actions: as for `may_hold`; column: its physical name. Where the log says nothing, it may.
+    """
+    found = actions.column("null_count").combine_chunks() if _has_nulls(actions) else None
+    if found is None or found.type.get_field_index(column) < 0:
+        return pa.repeat(pa.scalar(True), actions.num_rows)
+    nulls = pc.struct_field(found, [found.type.get_field_index(column)])
+    return pc.fill_null(pc.not_equal(nulls, 0), True)
+
+
+def _has_nulls(actions: pa.Table) -> bool:
+    return "null_count" in actions.column_names
+
+
+def _edges(actions: pa.Table, name: str, column: str) -> pa.Array | None:
+    """The least or greatest times of the files; a time without a zone is one in UTC."""
+    if name not in actions.column_names:
+        return None
+    found = actions.column(name).combine_chunks()
+    index = found.type.get_field_index(column)
+    if index < 0 or not pa.types.is_timestamp(found.type.field(index).type):
+        return None
+    zone = found.type.field(index).type.tz
+    times = pc.struct_field(found, [index]).cast(pa.timestamp("us", zone))
+    return times.cast(pa.int64()).cast(_INSTANT)

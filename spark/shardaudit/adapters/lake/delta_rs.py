@@ -17,16 +17,17 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from shardaudit.adapters.aws.s3 import delta_rs_options
-from shardaudit.adapters.files.refused import AccessRefusedError, is_refused
-from shardaudit.adapters.lake.delta_counts import counted, in_utc
-from shardaudit.adapters.lake.delta_keys import same_key, since
+from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.adapters.lake.delta_schema import (
     CONFIGURATION,
+    counted,
     delta_schema,
+    in_utc,
+    same_key,
+    since,
     upgrade,
     with_all_columns,
 )
-from shardaudit.adapters.lake.delta_words import plain_words
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import RetryableError

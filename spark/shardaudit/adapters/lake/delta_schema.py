@@ -1,8 +1,13 @@
-"""A table of the warehouse as Delta declares it, and how an older one becomes like it."""
+"""A table of the warehouse as Delta declares it: its schema, its key, its rows by their values."""
 
 import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 
@@ -69,3 +74,50 @@ def _delta_type(kind: str) -> object:
             fields = [_field(*part.split(":")) for part in parts]
             return {"type": "struct", "fields": fields}
     return _DELTA_NAMES.get(kind, kind)
+
+
+def same_key(table: Table) -> list[str]:
+    """That two rows have the same key, NULL being equal to NULL."""
+    return [f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in table.key]
+
+
+def since(values: Sequence[Mapping[str, Any]], table: Table) -> list[str]:
+    """What is older than all of the rows has none of their keys: delta-rs passes over its files.
+
+    Without it each write reads the whole table: of ten days of 1,800 shards in 2.6 s, not 0.1 s.
+    """
+    times = [name for name, kind, _ in table.columns if kind == "timestamp" and name in table.key]
+    found = []
+    for name in times:
+        known = [value[name] for value in values if value[name] is not None]
+        if known and len(known) == len(values):
+            first = min(known).astimezone(UTC).isoformat()
+            found.append(f"t.`{name}` >= TIMESTAMP '{first}'")
+    return found
+
+
+def counted(
+    rows: ds.Dataset, *, by: Sequence[str], having: Mapping[str, str]
+) -> Counter[tuple[Any, ...]]:  # Any: a column's type is what model/tables/audit_tables.py says
+    """How many rows have which values of the columns `by`: those that have the texts `having`."""
+    where = pc.scalar(True)
+    for name, text in having.items():
+        where = where & (pc.field(name) == text)
+    # The condition chooses files, then rows that were read: see `DeltaRs.columns`.
+    files = list(rows.get_fragments(filter=where))
+    near = ds.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
+    found: Counter[tuple[Any, ...]] = Counter()
+    for batch in near.to_batches(columns=list({*by, *having}), batch_readahead=2):
+        chosen = pa.Table.from_batches([batch]).filter(where)
+        groups = chosen.group_by(list(by)).aggregate([([], "count_all")])
+        for row in map(in_utc, groups.to_pylist()):
+            found[tuple(row[name] for name in by)] += row["count_all"]
+    return found
+
+
+def in_utc(row: dict[str, Any]) -> dict[str, Any]:
+    """The row, its times in UTC as Python itself writes it."""
+    return {
+        name: value.astimezone(UTC) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }

@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
 from shardaudit.adapters.files.files import S3Access, at_once, list_files, open_file
-from shardaudit.adapters.files.unpack import DamageError
+from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.lake.parquet_file import old_times, opened
-from shardaudit.adapters.lake.parquet_sink import partition_columns
+from shardaudit.adapters.lake.sink_file import partition_columns
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.errors import ConfigError, RetryableError
 from shardaudit.model.input_columns import SinkField

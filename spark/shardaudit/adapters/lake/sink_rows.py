@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 
 from shardaudit.adapters.files.files import FileStore, S3Access, StorageError, at_once
 from shardaudit.adapters.files.sources import find_damaged, read_footers, read_sink_files
-from shardaudit.adapters.lake.parquet_file import Footer
-from shardaudit.adapters.lake.ready_file import (
+from shardaudit.adapters.lake.parquet_file import (
+    Footer,
     ReadyFile,
     footer_fault,
     may_lack,
