@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from shardaudit.adapters.processes import started
+from shardaudit.store.lock import started
 from tests.dags.test_scheduled_watch import until
 from tools.airflow_processes import LocalAirflow
 

@@ -14,8 +14,8 @@ from shardaudit.model.verdict import Cause, Kind, State
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.render import findings_view
 from shardaudit.report.summary import FindingLine
-from shardaudit.store.acceptance import Said, accept_findings, accept_time
 from shardaudit.store.findings import Row, Wanted, read_findings
+from shardaudit.store.transitions import Said, accept_findings, accept_time
 
 EXAMPLES = """\
   shardaudit findings list --stream events --kind missing --state open

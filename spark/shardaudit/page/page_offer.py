@@ -7,7 +7,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.page.page_backfill import Offer
 from shardaudit.page.page_reading import Shown
 from shardaudit.page.page_state import PageState
-from shardaudit.store.audit_list import open_missing
+from shardaudit.store.audits import open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
 
 

@@ -20,13 +20,10 @@ from shardaudit.page.page_streams import (
 )
 from shardaudit.page.page_words import Metric
 from shardaudit.report.next_steps import retention_note, stamping_note
-from shardaudit.store.audit_list import newest_watch, open_counts
-from shardaudit.store.audit_spans import audit_spans, newest_segments
-from shardaudit.store.cell_grid import ALL_SHARDS, Segment
-from shardaudit.store.cells import read_grid
+from shardaudit.store.audits import newest_watch, open_counts
+from shardaudit.store.cell_grid import ALL_SHARDS, Segment, audit_spans, newest_segments
+from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.findings import Wanted, read_findings, transitions_of
-from shardaudit.store.latencies import read_latency
-from shardaudit.store.skews import read_skew
 
 MAP_ROWS = 150
 SHOWN_FINDINGS = 100

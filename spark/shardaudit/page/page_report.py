@@ -13,7 +13,7 @@ from shardaudit.page.page_reading import read_finding_rows
 from shardaudit.page.page_state import PREFIX, PageState
 from shardaudit.page.page_values import stream_values
 from shardaudit.page.report_files import keep_html
-from shardaudit.store.audit_list import audits_of
+from shardaudit.store.audits import audits_of
 
 
 @dataclass(frozen=True, slots=True)

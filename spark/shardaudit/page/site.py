@@ -21,7 +21,7 @@ from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import due_shards
 from shardaudit.page.page_values import common_values, due_lines, stream_values
 from shardaudit.page.routes import Answer, Pages
-from shardaudit.store.audit_list import audits_of, newest_watch
+from shardaudit.store.audits import audits_of, newest_watch
 from shardaudit.store.cells import bad_cells
 from shardaudit.store.findings import each_finding
 

@@ -1,12 +1,17 @@
-"""A map of shards × time: what a screen can hold of the cells, however many they are."""
+"""A map of shards × time, and which audit knows best of which time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
+from shardaudit.model.audit_id import AuditOrder, audit_order
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
 
 COUNTED = ("sent", "landed", "missing", "pending", "duplicated", "extra_rows", "untraced")
+
+Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +104,42 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
         if total > 0 and reached >= share * total:
             return float(2**index)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSpan:
+    """The window of a published audit, and when it looked (the later sorts behind)."""
+
+    audit_id: str
+    window: Window
+    looked: AuditOrder
+
+
+def audit_spans(audits: Iterable[Row]) -> list[AuditSpan]:
+    """The published audits, to be laid over each other."""
+    return [
+        AuditSpan(row["audit_id"], Window(row["window_start"], row["window_end"]), audit_order(row))
+        for row in audits
+        if row["status"] == "published"
+    ]
+
+
+def newest_segments(audits: Iterable[AuditSpan], window: Window) -> tuple[Segment, ...]:
+    """The window cut so that each part belongs to the audit that looked at it last.
+
+    A part that no audit looked at is in no segment.
+    """
+    free = [window]
+    found: list[Segment] = []
+    for audit in sorted(audits, key=lambda audit: audit.looked, reverse=True):
+        left: list[Window] = []
+        for part in free:
+            start, end = max(part.start, audit.window.start), min(part.end, audit.window.end)
+            if start >= end:
+                left.append(part)
+                continue
+            found.append(Segment(audit.audit_id, start, end))
+            left += [Window(part.start, start)] if part.start < start else []
+            left += [Window(end, part.end)] if end < part.end else []
+        free = left
+    return tuple(sorted(found, key=lambda segment: segment.start))

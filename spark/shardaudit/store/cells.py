@@ -15,16 +15,30 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.audit_tables import CELLS
-from shardaudit.model.verdict import Verdict
+from shardaudit.model.tables.audit_tables import CELLS, FINGERPRINTS
+from shardaudit.model.tables.table import LATENCY_BINS
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.verdict import ShardState, Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY
-from shardaudit.store.cell_grid import COUNTED, Bins, CellGrid, Segment, ShardGroup, ShardRange
+from shardaudit.store.cell_grid import (
+    COUNTED,
+    Bins,
+    CellGrid,
+    LatencyGrid,
+    SecondsGrid,
+    Segment,
+    ShardGroup,
+    ShardRange,
+)
 
 Integers = npt.NDArray[np.int64]
 
 _ORDER = list(Verdict)  # the worst first
 _NO_CELL = len(_ORDER)
 _REASONS = [*WHY.values(), LEFT_THE_SINK]
+
+# As watch/rules/skew.py has it: an idle or closed shard's time is old because nothing came.
+_NOT_AT_WORK = pa.array([ShardState.IDLE.value, ShardState.CLOSED.value])
 
 
 def read_grid(
@@ -195,4 +209,97 @@ def _reasons(batch: pa.RecordBatch) -> Integers:
     none = len(_REASONS)
     numbers = [_REASONS.index(t) if t in _REASONS else none for t in texts.dictionary.to_pylist()]
     found: Integers = np.array([*numbers, none])[texts.indices.fill_null(len(numbers)).to_numpy()]
+    return found
+
+
+def read_latency(
+    settings: Settings, stream: str, bins: Bins, groups: Sequence[ShardGroup]
+) -> LatencyGrid:
+    """The latency bins of each place of the map, whose rows are `groups`.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    if not groups:
+        return []
+    tables = DeltaRs(settings.warehouse, settings.aws)
+    size = len(groups) * bins.count
+    found = np.zeros((LATENCY_BINS, size), np.int64)
+    where = (
+        (pc.field("stream") == stream)
+        & (pc.field("side") == "sink")
+        & (pc.field("sent_day") >= pc.scalar(bins.start.date()))
+        & (pc.field("sent_day") <= pc.scalar(bins.end.date()))
+        & bucket_within(bins.start, bins.end)
+        & of_shards(ShardRange(groups[0].first, groups[-1].last))
+        & pc.field("latency_counts").is_valid()
+    )
+    columns = ["shard_id", "bucket_start", "latency_counts"]
+    for batch in tables.batches(
+        FINGERPRINTS, columns=columns, where=where, dictionaries=("shard_id",)
+    ):
+        if batch.num_rows:
+            _add(found, batch, bins, groups)
+    return [
+        [_counts(found[:, row * bins.count + place]) for place in range(bins.count)]
+        for row in range(len(groups))
+    ]
+
+
+def _add(found: Integers, batch: pa.RecordBatch, bins: Bins, groups: Sequence[ShardGroup]) -> None:
+    lines: dict[str, int] = {}
+    place = places(batch, bins, lines)
+    place = group_of(list(lines), groups)[place // bins.count] * bins.count + place % bins.count
+    counts = batch.column("latency_counts").flatten().to_numpy().reshape(-1, LATENCY_BINS)
+    for bin_of_latency in range(LATENCY_BINS):
+        found[bin_of_latency] += np.bincount(
+            place, counts[:, bin_of_latency], minlength=found.shape[1]
+        ).astype(np.int64)
+
+
+def _counts(of_place: Integers) -> list[int] | None:
+    return of_place.tolist() if of_place.any() else None
+
+
+def read_skew(
+    settings: Settings, stream: str, bins: Bins, groups: Sequence[ShardGroup]
+) -> SecondsGrid:
+    """Per place of the map, whose rows are `groups`, the most that a watch in its time saw.
+
+    A shard is as far behind as its newest message is older than the newest one of all shards at
+    work. None: no watch looked at the place, or its shards were not at work.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    where = (
+        (pc.field("stream") == stream)
+        & (pc.field("observed_at") >= pc.scalar(bins.start))
+        & (pc.field("observed_at") < pc.scalar(bins.end))
+        & pc.field("state").is_valid()
+        & pc.field("produced_until").is_valid()
+        & pc.invert(pc.is_in(pc.field("state"), value_set=_NOT_AT_WORK))
+    )
+    names = ["stream", "shard_id", "observed_at", "produced_until", "state"]
+    watched = DeltaRs(settings.warehouse, settings.aws).columns(SHARDS, names=names, where=where)
+    most = np.full(len(groups) * bins.count, -1, np.int64)
+    if watched is not None and groups:
+        behind = _behind(watched)
+        shards = dictionary(watched["shard_id"].combine_chunks())
+        row = group_of(shards.dictionary.to_pylist(), groups)[shards.indices.to_numpy()]
+        place = row * bins.count + bin_of(watched["observed_at"], bins)
+        np.maximum.at(most, place[row >= 0], behind[row >= 0])
+    return [
+        [None if value < 0 else value / 1e6 for value in line]
+        for line in most.reshape(len(groups), bins.count).tolist()
+    ]
+
+
+def _behind(watched: pa.Table) -> Integers:
+    """Microseconds from each row's newest message to the newest one that its watch knew."""
+    produced = micros(watched["produced_until"])
+    _, watch = np.unique(micros(watched["observed_at"]), return_inverse=True)
+    newest = np.zeros(watch.max(initial=-1) + 1, np.int64)
+    np.maximum.at(newest, watch, produced)
+    found: Integers = newest[watch] - produced
     return found

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.window import Window
-from shardaudit.store.audit_spans import audit_spans, newest_segments
+from shardaudit.store.cell_grid import audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
 
 

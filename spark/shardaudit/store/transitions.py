@@ -1,13 +1,20 @@
-"""Changes the state of findings, and keeps who did it and why."""
+"""Changes the state of findings, and keeps who did it and why; people accept them here."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.model.errors import FinalError
+from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, QUIET_TIMES, TRANSITIONS
 from shardaudit.model.verdict import State
+from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
+
+# Closed ones are over; there is nothing left to accept in them.
+_ACCEPTABLE = [State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED]
 
 
 def move_findings(
@@ -34,3 +41,104 @@ def move_findings(
         "updated_at": F.lit(now),
     }
     warehouse.merge(chosen.withColumns(moved), FINDINGS)
+
+
+class NoFindingError(FinalError, LookupError):
+    """A message id without a finding."""
+
+    def __init__(self, stream: str, message_ids: list[str]) -> None:
+        super().__init__(
+            f"stream {stream} has no finding of {', '.join(map(repr, message_ids))}: nothing was "
+            "accepted; `shardaudit findings list` names those that there are"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What came of it: findings that changed, and those that were accepted or closed before."""
+
+    stream: str
+    accepted: int
+    unchanged: int
+
+
+def accept_findings(
+    warehouse: Warehouse, stream: str, message_ids: Sequence[str], *, reason: str, now: datetime
+) -> Accepted:
+    """Accepts every finding of these messages, of whatever kind. Doing it twice changes nothing.
+
+    Raises:
+        NoFindingError: one of the messages has no finding; nothing is changed.
+    """
+    asked = sorted(set(message_ids))
+    of_asked = (F.col("stream") == stream) & F.col("message_id").isin(asked)
+    findings = warehouse.read(FINDINGS).where(of_asked).localCheckpoint()
+    found = findings.select("message_id", "state").collect()
+    unknown = sorted(set(asked) - {row.message_id for row in found})
+    if unknown:
+        raise NoFindingError(stream, unknown)
+    states = [state.value for state in _ACCEPTABLE]
+    chosen = findings.where(F.col("state").isin(states))
+    accepted = sum(row.state in states for row in found)
+    if accepted:
+        move_findings(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
+    return Accepted(stream, accepted, len(found) - accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person says of a time. `shard_ids`: none for all of the stream.
+
+    That nothing was sent in it; or (`is_inconclusive`) that it may stay inconclusive, because a
+    file cannot be read or too few traces came.
+    """
+
+    stream: str
+    window: Window
+    shard_ids: tuple[str, ...]
+    reason: str
+    is_inconclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedTime:
+    """What is kept of it."""
+
+    stream: str
+    start: datetime
+    end: datetime
+    shard_ids: tuple[str, ...]
+    is_inconclusive: bool
+    reason: str
+    accepted_by: str
+
+
+def accept_time(warehouse: Warehouse, said: Said, *, by: str, now: datetime) -> AcceptedTime:
+    """Keeps what a person says of a time: audits from now on go by it.
+
+    Findings and verdicts stay as they are: a quiet time is no lack of traces, and the watermark
+    passes an inconclusive one. Saying it again keeps the last reason.
+    """
+    rows = [
+        {
+            "stream": said.stream,
+            "shard_id": shard_id,
+            "quiet_from": said.window.start,
+            "quiet_until": said.window.end,
+            "said": INCONCLUSIVE if said.is_inconclusive else None,
+            "reason": said.reason,
+            "accepted_by": by,
+            "accepted_at": now,
+        }
+        for shard_id in said.shard_ids or (None,)
+    ]
+    warehouse.upsert(rows, QUIET_TIMES)
+    return AcceptedTime(
+        said.stream,
+        said.window.start,
+        said.window.end,
+        said.shard_ids,
+        said.is_inconclusive,
+        said.reason,
+        by,
+    )

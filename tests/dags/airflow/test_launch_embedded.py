@@ -9,7 +9,6 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
-from shardaudit.adapters.processes import started
 from shardaudit.airflow.backfill_steps import (
     PLAN,
     REPAIR,
@@ -28,6 +27,7 @@ from shardaudit.airflow.planned import (
     planned_upkeep,
 )
 from shardaudit.airflow.watch_plan import planned_watches
+from shardaudit.store.lock import started
 from tests.dags.fake_spark import read_calls
 from tests.dags.test_run import DAGS, FORM, run
 from tests.dags.warehouses import audit, gate, write_result

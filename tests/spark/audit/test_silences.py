@@ -18,7 +18,7 @@ from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.held_back import quiet_notes
-from shardaudit.store.acceptance import Said, accept_time
+from shardaudit.store.transitions import Said, accept_time
 from shardaudit.store.warehouse import Warehouse
 from tests.history import Question, SinkRow, Trace
 from tests.spark.trial import Trial

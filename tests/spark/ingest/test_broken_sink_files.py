@@ -12,7 +12,7 @@ from shardaudit.model.choices import SinkFormat
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
-from shardaudit.store.acceptance import Said, accept_time
+from shardaudit.store.transitions import Said, accept_time
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import NOW, T0, cut_off, sequence, spoil
 from tests.history import Question, SinkRow, Trace

@@ -7,8 +7,8 @@ import pytest
 
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
-from shardaudit.store.acceptance import Accepted, NoFindingError, accept_findings
 from shardaudit.store.findings import Wanted, read_findings
+from shardaudit.store.transitions import Accepted, NoFindingError, accept_findings
 from shardaudit.store.warehouse import Warehouse
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

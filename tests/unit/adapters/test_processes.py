@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from shardaudit.adapters.processes import machine, own_start, started
+from shardaudit.store.lock import machine, own_start, started
 
 
 def test_process_is_told_from_a_later_one_by_its_start() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.processes import started
 from shardaudit.airflow.child import Child
 from shardaudit.model.errors import ExitCode
+from shardaudit.store.lock import started
 
 # Says a line, and the next one only when the file is there.
 IN_STEPS = """

@@ -14,7 +14,7 @@ from shardaudit.cli.main import main
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.store.audit_list import audits_of
+from shardaudit.store.audits import audits_of
 from tests.page_warehouse import HOSTILE, STREAM, write_rejected, write_rows, write_warehouse
 
 CONFIG = """

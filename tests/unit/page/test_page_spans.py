@@ -12,8 +12,7 @@ from shardaudit.page.page_spans import (
     bins_of,
     unseen_bins,
 )
-from shardaudit.store.audit_spans import AuditSpan, newest_segments
-from shardaudit.store.cell_grid import Segment
+from shardaudit.store.cell_grid import AuditSpan, Segment, newest_segments
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 H = timedelta(hours=1)
