@@ -55,11 +55,12 @@ from shardaudit.ingest.rules.deliveries import (
 from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
     less_the_ledger,
+    placed_ledger,
+    placed_rows,
     sink_fingerprints,
     trace_fingerprints,
 )
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
-from shardaudit.ingest.rules.placing import placed_ledger, placed_rows
 from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_ids
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Retention, Shorter

@@ -90,7 +90,7 @@ CASTERS = (
     "store/warehouse.py",
     "adapters/lake/sink_rows.py",
     "ingest/rules/batch_summary.py",
-    "ingest/rules/kept_rows.py",
+    "ingest/rules/judged_traces.py",
     "ingest/rules/repeats.py",
     "ingest/rules/judged_traces.py",
 )

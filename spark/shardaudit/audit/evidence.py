@@ -19,7 +19,7 @@ from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.batch_inputs import sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
-from shardaudit.ingest.rules.placing import placed_ledger, placed_rows
+from shardaudit.ingest.rules.fingerprint import placed_ledger, placed_rows
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.ingest.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces

@@ -11,7 +11,7 @@ from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.quiet import LOOK_BACK, Silence, doubtful_silences
 from shardaudit.audit.rules.watermark import without
-from shardaudit.ingest.rules.placing import UNKNOWN_SHARD
+from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span

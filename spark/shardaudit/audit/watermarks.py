@@ -27,7 +27,7 @@ from shardaudit.audit.rules.watermark import (
     unsettled,
 )
 from shardaudit.ingest.batches import batch_id
-from shardaudit.ingest.rules.placing import UNKNOWN_SHARD
+from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.watermark import (

@@ -16,6 +16,7 @@ from shardaudit.ingest.rules.batch_inputs import (
     DamagedFile,
     DeltaInputs,
     SinkInputs,
+    resolved_columns,
     with_landings,
 )
 from shardaudit.ingest.rules.commits import (
@@ -25,7 +26,6 @@ from shardaudit.ingest.rules.commits import (
     still_there,
 )
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
-from shardaudit.ingest.rules.sink_columns import resolved_columns
 from shardaudit.ingest.sink_reading import Reading
 from shardaudit.model.config.settings import Sink
 

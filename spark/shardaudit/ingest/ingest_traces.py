@@ -11,12 +11,11 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import FileStore, at_once, list_files
 from shardaudit.adapters.files.sources import read_traces, storage_errors
 from shardaudit.ingest.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
-from shardaudit.ingest.kept_batch import discarded, kept_copies, kept_rows
+from shardaudit.ingest.kept_batch import TraceTally, discarded, kept_copies, kept_rows, tallied
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
-from shardaudit.ingest.rules.damage import damaged_span
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
+from shardaudit.ingest.rules.quarantine import damaged_span
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.ingest.trace_tally import TraceTally, tallied
 from shardaudit.ingest.trace_writing import TraceWriting
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.input_columns import TRACE_COLUMNS

@@ -1,21 +1,28 @@
-"""A batch of trace files that are kept as they came: copied into the warehouse, read, judged."""
+"""A batch of trace files: what is in them, and those that are kept as they came."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.kept_traces import kept_files, readable
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
-from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
-from shardaudit.ingest.rules.kept_rows import kept_traces, loose_traces
+from shardaudit.ingest.rules.judged_traces import (
+    TraceRules,
+    judged_traces,
+    kept_traces,
+    loose_traces,
+    sampled,
+)
 from shardaudit.ingest.sink_reading import Scan
-from shardaudit.ingest.trace_tally import TraceTally, tallied
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.store.warehouse import Warehouse
 
@@ -24,6 +31,53 @@ log = logging.getLogger(__name__)
 _MOST_BYTES = 5 * 2**30  # S3 copies no more in one request
 _MIB = 2**20
 _FEW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTally:
+    """What is in the files of a batch. `damaged`: path -> reason; `kept_from`: path -> time.
+
+    `first`: the least `sent_at` that was kept.
+    """
+
+    good: int
+    bad: int
+    damaged: Mapping[str, str]
+    kept_from: Mapping[str, datetime]
+    first: datetime | None
+    buckets: tuple[datetime, datetime] | None
+    days: frozenset[date]
+
+
+def tallied(judged: DataFrame) -> TraceTally:
+    """The tally of a batch.
+
+    Input:
+        judged: of `judged_traces`.
+    """
+    is_good = F.col("reason").isNull()
+    rows = collected(
+        judged.groupBy("file").agg(
+            F.count_if(is_good).alias("good"),
+            F.count_if(~is_good).alias("bad"),
+            F.max(F.when(F.col("line").isNull(), F.col("reason"))).alias("damage"),
+            F.min(F.when(is_good, F.col("sent_at"))).alias("kept_from"),
+            F.min("bucket_start").alias("first"),
+            F.max("bucket_start").alias("last"),
+            F.collect_set(F.to_date("bucket_start")).alias("days"),
+        )
+    )
+    kept = [row for row in rows if row.good]
+    starts = sorted(start for row in kept for start in (row["first"], row["last"]))
+    return TraceTally(
+        good=sum(row.good for row in rows),
+        bad=sum(row.bad for row in rows),
+        damaged={row.file: row.damage for row in rows if row.damage is not None},
+        kept_from={row.file: row.kept_from for row in kept},
+        first=min((row.kept_from for row in kept), default=None),
+        buckets=(starts[0], starts[-1]) if starts else None,
+        days=frozenset(day for row in rows for day in row.days),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,16 @@ from shardaudit.adapters.lake.parquet_file import Footer, may_lack
 from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file, partition_columns
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.ingest.rules.batch_inputs import (
+    PLACES,
+    REQUIRED,
     CellShape,
     DamagedFile,
     ParquetInputs,
     SinkInputs,
+    resolved_columns,
     with_landings,
 )
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
-from shardaudit.ingest.rules.sink_columns import PLACES, REQUIRED, resolved_columns
 from shardaudit.ingest.sink_reading import Reading, parquet_files
 from shardaudit.model.config.settings import Sink
 from shardaudit.model.errors import ConfigError

@@ -19,6 +19,7 @@ from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.ingest.rules.batch_inputs import (
     MOST_LANDINGS,
+    PLACES,
     DeltaInputs,
     ParquetInputs,
     SinkInputs,
@@ -32,7 +33,6 @@ from shardaudit.ingest.rules.deliveries import (
     refused_rows,
     unplaced_deliveries,
 )
-from shardaudit.ingest.rules.sink_columns import PLACES
 from shardaudit.model.source import FileGroup
 
 

@@ -17,8 +17,7 @@ from shardaudit.adapters.files.kept_traces import readable
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, TraceInputs
-from shardaudit.ingest.rules.judged_traces import GIVEN
-from shardaudit.ingest.rules.kept_rows import kept_traces
+from shardaudit.ingest.rules.judged_traces import GIVEN, kept_traces
 from shardaudit.model.source import KeptFiles
 from shardaudit.model.tables.audit_tables import BATCHES, TRACES
 from shardaudit.model.window import Window

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.ingest.batches import Batch
-from shardaudit.ingest.kept_batch import KeptRows
+from shardaudit.ingest.kept_batch import KeptRows, TraceTally
 from shardaudit.ingest.rules.fingerprint import trace_fingerprints
 from shardaudit.ingest.rules.judged_traces import GIVEN, id_hash
 from shardaudit.ingest.rules.repeats import (
@@ -20,7 +20,6 @@ from shardaudit.ingest.rules.repeats import (
     told_traces,
 )
 from shardaudit.ingest.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces
-from shardaudit.ingest.trace_tally import TraceTally
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse

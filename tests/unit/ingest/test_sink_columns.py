@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardaudit.ingest.rules.sink_columns import ReservedColumnError, resolved_columns
+from shardaudit.ingest.rules.batch_inputs import ReservedColumnError, resolved_columns
 from shardaudit.model.errors import ExitCode, SinkSchemaError
 
 ALL = ["message_id", "shard_id", "sequence_number", "sent_at", "landed_at", "arrived_at", "more"]

@@ -3,14 +3,16 @@
 A fingerprint adds up: those of two batches sum to that of both, and what was removed is subtracted.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.columns.faults import MAX_AHEAD
-from shardaudit.ingest.rules.deliveries import UNPLACED
+from shardaudit.columns.instants import bucket_start
+from shardaudit.ingest.rules.deliveries import DELIVERY, UNPLACED
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 
 CELL = ("shard_id", "bucket_start")
@@ -35,6 +37,8 @@ _ROWS = ("own_n", "without_landed_at")  # counted besides `n`
 
 _LOW_HALF = 0xFFFFFFFF
 _SECOND_US = 1_000_000
+
+UNKNOWN_SHARD = "(unknown)"
 
 
 def fingerprint_sums(h: Column) -> list[Column]:
@@ -247,3 +251,43 @@ def _with_day() -> list[Column]:
 
 def _bin_count(i: int) -> Column:
     return F.coalesce(F.get("latency_counts", i), F.lit(0).cast("bigint"))
+
+
+def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """The rows with the shard and the time of the trace that counts their id, where they lack them.
+
+    Without a trace an id is on UNKNOWN_SHARD, and was sent when it first landed, for all that is
+    known; a row that has no time at all is then left out.
+
+    Input:
+        rows: DELIVERY; `shard_id`, `sent_at` or both are NULL.
+        traces: TRACES of the stream, of every id that a row may have.
+    Output:
+        DELIVERY.
+    """
+    is_whole = F.col("sent_at").isNotNull() & F.col("shard_id").isNotNull()  # of traces it is
+    homes = F.collect_list(F.when(is_whole, F.struct("sent_at", "shard_id")))
+    # The least of a list, not `min`: the embedded engine would keep an object of 1 KB per id.
+    traced = (
+        traces.where(F.col("counted"))
+        .groupBy("message_id")  # unique on the id
+        .agg(F.get(F.sort_array(homes), 0).alias("home"))
+    )
+    shard_id = F.coalesce("shard_id", "home.shard_id", F.lit(UNKNOWN_SHARD))
+    first_landed = F.min("landed_at").over(Window.partitionBy("message_id"))
+    return (
+        rows.join(traced, ["message_id"], how="left")
+        .withColumn("shard_id", shard_id)
+        .withColumn("sent_at", F.coalesce("sent_at", "home.sent_at", first_landed))
+        .withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
+        .where(F.col("bucket_start").isNotNull())
+        .select(*DELIVERY)
+    )
+
+
+def placed_ledger(placed: DataFrame, *, now: datetime) -> DataFrame:
+    """What the ledger would hold of the rows: FINGERPRINTS, of no batch and no stream."""
+    nothing = F.lit(None).cast("string")
+    cells = sink_fingerprints(placed.withColumn("reason", nothing), None, now=now)
+    whose = {"batch_id": nothing, "stream": nothing, "side": F.lit("sink")}
+    return cells.withColumns(whose).select(FINGERPRINTS.names)
