@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.audit.rules.canary_answers import answers
-from shardaudit.audit.rules.carried import with_bucket_digest
+from shardaudit.audit.rules.carried import sampled_cells, with_bucket_digest, with_neighbours
 from shardaudit.audit.rules.cell_verdicts import Judgement, judged_cells
-from shardaudit.audit.rules.cells import cell_sums, compared_cells, sums_digest
+from shardaudit.audit.rules.cells import cell_sums, compared_cells, grid, sums_digest
 from shardaudit.audit.rules.classify import (
     Damage,
     cell_counts,
@@ -30,10 +30,8 @@ from shardaudit.audit.rules.drill_down import (
     unclean,
 )
 from shardaudit.audit.rules.findings import AuditFacts, folded_findings, pending_ids, transitions
-from shardaudit.audit.rules.grid import grid
 from shardaudit.audit.rules.hours import hour_sums
 from shardaudit.audit.rules.patience import patiences
-from shardaudit.audit.rules.sample import sampled_cells, with_neighbours
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.totals import disagreeing_cells, shard_totals
 from shardaudit.audit.rules.vanished import (

@@ -76,7 +76,6 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/audit/test_deadlines.py",
         "tests/spark/store/test_findings.py",
     ),
-    "shardaudit/audit/rules/grid.py": _AUDIT,
     "shardaudit/watch/rules/holes.py": (*_HOLES, "tests/histories"),
     "shardaudit/audit/rules/hours.py": (
         "tests/spark/audit/test_hours.py",
@@ -95,7 +94,6 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/audit/test_silences.py",
         _GOLDEN,
     ),
-    "shardaudit/audit/rules/sample.py": _AUDIT,
     "shardaudit/audit/rules/shard_facts.py": _AUDIT,
     "shardaudit/audit/rules/totals.py": (*_AUDIT, "tests/spark/ingest/test_ledger_totals.py"),
     "shardaudit/audit/rules/watermark.py": (

@@ -1,18 +1,148 @@
-"""Stores what an audit has to tell, once; the DAG's task sends it."""
+"""What an audit has to tell people: what changed since the one before. Stored once, sent later."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.changes import AuditNews, Change, published_news, rejected_news
 from shardaudit.model.audit_id import audit_order
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import Kind, Level, State, Verdict
+from shardaudit.report.held_back import complete_until
+from shardaudit.report.plain import MAX_SHOWN, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
 
+Change = tuple[Kind, State | None, State]  # from which state (None: a new finding) to which
+
+_BAD = {
+    Kind.MISSING: "missing",
+    Kind.DUPLICATED: "landed more than once",
+    Kind.UNTRACED: "landed without a trace",
+    Kind.MOVED: "landed on another shard than traced",
+}
+_GOOD = {State.RECOVERED: "recovered", State.FALSE_ALARM: "arrived after all"}
+
 _EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AuditNews:
+    """One message about one audit. `news_id` is the same however often it is made or sent."""
+
+    news_id: str
+    level: Level
+    title: str
+    text: str
+
+
+def published_news(
+    report: AuditReport,
+    changes: Mapping[Change, int],
+    *,
+    before: Verdict | None,
+    examples: Sequence[str] = (),
+) -> AuditNews | None:
+    """What a published audit tells; None when nothing changed.
+
+    Input:
+        changes: how many findings went from which state to which.
+        before: the verdict of the last audit of a window of that length.
+        examples: ids of messages that are newly missing.
+    """
+    worse, better = _worse(changes), _better(changes)
+    verdict = _verdict(report.verdict, before)
+    if not (worse or better or verdict):
+        return None
+    headline = ", ".join([*worse, *better]) or verdict
+    shown = [f"for example {_cut(example)}" for example in examples]
+    lines = [*worse, *shown, *better, verdict, _deadline(report), _about(report)]
+    lines += [complete_until(report.watermark, report.watermark_reason), *report.notes]
+    return AuditNews(
+        news_id=_news_id(report.stream, report.audit_id, report.status),
+        level=_level(worse, report),
+        title=f"shardaudit: {report.stream} is {report.verdict.upper()}: {headline}",
+        text="\n".join(harmless(line) for line in lines if line),
+    )
+
+
+def rejected_news(stream: str, audit_id: str, reason: str) -> AuditNews:
+    """What a rejected audit tells: nothing new is known, the last good verdict stays."""
+    return AuditNews(
+        news_id=_news_id(stream, audit_id, "rejected"),
+        level=Level.WARN,
+        title=f"shardaudit: the audit of {stream} is rejected, its last good verdict stays",
+        text=harmless(reason),
+    )
+
+
+def _worse(changes: Mapping[Change, int]) -> list[str]:
+    found = []
+    for kind, meaning in _BAD.items():
+        for state, more in ((State.OPEN, ""), (State.EXPIRED, ", and gone from the stream")):
+            new = changes.get((kind, None, state), 0)
+            if new:
+                found.append(f"{messages(new)} newly {meaning}{more}")
+        closed = (state for state in State if state is not State.EXPIRED)
+        again = sum(changes.get((kind, state, State.OPEN), 0) for state in closed)
+        if again:
+            found.append(f"{messages(again)} {meaning} again")
+    expired = sum(changes.get((Kind.MISSING, state, State.EXPIRED), 0) for state in State)
+    return [*found, f"{messages(expired)} left the stream for good"] if expired else found
+
+
+def _better(changes: Mapping[Change, int]) -> list[str]:
+    counts = {
+        meaning: sum(n for (_, _, to), n in changes.items() if to is state)
+        for state, meaning in _GOOD.items()
+    }
+    # The retention is longer than was known.
+    counts["can be read again after all"] = changes.get(
+        (Kind.MISSING, State.EXPIRED, State.OPEN), 0
+    )
+    return [f"{messages(count)} {meaning}" for meaning, count in counts.items() if count]
+
+
+def _verdict(now: Verdict, before: Verdict | None) -> str:
+    was_good = before is None or before.is_good
+    if now is before or (now.is_good and was_good):
+        return ""
+    return f"the verdict is {now}" if before is None else f"the verdict was {before} and is {now}"
+
+
+def _deadline(report: AuditReport) -> str:
+    if not report.deadlines:
+        return ""
+    line = min(report.deadlines, key=lambda line: line.recoverable_until)
+    left = length(line.recoverable_until - report.as_of)
+    return (
+        f"nearest deadline: {messages(line.ids)} of {line.shard_id} leave the stream from "
+        f"{instant(line.recoverable_until)} on ({left} left)"
+    )
+
+
+def _about(report: AuditReport) -> str:
+    window = f"{instant(report.window_start)} to {instant(report.window_end)}"
+    return f"audit {report.audit_id}: {window}, as of {instant(report.as_of)}"
+
+
+def _level(worse: Sequence[str], report: AuditReport) -> Level:
+    if report.verdict.is_good:
+        return Level.NOTICE if worse else Level.NONE
+    return Level.WARN
+
+
+def _cut(message_id: str) -> str:
+    return message_id if len(message_id) <= MAX_SHOWN else f"{message_id[: MAX_SHOWN - 1]}…"
+
+
+def _news_id(stream: str, audit_id: str, status: str) -> str:
+    identity = "\n".join(("audit", stream, audit_id, status))
+    return hashlib.sha256(identity.encode()).hexdigest()[:24]
 
 
 def tell_published(warehouse: Warehouse, request: AuditRequest, report: AuditReport) -> None:

@@ -12,7 +12,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.outcome import Outcome
-from shardaudit.audit.report_lines import audit_notes, deadline_lines, worst_shards
+from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.audit.rules.totals import SUMS
 from shardaudit.audit.watermarks import stored_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError

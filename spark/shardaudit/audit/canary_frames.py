@@ -14,10 +14,9 @@ from shardaudit.audit.rules.canary import ANCIENT, UNNUMBERED
 from shardaudit.audit.rules.canary_answers import Answer, answers, differences, is_canary
 from shardaudit.audit.rules.canary_plan import CanaryPlan
 from shardaudit.audit.rules.carried import with_bucket_digest
-from shardaudit.audit.rules.cells import cell_sums
+from shardaudit.audit.rules.cells import cell_sums, grid
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts, transitions
-from shardaudit.audit.rules.grid import grid
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
 from shardaudit.ingest.stream_traces import bare

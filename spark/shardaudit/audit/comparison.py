@@ -1,9 +1,10 @@
 """Both sides of a window: the ledger for every cell, ids for those that need a look."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -13,28 +14,82 @@ from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.evidence import Ingested, Near, Sources, buckets_of, sources
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.audit.rules.canary_answers import is_canary, without_canary
-from shardaudit.audit.rules.carried import ID, Carried, carried, judged_evidence, with_bucket_digest
-from shardaudit.audit.rules.cells import cell_sums, compared_cells
+from shardaudit.audit.rules.carried import (
+    ID,
+    Carried,
+    carried,
+    judged_evidence,
+    sampled_cells,
+    with_bucket_digest,
+    with_neighbours,
+)
+from shardaudit.audit.rules.cells import cell_sums, compared_cells, grid
 from shardaudit.audit.rules.classify import classified_ids
 from shardaudit.audit.rules.drill_down import CELL, ids, suspects
-from shardaudit.audit.rules.grid import grid
 from shardaudit.audit.rules.patience import patiences
-from shardaudit.audit.rules.sample import sampled_cells, with_neighbours
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.vanished import (
+    Deadlines,
+    Past,
     is_emptied,
     last_arrival,
     vanished_cells,
     vanished_ids,
     with_vanished,
 )
-from shardaudit.audit.vanishing import deadlines, past
-from shardaudit.model.tables.audit_tables import EVIDENCE
+from shardaudit.model.input_columns import CANARY
+from shardaudit.model.tables.audit_tables import BATCHES, EVIDENCE, FINDINGS
 from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.verdict import Kind, State
+from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.warehouse import Warehouse
+
+_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
+_AUDITED = "shard_id string, bucket_start timestamp, sums_digest bigint, pending bigint"
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
+
+
+def deadlines(request: AuditRequest, both: Sources) -> Deadlines:
+    """By which the cells of an audit have left the stream."""
+    damage = both.planted.plan.judged_damage
+    return Deadlines(request.stream.bucket, request.retention, request.as_of, damage)
+
+
+def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Iterable[Row]) -> Past:
+    """What the audit has to know of earlier times; of the canary alone where no row ever left.
+
+    Input:
+        shards: `shard_id`, `has_lost_rows` of `shard_facts`.
+    """
+    spark, planted = warehouse.spark, both.planted
+    of_canary = Past(
+        planted.ledger,
+        planted.batches,
+        own_rows(spark, [], f"{_AUDITED}, vanished bigint"),
+        own_rows(spark, [], "message_id string"),
+    )
+    if not any(row.has_lost_rows for row in shards if not row.shard_id.startswith(CANARY)):
+        return of_canary
+    of_sink = (F.col("stream") == request.name) & (F.col("side") == "sink")
+    batches = warehouse.read(BATCHES).where(of_sink).select("batch_id", "number", "planned_at")
+    audited = audited_cells(warehouse, request.name, request.aligned, but=request.audit_id)
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == request.name)
+        & (F.col("kind") == Kind.MISSING.value)
+        & ~F.col("state").isin(*_ENDED)
+        & (F.col("sent_at") >= F.lit(request.aligned.start))
+        & (F.col("sent_at") < F.lit(request.aligned.end))
+    )
+    return Past(
+        both.ledger,
+        beside(planted.batches, batches),
+        of_canary.audited
+        if audited is None
+        else audited.select(*CELL, "sums_digest", "pending", "vanished"),
+        findings.select("message_id"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

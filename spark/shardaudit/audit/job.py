@@ -16,8 +16,8 @@ from shardaudit.audit.canary_frames import canary
 from shardaudit.audit.comparison import compared
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates, store
-from shardaudit.audit.invariants import broken_rules
 from shardaudit.audit.judged import judged
+from shardaudit.audit.outcome import broken_rules
 from shardaudit.audit.publish import publish
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts

@@ -15,7 +15,7 @@ import pytest
 
 from shardaudit.adapters.notifiers import Letter, NotifierMissingError, NotSentError, send
 from shardaudit.airflow.late_watch import tell_late
-from shardaudit.audit.changes import published_news
+from shardaudit.audit.audit_news import published_news
 from shardaudit.model.config.parts import Notify
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.verdict import Kind, State, Verdict

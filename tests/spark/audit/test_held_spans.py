@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
+from shardaudit.audit.rules.carried import sampled_cells, with_neighbours
 from shardaudit.audit.rules.cells import cell_sums
-from shardaudit.audit.rules.sample import sampled_cells, with_neighbours
 from shardaudit.audit.rules.watermark import MOST_SPANS, changed_cells, held_spans
 from shardaudit.model.window import Window
 from tests.builders import T0

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.changes import (
+from shardaudit.audit.audit_news import (
     AuditNews,
     Change,
     published_news,

@@ -1,4 +1,4 @@
-"""What an earlier audit already read: evidence that holds as long as its bucket's ledger does.
+"""Which clean cells are read by id all the same, and what an earlier audit already read.
 
 A row of EVIDENCE carries the digest of its bucket's ledger. While that is the same, neither side of
 the bucket changed on any shard, and its cells are not read again: the nightly audit of a week reads
@@ -6,6 +6,7 @@ what came in a day.
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,6 +15,29 @@ from shardaudit.audit.rules.cells import SUMS
 from shardaudit.audit.rules.drill_down import CELL
 
 ID = ["message_id", "bucket_start"]
+
+
+def sampled_cells(cells: DataFrame, *, seed: str, size: int) -> DataFrame:
+    """Some clean cells: `shard_id`, `bucket_start`. Another seed, other cells.
+
+    Of as few buckets as possible, so that few files have to be opened.
+
+    Input:
+        cells: of `compared_cells`.
+    """
+    return (
+        cells.where(~F.col("differs") & (F.col("sent_n") > 0))
+        .orderBy(F.xxhash64("bucket_start", F.lit(seed)), F.xxhash64("shard_id", F.lit(seed)))
+        .limit(size)
+        .select(*CELL)
+    )
+
+
+def with_neighbours(cells: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """The cells and those before and after them in time on the same shard; each once."""
+    start, width = F.col("bucket_start"), F.lit(bucket)
+    starts = F.array(start - width, start, start + width)
+    return cells.select("shard_id", F.explode(starts).alias("bucket_start")).distinct()
 
 
 def with_bucket_digest(cells: DataFrame, sums: DataFrame) -> DataFrame:

@@ -1,9 +1,12 @@
-"""Fingerprints of both sides, cell by cell: which cells agree and which must be looked into."""
+"""The cells that must have a verdict, and the fingerprints of both sides in them."""
+
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
+from shardaudit.model.window import Window
 
 SUMS = ("n", "sum_lo", "sum_hi")
 _LATEST_US = 2 * 10**17  # in the year 8307: all that is before it has as many digits
@@ -108,3 +111,16 @@ def differs() -> Column:
 def sums_digest() -> Column:
     """Of a cell's two fingerprints: the same as long as what was sent and what landed is."""
     return F.xxhash64(*(f"{side}_{name}" for side in ("sent", "landed") for name in SUMS))
+
+
+def grid(shards: DataFrame, *, window: Window, bucket: timedelta) -> DataFrame:
+    """Every cell of the window: one row per shard and time bucket.
+
+    Input:
+        shards: `shard_id`, unique.
+        window: aligned to the bucket.
+    Output:
+        `shard_id`, `bucket_start` (timestamp).
+    """
+    buckets = F.sequence(F.lit(window.start), F.lit(window.end - bucket), F.lit(bucket))
+    return shards.select("shard_id", F.explode(buckets).alias("bucket_start"))
