@@ -28,7 +28,7 @@ from shardaudit.simulate.kinesis_stream import simulated_stream
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
-from shardaudit.watch.watch_summary import WatchLine, WatchReport
+from shardaudit.watch.watch_report import WatchLine, WatchReport
 from tools.drill_scenario import Incident
 
 NAME = "events"

@@ -44,8 +44,7 @@ def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> di
         AirflowSkipException: nothing changed since the last event, or no shard is warn or worse;
         and nothing must be audited.
     """
-    from shardaudit.watch.audit_wanted import audit_wanted  # noqa: PLC0415
-    from shardaudit.watch.notify import alarms  # noqa: PLC0415
+    from shardaudit.watch.notify import alarms, audit_wanted  # noqa: PLC0415
 
     settings, names = configured(), [job["stream"] for job in planned]
     wanted = {name: audit_wanted(settings, name, now=now()) for name in names}

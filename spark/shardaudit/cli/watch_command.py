@@ -13,7 +13,7 @@ from shardaudit.model.window import parse_instant
 from shardaudit.store.lock import Claim, claim
 from shardaudit.store.lock_files import WATCH
 from shardaudit.watch.job import Watched, WatchRequest, watch
-from shardaudit.watch.watch_view import watch_view
+from shardaudit.watch.watch_report import watch_view
 
 EXAMPLES = """\
   shardaudit watch --stream events

@@ -37,7 +37,7 @@ _ORDER = list(Verdict)  # the worst first
 _NO_CELL = len(_ORDER)
 _REASONS = [*WHY.values(), LEFT_THE_SINK]
 
-# As watch/rules/skew.py has it: an idle or closed shard's time is old because nothing came.
+# As watch/rules/judge.py has it: an idle or closed shard's time is old because nothing came.
 _NOT_AT_WORK = pa.array([ShardState.IDLE.value, ShardState.CLOSED.value])
 
 

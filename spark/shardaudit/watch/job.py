@@ -20,12 +20,17 @@ from shardaudit.watch.rules.facts import Progress as ShardProgress
 from shardaudit.watch.rules.judge import Judgement, judged, waits_for
 from shardaudit.watch.rules.notifications import Heard, due_notifications
 from shardaudit.watch.watch_asked import Asked, ask
-from shardaudit.watch.watch_history import History, history, told
+from shardaudit.watch.watch_history import (
+    History,
+    history,
+    notification_rows,
+    position_rows,
+    told,
+    watched_rows,
+)
 from shardaudit.watch.watch_holes import LOOKS_APART, HoleFacts, Standing, found_holes, store_told
 from shardaudit.watch.watch_ledger import Known, ledger_progress, usual_patience
-from shardaudit.watch.watch_report import watch_report
-from shardaudit.watch.watch_rows import notification_rows, position_rows, watched_rows
-from shardaudit.watch.watch_summary import WatchReport
+from shardaudit.watch.watch_report import WatchReport, watch_report
 
 
 @dataclass(frozen=True, slots=True)

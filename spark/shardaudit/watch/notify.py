@@ -1,8 +1,8 @@
-"""Sends what watch and audit stored to be told, and marks it: at least once, under stable ids."""
+"""Sends what watch and audit stored to be told, marks it, and says which audit is wanted."""
 
 import logging
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 
@@ -10,8 +10,11 @@ from shardaudit.adapters.clock import now
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.adapters.notifiers import Letter, has_receiver, send
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.store.audits import read_rows
+from shardaudit.model.verdict import Level
+from shardaudit.model.window import Window
+from shardaudit.store.audits import read_rows, watch_since
 from shardaudit.store.lock import claim
 from shardaudit.store.lock_files import WATCH
 from shardaudit.watch.rules.notifications import Message, Notification, messages
@@ -20,6 +23,10 @@ from shardaudit.watch.watch_history import notification
 log = logging.getLogger(__name__)
 
 _OF_SHARDS = pc.field("shard_id").is_valid()
+
+# An audit that fails, or finds new holes each time, is not asked for again before.
+AGAIN_AFTER = timedelta(hours=1)
+RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
 
 def notify_stream(
@@ -111,3 +118,28 @@ def _give(settings: Settings, letter: Letter) -> None:
     log.warning("%s: %s [%s]", letter.title, letter.text, letter.message_id)
     if has_receiver(settings.notify):
         send(settings.notify, letter)
+
+
+def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | None:
+    """The time of the stream that an audit must look at now; None when there is no hurry.
+
+    Around the cells of which both sides differ, that the consumer is past and no audit has named,
+    on the shards where they are near their deadline.
+    """
+    rows = [
+        row
+        for row in watch_since(settings, name, since=now - RECENT)
+        if row["audit_level"] and Level(row["audit_level"]).is_alarm
+    ]
+    if not rows:
+        return None
+    window = Window(
+        min(row["unnamed_since"] for row in rows), max(row["unnamed_until"] for row in rows)
+    )
+    audits = read_rows(settings, AUDITS, where=pc.field("stream") == name)
+    tried = [
+        row["started_at"] or row["as_of"]
+        for row in audits
+        if row["window_start"] <= window.start < row["window_end"]
+    ]
+    return None if tried and now - max(tried) < AGAIN_AFTER else window

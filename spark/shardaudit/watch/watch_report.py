@@ -2,15 +2,91 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.verdict import Level, ShardState
-from shardaudit.report.plain import counted, instant, length
+from shardaudit.report.plain import cell, counted, harmless, instant, length
 from shardaudit.watch.rules.facts import Rules
-from shardaudit.watch.rules.judge import Judgement
-from shardaudit.watch.rules.skew import Skew, landed_skew, produced_skew
-from shardaudit.watch.watch_summary import SkewLine, WatchLine, WatchReport
+from shardaudit.watch.rules.judge import Judgement, Skew, landed_skew, produced_skew
+
+SHOWN_SHARDS = 20
+_STYLES = {
+    Level.NONE: "bold green",
+    Level.NOTICE: "bold yellow",
+    Level.WARN: "bold yellow",
+    Level.URGENT: "bold red",
+    Level.LOST: "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLine:
+    """One shard. `messages_ahead` and `hours_to_read` are upper bounds; times are UTC.
+
+    `holes`: cells that its consumer is past and in which at least `hole_messages` are missing.
+    """
+
+    shard_id: str
+    state: ShardState
+    level: Level
+    produced_until: datetime | None
+    landed_until: datetime | None
+    frontier_at: datetime | None
+    position: str | None
+    messages_ahead: int
+    oldest_ahead: datetime | None
+    recoverable_until: datetime | None
+    start_by: datetime | None
+    crosses_at: datetime | None
+    hours_to_read: float | None
+    holes: int
+    hole_messages: int
+    hole_since: datetime | None
+    hole_until: datetime | None
+    hole_recoverable_until: datetime | None
+    hole_start_by: datetime | None
+    advice: str | None
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SkewLine:
+    """The spread of the shards at work in event time, and the shard that is furthest behind."""
+
+    spread: timedelta
+    earliest: datetime
+    latest: datetime
+    shard_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchReport:
+    """One watch. `shards`: those that are not well, or of which witnesses disagree.
+
+    `read_at`: when traces and sink were read last. `listed_at`: when Kinesis last said which shards
+    there are; None when it never did. `told`: how many notifications are new.
+    """
+
+    stream: str
+    as_of: datetime
+    retention: timedelta
+    read_at: datetime
+    listed_at: datetime | None
+    told: int
+    states: dict[str, int]
+    levels: dict[str, int]
+    worst: Level
+    shards: tuple[WatchLine, ...]
+    produced_skew: SkewLine | None
+    landed_skew: SkewLine | None
+    notes: tuple[str, ...]
 
 
 def watch_report(
@@ -115,3 +191,91 @@ def _age(at: datetime, rules: Rules) -> str:
     if at == rules.as_of:
         return "of now"
     return f"of {instant(at)}, {length(rules.as_of - at)} old"
+
+
+def watch_view(report: WatchReport) -> RenderableType:
+    """The page of a watch: levels, deadlines, what to do."""
+    parts: list[RenderableType] = [_headline(report), _facts(report)]
+    shown = report.shards[:SHOWN_SHARDS]
+    if shown:
+        parts += ["", _shards(shown)]
+    if len(report.shards) > len(shown):
+        parts.append(Text(f"… and {len(report.shards) - len(shown):,} shards more (--json)"))
+    for line in shown:
+        words = "; ".join(filter(None, (line.advice, *line.evidence)))
+        if words:
+            parts.append(_sentence(f"{line.shard_id}: {words}"))
+    parts += [_sentence(note) for note in report.notes]
+    return Group(*parts)
+
+
+def _headline(report: WatchReport) -> Text:
+    worst = "ok" if report.worst is Level.NONE else report.worst.value
+    return Text.assemble(
+        f"Watch of {harmless(report.stream)}: ", (worst.upper(), _STYLES[report.worst])
+    )
+
+
+def _facts(report: WatchReport) -> Table:
+    read, listed = _when(report.read_at, report), _when(report.listed_at, report)
+    facts = {
+        "as of": instant(report.as_of),
+        "ledger": f"read {read}",
+        "shards": _counts(report.states),
+        "levels": _counts(report.levels),
+        "Kinesis": f"asked {listed}; retention {length(report.retention)}",
+        "producers": _skew_line(report.produced_skew),
+        "sink": _skew_line(report.landed_skew),
+    }
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    for name, text in facts.items():
+        table.add_row(Text(name, style="dim"), Text(harmless(text)))
+    return table
+
+
+def _when(at: datetime | None, report: WatchReport) -> str:
+    return "never" if at is None else f"{instant(at)} ({length(report.as_of - at)} ago)"
+
+
+def _shards(lines: Sequence[WatchLine]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for name in ("shard", "state", "level", "waiting since", "start by", "recoverable until"):
+        table.add_column(name, no_wrap=True)
+    for name in ("messages", "hours to read", "in holes"):
+        table.add_column(name, justify="right")
+    for line in lines:
+        table.add_row(
+            cell(line.shard_id),
+            line.state,
+            Text(line.level, style=_STYLES[line.level]),
+            instant(_first(line.oldest_ahead, line.hole_since)),
+            instant(_first(line.start_by, line.hole_start_by)),
+            instant(_first(line.recoverable_until, line.hole_recoverable_until)),
+            f"{line.messages_ahead:,}",
+            "–" if line.hours_to_read is None else f"≤ {line.hours_to_read:.1f}",
+            f"≥ {line.hole_messages:,}" if line.holes else "–",
+        )
+    return table
+
+
+def _first(ahead: datetime | None, hole: datetime | None) -> datetime | None:
+    """The earlier of the two."""
+    return min(filter(None, (ahead, hole)), default=None)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "none"
+
+
+def _skew_line(skew: SkewLine | None) -> str:
+    if skew is None:
+        return "no shard is at work"
+    return (
+        f"shards are {length(skew.spread)} apart, up to {instant(skew.latest)}; "
+        f"{skew.shard_id} is the furthest behind"
+    )
+
+
+def _sentence(text: str) -> Text:
+    # Not wrapped by us: a window in a sentence must survive being copied.
+    return Text(f"• {harmless(text)}", no_wrap=True, overflow="ignore")

@@ -11,7 +11,7 @@ import pytest
 from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
-from shardaudit.watch.watch_summary import WatchReport
+from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, sequence
 from tests.spark.watch.test_watch import MINUTE, cell, facts, fill, settings
 

@@ -14,7 +14,7 @@ from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, SHARDS
 from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
-from shardaudit.watch.watch_summary import WatchReport
+from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, sequence
 from tests.spark.watch.test_watch import MINUTE, fill, settings
 

@@ -7,8 +7,7 @@ from rich.console import Console
 
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.report.as_json import plain_value
-from shardaudit.watch.watch_summary import SkewLine, WatchLine, WatchReport
-from shardaudit.watch.watch_view import watch_view
+from shardaudit.watch.watch_report import SkewLine, WatchLine, WatchReport, watch_view
 from tests.unit.report.reports import NOON
 
 HOUR = timedelta(hours=1)

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from shardaudit.model.sequence import START_WORDS
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.advice import advice, hole_advice
-from shardaudit.watch.rules.contradictions import evidence
 from shardaudit.watch.rules.deadline import (
     Deadline,
     audit_level,
@@ -16,8 +16,55 @@ from shardaudit.watch.rules.deadline import (
     level,
 )
 from shardaudit.watch.rules.facts import Progress, Rules, Witness
-from shardaudit.watch.rules.lineage import undrained_ancestor
-from shardaudit.watch.rules.state import condition, shard_state
+from shardaudit.watch.rules.state import condition, shard_state, undrained_ancestor
+from shardaudit.watch.rules.texts import at, messages
+
+# An idle or closed shard's time is old because nothing came: it is not behind the others.
+_AT_WORK = frozenset(ShardState) - {ShardState.IDLE, ShardState.CLOSED}
+
+
+def evidence(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> tuple[str, ...]:
+    """Sentences; empty when no witness contradicts another."""
+    said = (_hole(witness, rules, settle_grace), _hung(witness), _start_word(witness))
+    return tuple(sentence for sentence in said if sentence is not None)
+
+
+def _hole(witness: Witness, rules: Rules, settle_grace: timedelta) -> str | None:
+    """The consumer says that it is past messages which have not landed."""
+    passed, position = witness.progress.passed, witness.position
+    if passed is None or position is None:
+        return None
+    if rules.as_of - (passed.first_arrival + rules.bucket) <= settle_grace:
+        return None
+    return (
+        f"a HOLE in the making: {position.consumer} says {position.checkpoint}, which is past "
+        f"{messages(passed.messages)} from {at(passed.since)} on that have not landed"
+    )
+
+
+def _hung(witness: Witness) -> str | None:
+    """The lease is renewed, the checkpoint stays, and messages wait."""
+    now, ahead = witness.position, witness.progress.ahead
+    old = witness.before.position if witness.before else None
+    if now is None or old is None or ahead is None or now.is_at_end:
+        return None
+    if now.lease_counter is None or old.lease_counter is None:
+        return None
+    if now.checkpoint != old.checkpoint or now.lease_counter <= old.lease_counter:
+        return None
+    return (
+        f"its processor hangs or is blocked: {now.lease_owner} renews the lease "
+        f"({old.lease_counter} → {now.lease_counter}), the checkpoint stays at {now.checkpoint}"
+    )
+
+
+def _start_word(witness: Witness) -> str | None:
+    """A consumer that never stored how far it is: a restart begins at that word."""
+    position, ahead = witness.position, witness.progress.ahead
+    if position is None or ahead is None or position.checkpoint not in START_WORDS:
+        return None
+    skips = ": a restart skips what waits" if position.checkpoint == "LATEST" else ""
+    return f"{position.consumer} never stored a checkpoint, only {position.checkpoint}{skips}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +144,35 @@ def waits_for(shards: Iterable[Progress], parents: Mapping[str, Sequence[str]]) 
         if p.landed_until is None
     }
     return {shard: ancestor for shard, ancestor in found.items() if ancestor is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """The spread of some shards' times, and which shard is the furthest behind."""
+
+    shard_id: str
+    earliest: datetime
+    latest: datetime
+
+    @property
+    def spread(self) -> timedelta:
+        """From the earliest to the latest."""
+        return self.latest - self.earliest
+
+
+def produced_skew(judgements: Iterable[Judgement]) -> Skew | None:
+    """Between the newest messages sent, of the shards at work."""
+    return _skew((j, j.witness.progress.produced_until) for j in judgements)
+
+
+def landed_skew(judgements: Iterable[Judgement]) -> Skew | None:
+    """Between the newest cells landed, of the shards at work."""
+    return _skew((j, j.witness.progress.landed_until) for j in judgements)
+
+
+def _skew(times: Iterable[tuple[Judgement, datetime | None]]) -> Skew | None:
+    at_work = [(at, j.shard_id) for j, at in times if at is not None and j.state in _AT_WORK]
+    if not at_work:
+        return None
+    earliest, shard_id = min(at_work)
+    return Skew(shard_id, earliest, max(at_work)[0])
