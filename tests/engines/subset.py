@@ -117,10 +117,9 @@ DOOR = {
     "adapters/lake/parquet_append.py": "writes into a user's sink with Spark's own writer",
     "backfill/rules/copies.py": "finds what is deleted from a user's sink, by Spark's own JSON",
     "backfill/rules/decode.py": "reads replayed records with Spark's variants",
-    "backfill/landing.py": "lands replayed records",
-    "backfill/round.py": "replays",
+    "backfill/rounds.py": "replays",
     "backfill/run.py": "replays",
-    "backfill/backfill_sink.py": "looks into the sink that is written",
+    "backfill/landing.py": "looks into the sink that is written",
     "backfill/kinesis_source.py": "reads Kinesis by a Python data source",
     "backfill/dedupe_run.py": "deletes from a user's sink",
 }

@@ -123,8 +123,8 @@ SUITES: dict[str, tuple[str, ...]] = {
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL
         for name in (
-            *("approval", "kpl", "missing", "pace", "plan", "price", "reading"),
-            *("republish", "request", "safety", "column_sources", "windows"),
+            *("approval", "kpl", "missing", "pace", "plan", "reading"),
+            *("hand_over", "column_sources"),
         )
     },
     "shardaudit/backfill/replay.py": _BACKFILL,

@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
-from shardaudit.backfill.backfill_sink import backfill_sink
 from shardaudit.backfill.dedupe_plan import stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
+from shardaudit.backfill.landing import backfill_sink
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.rules.planned import Plan

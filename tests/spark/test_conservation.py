@@ -25,7 +25,7 @@ from shardaudit.backfill.kinesis_source import Reading
 from shardaudit.backfill.ledger import Ledger, sent_range, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.replay import WindowReader
-from shardaudit.backfill.round import Replay, _changes
+from shardaudit.backfill.rounds import Replay, _changes
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.planned import Plan
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow

@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.backfill_form import BACKFILL_FORM
 from shardaudit.airflow.planned import CONFIG, PlannedJob, PlanRefusedError, configured, planned_job
+from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import Repair
-from shardaudit.backfill.rules.safety import why_not_run
 from shardaudit.model.choices import Approval
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, FinalError
@@ -82,7 +82,7 @@ def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> P
         AirflowSkipException: there is nothing to bring back, or the run is a dry one.
     """
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
-    from shardaudit.backfill.decision import dedupe_proposal, proposal  # noqa: PLC0415
+    from shardaudit.backfill.proposal import dedupe_proposal, proposal  # noqa: PLC0415
 
     settings, name = configured(), str(form["stream"])
     as_of = form.get("as_of")
@@ -140,7 +140,7 @@ def _approver(
     now: datetime,
 ) -> str:
     """Who approved the plan; without an approval it is cancelled."""
-    from shardaudit.backfill.decision import cancel_plan  # noqa: PLC0415 - as above
+    from shardaudit.backfill.proposal import cancel_plan  # noqa: PLC0415 - as above
 
     user = answer.get("responded_by_user")
     who = str(user["name"]) if user else "nobody in time"

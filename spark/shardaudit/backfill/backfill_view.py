@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from shardaudit.backfill.backfill_summary import PlanReport, RunReport, WindowLine
+from shardaudit.backfill.proposal import PlanReport, RunReport, WindowLine
 from shardaudit.backfill.rules.planned import WindowState, window_order
 from shardaudit.report.plain import cell, counted, harmless, instant, length, messages
 

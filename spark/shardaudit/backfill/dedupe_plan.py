@@ -1,4 +1,4 @@
-"""`dedupe plan`: the live findings of messages that landed more than once. Writes only the plan."""
+"""`dedupe plan`, and `dedupe purge` of what a dedupe had kept: neither touches the sink."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,12 +7,16 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.backfill.stamped_apart import sent_edges
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables.audit_tables import FINDINGS
-from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES
+from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
 from shardaudit.model.verdict import LIVE, Kind
+from shardaudit.store.audits import read_rows
+from shardaudit.store.lock import claim
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -77,3 +81,33 @@ def stored_dedupe(warehouse: Warehouse, plan_id: str) -> Row | None:
     """The plan's row, None when there is no such plan."""
     rows = warehouse.rows(DEDUPES, where=pc.field("plan_id") == plan_id)
     return rows[0] if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What a purge took out of `removed_rows`: no rows when it was done before."""
+
+    plan_id: str
+    stream: str
+    purged_rows: int
+
+
+def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
+    """Deletes the rows that the plan's runs kept; their files go when Delta lets them.
+
+    Raises:
+        ConfigError: there is no such plan, or an audit has not proven yet that it did its work.
+        WarehouseBusyError: another run holds the warehouse.
+    """
+    with claim(settings, owner=f"dedupe purge {plan_id}") as held:
+        rows = read_rows(settings, DEDUPES, where=pc.field("plan_id") == plan_id)
+        if not rows:
+            raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
+        state = str(rows[0]["state"])
+        if state != WindowState.VERIFIED:
+            wanted = "verified: until then its rows may be needed; `shardaudit dedupe run` ends it"
+            raise ConfigError(f"plan {plan_id}", state, wanted)
+        held.check()
+        tables = DeltaRs(settings.warehouse, settings.aws)
+        gone = tables.delete(REMOVED_ROWS, column="plan_id", value=plan_id)
+        return Purge(plan_id, str(rows[0]["stream"]), gone)

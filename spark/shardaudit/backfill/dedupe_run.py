@@ -16,7 +16,7 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.backfill.backfill_sink import BackfillSink
+from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.approval import approver
 from shardaudit.backfill.rules.copies import CONTENT, COPY, DIGEST, ID, INTERNAL, numbered_copies
 from shardaudit.backfill.rules.planned import WindowState

@@ -6,10 +6,11 @@ that they share one pace and never read more than the shard's share, however man
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +22,14 @@ from pyspark.sql.types import StructType
 import shardaudit
 from shardaudit.adapters.aws.kinesis_fan_out import FanOutPages
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
-from shardaudit.adapters.entry_point import Decode, decoder
 from shardaudit.backfill.replay import WindowReader
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow, UserRecord
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.stream_page import StreamPage
+
+# What a record's content means: names and values that JSON can hold, times as datetimes.
+Decode = Callable[[bytes], Any]  # Any: the user's
 
 JSON = "json"  # the decoder that Spark is itself
 # A row is a record, or, where `outcome` (JSON) is not NULL, what came of a window. `decoded` is the
@@ -47,6 +51,23 @@ _ARROW = pa.schema(
         ("outcome", pa.string()),
     ]
 )
+
+
+def decoder(text: str) -> Decode:
+    """The function that turns a record's content into the message's fields.
+
+    Raises:
+        ConfigError: it cannot be imported here, or is no function.
+    """
+    module, _, name = text.partition(":")
+    wanted = "package.module:function, to be imported on the driver and on every worker"
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError("backfill.decoder", f"{text} ({error})", wanted) from error
+    if not callable(function):
+        raise ConfigError("backfill.decoder", f"{text}, which is no function", wanted)
+    return function  # type: ignore[no-any-return] # the user's
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.backfill.rules.plan import AFTER, BEFORE
 from shardaudit.backfill.rules.planned import Plan, PlannedWindow, WindowState, window_order
-from shardaudit.backfill.rules.windows import AFTER, BEFORE
 from shardaudit.model.tables.backfill_tables import BACKFILLS
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from shardaudit.backfill.rules.kpl import users_of
 from shardaudit.backfill.rules.pace import Pace
-from shardaudit.backfill.rules.price import LIMITS, PAGES_PAST_THE_END
+from shardaudit.backfill.rules.plan import BEFORE, LIMITS, PAGES_PAST_THE_END
 from shardaudit.backfill.rules.reading import (
     OldestRecord,
     ReadOutcome,
@@ -17,7 +17,6 @@ from shardaudit.backfill.rules.reading import (
     ShardClient,
     UserRecord,
 )
-from shardaudit.backfill.rules.windows import BEFORE
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.retention import PAGE_RECORDS
 from shardaudit.model.sequence import sequence_order

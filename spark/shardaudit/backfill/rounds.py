@@ -1,15 +1,205 @@
-"""A plan's windows in rounds: read and landed together, one round after the other."""
+"""A plan's windows in rounds: read, decoded and landed together, and what came of each."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.aws.kinesis_fan_out import (
+    consumer_name,
+    registered_consumer,
+    remove_consumers,
+)
 from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.backfill.kinesis_source import Reading, outcome_of, read_windows
+from shardaudit.backfill.landing import Landing
+from shardaudit.backfill.ledger import Ledger, sent_range
+from shardaudit.backfill.rules.decode import (
+    ID,
+    ORDER,
+    POSITION,
+    RAW,
+    REASON,
+    SENT_AT,
+    WINDOW,
+    unique_rows,
+)
+from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
+from shardaudit.backfill.stamped_apart import edges_of_apart
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
+from shardaudit.model.tables.backfill_tables import BACKFILL_IDS, BACKFILLS
+from shardaudit.model.verdict import Kind, State
 from shardaudit.report.plain import counted, harmless, instant
+from shardaudit.store.transitions import move_findings
+from shardaudit.store.warehouse import Warehouse
+
+SOURCE = "backfill"  # in the quarantine
 
 # What one round may hold at most: the executors keep it on disk until it is merged.
 ROUND_BYTES = 4 * 2**30
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What the rounds of one run have in common. `now` is the run's --as-of, or the clock.
+
+    Without a `landing` nothing is read here: somebody else is asked to. `turn` holds the warehouse
+    for a block of writes: while the stream is read, audits and watches have theirs.
+    """
+
+    warehouse: Warehouse
+    ledger: Ledger
+    landing: Landing | None
+    reading: Reading
+    retention: Retention
+    bucket: timedelta
+    now: Callable[[], datetime]
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def plan_id(self) -> str:
+        """The plan's."""
+        return str(self.ledger.rows[0]["plan_id"])
+
+    @property
+    def name(self) -> str:
+        """The stream's name in the configuration."""
+        return str(self.ledger.rows[0]["stream"])
+
+    def planned_ids(self) -> DataFrame:
+        """The missing messages of the plan: rows of BACKFILL_IDS."""
+        ids = self.warehouse.read(BACKFILL_IDS)
+        return ids.where(F.col("plan_id") == self.plan_id)
+
+    def findings(self, *states: State) -> DataFrame:
+        """The stream's findings of missing messages in these states."""
+        return self.warehouse.read(FINDINGS).where(
+            (F.col("stream") == self.name)
+            & (F.col("kind") == Kind.MISSING.value)
+            & F.col("state").isin([state.value for state in states])
+        )
+
+    def round(self, windows: list[Row]) -> int:
+        """Reads these windows, lands what was found, stores what came of each: bytes read."""
+        assert self.landing is not None  # noqa: S101 - or there are no rounds
+        started = self.now()
+        with self.turn():
+            self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
+        rows = self._read(windows, horizon=started - self.retention.length).localCheckpoint()
+        told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
+        outcomes = [outcome_of(row.outcome) for row in told]
+        records = rows.where(F.col("outcome").isNull())
+        decoded = self.landing.sink.decoded(records, landed_at=self.now())
+        wanted = self._wanted(decoded).localCheckpoint()
+        rows_to_land = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
+        with self.turn():
+            self._quarantine(wanted.where(F.col(REASON).isNotNull()))
+            landed = self._landed(self.landing, rows_to_land, records)
+            self.ledger.save_each(
+                {o.window_id: _changes(o, landed.get(o.window_id, 0)) for o in outcomes},
+                now=self.now(),
+            )
+        return sum(o.size_bytes for o in outcomes)
+
+    def _read(self, windows: list[Row], *, horizon: datetime) -> DataFrame:
+        wanted = [
+            ReadWindow(
+                window_id=row["window_id"],
+                shard_id=row["shard_id"],
+                start=row["window_start"],
+                end=row["window_end"],
+                horizon=horizon,
+                start_sequence=row["start_sequence_number"],
+                end_sequence=row["end_sequence_number"],
+                is_expected=row["expected_ids"] > 0,
+            )
+            for row in windows
+        ]
+        spark = self.warehouse.spark
+        return read_windows(spark, self.reading, wanted)
+
+    def _wanted(self, decoded: DataFrame) -> DataFrame:
+        """The planned messages, or with a range by hand all that were sent in it.
+
+        What cannot be decoded may be one of them: it stays in, for the quarantine.
+        """
+        if self.ledger.rows[0]["takes_all"]:
+            wanted = sent_range(self.ledger.rows)
+            sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
+            return decoded.where((sent >= F.lit(wanted.start)) & (sent < F.lit(wanted.end)))
+        # Unique on the id on the right: the key of BACKFILL_IDS within a plan.
+        planned = self.planned_ids().select(
+            F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned")
+        )
+        return (
+            decoded.join(planned, [ID], how="left")
+            .where(F.col("_sa_is_planned") | F.col(ID).isNull())
+            .drop("_sa_is_planned")
+        )
+
+    def _quarantine(self, refused: DataFrame) -> None:
+        """Stores what does not fit, once however often it is read."""
+        place = F.concat(F.lit(f"kinesis:{self.reading.address.stream_name}/"), F.col(POSITION))
+        rows = refused.groupBy(place.alias("file"), F.col(REASON).alias("reason")).agg(
+            F.min(RAW).alias("raw")
+        )
+        if not rows.isEmpty():
+            stored = rows.select(
+                F.lit(self.plan_id).alias("batch_id"),
+                F.lit(self.name).alias("stream"),
+                F.lit(SOURCE).alias("source"),
+                "file",
+                F.lit(None).alias("line"),
+                "raw",
+                "reason",
+                F.lit(self.now()).alias("quarantined_at"),
+            )
+            self.warehouse.merge(stored, QUARANTINE)
+
+    def _landed(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
+        """Lands what the sink does not have: how many rows, by window.
+
+        Marks the findings first: an audit after a crash would else call them false alarms.
+        """
+        if rows.isEmpty():
+            return {}
+        found = rows.select(F.col(ID).alias("message_id"))
+        chosen = self.findings(State.OPEN, State.PLANNED).join(
+            found, ["message_id"], how="left_semi"
+        )
+        chosen = chosen.localCheckpoint()
+        if not chosen.isEmpty():
+            reason = f"read again by backfill {self.plan_id}"
+            move_findings(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
+        placed = rows.select(F.col(ID).alias("message_id"), F.col(SENT_AT).alias("sent_at"))
+        sent = edges_of_apart(self.warehouse, self.name, placed, bucket=self.bucket)
+        absent = landing.sink.absent(rows, sent=sent).localCheckpoint()
+        counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
+        if counts:
+            landing.land(absent, records, plan_id=self.plan_id, sent=sent)
+        return counts
+
+
+def _changes(outcome: ReadOutcome, merged_rows: int) -> dict[str, object]:
+    state = WindowState.MERGED if outcome.is_complete else WindowState.INCOMPLETE
+    return {
+        "state": state.value,
+        "read_records": outcome.records,
+        "merged_rows": merged_rows,
+        "expired_from": outcome.expired_from,
+        "expired_to": outcome.expired_to,
+        "begins_at": outcome.begins_at,
+        "error": outcome.error,
+    }
 
 
 def in_rounds(
@@ -72,3 +262,21 @@ def _named(windows: Sequence[Row]) -> str:
     where = harmless(shards[0]) if len(shards) == 1 else counted(len(shards), "shard")
     until = instant(min(row["deadline"] for row in windows))
     return f"{counted(len(windows), 'window')} of {where} until {until}"
+
+
+@contextmanager
+def fan_out(replay: Replay, *, warehouse: str, reads: bool) -> Iterator[Replay]:
+    """The replay, reading through a consumer that is removed when the block ends.
+
+    A consumer that a run of any of the stream's plans left behind is removed first, also when
+    nothing is to be read any more: nobody else runs one, the claim on its backfills is ours.
+    """
+    plans = replay.warehouse.rows(BACKFILLS, where=pc.field("stream") == replay.name)
+    ours = {consumer_name(warehouse, str(row["plan_id"])) for row in plans}
+    address, name = replay.reading.address, consumer_name(warehouse, replay.plan_id)
+    if not reads:
+        remove_consumers(address, ours)
+        yield replay
+        return
+    with registered_consumer(address, name, left_over=ours) as arn:
+        yield replace(replay, reading=replace(replay.reading, consumer_arn=arn))

@@ -16,12 +16,10 @@ from shardaudit.adapters.clock import now as clock_now
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.request_target import deliver
 from shardaudit.audit.gates import Gates
-from shardaudit.backfill.fan_out import fan_out
-from shardaudit.backfill.round import Replay
-from shardaudit.backfill.rounds import in_rounds
+from shardaudit.backfill.rounds import Replay, fan_out, in_rounds
 from shardaudit.backfill.rules.approval import approver
+from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import WindowState
-from shardaudit.backfill.rules.request import request_document
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.model.choices import BackfillMode
 from shardaudit.model.config.settings import Settings

@@ -10,13 +10,11 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.entry_point import decoder
-from shardaudit.backfill.backfill_sink import backfill_sink, sink_sources
-from shardaudit.backfill.kinesis_source import JSON, Reading
-from shardaudit.backfill.landing import Landing
+from shardaudit.backfill.kinesis_source import JSON, Reading, decoder
+from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
 from shardaudit.backfill.ledger import Ledger, stored_windows
-from shardaudit.backfill.round import Replay
-from shardaudit.backfill.rules.safety import check_backfill
+from shardaudit.backfill.rounds import Replay
+from shardaudit.backfill.rules.approval import check_backfill
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.choices import BackfillMode
 from shardaudit.model.config.settings import Settings

@@ -5,13 +5,12 @@ from datetime import datetime
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.gates import open_gates
-from shardaudit.backfill.backfill_summary import PlanReport, RunReport
 from shardaudit.backfill.backfill_view import plan_view, run_view
 from shardaudit.backfill.ledger import stored_windows
-from shardaudit.backfill.lines_of_plan import minutes_to_read, window_lines
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
+from shardaudit.backfill.proposal import PlanReport, RunReport, minutes_to_read, window_lines
+from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
-from shardaudit.backfill.rules.safety import why_not_run
 from shardaudit.backfill.run import ACTIONS, REPLAY, STAGES, VERIFY, Running, run_backfill
 from shardaudit.backfill.setup import check_landing, replay_of, stream_of
 from shardaudit.cli.command import Desk, Reply

@@ -9,12 +9,11 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.gates import open_gates
-from shardaudit.backfill.backfill_sink import backfill_sink, sink_sources
-from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
-from shardaudit.backfill.dedupe_purge import purge_removed_rows
+from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
+from shardaudit.backfill.landing import backfill_sink, sink_sources
+from shardaudit.backfill.rules.approval import check_dedupe
 from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
-from shardaudit.backfill.rules.safety import check_dedupe
 from shardaudit.cli.command import Desk, Reply
 from shardaudit.cli.session import opened
 from shardaudit.ingest.list_shards import retention_of

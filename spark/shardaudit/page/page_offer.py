@@ -1,7 +1,6 @@
 """What "backfill this" would do: how much is missing, until when it can be read, and its price."""
 
-from shardaudit.backfill.rules.price import price
-from shardaudit.backfill.rules.windows import ASKED_FOR, Range
+from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
 from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings
 from shardaudit.page.page_backfill import Offer

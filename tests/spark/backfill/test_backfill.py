@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from pyspark.sql import functions as F
 
-from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
-from shardaudit.backfill.dedupe_purge import purge_removed_rows
+from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.gate import CONTRACTS
 from shardaudit.model.tables.audit_tables import FINDINGS

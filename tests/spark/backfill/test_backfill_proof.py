@@ -15,7 +15,7 @@ from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.kinesis_source import Reading
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
-from shardaudit.backfill.round import Replay
+from shardaudit.backfill.rounds import Replay
 from shardaudit.backfill.rules.planned import Plan, WindowState
 from shardaudit.backfill.run import RUN, Running, run_backfill
 from shardaudit.backfill.verify import Verified, verify

@@ -7,9 +7,9 @@ import pytest
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
-from shardaudit.backfill.backfill_sink import backfill_sink
 from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
+from shardaudit.backfill.landing import backfill_sink
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention

@@ -18,7 +18,7 @@ from shardaudit.adapters.lake.delta_merge import (
     depends_on_message_alone,
 )
 from shardaudit.adapters.lake.delta_sink import DeltaSink
-from shardaudit.backfill.backfill_sink import BackfillSink
+from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL, numbered_copies
 from shardaudit.backfill.rules.decode import ID as COPIED
 from shardaudit.model.choices import SinkFormat

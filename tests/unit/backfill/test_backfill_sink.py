@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, Schema
 
-from shardaudit.backfill.backfill_sink import sink_sources
+from shardaudit.backfill.landing import sink_sources
 from shardaudit.backfill.setup import check_landing
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError

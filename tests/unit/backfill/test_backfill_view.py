@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from rich.console import Console
 
-from shardaudit.backfill.backfill_summary import PlanReport, RunReport, WindowLine
 from shardaudit.backfill.backfill_view import SHOWN_WINDOWS, plan_view, run_view
+from shardaudit.backfill.proposal import PlanReport, RunReport, WindowLine
 from shardaudit.backfill.rules.planned import WindowState
 from tests.builders import SHARD, T0
 

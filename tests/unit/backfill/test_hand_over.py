@@ -19,8 +19,7 @@ from shardaudit.adapters.request_target import (
     deliver,
 )
 from shardaudit.backfill.kinesis_source import _decoded
-from shardaudit.backfill.rules.republish import ATTRIBUTE, marked
-from shardaudit.backfill.rules.request import request_document
+from shardaudit.backfill.rules.hand_over import ATTRIBUTE, marked, request_document
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.stand_in.server import StandIn

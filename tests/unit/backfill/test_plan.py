@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
+from shardaudit.backfill.rules.plan import (
+    AFTER,
+    BEFORE,
+    MAX_LENGTH,
+    Terms,
+    planned,
+    price,
+    ranges,
+    wanted_stretches,
+    whole_ranges,
+)
 from shardaudit.backfill.rules.planned import Stretch, window_order
-from shardaudit.backfill.rules.price import price
-from shardaudit.backfill.rules.windows import AFTER, BEFORE, MAX_LENGTH, ranges, whole_ranges
 from shardaudit.model.retention import PAGE_RECORDS, seconds_to_read
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.verdict import URGENT_WITHIN

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.entry_point import decoder
-from shardaudit.backfill.rules.safety import check_backfill, check_dedupe
+from shardaudit.backfill.kinesis_source import decoder
+from shardaudit.backfill.rules.approval import check_backfill, check_dedupe
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError, ExitCode

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.backfill.rules.windows import AFTER, BEFORE
+from shardaudit.backfill.rules.plan import AFTER, BEFORE
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 

@@ -1,0 +1,235 @@
+"""A plan as a person decides on it, and its end when the answer is no; without Spark."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+
+import pyarrow.compute as pc
+
+from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.backfill.rules.planned import Repair, WindowState, window_order
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
+from shardaudit.model.tables.table import Table
+from shardaudit.report.plain import counted, harmless, instant, length, messages
+from shardaudit.store.audits import read_rows
+from shardaudit.store.lock import claim
+
+SHOWN_WINDOWS = 50
+_MIB = 2**20
+
+_TABLES = {Repair.MISSING: BACKFILLS, Repair.DUPLICATES: DEDUPES}
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLine:
+    """One window of a plan, by the names of the backfills table."""
+
+    window_id: str
+    shard_id: str
+    window_start: datetime
+    window_end: datetime
+    start_sequence_number: str | None
+    end_sequence_number: str | None
+    because: str
+    expected_ids: int
+    estimated_records: int
+    estimated_bytes: int
+    estimated_calls: int
+    estimated_seconds: float
+    deadline: datetime
+    feasible: bool
+    state: WindowState
+    read_records: int | None
+    merged_rows: int | None
+    expired_from: datetime | None
+    expired_to: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """A plan before it is run. `minutes`: when all its shards are read at once.
+
+    `extension`: the retention that makes it feasible; `stuck_left_out`: messages behind a stopped
+    shard that are not in it; `before_run`: what must be set first, None when nothing is in the way.
+    """
+
+    plan_id: str
+    stream: str
+    as_of: datetime
+    windows: tuple[WindowLine, ...]
+    stages: tuple[str, ...]
+    minutes: float
+    extension: timedelta | None
+    stuck_left_out: int
+    before_run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A plan after a run. Messages: brought back, expired, and still missing.
+
+    `engine`: the name and version of what ran it.
+    """
+
+    plan_id: str
+    stream: str
+    approved_by: str
+    windows: tuple[WindowLine, ...]
+    audit_id: str | None
+    recovered: int
+    expired: int
+    left: int
+    engine: str
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every window came to its end."""
+        return all(line.state.is_over for line in self.windows)
+
+
+def window_lines(rows: Sequence[Row]) -> tuple[WindowLine, ...]:
+    """The rows as a report shows them."""
+    names = [field.name for field in fields(WindowLine) if field.name != "state"]
+    return tuple(
+        WindowLine(**{name: row[name] for name in names}, state=WindowState(row["state"]))
+        for row in rows
+    )
+
+
+def minutes_to_read(rows: Sequence[Row]) -> float:
+    """Until the slowest shard is read: shards are read at once, a shard's windows in turn."""
+    by_shard: dict[str, float] = {}
+    for row in rows:
+        shard_id = str(row["shard_id"])
+        by_shard[shard_id] = by_shard.get(shard_id, 0.0) + float(row["estimated_seconds"])
+    return round(max(by_shard.values(), default=0.0) / 60, 1)
+
+
+def plan_markdown(
+    stream: str, windows: Sequence[WindowLine], *, as_of: datetime, minutes: float
+) -> str:
+    """What the plan reads and costs, until when it can work, and its windows."""
+    ids = sum(line.expected_ids for line in windows)
+    size = sum(line.estimated_bytes for line in windows) // _MIB
+    calls = sum(line.estimated_calls for line in windows)
+    first = min(line.deadline for line in windows)
+    late = sum(not line.feasible for line in windows)
+    shards = len({line.shard_id for line in windows})
+    lines = [
+        f"**{messages(ids)}** of `{stream}` are to be read again from "
+        f"{counted(shards, 'shard')}, and those that the sink does not have are inserted.",
+        "",
+        f"- at most {size:,} MiB in {counted(calls, 'call')}, about {minutes:,.1f} minutes",
+        f"- the first leave the stream at {instant(first)} ({_left(first - as_of)})",
+        *(
+            [f"- **{counted(late, 'window')} cannot be read before their deadline**"]
+            if late
+            else []
+        ),
+        "",
+        "| deadline | shard | from | to | why | messages | at most MiB |",
+        "|---|---|---|---|---|--:|--:|",
+        *(_row(line) for line in windows[:SHOWN_WINDOWS]),
+    ]
+    if len(windows) > SHOWN_WINDOWS:
+        more = counted(len(windows) - SHOWN_WINDOWS, "window")
+        lines.append(f"\n… and {more} more")
+    return "\n".join(lines)
+
+
+def dedupe_markdown(stream: str, *, ids: int, extra_rows: int) -> str:
+    """What a dedupe removes."""
+    return (
+        f"**{messages(ids)}** of `{stream}` stand more than once in the sink. The first row of "
+        f"each stays; **{counted(extra_rows, 'row')}** will be removed, and kept in the table "
+        "`removed_rows`."
+    )
+
+
+def _row(line: WindowLine) -> str:
+    shard = harmless(line.shard_id).replace("|", "\\|")
+    parts = (
+        instant(line.deadline),
+        shard,
+        instant(line.window_start),
+        instant(line.window_end),
+        line.because,
+        f"{line.expected_ids:,}",
+        f"{line.estimated_bytes // _MIB:,}",
+    )
+    return f"| {' | '.join(parts)} |"
+
+
+def _left(left: timedelta) -> str:
+    return f"{length(left)} left" if left > timedelta(0) else "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A stored plan that is not over, and what a person reads of it.
+
+    `estimated_bytes` is what it reads, None where that says nothing: a dedupe removes.
+    """
+
+    plan_id: str
+    markdown: str
+    estimated_bytes: int | None
+
+
+def proposal(
+    settings: Settings, stream: str, *, since: datetime, as_of: datetime
+) -> Proposal | None:
+    """The newest plan of the stream that was made from then on; None when nothing was to plan."""
+    waiting = _waiting(settings, BACKFILLS, stream, since)
+    if not waiting:
+        return None
+    plan_id = _newest(waiting)["plan_id"]
+    windows = sorted(
+        (row for row in waiting if row["plan_id"] == plan_id),
+        key=lambda row: window_order(str(row["window_id"])),
+    )
+    text = plan_markdown(
+        stream, window_lines(windows), as_of=as_of, minutes=minutes_to_read(windows)
+    )
+    return Proposal(plan_id, text, sum(int(row["estimated_bytes"]) for row in windows))
+
+
+def dedupe_proposal(settings: Settings, stream: str, *, since: datetime) -> Proposal | None:
+    """The newest dedupe of the stream that was planned from then on; None when there is none."""
+    waiting = _waiting(settings, DEDUPES, stream, since)
+    if not waiting:
+        return None
+    row = _newest(waiting)
+    text = dedupe_markdown(stream, ids=int(row["ids"]), extra_rows=int(row["extra_rows"]))
+    return Proposal(str(row["plan_id"]), text, None)
+
+
+def cancel_plan(
+    settings: Settings, plan_id: str, *, what: Repair, reason: str, now: datetime
+) -> int:
+    """Ends a plan that nobody ran: how many of its rows; `reason` says who did it.
+
+    Raises:
+        WarehouseBusyError: another run holds the warehouse.
+    """
+    table = _TABLES[what]
+    with claim(settings, owner=f"cancel {plan_id}") as held:
+        rows = read_rows(settings, table, where=pc.field("plan_id") == plan_id)
+        changes = {"state": WindowState.CANCELLED.value, "error": reason, "updated_at": now}
+        waiting = [row | changes for row in rows if row["state"] == WindowState.PLANNED]
+        held.check()
+        if waiting:
+            DeltaRs(settings.warehouse, settings.aws).upsert(waiting, table)
+        return len(waiting)
+
+
+def _waiting(settings: Settings, table: Table, stream: str, since: datetime) -> list[Row]:
+    made = (pc.field("stream") == stream) & (pc.field("updated_at") >= since)
+    rows = read_rows(settings, table, where=made)
+    return [row for row in rows if not WindowState(row["state"]).is_over]
+
+
+def _newest(rows: list[Row]) -> Row:
+    return max(rows, key=lambda row: (row["updated_at"], row["plan_id"]))
