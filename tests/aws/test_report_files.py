@@ -6,7 +6,7 @@ from moto import mock_aws
 
 from shardaudit.adapters.aws.s3 import S3RefusedError
 from shardaudit.model.config.settings import Aws, Settings
-from shardaudit.page.report_files import keep_html
+from shardaudit.page.page_report import keep_html
 
 pytestmark = pytest.mark.aws
 

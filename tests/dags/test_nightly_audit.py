@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from shardaudit.airflow.audit_verdict import BadVerdictError
 from shardaudit.airflow.launch import JobBusyError, JobFailedError
-from shardaudit.report.repair_time import AUDIT_EVERY
+from shardaudit.report.next_steps import AUDIT_EVERY
 
 DAGS = Path(__file__).parents[2] / "dags"
 TASKS = ["plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict"]

@@ -17,7 +17,7 @@ from shardaudit.model.gate import (
     SuiteResult,
 )
 from shardaudit.model.tables.audit_tables import GATES
-from shardaudit.report.as_json import plain_value
+from shardaudit.report.summary import plain_value
 from shardaudit.store.warehouse import Warehouse
 
 

@@ -27,9 +27,8 @@ from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.input_columns import SINK_COLUMNS
-from shardaudit.report.next_steps import retention_note
+from shardaudit.report.next_steps import retention_note, too_short
 from shardaudit.report.plain import counted, harmless, length
-from shardaudit.report.repair_time import too_short
 from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
 
 EXAMPLES = """\

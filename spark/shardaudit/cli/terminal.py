@@ -12,9 +12,9 @@ from rich.logging import RichHandler
 
 from shardaudit.cli.command import Reply
 from shardaudit.model.errors import ExitCode, ShardauditError
-from shardaudit.report.as_json import as_json
 from shardaudit.report.plain import harmless
 from shardaudit.report.progress import Live, Logged, Progress
+from shardaudit.report.summary import as_json
 
 log = logging.getLogger(__name__)
 

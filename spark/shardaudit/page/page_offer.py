@@ -1,13 +1,36 @@
-"""What "backfill this" would do: how much is missing, until when it can be read, and its price."""
+"""What "backfill this" offers: the form of the DAG, filled in, how much is missing, its price."""
+
+from dataclasses import dataclass
+from datetime import datetime
 
 from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
+from shardaudit.backfill.rules.planned import Price
 from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings
-from shardaudit.page.page_backfill import Offer
+from shardaudit.model.window import Window
 from shardaudit.page.page_reading import Shown
 from shardaudit.page.page_state import PageState
 from shardaudit.store.audits import open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A backfill that can be asked for. `shard_ids`: none means all of the stream.
+
+    `price`: of reading the window of one shard whole, at most; `open_ids`: missing messages of the
+    selection that are open, the first of which is gone at `deadline`.
+    """
+
+    stream: str
+    window: Window
+    shard_ids: tuple[str, ...]
+    shards: int
+    open_ids: int
+    deadline: datetime | None
+    mode: str
+    price: Price
+    approval: str
 
 
 def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None:

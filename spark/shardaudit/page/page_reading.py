@@ -1,8 +1,8 @@
 """From a page's state and the warehouse to the values that its templates show."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 from shardaudit.adapters.lake.delta_rs import Row
@@ -10,7 +10,6 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.window import Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
-from shardaudit.page.page_spans import bins_of, unseen_bins
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import (
     OpenFindings,
@@ -21,15 +20,48 @@ from shardaudit.page.page_streams import (
 from shardaudit.page.page_words import Metric
 from shardaudit.report.next_steps import retention_note, stamping_note
 from shardaudit.store.audits import newest_watch, open_counts
-from shardaudit.store.cell_grid import ALL_SHARDS, Segment, audit_spans, newest_segments
+from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.findings import Wanted, read_findings, transitions_of
+
+MAX_BINS = 200
+_MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
+_NICE = (
+    *(_MINUTE * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
+    *(_DAY * days for days in (1, 2, 7, 14, 28)),
+)
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 MAP_ROWS = 150
 SHOWN_FINDINGS = 100
 # The ledger's latencies are 22 numbers a cell: two days of 1,800 shards take a second.
 MAX_LATENCY_CELLS = 1_000_000
 _ONE_MAP = Lock()  # at a time: each takes some 0.4 GiB while it is read, and every core
+
+
+def bins_of(window: Window, *, bucket: timedelta) -> Bins:
+    """The finest readable bins that a screen holds, of whole buckets, over the whole window."""
+    # One bin less than fits: the window need not begin where a bin does.
+    least = (window.end - window.start) / (MAX_BINS - 1)
+    widths = (width for width in (bucket, *_NICE) if width % bucket == timedelta(0))
+    width = next((w for w in widths if w >= bucket and w >= least), _NICE[-1])
+    start = window.start - (window.start - _EPOCH) % width
+    return Bins(start, width, -((start - window.end) // width))
+
+
+def unseen_bins(bins: Bins, segments: Iterable[Segment], window: Window) -> frozenset[int]:
+    """The bins of which some part of the window belongs to no audit: nothing is known there."""
+    seen = sorted((segment.start, segment.end) for segment in segments)
+    unseen = set()
+    for index in range(bins.count):
+        at = max(bins.at(index), window.start)
+        end = min(bins.at(index) + bins.width, window.end)
+        for start, stop in seen:
+            if start <= at < stop:
+                at = stop
+        if at < end:
+            unseen.add(index)
+    return frozenset(unseen)
 
 
 @dataclass(frozen=True, slots=True)

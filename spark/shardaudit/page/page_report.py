@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 
-from shardaudit.adapters.lake.delta_rs import Row
+from botocore.exceptions import BotoCoreError, ClientError
+
+from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
+from shardaudit.adapters.lake.delta_rs import Row, WarehouseUnreadableError
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window
@@ -12,8 +16,40 @@ from shardaudit.page.page_html import asset, page, script_hash
 from shardaudit.page.page_reading import read_finding_rows
 from shardaudit.page.page_state import PREFIX, PageState
 from shardaudit.page.page_values import stream_values
-from shardaudit.page.report_files import keep_html
 from shardaudit.store.audits import audits_of
+
+FOLDER = "reports"
+
+
+def keep_html(settings: Settings, name: str, html: str) -> str:
+    """Writes the file `name`.html into the warehouse's reports, and says where it is.
+
+    Input:
+        name: an audit's id, which is made of the configuration's names and digits alone.
+
+    Raises:
+        WarehouseUnreadableError: the folder cannot be written.
+        S3RefusedError, S3UnreachableError: the bucket cannot.
+    """
+    place = f"{settings.warehouse.rstrip('/')}/{FOLDER}/{name}.html"
+    if not place.startswith("s3a://"):
+        try:
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+            Path(place).write_text(html, encoding="utf-8")
+        except OSError as error:
+            raise WarehouseUnreadableError(place, error) from error
+        return place
+    bucket, prefix = bucket_and_prefix(settings.warehouse)
+    try:
+        s3_client(settings.aws).put_object(
+            Bucket=bucket,
+            Key=f"{prefix}{FOLDER}/{name}.html",
+            Body=html.encode(),
+            ContentType="text/html; charset=utf-8",
+        )
+    except (BotoCoreError, ClientError) as error:
+        raise s3_error(place, error) from error
+    return place
 
 
 @dataclass(frozen=True, slots=True)

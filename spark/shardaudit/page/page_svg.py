@@ -1,4 +1,4 @@
-"""Where things are drawn: numbers for the SVG of a map and of a trend, no colours."""
+"""Where things are drawn, and the numbers behind them for a hover: no colours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from itertools import groupby
 from shardaudit.model.verdict import Verdict
 from shardaudit.page.page_map import HeatMap, MapRow, letter
 from shardaudit.page.page_streams import TrendPoint
-from shardaudit.page.page_words import METRICS, NO_SHARD, Metric
+from shardaudit.page.page_words import MEANINGS, METRICS, NO_SHARD, NOT_KNOWN, Metric
 from shardaudit.report.plain import length
 
 WIDTH, LEFT, TOP = 1200.0, 172.0, 22.0
@@ -22,6 +22,8 @@ _STEPS = (
     *(timedelta(days=days) for days in (1, 2, 4, 7, 14, 28)),
 )
 _TREND_WIDTH, _TREND_HEIGHT = 360.0, 84.0
+
+_SPARSE = ("missing", "pending", "extra_rows", "untraced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +197,36 @@ def _line(title: str, meaning: str, said: Sequence[tuple[float, str]], *, last: 
             for index, (value, words) in enumerate(said)
         ),
     )
+
+
+def script_map(found: HeatMap, drawn: Drawing) -> dict[str, object]:
+    """The map as a JSON object: a letter per place, and counts where they are not zero."""
+    names = {name for row in found.rows for name in row.verdicts} - {NO_SHARD}
+    return {
+        "start": round(found.bins.start.timestamp() * 1000),
+        "step": round(found.bins.width.total_seconds() * 1000),
+        "bins": found.bins.count,
+        "left": LEFT,
+        "top": TOP,
+        "width": WIDTH,
+        "cellWidth": drawn.cell_width,
+        "cellHeight": drawn.cell_height,
+        "metric": METRICS[found.metric][0],
+        "notKnown": NOT_KNOWN.get(found.metric, ""),
+        "verdicts": {letter(name): [name, MEANINGS[name]] for name in sorted(names)},
+        "rows": [_row(row) for row in found.rows],
+    }
+
+
+def _row(row: MapRow) -> dict[str, object]:
+    seconds = {"seconds": list(row.seconds)} if row.seconds else {}
+    return {
+        "first": row.group.first,
+        "last": row.group.last,
+        "shards": row.group.shards,
+        "letters": "".join(letter(name) or " " for name in row.verdicts),
+        "sent": list(row.counts["sent"]),
+        "reasons": {i: why for i, why in enumerate(row.reasons) if why},
+        **{name: {i: n for i, n in enumerate(row.counts[name]) if n} for name in _SPARSE},
+        **seconds,
+    }

@@ -8,14 +8,13 @@ from typing import Any
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.page.page_reading import Shown, open_findings, read_line, read_map
-from shardaudit.page.page_script import script_map
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import ShardDue, due_shards, trend
-from shardaudit.page.page_svg import curves, drawing
+from shardaudit.page.page_svg import curves, drawing, script_map
 from shardaudit.page.page_words import METRICS, Metric
 from shardaudit.report.gate_lines import gate_lines, why_rejected
+from shardaudit.report.next_steps import too_short
 from shardaudit.report.plain import instant
-from shardaudit.report.repair_time import too_short
 from shardaudit.store.audits import gate_results
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 

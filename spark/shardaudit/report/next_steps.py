@@ -1,12 +1,15 @@
-"""What to look at next, from the numbers of an audit."""
+"""What to look at next, from the numbers of an audit, and whether a repair would come in time."""
 
 from datetime import datetime, timedelta
 
+from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
 from shardaudit.model.verdict import Cause
 from shardaudit.report.plain import harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine
 
 HABIT = 10  # so many messages of a window that have several times are no accident
+
+AUDIT_EVERY = timedelta(days=1)  # the schedule of the DAG nightly_audit
 
 
 def next_steps(report: AuditReport) -> list[str]:
@@ -97,4 +100,23 @@ def stamping_note(stamped_anew: int | None) -> str | None:
         "sent_at: a producer stamps retries anew. Each counts once, and where two attempts landed "
         "it is found as duplicated; not so where a trace is lost, or a day lies between. sent_at "
         "should be the message's, the same in all its attempts"
+    )
+
+
+def too_short(retention: timedelta, *, read_share: float) -> str | None:
+    """A sentence when the retention is shorter than the way from a loss to its repair.
+
+    At worst a message is lost just after an audit, found by the next one, and all that its shard
+    took in between is read again.
+    """
+    size_bytes = AUDIT_EVERY.total_seconds() * PUT_BYTES_PER_S
+    seconds = seconds_to_read(size_bytes, calls=size_bytes / PAGE_BYTES, share=read_share)
+    needed = AUDIT_EVERY + timedelta(seconds=seconds)
+    if retention >= needed:
+        return None
+    return (
+        f"the stream keeps records for {length(retention)}; an audit every {length(AUDIT_EVERY)} "
+        f"and at most {length(timedelta(seconds=seconds))} to read a full shard's day again "
+        f"(backfill.read_share = {read_share:g}) are {length(needed)}: what was lost may leave the "
+        "stream before it is back"
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardaudit.model.window import Window
-from shardaudit.page.page_spans import (
+from shardaudit.page.page_reading import (
     MAX_BINS,
     bins_of,
     unseen_bins,

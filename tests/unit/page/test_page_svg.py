@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from shardaudit.model.verdict import Verdict
 from shardaudit.page.page_map import HeatMap, MapRow, letter
-from shardaudit.page.page_script import script_map
 from shardaudit.page.page_streams import TrendPoint
-from shardaudit.page.page_svg import LEFT, WIDTH, curves, drawing
+from shardaudit.page.page_svg import LEFT, WIDTH, curves, drawing, script_map
 from shardaudit.page.page_words import NO_SHARD, UNKNOWN, Metric
 from shardaudit.store.cell_grid import COUNTED, Bins, ShardGroup
 

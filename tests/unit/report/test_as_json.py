@@ -2,7 +2,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from shardaudit.report.as_json import as_json
+from shardaudit.report.summary import as_json
 from tests.unit.report.reports import report
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from shardaudit.report.repair_time import too_short
+from shardaudit.report.next_steps import too_short
 
 HOUR = timedelta(hours=1)
 

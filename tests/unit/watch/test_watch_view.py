@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from shardaudit.model.verdict import Level, ShardState
-from shardaudit.report.as_json import plain_value
+from shardaudit.report.summary import plain_value
 from shardaudit.watch.watch_report import SkewLine, WatchLine, WatchReport, watch_view
 from tests.unit.report.reports import NOON
 
