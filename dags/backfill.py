@@ -18,7 +18,6 @@ from airflow.sdk import TriggerRule, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from shardaudit.adapters.clock import now
-from shardaudit.airflow.backfill_form import BACKFILL_FORM
 from shardaudit.airflow.backfill_steps import (
     APPROVE,
     PLAN,
@@ -30,6 +29,7 @@ from shardaudit.airflow.backfill_steps import (
     proposed,
     running_job,
 )
+from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.gate_check import check_backfill
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
 from shardaudit.airflow.planned import PlannedJob

@@ -19,9 +19,8 @@ from airflow.sdk import (
     task_group,
 )
 
-from shardaudit.airflow.audit_form import AUDIT_FORM
-from shardaudit.airflow.audit_report import keep_report
-from shardaudit.airflow.audit_verdict import event_extra, judge
+from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
+from shardaudit.airflow.forms import AUDIT_FORM
 from shardaudit.airflow.gate_check import check_audit
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
 from shardaudit.airflow.planned import PlannedAudit, planned_run

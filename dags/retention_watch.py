@@ -14,9 +14,8 @@ from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
-from shardaudit.airflow.planned import PlannedJob
+from shardaudit.airflow.planned import PlannedJob, planned_watches
 from shardaudit.airflow.watch_news import alarm_extra, tell
-from shardaudit.airflow.watch_plan import planned_watches
 
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
 NAME = "{{ task.op_kwargs.planned.stream }}"

@@ -21,8 +21,7 @@ from rich.text import Text
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.audit.published import published_audit
-from shardaudit.cli.command import Reply
-from shardaudit.cli.terminal import Terminal
+from shardaudit.cli.command import Reply, Terminal
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings

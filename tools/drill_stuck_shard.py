@@ -16,9 +16,8 @@ from pathlib import Path
 
 from rich.text import Text
 
-from shardaudit.cli.command import Reply
+from shardaudit.cli.command import Reply, Terminal
 from shardaudit.cli.session import opened
-from shardaudit.cli.terminal import Terminal
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, ShardauditError
 from shardaudit.model.tables.audit_tables import FINGERPRINTS

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from shardaudit.cli.command import Reply
-from shardaudit.cli.terminal import Terminal
+from shardaudit.cli.command import Reply, Terminal
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from tools.airflow_home import ROOT, USER, password, password_file

@@ -12,9 +12,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.adapters.clock import now
-from shardaudit.airflow.planned import PlanRefusedError
+from shardaudit.airflow.planned import PlanRefusedError, planned_watches
 from shardaudit.airflow.watch_news import alarm_extra
-from shardaudit.airflow.watch_plan import planned_watches
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, SHARDS
 from tests.dags.fake_spark import read_calls

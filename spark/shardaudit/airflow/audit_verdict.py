@@ -1,4 +1,4 @@
-"""What the last tasks say: which shards, how many messages, until when, and what to do next."""
+"""What the last tasks say and keep: which shards, how many messages, until when, what to do."""
 
 import logging
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.metrics import emit
 from shardaudit.airflow.planned import PlannedAudit, configured
-from shardaudit.model.errors import FinalError
+from shardaudit.model.errors import FinalError, ShardauditError
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.held_back import complete_until
@@ -21,6 +21,22 @@ log = logging.getLogger(__name__)
 
 SHOWN_SHARDS = 20
 _COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
+
+
+def keep_report(planned: PlannedAudit) -> None:
+    """Writes the report of the audit. Without one the verdict is said all the same."""
+    # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
+    from shardaudit.adapters.clock import now  # noqa: PLC0415
+    from shardaudit.page.page_report import kept_report  # noqa: PLC0415
+
+    settings = configured()
+    try:
+        kept = kept_report(settings, planned["stream"], planned["audit_id"], now=now())
+    except ShardauditError as error:
+        log.warning("there is no report of %s: %s", planned["audit_id"], error)
+        return
+    log.info("report: %s", kept.place)
+    log.info("map: %s, in the menu under Shardaudit", kept.link)
 
 
 class BadVerdictError(FinalError, AirflowFailException):

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from shardaudit.airflow.backfill_form import BACKFILL_FORM
+from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.planned import CONFIG, PlannedJob, PlanRefusedError, configured, planned_job
 from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import Repair

@@ -1,4 +1,4 @@
-"""From the form of a run to the audits that it does: one per stream, with its command lines."""
+"""From the form of a run to the jobs that it does: one per stream, with their command lines."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from shardaudit.airflow.audit_form import AUDIT_FORM
+from shardaudit.airflow.forms import AUDIT_FORM
 from shardaudit.backfill.rules.planned import SINK_WRITING
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.choices import EngineName
@@ -166,3 +166,25 @@ def _planned(
         **planned_job(settings, name, arguments),
         "audit_id": audit_id(name, window.aligned(stream.bucket), as_of, stream.digest()),
     }
+
+
+def planned_watches() -> list[PlannedJob]:
+    """One watch per stream of the configuration.
+
+    Raises:
+        PlanRefusedError: no configuration, a wrong one, or one without streams.
+    """
+    config = config_file()
+    try:
+        settings = settings_of(config)
+    except ConfigError as error:
+        raise PlanRefusedError(str(error)) from error
+    if not settings.streams:
+        raise PlanRefusedError(f"{config} has no streams: at least one table [streams.NAME]")
+    return [
+        # No --as-of: a watch that had to wait looks at what is there when it comes to it.
+        planned_job(
+            settings, name, {"watch": ["--config", str(config), "watch", f"--stream={name}"]}
+        )
+        for name in settings.streams
+    ]

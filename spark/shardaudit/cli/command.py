@@ -1,17 +1,30 @@
-"""What a command is to `main`: a module with `EXAMPLES`, `add_arguments` and `run`."""
+"""What a command is to `main`, and where its words go: the reply to stdout, the rest to stderr."""
 
 import argparse
+import errno
+import logging
+import os
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
-from rich.console import RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.logging import RichHandler
 
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ExitCode
-from shardaudit.report.progress import Progress
+from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.report.plain import harmless
+from shardaudit.report.progress import Live, Logged, Progress
+from shardaudit.report.summary import as_json
+
+log = logging.getLogger(__name__)
+
+_MORE_FILES = "; let a process open more files first, as by `ulimit -n 1024`"
+WIDTH_IN_A_PIPE = 160  # a file or CI's log has no width of its own; 80 would fold the tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +74,68 @@ class Command(Protocol):
 
     def run(self, arguments: argparse.Namespace, desk: Desk) -> Reply:
         """Does it."""
+
+
+class Terminal:
+    """The two outputs of one run. A person's terminal gets moving progress, a pipe log lines."""
+
+    def __init__(self, *, as_json: bool, debug: bool) -> None:
+        self._as_json = as_json
+        self._out, self._log = _console(sys.stdout), _console(sys.stderr)
+        _configure_logging(self._log, debug=debug)
+
+    def progress(self, stages: int) -> Progress:
+        """The progress of a job with that many stages."""
+        return Live(self._log, stages) if self._log.is_terminal else Logged(stages)
+
+    def tell(self, reply: Reply) -> int:
+        """Prints the reply."""
+        if self._as_json:
+            self._out.out(as_json(reply.document), highlight=False)
+        else:
+            # In a group, because print() would join a text into one of its own, that it wraps.
+            self._out.print(Group(reply.view), crop=False)
+        return reply.exit_code
+
+    def fail(self, error: BaseException, exit_code: ExitCode) -> int:
+        """Says in one line what went wrong; the traceback only for who asked for it."""
+        text = _sentence(error)
+        log.debug("traceback", exc_info=error)
+        self._log.print(f"error: {text}", soft_wrap=True, style="red")
+        if self._as_json:
+            document = {"error": text, "exit_code": int(exit_code)}
+            self._out.out(as_json(document), highlight=False)
+        return exit_code
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    lines = str(error).strip().splitlines() or ["without words"]
+    said = f"unexpected {type(error).__name__}: {lines[0]} (--debug shows where)"
+    if isinstance(error, ShardauditError):
+        said = " ".join(lines)
+    cure = _MORE_FILES if os.strerror(errno.EMFILE) in str(error) else ""
+    return harmless(said + cure)
+
+
+def _console(stream: TextIO) -> Console:
+    width = None if stream.isatty() else WIDTH_IN_A_PIPE
+    return Console(file=stream, width=width, markup=False, highlight=False)
+
+
+def _configure_logging(console: Console, *, debug: bool) -> None:
+    """Our own lines from INFO on, at a terminal (where progress moves) from WARNING on."""
+    handler: logging.Handler
+    if console.is_terminal:
+        handler = RichHandler(console=console, show_path=False, markup=False)
+    else:
+        handler = logging.StreamHandler(console.file)
+        formatter = logging.Formatter(
+            "%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ"
+        )
+        formatter.converter = time.gmtime
+        handler.setFormatter(formatter)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    level = logging.WARNING if console.is_terminal else logging.INFO
+    logging.getLogger("shardaudit").setLevel(logging.DEBUG if debug else level)

@@ -1,13 +1,13 @@
 """`shardaudit findings list` and `shardaudit findings accept`."""
 
 import argparse
+import getpass
 from dataclasses import fields
 
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.person import person
 from shardaudit.cli.session import opened
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
@@ -27,6 +27,14 @@ EXAMPLES = """\
 """
 ACCEPT_STAGES = 2
 _FILTERS = ("stream", "kind", "state")
+
+
+def person() -> str:
+    """The name of the account that runs the command."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container without an entry for its user
+        return "unknown"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, cast
 
-from shardaudit.cli.command import Command, Desk
-from shardaudit.cli.terminal import Terminal
+from shardaudit.cli.command import Command, Desk, Terminal
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.errors import ExitCode, ShardauditError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.airflow.audit_report import keep_report
+from shardaudit.airflow.audit_verdict import keep_report
 from shardaudit.airflow.planned import PlannedAudit
 from tests.dags.warehouses import audit, cell, missing, write_result
 

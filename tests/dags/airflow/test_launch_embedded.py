@@ -25,8 +25,8 @@ from shardaudit.airflow.planned import (
     plan_audits,
     planned_run,
     planned_upkeep,
+    planned_watches,
 )
-from shardaudit.airflow.watch_plan import planned_watches
 from shardaudit.store.lock import started
 from tests.dags.fake_spark import read_calls
 from tests.dags.test_run import DAGS, FORM, run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.airflow.child import Child
+from shardaudit.airflow.launch import Child
 from shardaudit.model.errors import ExitCode
 from shardaudit.store.lock import started
 
@@ -77,7 +77,7 @@ def test_it_gives_back_what_it_holds_when_it_is_ended(tmp_path: Path) -> None:
 def test_nobody_of_its_group_is_left_when_it_does_not_hear(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("shardaudit.airflow.child._POLITE_SECONDS", 0.3)
+    monkeypatch.setattr("shardaudit.airflow.launch._POLITE_SECONDS", 0.3)
     one = child(DEAF)
     pids: list[int] = []
 

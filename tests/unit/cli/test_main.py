@@ -13,8 +13,8 @@ import pytest
 
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.lake.delta_rs import WarehouseUnreadableError
+from shardaudit.cli.command import Terminal
 from shardaudit.cli.main import main
-from shardaudit.cli.terminal import Terminal
 from shardaudit.model.errors import ExitCode
 
 STREAM = """\
