@@ -16,18 +16,19 @@ import pyarrow.parquet as pq
 
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.report.progress import SILENT, Progress
-from shardaudit.simulate.consumer import consume
 from shardaudit.simulate.documents import (
     Places,
     configuration,
     planted_findings,
     simulation_facts,
 )
-from shardaudit.simulate.expected import create_outcome
-from shardaudit.simulate.faults_planted import create_faults
-from shardaudit.simulate.folder import Folder, SinkTable
 from shardaudit.simulate.kinesis_stream import simulated_stream
-from shardaudit.simulate.messages import connect, create_messages, create_puts
+from shardaudit.simulate.messages import (
+    connect,
+    create_made_up_records,
+    create_messages,
+    create_puts,
+)
 from shardaudit.simulate.options import add_arguments, scenario_of, serve_from
 from shardaudit.simulate.output import (
     BUCKET,
@@ -37,14 +38,18 @@ from shardaudit.simulate.output import (
     ParquetSink,
     simulation_bucket,
 )
-from shardaudit.simulate.producer import produce
-from shardaudit.simulate.records import create_made_up_records
+from shardaudit.simulate.planted_faults import create_faults, create_outcome
+from shardaudit.simulate.producer import consume, produce
 from shardaudit.simulate.s3proxy import S3Endpoint, s3_proxy
 from shardaudit.simulate.scenario import Scenario, roles
-from shardaudit.simulate.sink import land_by_hour
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
-from shardaudit.simulate.straight_to_files import write_files
-from shardaudit.simulate.trace_logs import write_trace_logs
+from shardaudit.simulate.written_files import (
+    Folder,
+    SinkTable,
+    land_by_hour,
+    write_files,
+    write_trace_logs,
+)
 
 __all__ = ["add_arguments", "run", "simulate_files", "simulate_stream"]
 

@@ -12,7 +12,7 @@ from botocore.config import Config
 from shardaudit.adapters.aws.kinesis import Shard, is_local, kinesis_errors, stream_facts
 from shardaudit.model.errors import RetryableError
 from shardaudit.simulate.stand_in_process import StandInControl
-from shardaudit.simulate.stream_record import Ack, Put, Record
+from shardaudit.simulate.stream import Ack, Put, Record
 
 if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_kinesis import KinesisClient

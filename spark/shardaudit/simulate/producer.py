@@ -1,4 +1,4 @@
-"""Puts every message on a stream, at its time, and keeps the answers."""
+"""Puts every message on a stream, at its time; reads it again as the consumer that fills a sink."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,10 @@ from itertools import pairwise
 import duckdb
 import pyarrow as pa
 
-from shardaudit.model.errors import RetryableError
-from shardaudit.simulate.messages import position_of, step_ms
-from shardaudit.simulate.records import payload, shard_id
+from shardaudit.model.errors import FinalError, RetryableError
+from shardaudit.simulate.messages import payload, position_of, shard_id, step_ms
 from shardaudit.simulate.scenario import Roles, Scenario
-from shardaudit.simulate.stream import StreamPort
-from shardaudit.simulate.stream_record import Ack, Put
+from shardaudit.simulate.stream import Ack, Put, Record, StreamPort
 
 BATCH = 500  # Kinesis API, PutRecords
 TRIES = 10
@@ -128,3 +126,55 @@ def _reshard(stream: StreamPort, parts: Roles) -> None:
     stream.split(split)
     stream.merge(first, second)
     log.info("split %s, merged %s and %s", split, first, second)
+
+
+class StreamContentError(FinalError, ValueError):
+    """A stream that does not hold exactly what was put."""
+
+    def __init__(self, stream: str, *, put: int, read: int, matched: int) -> None:
+        super().__init__(
+            f"stream {stream}: {put} records were put and {read} read, {matched} of them the same: "
+            "does somebody else use the stream?"
+        )
+
+
+def consume(engine: duckdb.DuckDBPyConnection, stream: StreamPort, scenario: Scenario) -> None:
+    """Makes `records` from what GetRecords brings and from `acks`.
+
+    Raises:
+        StreamContentError: something is there twice, or not at all.
+    """
+    stream.hold_clock(scenario.window.end)
+    tables, rows = [], 0
+    for page in stream.read():
+        tables.append(_table(page))
+        if (rows + len(page)) // REPORT_EVERY > rows // REPORT_EVERY:
+            log.info("read %s records", f"{rows + len(page):,}")
+        rows += len(page)
+    read = pa.concat_tables(tables or [_table([])])
+    engine.register("read_arrow", read)
+    engine.execute("""
+        create table records as
+        select puts.i, attempt, position, puts.message_id::varchar as message_id,
+            split_part(shard_id, '-', 2)::bigint as shard, shard_id, sequence_number, sent_ms,
+            epoch_ms(arrived_at) as arrived_ms, draw, content::varchar as payload
+        from acks join read_arrow using (shard_id, sequence_number) join puts using (position)
+        where json_extract_string(content::varchar, '$.message_id') = puts.message_id::varchar
+    """)
+    engine.unregister("read_arrow")
+    [(put, matched)] = engine.execute(
+        "select (select count(*) from acks), (select count(*) from records)"
+    ).fetchall()
+    if not put == matched == read.num_rows:
+        raise StreamContentError(scenario.stream, put=put, read=read.num_rows, matched=matched)
+
+
+def _table(records: list[Record]) -> pa.Table:
+    return pa.table(
+        {
+            "shard_id": pa.array([record.shard_id for record in records], pa.string()),
+            "sequence_number": pa.array([r.sequence_number for r in records], pa.string()),
+            "arrived_at": pa.array([r.arrived_at for r in records], pa.timestamp("us", "UTC")),
+            "content": pa.array([record.content.decode() for record in records], pa.string()),
+        }
+    )

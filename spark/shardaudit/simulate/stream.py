@@ -1,10 +1,36 @@
-"""What the simulator needs of a stream; `simulate/kinesis_stream.py` does it with boto3."""
+"""What the simulator needs of a stream, and the records in it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from shardaudit.simulate.stream_record import Ack, Put, Record
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A record to be put. The hash key is decimal text and chooses the shard."""
+
+    partition_key: str
+    hash_key: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """The stream's answer to a put: where the record is."""
+
+    shard_id: str
+    sequence_number: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that was read."""
+
+    shard_id: str
+    sequence_number: str
+    arrived_at: datetime
+    content: bytes
 
 
 class StreamPort(Protocol):

@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable
 
 from shardaudit.simulate.stand_in.control import Control
-from shardaudit.simulate.stand_in.refusals import ACCOUNT, in_use, not_found
-from shardaudit.simulate.stand_in.requests import Request
+from shardaudit.simulate.stand_in.requests import ACCOUNT, Request, in_use, not_found
 from shardaudit.simulate.stand_in.served_stream import Status, Stream, new_shards
 
 

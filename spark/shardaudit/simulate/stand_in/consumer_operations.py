@@ -1,10 +1,15 @@
 """The consumers of enhanced fan-out: registered, listed, described and removed."""
 
 from shardaudit.simulate.stand_in.account import Account
-from shardaudit.simulate.stand_in.fan_out_consumer import Consumer, ConsumerStatus
-from shardaudit.simulate.stand_in.refusals import ApiError, in_use, invalid_argument, not_found
-from shardaudit.simulate.stand_in.requests import Answer, Request
-from shardaudit.simulate.stand_in.served_stream import Stream
+from shardaudit.simulate.stand_in.requests import (
+    Answer,
+    ApiError,
+    Request,
+    in_use,
+    invalid_argument,
+    not_found,
+)
+from shardaudit.simulate.stand_in.served_stream import Consumer, ConsumerStatus, Stream
 
 MAX_CONSUMERS = 20  # Kinesis quota, of a stream
 PAGE_CONSUMERS = 100  # Kinesis API: the default of MaxResults

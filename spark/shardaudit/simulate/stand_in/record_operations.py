@@ -8,15 +8,16 @@ import re
 
 from shardaudit.model.sequence import is_sequence_number
 from shardaudit.simulate.stand_in.account import Account, seal, unseal
-from shardaudit.simulate.stand_in.refusals import (
+from shardaudit.simulate.stand_in.requests import (
     ACCOUNT,
+    Answer,
     ApiError,
+    Request,
     in_use,
     invalid_argument,
     invalid_field,
     throttled,
 )
-from shardaudit.simulate.stand_in.requests import Answer, Request
 from shardaudit.simulate.stand_in.served_stream import Status, Stream
 from shardaudit.simulate.stand_in.shard import Page, Shard, shard_index_of, shard_name
 from shardaudit.simulate.stand_in.shard_listing import child_facts

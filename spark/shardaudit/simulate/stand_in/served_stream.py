@@ -1,17 +1,36 @@
-"""One stream: its shards, which of them takes a hash key, resharding and retention."""
+"""One stream: its shards, its consumers, which shard takes a hash key, resharding, retention."""
 
 import threading
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from shardaudit.simulate.stand_in.fan_out_consumer import Consumer
-from shardaudit.simulate.stand_in.refusals import ACCOUNT, in_use, invalid_argument, not_found
+from shardaudit.simulate.stand_in.requests import ACCOUNT, in_use, invalid_argument, not_found
 from shardaudit.simulate.stand_in.shard import Shard
 
 HASH_SPACE = 2**128
 DEFAULT_RETENTION_HOURS = 24  # Kinesis: a new stream keeps a day
 MS_PER_HOUR = 3_600_000
+
+
+class ConsumerStatus(StrEnum):
+    """A consumer's life."""
+
+    CREATING = "CREATING"
+    ACTIVE = "ACTIVE"
+    DELETING = "DELETING"
+
+
+@dataclass(slots=True)
+class Consumer:
+    """It belongs to one stream. `subscribed_ms`: by shard, when it last did, machine's time."""
+
+    name: str
+    arn: str
+    created_ms: int
+    busy_until_machine_ms: int
+    status: ConsumerStatus = ConsumerStatus.CREATING
+    subscribed_ms: dict[str, int] = field(default_factory=dict)
 
 
 class Status(StrEnum):

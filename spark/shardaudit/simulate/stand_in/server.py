@@ -10,8 +10,7 @@ from shardaudit.simulate.stand_in import consumer_operations as consumers
 from shardaudit.simulate.stand_in import record_operations as records
 from shardaudit.simulate.stand_in import stream_operations as streams
 from shardaudit.simulate.stand_in.account import Account
-from shardaudit.simulate.stand_in.refusals import ApiError
-from shardaudit.simulate.stand_in.requests import Answer, Request
+from shardaudit.simulate.stand_in.requests import Answer, ApiError, Request
 from shardaudit.simulate.stand_in.shard_listing import list_shards
 from shardaudit.simulate.stand_in.subscription import EVENTS, Subscription, subscribe_to_shard
 

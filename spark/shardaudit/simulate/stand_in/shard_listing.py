@@ -3,8 +3,13 @@
 import json
 
 from shardaudit.simulate.stand_in.account import Account, seal, unseal
-from shardaudit.simulate.stand_in.refusals import ApiError, invalid_argument, invalid_field
-from shardaudit.simulate.stand_in.requests import Answer, Request
+from shardaudit.simulate.stand_in.requests import (
+    Answer,
+    ApiError,
+    Request,
+    invalid_argument,
+    invalid_field,
+)
 from shardaudit.simulate.stand_in.served_stream import Stream
 from shardaudit.simulate.stand_in.shard import Shard
 

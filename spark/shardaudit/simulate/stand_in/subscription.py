@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.consumer_operations import active_consumer
-from shardaudit.simulate.stand_in.fan_out_consumer import Consumer
 from shardaudit.simulate.stand_in.record_operations import start_position
-from shardaudit.simulate.stand_in.refusals import ApiError, in_use, invalid_field
-from shardaudit.simulate.stand_in.requests import Request
-from shardaudit.simulate.stand_in.served_stream import Stream
+from shardaudit.simulate.stand_in.requests import ApiError, Request, in_use, invalid_field
+from shardaudit.simulate.stand_in.served_stream import Consumer, Stream
 from shardaudit.simulate.stand_in.shard import Shard
 from shardaudit.simulate.stand_in.shard_listing import child_facts
 

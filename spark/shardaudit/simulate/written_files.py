@@ -1,15 +1,18 @@
-"""The producers' logs: JSON Lines, one file for each producer and hour, mostly compressed."""
+"""Where the simulator leaves things: producers' logs, a sink's commits, both without a stream."""
 
 import gzip
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
+from typing import Protocol
 
 import duckdb
+import pyarrow as pa
 import zstandard
 
-from shardaudit.simulate.folder import Folder
 from shardaudit.simulate.scenario import Scenario
 
 # Every few files one is plain and one is zstd, as logs of a grown system are.
@@ -17,6 +20,31 @@ PLAIN_EVERY, ZSTD_EVERY = 8, 5
 _TIME = "'%Y-%m-%dT%H:%M:%S.%gZ'"
 
 _Row = tuple[str, str, str, str, str, str, int, str, str, int]
+
+COLUMNS = "message_id, shard_id, sequence_number, sent_at, landed_at, arrived_at, day, payload"
+
+log = logging.getLogger(__name__)
+
+TRACE_COLUMNS = (
+    "message_id, stream, shard_id, sequence_number, sent_at, location, attempt, producer_id, "
+    "acked_at"
+)
+# Messages a file: few enough to sort in memory, enough for files of a good size.
+CHUNK = 500_000
+
+
+class Folder(Protocol):
+    """A place for whole files, on disk or on S3."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Writes a file."""
+
+
+class SinkTable(Protocol):
+    """A Delta table or a Parquet folder that grows."""
+
+    def append(self, rows: pa.RecordBatchReader) -> None:
+        """Adds rows, in one commit or file."""
 
 
 def write_trace_logs(engine: duckdb.DuckDBPyConnection, scenario: Scenario, folder: Folder) -> None:
@@ -75,3 +103,34 @@ def _compressed(nth: int, content: bytes) -> tuple[str, bytes]:
     if nth % ZSTD_EVERY == ZSTD_EVERY - 1:
         return ".zst", zstandard.compress(content)
     return ".gz", gzip.compress(content, 3, mtime=0)  # the same bytes every time
+
+
+def land_by_hour(engine: duckdb.DuckDBPyConnection, sink: SinkTable) -> None:
+    """Appends `sink_rows` in the order of landing, a commit for each hour."""
+    hours = engine.execute("""
+        select distinct epoch_ms(landed_at) // 3600000 as hour from sink_rows order by hour
+    """).fetchall()
+    for (hour,) in hours:
+        land(engine, sink, where=f"epoch_ms(landed_at) // 3600000 = {hour}")
+    log.info("landed in %s commits", len(hours))
+
+
+def land(engine: duckdb.DuckDBPyConnection, sink: SinkTable, *, where: str) -> None:
+    """Appends the sink's rows of a condition in one commit."""
+    query = f"select {COLUMNS} from sink_rows where {where} order by landed_at, message_id"  # noqa: S608 - our own conditions
+    sink.append(engine.cursor().sql(query).to_arrow_reader(100_000))
+
+
+def write_files(
+    engine: duckdb.DuckDBPyConnection, scenario: Scenario, *, traces: Path, sink: SinkTable
+) -> None:
+    """Writes `traces` as Parquet files and appends `sink_rows`, both in the order of time."""
+    traces.mkdir(parents=True, exist_ok=True)
+    for nth, start in enumerate(range(0, scenario.messages, CHUNK)):
+        where = f"i >= {start} and i < {start + CHUNK}"
+        query = f"select {TRACE_COLUMNS} from traces where {where} order by sent_at, message_id"  # noqa: S608 - whole numbers
+        path = traces / f"{scenario.stream}-{nth:05d}.parquet"
+        engine.sql(query).write_parquet(str(path), compression="zstd")
+        land(engine, sink, where=where)
+        done = min(start + CHUNK, scenario.messages)
+        log.info("wrote %s of %s messages", f"{done:,}", f"{scenario.messages:,}")
