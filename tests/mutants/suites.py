@@ -108,7 +108,6 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/unit/adapters/test_delta_sink.py",
         _DELTA,
     ),
-    "shardaudit/ingest/rules/quarantine.py": (*_INGEST, _GOLDEN),
     "shardaudit/columns/faults.py": (*_INGEST, _TRACES, _DELTA),
     "shardaudit/ingest/rules/fingerprint.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
     "shardaudit/ingest/rules/batch_inputs.py": (*_INGEST, _DELTA, _PARQUET, _TRACES),
@@ -123,7 +122,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL
         for name in (
-            *("approval", "kpl", "missing", "pace", "plan", "reading"),
+            *("approval", "missing", "pace", "plan", "reading"),
             *("hand_over", "column_sources"),
         )
     },

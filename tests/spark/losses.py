@@ -21,8 +21,7 @@ from shardaudit.backfill.landing import backfill_sink
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.rules.planned import Plan
-from shardaudit.backfill.run import ACTIONS, REPLAY, VERIFY, Running, run_backfill
-from shardaudit.backfill.setup import replay_of
+from shardaudit.backfill.run import ACTIONS, REPLAY, VERIFY, Running, replay_of, run_backfill
 from shardaudit.backfill.verify import Verified
 from shardaudit.cli.backfill_command import exit_code
 from shardaudit.ingest.job import ingest

@@ -21,8 +21,8 @@ from shardaudit.audit.job import audit
 from shardaudit.ingest.job import ingest
 from shardaudit.model.choices import SinkFormat, TraceFormat
 from shardaudit.model.config.settings import Sink, Stream, Traces
-from shardaudit.model.own_rows import backfill_tag
 from shardaudit.model.retention import Retention
+from shardaudit.model.source import backfill_tag
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import Cause, Kind, State, Verdict

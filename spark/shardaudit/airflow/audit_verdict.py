@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from shardaudit.airflow.metrics import emit
 from shardaudit.airflow.planned import PlannedAudit, configured
+from shardaudit.airflow.telemetry import emit
 from shardaudit.model.errors import FinalError, ShardauditError
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.figures import audit_figures, unpublished_figures

@@ -18,8 +18,8 @@ from airflow.sdk import Context, ExceptionRetryPolicy, RetryAction, RetryRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 import shardaudit
-from shardaudit.airflow.datasets import lineage, operator_lineage
 from shardaudit.airflow.planned import PlannedJob
+from shardaudit.airflow.telemetry import lineage, operator_lineage
 from shardaudit.model.choices import EngineName
 from shardaudit.model.errors import ExitCode, FinalError, RetryableError, ShardauditError
 

@@ -7,8 +7,8 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from shardaudit.adapters.clock import now
-from shardaudit.airflow.metrics import emit
 from shardaudit.airflow.planned import PlannedJob, configured
+from shardaudit.airflow.telemetry import emit
 from shardaudit.report.figures import watch_figures
 
 RECENT = timedelta(days=1)  # a watch that is older says nothing about now

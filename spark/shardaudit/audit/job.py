@@ -11,14 +11,12 @@ from datetime import datetime
 from shardaudit.adapters.lake.sink_rows import UnsoundFilesError
 from shardaudit.audit.audit_news import tell_published, tell_rejected
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.audit_row import AuditRow
 from shardaudit.audit.canary_frames import canary
 from shardaudit.audit.comparison import compared
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates, store
-from shardaudit.audit.judged import judged
-from shardaudit.audit.outcome import broken_rules
-from shardaudit.audit.publish import publish
+from shardaudit.audit.judged import broken_rules, judged
+from shardaudit.audit.publish import AuditRow, publish
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.summaries import summaries

@@ -1,4 +1,4 @@
-"""What an audit says: of each cell, of each id with something wrong, and of the findings so far."""
+"""What an audit says: of each cell, of each id, in numbers, and whether these add up."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,17 +7,170 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
-from shardaudit.audit.outcome import Outcome, outcome_of
+from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.rules.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import Judgement, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
 from shardaudit.audit.rules.findings import AuditFacts, folded_findings, pending_ids
+from shardaudit.audit.rules.totals import (
+    SUMS,
+    ShardTotals,
+    broken_invariants,
+    coverage,
+    disagreeing_cells,
+    shard_totals,
+)
 from shardaudit.audit.silences import Silences, silences
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
+from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
 from shardaudit.store.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an audit found, over the window and per shard.
+
+    `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
+    `folded`: findings that it opened, saw again or closed; `changed`: of these, their state;
+    `vanished_until`: the end of the last cell from which rows are gone; None: there is none.
+    """
+
+    shards: tuple[ShardTotals, ...]
+    sums: dict[str, int]
+    kinds: dict[str, int]
+    missing: tuple[MissingIds, ...]
+    stamped_anew: int
+    folded: int
+    changed: int
+    vanished_until: datetime | None
+
+    def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
+        """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
+        verdicts = [
+            shard.verdict(tolerance=tolerance, coverage_floor=coverage_floor)
+            for shard in self.shards
+        ]
+        return min(verdicts, key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
+
+    @property
+    def trace_coverage(self) -> float | None:
+        """Landed ids with a trace / landed ids; None when none landed."""
+        return coverage(self.sums)
+
+
+def outcome_of(
+    judged: DataFrame, found: DataFrame, folded: DataFrame, *, audit_id: str, stamped_anew: int
+) -> Outcome:
+    """The numbers of the judged cells, the found (id, kind) pairs, and the findings after them."""
+    rows = collected(shard_totals(judged))
+    shards = tuple(
+        ShardTotals(
+            shard_id=row.shard_id,
+            sums={name: row[name] for name in SUMS},
+            lost=row.lost,
+            verdicts=frozenset(Verdict(v) for v in row.verdicts),
+            is_damaged=row.is_damaged,
+            is_quiet=row.is_quiet,
+        )
+        for row in rows
+    )
+    counted = (*SUMS, "cells", "by_id", "without_verdict", "impossible")
+    counts = collected(_counts(found, folded, audit_id))
+    findings = [row for row in counts if row.found is None]
+    return Outcome(
+        shards=shards,
+        sums={name: sum(row[name] for row in rows) for name in counted},
+        kinds={row.found: row.ids for row in counts if row.found is not None},
+        missing=tuple(
+            MissingIds(
+                row.shard_id, Cause(row.cause), State(row.state), row.ids, row.recoverable_until
+            )
+            for row in findings
+            if row.state is not None
+        ),
+        stamped_anew=stamped_anew,
+        folded=sum(row.ids for row in findings),
+        changed=sum(row.changed for row in findings),
+        vanished_until=max(
+            (row.vanished_until for row in rows if row.vanished_until), default=None
+        ),
+    )
+
+
+def _counts(found: DataFrame, folded: DataFrame, audit_id: str) -> DataFrame:
+    """What is found by kind, and the findings: the missing ones by shard, cause and state.
+
+    Input:
+        folded: of `findings.folded_findings`.
+    Output:
+        `found` (the kind; NULL of findings), `shard_id`, `cause`, `state` (NULL of all but what the
+        audit found missing), `ids`, `changed`, `recoverable_until` (of the first of them to go).
+    """
+    is_missing = (F.col("kind") == Kind.MISSING.value) & (F.col("last_audit_id") == audit_id)
+    place, none = ("shard_id", "cause", "state"), F.lit(None).cast("string")
+    kinds = found.select(
+        F.col("kind").alias("found"),
+        *(none.alias(name) for name in place),
+        F.lit(False).alias("is_changed"),
+        F.lit(None).cast("timestamp").alias("recoverable_until"),
+    )
+    findings = folded.select(
+        none.alias("found"),
+        *(F.when(is_missing, F.col(name)).alias(name) for name in place),
+        (~F.col("state").eqNullSafe(F.col("from_state"))).alias("is_changed"),
+        "recoverable_until",
+    )
+    both = kinds.unionByName(findings).groupBy("found", *place)
+    return both.agg(
+        F.count("*").alias("ids"),
+        F.count_if("is_changed").alias("changed"),
+        F.min("recoverable_until").alias("recoverable_until"),
+    )
+
+
+def broken_rules(
+    comparison: Comparison, outcome: Outcome, request: AuditRequest, state: Ingested
+) -> list[str]:
+    """What does not add up, one sentence each; none when all is well."""
+    buckets = (request.aligned.end - request.aligned.start) // request.stream.bucket
+    sums = outcome.sums | {"grid_cells": buckets * len(outcome.shards)}
+    return [
+        *broken_invariants(sums, outcome.kinds),
+        *_torn_cells(comparison),
+        *_torn_ledger(comparison, state),
+    ]
+
+
+def _torn_cells(comparison: Comparison) -> list[str]:
+    torn = disagreeing_cells(comparison.seen, comparison.cells, comparison.read)
+    return [
+        f"cell {row.shard_id} {row.bucket_start:%Y-%m-%dT%H:%M:%SZ}: the ledger "
+        f"counts {row.sent_n} ids sent and {row.landed_n} rows, traces and sink hold "
+        f"{row.counted} and {row.rows}"
+        for row in collected(torn.limit(5))
+    ]
+
+
+def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
+    """Where all that the ledger counts is not what its batches say that they counted."""
+    totals = without_canary(comparison.facts).select("sent_total", "landed_total")
+    shards = collected(totals)
+    held = {
+        "traces": sum(shard.sent_total for shard in shards),
+        "sink": sum(shard.landed_total for shard in shards),
+    }
+    if comparison.is_placing:
+        del held["sink"]
+    return [
+        f"the ledger counts {found} of the {side}, the batches that were ingested say {said}: a "
+        "batch is in it in part, or twice; `shardaudit ingest` finishes one that was cut off"
+        for side, found in held.items()
+        if (said := state.counted[side]) != found
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,182 @@
-"""The only place where an audit's cells and findings are written."""
+"""The only place where an audit's row, its cells and its findings are written."""
 
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from shardaudit.audit.judged import Judged
-from shardaudit.audit.outcome import Outcome
+from shardaudit.adapters.clock import now
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.evidence import Ingested
+from shardaudit.audit.judged import Judged, Outcome
+from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.audit.rules.findings import AuditFacts, transitions
-from shardaudit.model.tables.audit_tables import CELLS, FINDINGS, TRANSITIONS
+from shardaudit.audit.rules.totals import SUMS
+from shardaudit.audit.watermarks import stored_watermark
+from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
+from shardaudit.model.tables.audit_tables import (
+    AUDITS,
+    CELLS,
+    FINDINGS,
+    FINGERPRINTS,
+    QUARANTINE,
+    TRANSITIONS,
+)
+from shardaudit.model.tables.table import LATENCY_BINS
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.watermark import Watermark
+from shardaudit.report.summary import AuditReport
+from shardaudit.store.cell_grid import quantile
 from shardaudit.store.warehouse import Warehouse
+
+_REJECTIONS = (InvariantError, SelfCheckError, GateError)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """Writes the row of one audit; each save replaces the one before."""
+
+    warehouse: Warehouse
+    request: AuditRequest
+    state: Ingested
+    started_at: datetime
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Stores the audit as running; as failed when an error that is no rejection ends it."""
+        self._end_the_dead()
+        self._save("running")
+        try:
+            yield
+        except (Exception, KeyboardInterrupt) as error:
+            if not isinstance(error, _REJECTIONS):
+                with suppress(Exception):  # the first error is the one to tell
+                    self._save("failed")
+            raise
+
+    def _end_the_dead(self) -> None:
+        """Stores as failed what was killed: who holds the warehouse is the only one that runs."""
+        dead = self.warehouse.rows(AUDITS, where=pc.field("status") == "running")
+        if dead:
+            ended = [row | {"status": "failed", "finished_at": now()} for row in dead]
+            self.warehouse.upsert(ended, AUDITS)
+
+    def _save(self, status: str) -> None:
+        self.warehouse.upsert([self._identity(status)], AUDITS)
+
+    def publish(
+        self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str]
+    ) -> AuditReport:
+        """Stores the audit as published, with its numbers, and gives them back as a report."""
+        kept_s, stream = self._retention_s, self.request.stream
+        notes = audit_notes(
+            outcome.missing,
+            kept_s=kept_s,
+            stream=stream,
+            stamped_anew=outcome.stamped_anew,
+            vanished=(outcome.sums["vanished"], outcome.vanished_until),
+        )
+        report = replace(
+            self._report("published", outcome, "passed"),
+            watermark=watermark.at,
+            watermark_reason=watermark.reason,
+            notes=(*noted, *notes),
+        )
+        self._finish(report, outcome)
+        return report
+
+    def reject(self, outcome: Outcome, *, self_check: str) -> None:
+        """Stores the audit as rejected, with its numbers: the watermark stays where it is."""
+        stays = stored_watermark(self.warehouse, self.request.name)
+        self._finish(
+            replace(self._report("rejected", outcome, self_check), watermark=stays.at), outcome
+        )
+
+    def _finish(self, report: AuditReport, outcome: Outcome) -> None:
+        sums = {name: outcome.sums[name] for name in SUMS}
+        p50, p99 = self._latency()
+        numbers = {
+            "finished_at": now(),
+            "latency_p50": p50,
+            "latency_p99": p99,
+            "verdict": report.verdict.value,
+            "trace_coverage": report.trace_coverage,
+            "cells_total": report.cells_total,
+            "cells_compared_by_id": report.cells_compared_by_id,
+            "self_check": report.self_check,
+            "watermark": report.watermark,
+            "watermark_reason": report.watermark_reason,
+            "stamped_anew": outcome.stamped_anew,
+            "vanished_until": outcome.vanished_until,
+        }
+        self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
+
+    def _identity(self, status: str) -> dict[str, object]:
+        request = self.request
+        return {
+            "audit_id": request.audit_id,
+            "stream": request.name,
+            "window_start": request.aligned.start,
+            "window_end": request.aligned.end,
+            "as_of": request.as_of,
+            "started_at": self.started_at,
+            "status": status,
+            "engine": self.warehouse.engine,
+            "config_digest": request.stream.digest(),
+            "inputs": self.state.as_json(),
+            "retention_s": self._retention_s,
+        }
+
+    @property
+    def _retention_s(self) -> int:
+        return self.request.retention.length // timedelta(seconds=1)
+
+    def _latency(self) -> tuple[float | None, float | None]:
+        """How long half and 99 % of the window's rows took to land, seconds, at most."""
+        window = self.request.aligned
+        landed = self.warehouse.read(FINGERPRINTS).where(
+            (F.col("stream") == self.request.name)
+            & (F.col("side") == "sink")
+            & (F.col("bucket_start") >= F.lit(window.start))
+            & (F.col("bucket_start") < F.lit(window.end))
+        )
+        bins = (F.sum(F.col("latency_counts")[i]).alias(str(i)) for i in range(LATENCY_BINS))
+        [sums] = landed.agg(*bins).collect()
+        counts = [rows or 0 for rows in sums]
+        return quantile(counts, 0.5), quantile(counts, 0.99)
+
+    def _report(self, status: str, outcome: Outcome, self_check: str) -> AuditReport:
+        request = self.request
+        verdict = outcome.verdict(
+            tolerance=request.stream.tolerance,
+            coverage_floor=request.stream.trace_coverage_floor,
+        )
+        is_trusted = self_check != "failed" and status == "published"
+        refused = self.warehouse.counts(QUARANTINE, by=["stream"], having={"stream": request.name})
+        return AuditReport(
+            audit_id=request.audit_id,
+            stream=request.name,
+            window_start=request.aligned.start,
+            window_end=request.aligned.end,
+            as_of=request.as_of,
+            status=status,
+            engine=self.warehouse.engine,
+            verdict=verdict if is_trusted else Verdict.INCONCLUSIVE,
+            counts={name: outcome.sums[name] for name in SUMS},
+            trace_coverage=outcome.trace_coverage,
+            self_check=self_check,
+            watermark=None,
+            watermark_reason=None,
+            cells_total=outcome.sums["cells"],
+            cells_compared_by_id=outcome.sums["by_id"],
+            worst_shards=worst_shards(outcome.shards, request.stream),
+            deadlines=deadline_lines(outcome.missing),
+            quarantined=refused.total(),
+            notes=(),
+        )
 
 
 def publish(

@@ -15,7 +15,7 @@ from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
-from shardaudit.store.said_times import SaidTimes, said_times, times_of
+from shardaudit.store.transitions import SaidTimes, said_times, times_of
 from shardaudit.store.warehouse import Warehouse
 
 _HOUR = timedelta(hours=1)

@@ -11,7 +11,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
-from shardaudit.audit.outcome import Outcome
+from shardaudit.audit.judged import Outcome
 from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silences, slot
 from shardaudit.ingest.rules.batch_summary import batch_summaries
 from shardaudit.model.gate import LEDGER_GATE, RESULT_GATE, SINK_GATE, TRACES_GATE

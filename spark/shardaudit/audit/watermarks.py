@@ -12,8 +12,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
-from shardaudit.audit.judged import Judged
-from shardaudit.audit.outcome import Outcome
+from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.rules.accepted_times import accepted
 from shardaudit.audit.rules.watermark import (
     ShardRecord,
@@ -38,7 +37,7 @@ from shardaudit.model.watermark import (
     holds_from_json,
 )
 from shardaudit.report.held_back import Holding, held_because
-from shardaudit.store.said_times import said_times, times_of
+from shardaudit.store.transitions import said_times, times_of
 from shardaudit.store.warehouse import Warehouse
 
 NO_TRACES = "no trace of it was ever read"

@@ -24,7 +24,7 @@ from shardaudit.columns.sql_name import quoted
 from shardaudit.model.choices import BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import Origin, Source
-from shardaudit.model.own_rows import backfill_tag
+from shardaudit.model.source import backfill_tag
 
 # A consumer may keep times to the second or to the millisecond.
 _PRECISION = timedelta(seconds=60)

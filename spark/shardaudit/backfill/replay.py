@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator
 from datetime import datetime
 
-from shardaudit.backfill.rules.kpl import users_of
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.plan import BEFORE, LIMITS, PAGES_PAST_THE_END
 from shardaudit.backfill.rules.reading import (
@@ -16,6 +15,7 @@ from shardaudit.backfill.rules.reading import (
     ReadWindow,
     ShardClient,
     UserRecord,
+    users_of,
 )
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.retention import PAGE_RECORDS

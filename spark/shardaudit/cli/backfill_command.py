@@ -11,8 +11,17 @@ from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.backfill.proposal import PlanReport, RunReport, minutes_to_read, window_lines
 from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
-from shardaudit.backfill.run import ACTIONS, REPLAY, STAGES, VERIFY, Running, run_backfill
-from shardaudit.backfill.setup import check_landing, replay_of, stream_of
+from shardaudit.backfill.run import (
+    ACTIONS,
+    REPLAY,
+    STAGES,
+    VERIFY,
+    Running,
+    check_landing,
+    replay_of,
+    run_backfill,
+    stream_of,
+)
 from shardaudit.cli.command import Desk, Reply
 from shardaudit.cli.session import opened, opened_in_turns
 from shardaudit.ingest.list_shards import retention_of

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.ingest.rules.batch_inputs import CellShape, DamagedFile
-from shardaudit.ingest.rules.quarantine import Refuser, quarantine_rows
+from shardaudit.ingest.rules.batch_summary import Refuser, quarantine_rows
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.source import SourceFile

@@ -11,12 +11,18 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import FileStore, at_once, list_files
 from shardaudit.adapters.files.sources import read_traces, storage_errors
 from shardaudit.ingest.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
-from shardaudit.ingest.kept_batch import TraceTally, discarded, kept_copies, kept_rows, tallied
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
+from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
-from shardaudit.ingest.rules.quarantine import damaged_span
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.ingest.trace_writing import TraceWriting
+from shardaudit.ingest.trace_writing import (
+    TraceTally,
+    TraceWriting,
+    discarded,
+    kept_copies,
+    kept_rows,
+    tallied,
+)
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.input_columns import TRACE_COLUMNS
 from shardaudit.model.source import KeptFiles, SourceFile

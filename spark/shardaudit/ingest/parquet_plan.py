@@ -24,8 +24,7 @@ from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
 from shardaudit.ingest.sink_reading import Reading, parquet_files
 from shardaudit.model.config.settings import Sink
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.own_rows import is_appended
-from shardaudit.model.source import FileGroup, SourceFile
+from shardaudit.model.source import FileGroup, SourceFile, is_appended
 
 
 @dataclass(frozen=True)

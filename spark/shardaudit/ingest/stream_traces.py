@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.files.kept_traces import readable
+from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, TraceInputs

@@ -16,12 +16,6 @@ import pyarrow.parquet as pq
 
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.report.progress import SILENT, Progress
-from shardaudit.simulate.documents import (
-    Places,
-    configuration,
-    planted_findings,
-    simulation_facts,
-)
 from shardaudit.simulate.kinesis_stream import simulated_stream
 from shardaudit.simulate.messages import (
     connect,
@@ -45,8 +39,12 @@ from shardaudit.simulate.scenario import Scenario, roles
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from shardaudit.simulate.written_files import (
     Folder,
+    Places,
     SinkTable,
+    configuration,
     land_by_hour,
+    planted_findings,
+    simulation_facts,
     write_files,
     write_trace_logs,
 )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,6 +16,8 @@ from shardaudit.store.warehouse import Warehouse
 
 # Closed ones are over; there is nothing left to accept in them.
 _ACCEPTABLE = [State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED]
+
+SaidTimes = list[tuple[str | None, Window]]  # of a shard, or of all
 
 
 def move_findings(
@@ -142,3 +145,18 @@ def accept_time(warehouse: Warehouse, said: Said, *, by: str, now: datetime) -> 
         said.reason,
         by,
     )
+
+
+def said_times(warehouse: Warehouse, stream: str, said: str | None) -> SaidTimes:
+    """The times of which people said this; None: that nothing was sent."""
+    rows = warehouse.rows(QUIET_TIMES, where=pc.field("stream") == stream)
+    return [
+        (row["shard_id"], Window(row["quiet_from"], row["quiet_until"]))
+        for row in rows
+        if row["said"] == said
+    ]
+
+
+def times_of(said: SaidTimes, shard_id: str | None) -> list[Window]:
+    """Those that count for a shard; None: for all of them."""
+    return [window for of, window in said if of is None or of == shard_id]

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from shardaudit.airflow.datasets import Lineage, lineage
 from shardaudit.airflow.launch import ShardauditJob
 from shardaudit.airflow.planned import PlannedJob, planned_upkeep
+from shardaudit.airflow.telemetry import Lineage, lineage
 
 
 @dataclass

@@ -14,8 +14,8 @@ from airflow.sdk.observability.stats import Stats
 from deltalake import write_deltalake
 
 from shardaudit.airflow.audit_verdict import judge
-from shardaudit.airflow.metrics import emit
 from shardaudit.airflow.planned import PlannedAudit
+from shardaudit.airflow.telemetry import emit
 from shardaudit.airflow.watch_news import tell
 from shardaudit.model.tables.watch_tables import SHARDS
 from tests.dags.warehouses import arrow, audit, cell, missing, write_result

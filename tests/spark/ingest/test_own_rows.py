@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from shardaudit.model.own_rows import appended_name, backfill_tag
+from shardaudit.model.source import appended_name, backfill_tag
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from tests.builders import NOW, SHARD, T0, Line, sequence, sink_row, write_parquet
 from tests.spark.lake import Lake

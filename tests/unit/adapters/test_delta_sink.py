@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.files.files import StorageError
-from shardaudit.adapters.lake.delta_features import TableFeatureError
 from shardaudit.adapters.lake.delta_log import CommitGoneError
+from shardaudit.adapters.lake.delta_schema import TableFeatureError
 from shardaudit.adapters.lake.delta_sink import DeltaSink
 from shardaudit.ingest.rules.commits import net_change
 from shardaudit.model.errors import ConfigError

@@ -12,7 +12,7 @@ from shardaudit.adapters.files.files import S3Access
 from shardaudit.adapters.lake.parquet_append import parquet_fields
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import SinkField
-from shardaudit.model.own_rows import appended_name
+from shardaudit.model.source import appended_name
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 MICROS = pa.timestamp("us")

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from shardaudit.backfill.landing import sink_sources
-from shardaudit.backfill.setup import check_landing
+from shardaudit.backfill.run import check_landing
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import Origin

@@ -8,7 +8,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.backfill.rules.kpl import MAGIC, user_records
+from shardaudit.backfill.rules.reading import MAGIC, user_records
 
 _FIELDS = {
     "Tag": [("key", 1, 9, 2, ""), ("value", 2, 9, 1, "")],

@@ -11,8 +11,7 @@ from shardaudit.ingest.rules.commits import (
     net_change,
     still_there,
 )
-from shardaudit.model.own_rows import backfill_tag
-from shardaudit.model.source import DeltaFile
+from shardaudit.model.source import DeltaFile, backfill_tag
 
 Action = dict[str, object]
 

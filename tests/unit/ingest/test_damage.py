@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from shardaudit.ingest.rules.quarantine import damaged_span
+from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.model.source import SourceFile
 from shardaudit.model.window import Window
 from tests.builders import T0

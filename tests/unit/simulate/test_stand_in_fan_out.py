@@ -90,7 +90,7 @@ def test_stream_has_room_for_20_consumers_which_come_in_pages(kinesis: Kinesis) 
 def test_events_bring_what_the_shard_has_and_what_comes_meanwhile(
     kinesis: Kinesis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardaudit.simulate.stand_in.subscription.HEARTBEAT_S", 0.02)
+    monkeypatch.setattr("shardaudit.simulate.stand_in.fan_out.HEARTBEAT_S", 0.02)
     kinesis.create()
     numbers = kinesis.put(1200)
     with subscribed(kinesis, register(kinesis)) as events:

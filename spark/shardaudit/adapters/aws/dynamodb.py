@@ -7,7 +7,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shardaudit.adapters.aws.aws_errors import said_and_advice
+from shardaudit.adapters.aws.kinesis import said_and_advice
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError

@@ -1,7 +1,7 @@
 """The door to Kinesis: a client, what the API knows about a stream, and records put into it."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,13 +13,21 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shardaudit.adapters.aws.aws_errors import said_and_advice
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 if TYPE_CHECKING:
     from mypy_boto3_kinesis import KinesisClient
     from mypy_boto3_kinesis.type_defs import ListShardsInputTypeDef, ShardTypeDef
+
+
+# On this side: nothing was asked yet.
+_FINAL_HERE = {
+    "NoCredentialsError": "give credentials by the usual AWS chain",
+    "PartialCredentialsError": "give credentials by the usual AWS chain",
+    "NoRegionError": "set [aws] region",
+    "ProfileNotFound": "check AWS_PROFILE",
+}
 
 
 # What to do about answers that do not change by asking again.
@@ -40,6 +48,21 @@ MAX_TRIES = 10
 _PAUSE_S = 0.1
 
 Entry = tuple[str, bytes]  # partition key, content
+
+
+def said_and_advice(
+    error: BotoCoreError | ClientError, final: Mapping[str, str]
+) -> tuple[str, str | None]:
+    """The error in words, and what to do; None where a later try may work.
+
+    Input:
+        final: error code or class -> what to do about it, beside what holds for every service.
+    """
+    if isinstance(error, ClientError):
+        said = error.response.get("Error", {})
+        code = said.get("Code", "unknown")
+        return f"{code}: {said.get('Message', '')}", final.get(code)
+    return str(error), (_FINAL_HERE | dict(final)).get(type(error).__name__)
 
 
 class StreamRefusedError(FinalError, PermissionError):

@@ -14,7 +14,6 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from shardaudit.adapters.aws.s3 import delta_rs_options
 from shardaudit.adapters.files.files import FileStore, S3Access, StorageError
-from shardaudit.adapters.lake.delta_features import check_features, opening_error
 from shardaudit.adapters.lake.delta_log import (
     CommitGoneError,
     Span,
@@ -26,6 +25,7 @@ from shardaudit.adapters.lake.delta_log import (
     may_lack,
     vectors_at,
 )
+from shardaudit.adapters.lake.delta_schema import check_features, opening_error
 from shardaudit.adapters.lake.sink_batches import located
 from shardaudit.adapters.lake.sink_file import Constant, SinkFile, Value, Wanted, partition_value
 from shardaudit.model.config.settings import Aws

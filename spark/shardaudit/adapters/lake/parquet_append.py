@@ -14,7 +14,7 @@ from shardaudit.adapters.lake.sink_file import partition_columns
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.errors import ConfigError, RetryableError
 from shardaudit.model.input_columns import SinkField
-from shardaudit.model.own_rows import appended_name, is_appended
+from shardaudit.model.source import appended_name, is_appended
 
 _OLD = pa.timestamp("us", "UTC")
 _UNSIGNED = {

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardaudit.model.own_rows import BACKFILL, is_backfill_tag
-from shardaudit.model.source import DeletionVector, DeltaFile
+from shardaudit.model.source import BACKFILL, DeletionVector, DeltaFile, is_backfill_tag
 
 Action = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
 FileKey = tuple[str, DeletionVector | None]

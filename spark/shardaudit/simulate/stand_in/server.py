@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from shardaudit.model.errors import FinalError
-from shardaudit.simulate.stand_in import consumer_operations as consumers
+from shardaudit.simulate.stand_in import fan_out as consumers
 from shardaudit.simulate.stand_in import record_operations as records
 from shardaudit.simulate.stand_in import stream_operations as streams
 from shardaudit.simulate.stand_in.account import Account
+from shardaudit.simulate.stand_in.fan_out import EVENTS, Subscription, subscribe_to_shard
 from shardaudit.simulate.stand_in.requests import Answer, ApiError, Request
 from shardaudit.simulate.stand_in.shard_listing import list_shards
-from shardaudit.simulate.stand_in.subscription import EVENTS, Subscription, subscribe_to_shard
 
 CONTROL_PATH = "/_control"
 CONTENT_TYPE = "application/x-amz-json-1.1"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from shardaudit.simulate.stand_in.account import Account
-from shardaudit.simulate.stand_in.consumer_operations import consumers_of
+from shardaudit.simulate.stand_in.fan_out import consumers_of
 from shardaudit.simulate.stand_in.requests import Answer, Request, invalid_argument, invalid_field
 from shardaudit.simulate.stand_in.served_stream import Status, Stream
 from shardaudit.simulate.stand_in.shard_listing import shard_facts

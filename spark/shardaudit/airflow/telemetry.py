@@ -1,15 +1,28 @@
-"""What each command reads and writes, for Airflow's OpenLineage provider, where it is installed."""
+"""What other tools are told through Airflow: gauges, and the datasets of OpenLineage.
 
-from collections.abc import Sequence
+`shardaudit.<audit|watch>.<figure>.<stream>`: the stream is in the name, as StatsD has no tags.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from airflow.sdk.observability.stats import gauge, normalize_name_for_stats
+
 from shardaudit.airflow.planned import PlannedJob
 from shardaudit.model.config.settings import load_settings
 
 _TRACES, _SINK = "<traces>", "<sink>"  # the user's own; the others are tables of the warehouse
+
+
+def emit(group: str, stream: str, figures: Mapping[str, float]) -> None:
+    """Sends each figure as a gauge."""
+    # A dot would be another level of the name: as Airflow does with the names of its tasks.
+    place = normalize_name_for_stats(stream.replace(".", "__"), log_warning=False)
+    for name, value in figures.items():
+        gauge(f"shardaudit.{group}.{name}.{place}", value, tags={"stream": stream})
 
 
 @dataclass(frozen=True, slots=True)
