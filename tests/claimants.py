@@ -10,7 +10,7 @@ from shardaudit.model.config.settings import Settings
 # Tries to hold the warehouse at each "take", until "give"; says how that went.
 _PROGRAM = """
 import sys
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import WarehouseBusyError
 settings = Settings.model_validate_json(sys.argv[1])
@@ -18,7 +18,7 @@ print("ready", flush=True)
 for line in sys.stdin:
     if line == "take\\n":
         try:
-            with claim(settings, owner="other"):
+            with warehouse_lock(settings, owner="other"):
                 print("held", flush=True)
                 sys.stdin.readline()
         except WarehouseBusyError:

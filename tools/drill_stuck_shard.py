@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.text import Text
 
 from shardaudit.cli.command import Reply, Terminal
-from shardaudit.cli.session import opened
+from shardaudit.cli.session import session
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, ShardauditError
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
@@ -67,7 +67,7 @@ def drill(incident: Incident, folder: Path, *, terminal: Terminal) -> list[Momen
         stream.create(shards=incident.shards, retention=incident.retention)
         progress = terminal.progress(1)
         moments = []
-        with opened(settings, owner="drill", progress=progress) as warehouse:
+        with session(settings, owner="drill", progress=progress) as warehouse:
             known = incident.starts_at
             for as_of in _times(incident):
                 _ingest(warehouse, incident, (known, as_of))

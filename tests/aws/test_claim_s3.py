@@ -12,8 +12,8 @@ from shardaudit.model.config.settings import Aws, Settings
 from shardaudit.model.errors import ClaimLostError, WarehouseBusyError
 from shardaudit.simulate.s3proxy import s3_proxy
 from shardaudit.store import lock as claims
-from shardaudit.store.lock import claim
-from shardaudit.store.lock_files import FOLDER, WATCH, S3ClaimStore
+from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.lock_files import FOLDER, WATCH, S3LockFiles
 from shardaudit.store.probes import probe_warehouse
 from tests.claimants import Claimant
 
@@ -39,8 +39,8 @@ def settings(s3_url: str, tmp_path: Path) -> Settings:
     )
 
 
-def store(settings: Settings) -> S3ClaimStore:
-    return S3ClaimStore(s3_client(settings.aws), settings.warehouse, FOLDER)
+def store(settings: Settings) -> S3LockFiles:
+    return S3LockFiles(s3_client(settings.aws), settings.warehouse, FOLDER)
 
 
 def test_generation_is_created_by_one_alone(settings: Settings) -> None:
@@ -55,10 +55,10 @@ def test_generation_is_created_by_one_alone(settings: Settings) -> None:
 
 def test_the_watch_does_not_wait_for_the_ledger(settings: Settings) -> None:
     with (
-        claim(settings, owner="watch", name=WATCH) as watch,
-        claim(settings, owner="audit") as audit,
+        warehouse_lock(settings, owner="watch", name=WATCH) as watch,
+        warehouse_lock(settings, owner="audit") as audit,
         pytest.raises(WarehouseBusyError, match="held by watch"),
-        claim(settings, owner="another", name=WATCH),
+        warehouse_lock(settings, owner="another", name=WATCH),
     ):
         pass
     watch.check()
@@ -70,10 +70,10 @@ def test_second_run_is_refused_while_a_process_holds_and_takes_over_when_it_was_
 ) -> None:
     with Claimant(settings) as other:
         assert other.take() == "held"
-        with pytest.raises(WarehouseBusyError, match="other"), claim(settings, owner="me"):
+        with pytest.raises(WarehouseBusyError, match="other"), warehouse_lock(settings, owner="me"):
             pass
         other.kill()
-        with claim(settings, owner="me") as mine:
+        with warehouse_lock(settings, owner="me") as mine:
             mine.renew()
             assert store(settings).generations() == [2]
 
@@ -88,12 +88,15 @@ def test_holder_notices_when_it_was_taken_over(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "DEAD_AFTER", timedelta(seconds=2))
-    with claim(settings, owner="first") as first:
+    with warehouse_lock(settings, owner="first") as first:
         silent = json.loads(store(settings).read(1) or "")
         long_ago = (datetime.now(UTC) - timedelta(minutes=2)).isoformat()
         silent |= {"machine": "elsewhere", "heartbeat_at": long_ago}
         store(settings).rewrite(1, json.dumps(silent))
-        with claim(settings, owner="second"), pytest.raises(ClaimLostError, match="second"):
+        with (
+            warehouse_lock(settings, owner="second"),
+            pytest.raises(ClaimLostError, match="second"),
+        ):
             first.check()
 
 
@@ -107,11 +110,11 @@ def test_doctor_accepts_an_s3_that_keeps_runs_apart_and_leaves_nothing(settings:
 
 def test_bucket_that_is_not_there_is_final(settings: Settings) -> None:
     absent = settings.model_copy(update={"warehouse": "s3a://nowhere/w"})
-    with pytest.raises(S3RefusedError, match="NoSuchBucket"), claim(absent, owner="me"):
+    with pytest.raises(S3RefusedError, match="NoSuchBucket"), warehouse_lock(absent, owner="me"):
         pass
 
 
 def test_s3_that_does_not_answer_is_worth_another_try(settings: Settings) -> None:
     away = settings.model_copy(update={"aws": Aws(endpoints={"s3": "http://127.0.0.1:9"})})
-    with pytest.raises(S3UnreachableError), claim(away, owner="me"):
+    with pytest.raises(S3UnreachableError), warehouse_lock(away, owner="me"):
         pass

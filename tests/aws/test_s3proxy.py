@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import FinalError
 from shardaudit.simulate.job import Endpoints, simulate_stream
-from shardaudit.simulate.output import BUCKET, DeltaSink, simulation_bucket
+from shardaudit.simulate.output import BUCKET, SimulatedSink, simulation_bucket
 from shardaudit.simulate.s3proxy import S3Credentials, S3Endpoint, s3_proxy
 from tests.unit.simulate.kinesis import START
 from tests.unit.simulate.test_simulation import scenario
@@ -54,7 +54,7 @@ def test_a_sink_grows_by_commits_when_rows_are_appended(s3: S3Endpoint) -> None:
     place = f"s3://{BUCKET}/grows"
     rows = pa.table({"message_id": ["a", "b"], "day": ["2026-11-01", "2026-11-02"]})
     for _ in range(2):
-        DeltaSink(place, s3.storage_options()).append(rows.to_reader())
+        SimulatedSink(place, s3.storage_options()).append(rows.to_reader())
     table = DeltaTable(place, storage_options=s3.storage_options())
     assert table.version() == 1
     assert table.to_pyarrow_table().num_rows == 4
@@ -63,7 +63,7 @@ def test_a_sink_grows_by_commits_when_rows_are_appended(s3: S3Endpoint) -> None:
 def test_an_append_fails_with_the_place_when_the_bucket_is_not_there(s3: S3Endpoint) -> None:
     rows = pa.table({"day": ["2026-11-01"]})
     with pytest.raises(FinalError, match="s3://nowhere/sink"):
-        DeltaSink("s3://nowhere/sink", s3.storage_options()).append(rows.to_reader())
+        SimulatedSink("s3://nowhere/sink", s3.storage_options()).append(rows.to_reader())
 
 
 def test_a_simulation_is_on_s3_when_it_was_asked_for(tmp_path: Path) -> None:

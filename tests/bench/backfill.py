@@ -21,7 +21,7 @@ from rich.console import Console
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress
 from shardaudit.adapters.engine.apache_spark import spark_session
 from shardaudit.adapters.lake.delta_merge import Pruning, SinkMerge, absent_rows
-from shardaudit.backfill.kinesis_source import Reading, read_windows
+from shardaudit.backfill.kinesis_source import ReadSettings, read_windows
 from shardaudit.backfill.rules.reading import ReadWindow
 from shardaudit.model.config.settings import Settings
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
@@ -104,7 +104,7 @@ def _through_spark(spark: SparkSession, url: str) -> None:
         )
         for n in range(SHARDS)
     ]
-    reading = Reading(StreamAddress("bench", "us-east-1", url), read_share=10_000)
+    reading = ReadSettings(StreamAddress("bench", "us-east-1", url), read_share=10_000)
     rows = read_windows(spark, reading, windows).localCheckpoint()  # as a backfill does it
     found = rows.where(F.col("outcome").isNull()).count()
     assert found == RECORDS, found

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from shardaudit.store.lock import started
+from shardaudit.store.lock import process_start
 from tests.dags.test_scheduled_watch import until
 from tools.airflow_processes import LocalAirflow
 
@@ -33,7 +33,7 @@ def test_command_and_its_children_end_when_the_task_is_failed_by_hand(
         run_id = api.trigger(DAG, {})
         until(lambda: pids.exists() and len(pids.read_text().split()) > 1)
         ours = [int(pid) for pid in pids.read_text().split()]
-        assert all(started(pid) for pid in ours)
+        assert all(process_start(pid) for pid in ours)
         api.end_runs(DAG)
-        until(lambda: not any(started(pid) for pid in ours), seconds=30)
+        until(lambda: not any(process_start(pid) for pid in ours), seconds=30)
         assert api.run_state(DAG, run_id) == "failed"

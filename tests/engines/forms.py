@@ -11,7 +11,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.audit.rules.canary_answers import answers
 from shardaudit.audit.rules.carried import sampled_cells, with_bucket_digest, with_neighbours
-from shardaudit.audit.rules.cell_verdicts import Judgement, judged_cells
+from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.cells import cell_sums, compared_cells, grid, sums_digest
 from shardaudit.audit.rules.classify import (
     Damage,
@@ -344,7 +344,7 @@ def verdicts(spark: SparkSession) -> DataFrame:
 
 def judged(spark: SparkSession) -> DataFrame:
     _, cells = compared(spark)
-    judgement = Judgement(
+    judgement = CellFacts(
         as_of=AS_OF,
         bucket=MINUTE,
         settle_grace=timedelta(seconds=30),

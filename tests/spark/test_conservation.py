@@ -21,7 +21,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.backfill.dedupe_plan import plan_dedupe
-from shardaudit.backfill.kinesis_source import Reading
+from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, sent_range, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.replay import WindowReader
@@ -38,7 +38,7 @@ from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
-from shardaudit.store.transitions import move_findings
+from shardaudit.store.transitions import change_state
 from tests.builders import SHARD, T0
 from tests.spark.lake import Lake
 from tests.spark.world import HOUR, MIN, Message, World
@@ -144,7 +144,7 @@ class Days:
             self.lake.warehouse,
             Ledger(self.lake.warehouse, rows, "test"),
             None,
-            Reading(StreamAddress("kinesis-events"), 0.5),
+            ReadSettings(StreamAddress("kinesis-events"), 0.5),
             self.kept,
             self.lake.stream.bucket,
             lambda: self.world.now,
@@ -192,7 +192,7 @@ class Days:
         chosen = replay.findings(State.OPEN, State.PLANNED)
         chosen = chosen.where(F.col("message_id").isin(sorted(found))).localCheckpoint()
         if not chosen.isEmpty():
-            move_findings(
+            change_state(
                 self.lake.warehouse,
                 chosen,
                 to=State.REPLAYED,
@@ -231,7 +231,7 @@ class Days:
         chosen = self.lake.warehouse.read(FINDINGS).where(live & some).localCheckpoint()
         if not chosen.isEmpty():
             now = self.world.now
-            move_findings(self.lake.warehouse, chosen, to=State.ACCEPTED, reason="known", now=now)
+            change_state(self.lake.warehouse, chosen, to=State.ACCEPTED, reason="known", now=now)
 
     def states(self, kind: str) -> dict[str, State]:
         """The findings' states by message."""

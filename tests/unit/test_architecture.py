@@ -1,5 +1,6 @@
 """`docs/architecture.md` says what there is: rooms in the order of their layers, paths, sizes."""
 
+import ast
 import re
 import tomllib
 from collections import Counter
@@ -10,6 +11,8 @@ PACKAGE = ROOT / "spark" / "shardaudit"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 MODULES = [file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"]
 MOST_FILES = 20
+# Each command has them, and `main` asks for them; a logger is a module's own.
+PROTOCOL = {"EXAMPLES", "add_arguments", "run", "main", "log"}
 
 
 def rooms_of_the_page() -> list[str]:
@@ -41,6 +44,25 @@ def test_each_question_is_answered_by_a_file_that_there_is() -> None:
 def test_a_folder_can_be_looked_over() -> None:
     folders = Counter(file.parent for file in PACKAGE.rglob("*.py"))
     assert {str(folder): n for folder, n in folders.items() if n > MOST_FILES} == {}
+
+
+def public_names(file: Path) -> set[str]:
+    """What a module defines at its top, but what begins with an underscore."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text()).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Assign(targets=targets):
+                found |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+    return {name for name in found if not name.startswith("_")} - PROTOCOL
+
+
+def test_a_public_name_is_defined_once() -> None:
+    times = Counter(name for file in MODULES for name in public_names(file))
+    assert {name for name, n in times.items() if n > 1} == set()
 
 
 def test_a_file_name_is_given_once() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.suite_files import load_suites
-from shardaudit.audit.suites import Quality, understood_suites
+from shardaudit.audit.suites import SuiteJudge, understood_suites
 from shardaudit.model.gate import CONTRACTS, GateState
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -14,12 +14,12 @@ DOCS = Path(__file__).parents[2] / "docs" / "gates.md"
 
 
 @pytest.fixture(scope="module")
-def shipped() -> Quality:
+def shipped() -> SuiteJudge:
     """The suites as they are shipped."""
     return understood_suites(None)
 
 
-def test_every_shipped_check_can_be_made_on_rows_without_values(shipped: Quality) -> None:
+def test_every_shipped_check_can_be_made_on_rows_without_values(shipped: SuiteJudge) -> None:
     for contract in CONTRACTS:
         rows = [dict.fromkeys(contract.columns) | {next(iter(contract.columns)): "x"}]
         for check in shipped.judge(contract.name, rows).checks:
@@ -69,7 +69,7 @@ READ = {"refused_share": 0.0, "rows_too_many": 0, "expired": False}
     ],
 )
 def test_each_shipped_check_breaks_where_it_should_and_nowhere_else(
-    shipped: Quality,
+    shipped: SuiteJudge,
     suite: str,
     row: dict[str, object],
     change: dict[str, object],
@@ -83,7 +83,7 @@ def test_each_shipped_check_breaks_where_it_should_and_nowhere_else(
         assert " – not so: the bad one (" in checks[n].sentence
 
 
-def test_a_shard_that_is_there_twice_breaks_its_check(shipped: Quality) -> None:
+def test_a_shard_that_is_there_twice_breaks_its_check(shipped: SuiteJudge) -> None:
     checks = shipped.judge("audit_result", [SHARD, SHARD]).checks
     states = [check.state for check in checks]
     assert states == [GateState.PASSED, GateState.FAILED, GateState.PASSED]

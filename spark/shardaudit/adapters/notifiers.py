@@ -35,7 +35,7 @@ class NotSentError(RetryableError, ConnectionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class OutgoingMessage:
     """What is sent. `message_id` is the same each time: who has it already drops it."""
 
     message_id: str
@@ -57,7 +57,7 @@ def has_receiver(notify: Notify) -> bool:
     return any((notify.slack, notify.http, notify.smtp))
 
 
-def send(notify: Notify, letter: Letter) -> None:
+def send(notify: Notify, letter: OutgoingMessage) -> None:
     """Sends it to all receivers.
 
     Raises:
@@ -72,7 +72,9 @@ def send(notify: Notify, letter: Letter) -> None:
             raise NotSentError(kind, letter.message_id, error) from None
 
 
-def _arguments(notify: Notify, letter: Letter) -> dict[str, dict[str, Any]]:  # Any: the notifiers'
+def _arguments(
+    notify: Notify, letter: OutgoingMessage
+) -> dict[str, dict[str, Any]]:  # Any: the notifiers'
     body = f"{letter.text}\n[{letter.message_id}]"
     found: dict[str, dict[str, Any]] = {}
     if notify.slack:
@@ -84,7 +86,7 @@ def _arguments(notify: Notify, letter: Letter) -> dict[str, dict[str, Any]]:  # 
             "unfurl_media": False,
         }
     if notify.http:
-        document = {name: getattr(letter, name) for name in Letter.__dataclass_fields__}
+        document = {name: getattr(letter, name) for name in OutgoingMessage.__dataclass_fields__}
         headers = {"Idempotency-Key": letter.message_id}
         found["http"] = {"http_conn_id": notify.http, "json": document, "headers": headers}
     if notify.smtp:

@@ -17,9 +17,9 @@ from shardaudit.model.gate import (
     CheckResult,
     Expectation,
     GateState,
-    Row,
     Suite,
     SuiteResult,
+    SummaryRow,
 )
 
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
@@ -57,7 +57,7 @@ class Quality:
         asset = context.data_sources.add_pandas("summaries").add_dataframe_asset("rows")
         self._frames = asset.add_batch_definition_whole_dataframe("all")
 
-    def judge(self, name: str, rows: Sequence[Row]) -> SuiteResult:
+    def judge(self, name: str, rows: Sequence[SummaryRow]) -> SuiteResult:
         """What each check of the suite says of the rows."""
         suite = self._suites[name]
         frame = _frame(rows, list(suite.contract.columns))
@@ -93,7 +93,7 @@ def _raised(message: str) -> Raw:
     return {"raised_exception": True, "exception_message": message}
 
 
-def _frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
+def _frame(rows: Sequence[SummaryRow], columns: Sequence[str]) -> pd.DataFrame:
     """The rows in pandas; a column without any value counts as one of numbers, to be compared."""
     frame = pd.DataFrame.from_records([dict(row) for row in rows], columns=columns)
     empty = [name for name in columns if frame[name].isna().all()]
@@ -120,7 +120,7 @@ def _understood(wanted: Expectation, suite: Suite) -> Any:  # Any: one of GX's e
         ) from error
 
 
-def _check(wanted: Expectation, raw: Raw, suite: Suite, rows: Sequence[Row]) -> CheckResult:
+def _check(wanted: Expectation, raw: Raw, suite: Suite, rows: Sequence[SummaryRow]) -> CheckResult:
     named = f"{suite.contract.name}: {wanted.says}"
     broken = list(_exceptions(raw["exception_info"] or {}))
     if broken:
@@ -151,7 +151,7 @@ def _exceptions(info: Raw) -> Iterable[str]:
 
 
 def _found(
-    wrong: Sequence[Row], judged: int, observed: str, suite: Suite, wanted: Expectation
+    wrong: Sequence[SummaryRow], judged: int, observed: str, suite: Suite, wanted: Expectation
 ) -> str:
     """The first wrong row in words, the columns of the check first."""
     if not wrong:

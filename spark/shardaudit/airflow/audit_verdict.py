@@ -19,7 +19,7 @@ from shardaudit.report.summary import AuditReport
 
 log = logging.getLogger(__name__)
 
-SHOWN_SHARDS = 20
+_SHOWN_SHARDS = 20
 _COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
 
 
@@ -65,7 +65,7 @@ def judge(planned: PlannedAudit) -> None:
 
 def lines(report: AuditReport) -> list[str]:
     """The report as sentences, the verdict first."""
-    worst = report.worst_shards[:SHOWN_SHARDS]
+    worst = report.worst_shards[:_SHOWN_SHARDS]
     more = len(report.worst_shards) - len(worst)
     return [
         _headline(report),

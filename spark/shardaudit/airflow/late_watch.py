@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shardaudit.adapters.notifiers import Letter, has_receiver, send
+from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.verdict import Level
 
@@ -28,7 +28,7 @@ async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gi
 def _tell(context: Mapping[str, Any]) -> None:  # Any: as above
     run = context.get("dag_run") or {}
     run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
-    letter = Letter(
+    letter = OutgoingMessage(
         message_id=hashlib.sha256(f"late\n{run_id}".encode()).hexdigest()[:24],
         stream="all",
         level=Level.WARN.value,

@@ -37,7 +37,7 @@ OF_TASKS = {
     "retry_policy": ONLY_RETRYABLE,
 }
 
-JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where the cluster has them
+_JARS = "SHARDAUDIT_JARS"  # a folder of jars on the Airflow side; unset where the cluster has them
 
 # A driver of spark-submit has 1 GB unless told; [spark] of the configuration overrides all of it.
 _DRIVER = {
@@ -222,10 +222,10 @@ def _ended(name: str, code: int, *, tries: int) -> ShardauditError:
 
 def _jars() -> str | None:
     """The jars of the folder as spark-submit wants them."""
-    folder = os.environ.get(JARS)
+    folder = os.environ.get(_JARS)
     if not folder:
         return None
     jars = sorted(str(jar.absolute()) for jar in Path(folder).glob("*.jar"))
     if not jars:
-        raise JobFailedError(f"{JARS}={folder} holds no jars: run `make setup`")
+        raise JobFailedError(f"{_JARS}={folder} holds no jars: run `make setup`")
     return ",".join(jars)

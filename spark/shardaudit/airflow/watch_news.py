@@ -11,7 +11,7 @@ from shardaudit.airflow.planned import PlannedJob, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.report.figures import watch_figures
 
-RECENT = timedelta(days=1)  # a watch that is older says nothing about now
+_RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
 
 def tell(planned: PlannedJob) -> int:
@@ -26,7 +26,7 @@ def tell(planned: PlannedJob) -> int:
     from shardaudit.watch.notify import notify_stream  # noqa: PLC0415
 
     settings, name = configured(), planned["stream"]
-    emit("watch", name, watch_figures(watch_since(settings, name, since=now() - RECENT)))
+    emit("watch", name, watch_figures(watch_since(settings, name, since=now() - _RECENT)))
     return notify_stream(settings, name)
 
 

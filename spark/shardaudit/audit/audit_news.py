@@ -17,7 +17,7 @@ from shardaudit.report.plain import MAX_SHOWN, harmless, instant, length, messag
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
 
-Change = tuple[Kind, State | None, State]  # from which state (None: a new finding) to which
+StateChange = tuple[Kind, State | None, State]  # from which state (None: a new finding) to which
 
 _BAD = {
     Kind.MISSING: "missing",
@@ -42,7 +42,7 @@ class AuditNews:
 
 def published_news(
     report: AuditReport,
-    changes: Mapping[Change, int],
+    changes: Mapping[StateChange, int],
     *,
     before: Verdict | None,
     examples: Sequence[str] = (),
@@ -80,7 +80,7 @@ def rejected_news(stream: str, audit_id: str, reason: str) -> AuditNews:
     )
 
 
-def _worse(changes: Mapping[Change, int]) -> list[str]:
+def _worse(changes: Mapping[StateChange, int]) -> list[str]:
     found = []
     for kind, meaning in _BAD.items():
         for state, more in ((State.OPEN, ""), (State.EXPIRED, ", and gone from the stream")):
@@ -95,7 +95,7 @@ def _worse(changes: Mapping[Change, int]) -> list[str]:
     return [*found, f"{messages(expired)} left the stream for good"] if expired else found
 
 
-def _better(changes: Mapping[Change, int]) -> list[str]:
+def _better(changes: Mapping[StateChange, int]) -> list[str]:
     counts = {
         meaning: sum(n for (_, _, to), n in changes.items() if to is state)
         for state, meaning in _GOOD.items()
@@ -163,7 +163,7 @@ def tell_rejected(warehouse: Warehouse, request: AuditRequest, reason: Exception
     _store(warehouse, request, rejected_news(request.name, request.audit_id, str(reason)))
 
 
-def _changes(warehouse: Warehouse, audit_id: str) -> dict[Change, int]:
+def _changes(warehouse: Warehouse, audit_id: str) -> dict[StateChange, int]:
     """From the stored transitions: an audit that died after them and runs again finds them here."""
     moves = ("kind", "from_state", "to_state")
     return {
@@ -174,7 +174,7 @@ def _changes(warehouse: Warehouse, audit_id: str) -> dict[Change, int]:
     }
 
 
-def _examples(warehouse: Warehouse, audit_id: str, changes: dict[Change, int]) -> list[str]:
+def _examples(warehouse: Warehouse, audit_id: str, changes: dict[StateChange, int]) -> list[str]:
     """The most urgent of the messages that are newly missing."""
     if (Kind.MISSING, None, State.OPEN) not in changes:
         return []

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.suites import Quality, understood_suites
+from shardaudit.audit.suites import SuiteJudge, understood_suites
 from shardaudit.model.gate import (
     BACKFILL_GATE,
     RESULT_GATE,
     CheckResult,
     GateState,
-    Row,
     Severity,
     SuiteResult,
+    SummaryRow,
 )
 from shardaudit.model.tables.audit_tables import GATES
 from shardaudit.report.summary import plain_value
@@ -25,16 +25,16 @@ from shardaudit.store.warehouse import Warehouse
 class Gates:
     """The suites; of a backfill also its plan and the windows that it read."""
 
-    quality: Quality
+    quality: SuiteJudge
     plan_id: str | None = None
-    windows: Sequence[Row] = ()
+    windows: Sequence[SummaryRow] = ()
 
-    def of_plan(self, plan_id: str, windows: Sequence[Row]) -> "Gates":
+    def of_plan(self, plan_id: str, windows: Sequence[SummaryRow]) -> "Gates":
         """The same, for the audit that verifies a backfill."""
         return replace(self, plan_id=plan_id, windows=windows)
 
     def judge(
-        self, summaries: Mapping[str, Sequence[Row]], *, invariants: Sequence[str]
+        self, summaries: Mapping[str, Sequence[SummaryRow]], *, invariants: Sequence[str]
     ) -> list[SuiteResult]:
         """What the suites say. `invariants`: what of the audit's numbers does not add up."""
         of_plan = {} if self.plan_id is None else {BACKFILL_GATE.name: self.windows}

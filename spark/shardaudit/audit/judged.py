@@ -13,11 +13,11 @@ from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.rules.canary_answers import without_canary
-from shardaudit.audit.rules.cell_verdicts import Judgement, judged_cells
+from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
 from shardaudit.audit.rules.findings import AuditFacts, folded_findings, pending_ids
 from shardaudit.audit.rules.totals import (
-    SUMS,
+    TOTALS,
     ShardTotals,
     broken_invariants,
     coverage,
@@ -70,7 +70,7 @@ def outcome_of(
     shards = tuple(
         ShardTotals(
             shard_id=row.shard_id,
-            sums={name: row[name] for name in SUMS},
+            sums={name: row[name] for name in TOTALS},
             lost=row.lost,
             verdicts=frozenset(Verdict(v) for v in row.verdicts),
             is_damaged=row.is_damaged,
@@ -78,7 +78,7 @@ def outcome_of(
         )
         for row in rows
     )
-    counted = (*SUMS, "cells", "by_id", "without_verdict", "impossible")
+    counted = (*TOTALS, "cells", "by_id", "without_verdict", "impossible")
     counts = collected(_counts(found, folded, audit_id))
     findings = [row for row in counts if row.found is None]
     return Outcome(
@@ -223,7 +223,7 @@ def judged(
         cell_counts(classified, comparison.displaced),
         comparison.by_id,
         comparison.facts,
-        Judgement(
+        CellFacts(
             as_of=request.as_of,
             bucket=request.stream.bucket,
             settle_grace=request.stream.settle_grace,

@@ -14,7 +14,7 @@ from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.audit.rules.findings import AuditFacts, transitions
-from shardaudit.audit.rules.totals import SUMS
+from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.audit.watermarks import stored_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.tables.audit_tables import (
@@ -96,7 +96,7 @@ class AuditRow:
         )
 
     def _finish(self, report: AuditReport, outcome: Outcome) -> None:
-        sums = {name: outcome.sums[name] for name in SUMS}
+        sums = {name: outcome.sums[name] for name in TOTALS}
         p50, p99 = self._latency()
         numbers = {
             "finished_at": now(),
@@ -165,7 +165,7 @@ class AuditRow:
             status=status,
             engine=self.warehouse.engine,
             verdict=verdict if is_trusted else Verdict.INCONCLUSIVE,
-            counts={name: outcome.sums[name] for name in SUMS},
+            counts={name: outcome.sums[name] for name in TOTALS},
             trace_coverage=outcome.trace_coverage,
             self_check=self_check,
             watermark=None,

@@ -16,13 +16,13 @@ from shardaudit.report.next_steps import retention_note, stamping_note, vanished
 from shardaudit.report.plain import instant, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
-    COUNTS,
+    CELL_SUMS,
     ShardSums,
     audit_row,
     damaged_spans,
     gate_results,
-    missing_ids,
-    quarantined,
+    missing_of_audit,
+    quarantined_so_far,
     shard_holds,
     shard_sums,
 )
@@ -105,7 +105,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     row = _published_row(settings, stream, audit_id)
     configured = settings.stream(stream)
     window = Window(row["window_start"], row["window_end"])
-    missing = missing_ids(settings, audit_id)
+    missing = missing_of_audit(settings, audit_id)
     is_damaged = any(
         since < window.end and until > window.start
         for since, until in damaged_spans(settings, stream)
@@ -121,7 +121,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         status=row["status"],
         engine=row["engine"],
         verdict=Verdict(row["verdict"]),
-        counts={name: row[name] for name in COUNTS} | {"vanished": row["vanished"] or 0},
+        counts={name: row[name] for name in CELL_SUMS} | {"vanished": row["vanished"] or 0},
         trace_coverage=row["trace_coverage"],
         self_check=row["self_check"],
         watermark=row["watermark"],
@@ -130,7 +130,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         cells_compared_by_id=row["cells_compared_by_id"],
         worst_shards=worst_shards(totals, configured),
         deadlines=deadline_lines(missing),
-        quarantined=quarantined(settings, stream),
+        quarantined=quarantined_so_far(settings, stream),
         notes=(
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *quiet_notes(stream, window, shard_holds(settings, stream)),

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.quiet import LOOK_BACK, Silence, doubtful_silences
+from shardaudit.audit.rules.quiet import QUIET_LOOK_BACK, Silence, doubtful_silences
 from shardaudit.audit.rules.watermark import without
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
@@ -105,7 +105,7 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
         .agg(F.max(micros).alias("last"))
         .withColumn("born", F.min("hour").over(of_shard))
         .withColumn("before", F.max(F.when(F.col("hour") < begins, F.col("hour"))).over(of_shard))
-        .where(F.col("hour") >= F.coalesce("before", F.lit(begins)) - LOOK_BACK)
+        .where(F.col("hour") >= F.coalesce("before", F.lit(begins)) - QUIET_LOOK_BACK)
         .groupBy("shard_id")
         .agg(
             F.collect_list("hour").alias("hours"),

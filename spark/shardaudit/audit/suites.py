@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Protocol
 
 from shardaudit.adapters.suite_files import load_suites
-from shardaudit.model.gate import Row, SuiteResult
+from shardaudit.model.gate import SuiteResult, SummaryRow
 
 
-class Quality(Protocol):
+class SuiteJudge(Protocol):
     """What judges rows by the suite of that name."""
 
-    def judge(self, name: str, rows: Sequence[Row]) -> SuiteResult:
+    def judge(self, name: str, rows: Sequence[SummaryRow]) -> SuiteResult:
         """What each check of the suite says of the rows."""
 
 
-def understood_suites(folder: str | None) -> Quality:
+def understood_suites(folder: str | None) -> SuiteJudge:
     """What judges by the suites of a folder, or by those that are shipped.
 
     Raises:

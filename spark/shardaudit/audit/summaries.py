@@ -12,7 +12,7 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
-from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silences, slot
+from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silence_lengths, slot
 from shardaudit.ingest.rules.batch_summary import batch_summaries
 from shardaudit.model.gate import LEDGER_GATE, RESULT_GATE, SINK_GATE, TRACES_GATE
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINGERPRINTS, QUARANTINE
@@ -111,7 +111,7 @@ def _hours(
 
 def _ledger_rows(known: list[Hour], width: timedelta, *, since: datetime) -> list[Row]:
     """The hours after a time, as their contract wants them."""
-    hole_of, silence_of = holes(known, width), silences(known, width)
+    hole_of, silence_of = holes(known, width), silence_lengths(known, width)
     active = sum(hour.sent > 0 or hour.landed > 0 for hour in known)
     rows = []
     for hour in sorted(known, key=lambda hour: hour.start):

@@ -16,7 +16,7 @@ from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.store.audits import read_rows
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -99,7 +99,7 @@ def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
         ConfigError: there is no such plan, or an audit has not proven yet that it did its work.
         WarehouseBusyError: another run holds the warehouse.
     """
-    with claim(settings, owner=f"dedupe purge {plan_id}") as held:
+    with warehouse_lock(settings, owner=f"dedupe purge {plan_id}") as held:
         rows = read_rows(settings, DEDUPES, where=pc.field("plan_id") == plan_id)
         if not rows:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")

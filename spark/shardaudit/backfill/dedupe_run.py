@@ -18,7 +18,14 @@ from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.approval import approver
-from shardaudit.backfill.rules.copies import CONTENT, COPY, DIGEST, ID, INTERNAL, numbered_copies
+from shardaudit.backfill.rules.copies import (
+    CONTENT,
+    COPY,
+    DIGEST,
+    ID,
+    INTERNAL_OF_COPIES,
+    numbered_copies,
+)
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.ingest.job import ingest_stream
 from shardaudit.model.config.parts import Backfill
@@ -107,7 +114,7 @@ class Dedupe:
             # In this order: no row leaves the sink that is not kept.
             self.warehouse.merge(self._kept(extra), REMOVED_ROWS)
             tag = json.dumps({"by": "shardaudit dedupe", "plan_id": self.plan_id})
-            first = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+            first = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
             self.sink.keep_one(first, sent=self._sent, tag=tag)
         return count
 

@@ -71,7 +71,7 @@ def decoder(text: str) -> Decode:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadSettings:
     """How windows are read: from where, how fast, and decoded by what.
 
     With a `consumer_arn` by enhanced fan-out, whose throughput is its own: as fast as it comes.
@@ -83,7 +83,9 @@ class Reading:
     consumer_arn: str | None = None
 
 
-def read_windows(spark: SparkSession, reading: Reading, windows: Sequence[ReadWindow]) -> DataFrame:
+def read_windows(
+    spark: SparkSession, reading: ReadSettings, windows: Sequence[ReadWindow]
+) -> DataFrame:
     """The records of the windows, in the columns of SCHEMA_DDL, read when an action asks for them.
 
     Read it once: each action reads the stream again.
@@ -103,7 +105,7 @@ def read_windows(spark: SparkSession, reading: Reading, windows: Sequence[ReadWi
     )
 
 
-def outcome_of(text: str) -> ReadOutcome:
+def read_outcome_of(text: str) -> ReadOutcome:
     """What a row of `outcome` says."""
     fields: dict[str, Any] = json.loads(text)  # Any: JSON
     for name in ("expired_from", "expired_to", "begins_at"):

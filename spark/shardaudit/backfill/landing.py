@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.aws.kinesis import put_records
+from shardaudit.adapters.aws.kinesis import put_all
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress, stream_client
 from shardaudit.adapters.files.files import S3Access, s3_access
 from shardaudit.adapters.lake.delta_merge import (
@@ -268,4 +268,4 @@ def _republish(absent: DataFrame, records: DataFrame, address: StreamAddress, pl
         (row.partition_key, marked(bytes(row.content), plan_id))
         for row in chosen.select("partition_key", "content").toLocalIterator()
     )
-    put_records(stream_client(address), address.stream_name, entries)
+    put_all(stream_client(address), address.stream_name, entries)

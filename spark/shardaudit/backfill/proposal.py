@@ -13,9 +13,9 @@ from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
 from shardaudit.report.plain import counted, harmless, instant, length, messages
 from shardaudit.store.audits import read_rows
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 
-SHOWN_WINDOWS = 50
+_SHOWN_WINDOWS = 50
 _MIB = 2**20
 
 _TABLES = {Repair.MISSING: BACKFILLS, Repair.DUPLICATES: DEDUPES}
@@ -131,10 +131,10 @@ def plan_markdown(
         "",
         "| deadline | shard | from | to | why | messages | at most MiB |",
         "|---|---|---|---|---|--:|--:|",
-        *(_row(line) for line in windows[:SHOWN_WINDOWS]),
+        *(_row(line) for line in windows[:_SHOWN_WINDOWS]),
     ]
-    if len(windows) > SHOWN_WINDOWS:
-        more = counted(len(windows) - SHOWN_WINDOWS, "window")
+    if len(windows) > _SHOWN_WINDOWS:
+        more = counted(len(windows) - _SHOWN_WINDOWS, "window")
         lines.append(f"\n… and {more} more")
     return "\n".join(lines)
 
@@ -215,7 +215,7 @@ def cancel_plan(
         WarehouseBusyError: another run holds the warehouse.
     """
     table = _TABLES[what]
-    with claim(settings, owner=f"cancel {plan_id}") as held:
+    with warehouse_lock(settings, owner=f"cancel {plan_id}") as held:
         rows = read_rows(settings, table, where=pc.field("plan_id") == plan_id)
         changes = {"state": WindowState.CANCELLED.value, "error": reason, "updated_at": now}
         waiting = [row | changes for row in rows if row["state"] == WindowState.PLANNED]

@@ -16,7 +16,7 @@ from shardaudit.adapters.aws.kinesis_fan_out import (
     remove_consumers,
 )
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.backfill.kinesis_source import Reading, outcome_of, read_windows
+from shardaudit.backfill.kinesis_source import ReadSettings, read_outcome_of, read_windows
 from shardaudit.backfill.landing import Landing
 from shardaudit.backfill.ledger import Ledger, sent_range
 from shardaudit.backfill.rules.decode import (
@@ -37,7 +37,7 @@ from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_IDS, BACKFILLS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.report.plain import counted, harmless, instant
-from shardaudit.store.transitions import move_findings
+from shardaudit.store.transitions import change_state
 from shardaudit.store.warehouse import Warehouse
 
 SOURCE = "backfill"  # in the quarantine
@@ -59,7 +59,7 @@ class Replay:
     warehouse: Warehouse
     ledger: Ledger
     landing: Landing | None
-    reading: Reading
+    reading: ReadSettings
     retention: Retention
     bucket: timedelta
     now: Callable[[], datetime]
@@ -96,7 +96,7 @@ class Replay:
             self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
         rows = self._read(windows, horizon=started - self.retention.length).localCheckpoint()
         told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
-        outcomes = [outcome_of(row.outcome) for row in told]
+        outcomes = [read_outcome_of(row.outcome) for row in told]
         records = rows.where(F.col("outcome").isNull())
         decoded = self.landing.sink.decoded(records, landed_at=self.now())
         wanted = self._wanted(decoded).localCheckpoint()
@@ -179,7 +179,7 @@ class Replay:
         chosen = chosen.localCheckpoint()
         if not chosen.isEmpty():
             reason = f"read again by backfill {self.plan_id}"
-            move_findings(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
+            change_state(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
         placed = rows.select(F.col(ID).alias("message_id"), F.col(SENT_AT).alias("sent_at"))
         sent = edges_of_apart(self.warehouse, self.name, placed, bucket=self.bucket)
         absent = landing.sink.absent(rows, sent=sent).localCheckpoint()

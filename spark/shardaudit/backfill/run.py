@@ -22,11 +22,11 @@ from shardaudit.adapters.clock import now as clock_now
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.request_target import deliver
 from shardaudit.audit.gates import Gates
-from shardaudit.backfill.kinesis_source import JSON, Reading, decoder
+from shardaudit.backfill.kinesis_source import JSON, ReadSettings, decoder
 from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.rounds import Replay, fan_out, in_rounds
-from shardaudit.backfill.rules.approval import approver, check_backfill
+from shardaudit.backfill.rules.approval import approver, check_sink_is_safe
 from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.backfill.verify import Verified, verify
@@ -39,7 +39,7 @@ from shardaudit.model.verdict import State
 from shardaudit.report.plain import counted
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.audits import read_rows
-from shardaudit.store.transitions import move_findings
+from shardaudit.store.transitions import change_state
 from shardaudit.store.warehouse import Warehouse
 
 _TO_DO = (
@@ -90,13 +90,13 @@ def replay_of(
     address = StreamAddress(
         stream.stream_name, settings.aws.region, settings.aws.endpoint("kinesis")
     )
-    check_backfill(name, stream, spark_settings=settings.spark)
+    check_sink_is_safe(name, stream, spark_settings=settings.spark)
     ShardPages(address).check_stream()
     return Replay(
         warehouse=warehouse,
         ledger=Ledger(warehouse, rows, f"{platform.node()}/{os.getpid()}"),
         landing=landing_of(warehouse, settings, name),
-        reading=Reading(address, stream.backfill.read_share, stream.backfill.decoder),
+        reading=ReadSettings(address, stream.backfill.read_share, stream.backfill.decoder),
         retention=retention_of(warehouse, name, stream),
         bucket=stream.bucket,
         now=now if as_of is None else lambda: as_of,
@@ -172,7 +172,7 @@ class Running:
         chosen = chosen.localCheckpoint()
         if not chosen.isEmpty():
             reason = f"backfill {self.replay.plan_id}, approved by {who}"
-            move_findings(self.replay.warehouse, chosen, to=State.PLANNED, reason=reason, now=now)
+            change_state(self.replay.warehouse, chosen, to=State.PLANNED, reason=reason, now=now)
 
     def replay_and_land(self) -> None:
         """Reads what is to be read, the most urgent first; or asks somebody else to."""

@@ -24,7 +24,7 @@ from shardaudit.model.tables.audit_tables import CELLS, FINDINGS, QUARANTINE
 from shardaudit.model.verdict import Kind, State, Verdict
 from shardaudit.report.plain import counted, messages
 from shardaudit.report.progress import SILENT, Progress
-from shardaudit.store.transitions import move_findings
+from shardaudit.store.transitions import change_state
 
 LEFT = (State.OPEN.value, State.PLANNED.value, State.REPLAYED.value)
 
@@ -306,4 +306,4 @@ def _reopen(replay: Replay, now: datetime) -> None:
     )
     if not chosen.isEmpty():
         reason = f"backfill {replay.plan_id} did not bring it back"
-        move_findings(replay.warehouse, chosen, to=State.OPEN, reason=reason, now=now)
+        change_state(replay.warehouse, chosen, to=State.OPEN, reason=reason, now=now)

@@ -8,7 +8,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import opened
+from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     window = _window(arguments, stream, as_of=as_of)
     gates = open_gates(settings.expectations)
     progress = desk.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
-    with opened(settings, owner=f"audit {name}", progress=progress) as warehouse:
+    with session(settings, owner=f"audit {name}", progress=progress) as warehouse:
         if not arguments.no_ingest:
             # An audit of a past time reads what is there now; its times are not in the future.
             newest = max(as_of, now())

@@ -23,11 +23,11 @@ from shardaudit.backfill.run import (
     stream_of,
 )
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import opened, opened_in_turns
+from shardaudit.cli.session import session, session_in_turns
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 
 EXAMPLES = """\
   shardaudit backfill plan --stream events
@@ -87,7 +87,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     window = _window(arguments, as_of)
     progress = desk.progress(PLAN_STAGES)
     with (
-        opened(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
+        session(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
         check_landing(settings, name)  # or it could not be run
@@ -128,8 +128,8 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     owner = f"backfill {action} {plan_id}"
     with (
         # One at a time of a stream: two would read its shards at twice their share.
-        claim(settings, owner=owner, name=f"backfill-{name}"),
-        opened_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
+        warehouse_lock(settings, owner=owner, name=f"backfill-{name}"),
+        session_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
     ):
         replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
         running = Running(replay, settings, gates, arguments.approve_as, progress)

@@ -15,7 +15,7 @@ from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.rules.approval import check_dedupe
 from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import opened
+from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import parse_instant
@@ -28,7 +28,7 @@ EXAMPLES = """\
 """
 PLAN_STAGES, PURGE_STAGES = 2, 1
 RUN, REMOVE, VERIFY = "run", "remove", "verify"
-STAGES = {RUN: 4, REMOVE: 3, VERIFY: 2}
+_STAGES = {RUN: 4, REMOVE: 3, VERIFY: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     check_dedupe(name, stream, spark_settings=settings.spark)
     progress = desk.progress(PLAN_STAGES)
     with (
-        opened(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
+        session(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
         sink_sources(settings, name)  # or it could not be run
@@ -96,8 +96,8 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     settings = desk.repair_settings() if action in SINK_WRITING else desk.settings()
     as_of = None if at is None else parse_instant(at, where="--as-of")
     gates = None if action == REMOVE else open_gates(settings.expectations)
-    progress = desk.progress(STAGES[action])
-    with opened(settings, owner=f"dedupe {action} {plan_id}", progress=progress) as warehouse:
+    progress = desk.progress(_STAGES[action])
+    with session(settings, owner=f"dedupe {action} {plan_id}", progress=progress) as warehouse:
         row = stored_dedupe(warehouse, plan_id)
         if row is None:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")

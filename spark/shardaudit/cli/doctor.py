@@ -36,7 +36,7 @@ EXAMPLES = """\
   shardaudit --config /etc/shardaudit.toml doctor --json
 """
 OK, WARN, FAIL = "ok", "warn", "fail"
-SHOWN = 3  # accounts of other people
+_SHOWN = 3  # accounts of other people
 _STYLES = {OK: "green", WARN: "yellow", FAIL: "bold red"}
 
 
@@ -103,7 +103,7 @@ def port_line(embedded: Embedded, others: Sequence[str]) -> Line:
     """Whether other people could reach the embedded engine, which asks for no password."""
     if not others:
         return Line("engine's port", OK, "nobody else has an account here that can log in")
-    named = ", ".join(others[:SHOWN]) + (", …" if len(others) > SHOWN else "")
+    named = ", ".join(others[:_SHOWN]) + (", …" if len(others) > _SHOWN else "")
     found = f"other people can log in here: {named}"
     if embedded.shared_machine:
         return Line("engine's port", OK, f"{found}; embedded.shared_machine accepts that")

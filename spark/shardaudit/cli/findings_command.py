@@ -8,13 +8,13 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import opened
+from shardaudit.cli.session import session
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.render import findings_view
 from shardaudit.report.summary import FindingLine
-from shardaudit.store.findings import Row, Wanted, read_findings
+from shardaudit.store.findings import FindingValues, WantedFindings, read_findings
 from shardaudit.store.transitions import Said, accept_findings, accept_time
 
 EXAMPLES = """\
@@ -79,7 +79,7 @@ def _list(arguments: argparse.Namespace, desk: Desk) -> Reply:
         settings.stream(arguments.stream)
     given = {name: getattr(arguments, name) for name in _FILTERS}
     wanted = {name: value for name, value in given.items() if value is not None}
-    found = read_findings(settings, Wanted(wanted), limit=arguments.limit)
+    found = read_findings(settings, WantedFindings(wanted), limit=arguments.limit)
     return Reply(
         document={"total": found.total, "findings": found.rows},
         view=findings_view([_line(row) for row in found.rows], total=found.total),
@@ -98,7 +98,7 @@ def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
         raise ConfigError("--message-id", "--from, --to or --shard", wanted)
     progress = desk.progress(ACCEPT_STAGES)
     with (
-        opened(settings, owner="findings accept", progress=progress) as warehouse,
+        session(settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
     ):
         outcome = accept_findings(
@@ -130,7 +130,7 @@ def _accept_time(arguments: argparse.Namespace, desk: Desk) -> Reply:
     )
     progress = desk.progress(ACCEPT_STAGES)
     with (
-        opened(desk.settings(), owner="findings accept", progress=progress) as warehouse,
+        session(desk.settings(), owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
     ):
         outcome = accept_time(warehouse, said, by=person(), now=now())
@@ -141,7 +141,7 @@ def _accept_time(arguments: argparse.Namespace, desk: Desk) -> Reply:
     )
 
 
-def _line(row: Row) -> FindingLine:
+def _line(row: FindingValues) -> FindingLine:
     values = {field.name: row[field.name] for field in fields(FindingLine)}
     enums = {"kind": Kind(row["kind"]), "cause": Cause(row["cause"]), "state": State(row["state"])}
     return FindingLine(**values | enums)

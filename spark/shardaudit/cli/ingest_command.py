@@ -4,7 +4,7 @@ import argparse
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import opened
+from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
 from shardaudit.report.render import ingest_view
 
@@ -25,6 +25,6 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     name = arguments.stream
     settings.stream(name)
     progress = desk.progress(INGEST_STAGES + 1)
-    with opened(settings, owner=f"ingest {name}", progress=progress) as warehouse:
+    with session(settings, owner=f"ingest {name}", progress=progress) as warehouse:
         report = ingest_stream(warehouse, settings, name, now=now(), progress=progress)
     return Reply(document=report, view=ingest_view([report]))

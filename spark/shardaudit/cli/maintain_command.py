@@ -4,16 +4,16 @@ import argparse
 from datetime import timedelta
 
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import opened
+from shardaudit.cli.session import session
 from shardaudit.report.render import upkeep_view
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH
 from shardaudit.store.maintain import OF_LEDGER, OF_WATCH, maintain
 
 EXAMPLES = """\
   shardaudit maintain
 """
-STAGES = 3
+_STAGES = 3
 A_WATCH = timedelta(minutes=5)  # longer than one lasts
 
 
@@ -24,13 +24,13 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 def run(_arguments: argparse.Namespace, desk: Desk) -> Reply:
     """Merges small files, deletes old ones."""
     settings = desk.settings()
-    progress = desk.progress(STAGES)
-    with opened(settings, owner="maintain", progress=progress) as warehouse:
+    progress = desk.progress(_STAGES)
+    with session(settings, owner="maintain", progress=progress) as warehouse:
         with progress.stage("merge and delete files of the ledger"):
             done = maintain(warehouse, OF_LEDGER)
         with (
             progress.stage("merge and delete files of the watch"),
-            claim(settings, owner="maintain", name=WATCH, patience=A_WATCH) as held,
+            warehouse_lock(settings, owner="maintain", name=WATCH, patience=A_WATCH) as held,
         ):
             done += maintain(warehouse.claimed_by(held.check), OF_WATCH)
     lines = [(line.table, line.files_merged, line.files_made, line.files_deleted) for line in done]

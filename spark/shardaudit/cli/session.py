@@ -10,7 +10,7 @@ from shardaudit.adapters.engine.engine_errors import spark_errors
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.report.progress import Progress
-from shardaudit.store.lock import Claim, claim
+from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.warehouse import Warehouse
 
 # An audit of a large window; who waits has read already, and would have to read again.
@@ -23,7 +23,7 @@ class Turns:
 
     settings: Settings
     owner: str
-    _held: Claim | None = None
+    _held: Lock | None = None
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -32,7 +32,7 @@ class Turns:
         Raises:
             WarehouseBusyError: nobody gave it back within an hour.
         """
-        with claim(self.settings, owner=self.owner, patience=PATIENCE) as held:
+        with warehouse_lock(self.settings, owner=self.owner, patience=PATIENCE) as held:
             self._held = held
             try:
                 yield
@@ -51,7 +51,7 @@ class Turns:
 
 
 @contextmanager
-def opened_in_turns(
+def session_in_turns(
     settings: Settings, *, owner: str, progress: Progress
 ) -> Iterator[tuple[Warehouse, Turns]]:
     """The warehouse for a run of hours: to be read at any time, to be written in a turn.
@@ -66,7 +66,7 @@ def opened_in_turns(
 
 
 @contextmanager
-def opened(
+def session(
     settings: Settings, *, owner: str, progress: Progress, name: str | None = None
 ) -> Iterator[Warehouse]:
     """The warehouse, held against other runs; the claim comes first, it costs milliseconds.
@@ -79,7 +79,11 @@ def opened(
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    with claim(settings, owner=owner, name=name) as held, spark_errors(), ExitStack() as stack:
+    with (
+        warehouse_lock(settings, owner=owner, name=name) as held,
+        spark_errors(),
+        ExitStack() as stack,
+    ):
         yield _warehouse(stack, settings, owner, progress, check=held.check)
 
 

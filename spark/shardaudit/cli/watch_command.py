@@ -5,12 +5,12 @@ from contextlib import ExitStack
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import opened
+from shardaudit.cli.session import session
 from shardaudit.ingest.job import ingest
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
 from shardaudit.model.window import parse_instant
-from shardaudit.store.lock import Claim, claim
+from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import WATCH
 from shardaudit.watch.job import Watched, WatchRequest, watch
 from shardaudit.watch.watch_report import watch_view
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     progress, owner = desk.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _claimed_ledger(stack, settings, owner)
-        watching = opened(settings, owner=owner, progress=progress, name=WATCH)
+        watching = session(settings, owner=owner, progress=progress, name=WATCH)
         warehouse = stack.enter_context(watching)
         if ledger is not None:
             tables = warehouse.claimed_by(ledger.check)
@@ -58,10 +58,10 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
 
 def _claimed_ledger(
     stack: ExitStack, settings: Settings, owner: str
-) -> tuple[Claim | None, WarehouseBusyError | None]:
+) -> tuple[Lock | None, WarehouseBusyError | None]:
     """The claim of the tables that the ingest writes, or why it cannot be had: nobody waits."""
     try:
-        return stack.enter_context(claim(settings, owner=owner)), None
+        return stack.enter_context(warehouse_lock(settings, owner=owner)), None
     except WarehouseBusyError as busy:
         return None, busy
 

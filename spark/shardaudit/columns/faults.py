@@ -13,7 +13,7 @@ EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 MAX_AHEAD = timedelta(days=1)
 MAX_ID_BYTES = 1024
 MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
-RAW_BYTES = 4096
+_RAW_BYTES = 4096
 
 _TOO_OLD = "is before 2000"
 AHEAD = "is over a day ahead"
@@ -107,14 +107,14 @@ def is_foreign_fault(reason: Column) -> Column:
 def cut(raw: Column) -> Column:
     """The text cut to 4 KiB, never through a character."""
     # By its hex digits: no two engines agree on a part of bytes. 4096 characters hold 4096 bytes.
-    digits = F.hex(F.substring(raw, 1, RAW_BYTES))
+    digits = F.hex(F.substring(raw, 1, _RAW_BYTES))
 
     def is_begun(size_bytes: int) -> Column:
         """Whether a character goes on behind so many bytes: its further bytes begin with 10."""
         return F.substring(digits, 2 * size_bytes + 1, 1).isin("8", "9", "A", "B")
 
     # A character has at most four bytes.
-    kept = [F.when(~is_begun(RAW_BYTES - less), RAW_BYTES - less) for less in range(4)]
+    kept = [F.when(~is_begun(_RAW_BYTES - less), _RAW_BYTES - less) for less in range(4)]
     return F.unhex(F.substring(digits, F.lit(1), 2 * F.coalesce(*kept))).cast("string")
 
 

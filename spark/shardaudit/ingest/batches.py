@@ -68,7 +68,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BatchResult:
     """What came of a batch. `damage`: the cells that unreadable files may have fed.
 
     `unplaced`: rows that lack their shard or time, less those of them that went.
@@ -133,7 +133,9 @@ class Batches(Generic[SomeInputs]):
         self._warehouse.upsert([row], BATCHES)
         self._keep(row, inputs)
 
-    def finish(self, batch: Batch, inputs: SomeInputs, *, result: Result, at: datetime) -> None:
+    def finish(
+        self, batch: Batch, inputs: SomeInputs, *, result: BatchResult, at: datetime
+    ) -> None:
         """Stores that the batch is complete, and which older damage it healed."""
         row = _row(
             batch,

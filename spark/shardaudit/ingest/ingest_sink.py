@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.sources import storage_errors
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
-from shardaudit.ingest.batches import Batch, Batches, Result, cell_shape, quarantine
+from shardaudit.ingest.batches import Batch, Batches, BatchResult, cell_shape, quarantine
 from shardaudit.ingest.delta_plan import plan_delta, reread_delta, resumed_delta
 from shardaudit.ingest.parquet_plan import ParquetPlan, plan_parquet, reread_parquet
 from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_inputs
@@ -146,7 +146,7 @@ class SinkSide:
         # What is read anew stands for what all batches before counted.
         counted_before = self._batches.unplaced if inputs.is_full else 0
         unplaced = tally.unplaced - counted_before
-        result = Result(tally.good, tally.counted, quarantined, damage, unplaced=unplaced)
+        result = BatchResult(tally.good, tally.counted, quarantined, damage, unplaced=unplaced)
         self._batches.finish(batch, inputs, result=result, at=now)
         return _summary(batch, measured, result)
 
@@ -214,7 +214,7 @@ def _tally(cells: DataFrame) -> _Tally:
     return _Tally(row.good, row.unplaced, row.counted, row.bad, row["first"])
 
 
-def _summary(batch: Batch, measured: _Measured, result: Result) -> SinkBatch:
+def _summary(batch: Batch, measured: _Measured, result: BatchResult) -> SinkBatch:
     inputs, reading = measured.plan.inputs, measured.reading
     summary = SinkBatch(
         batch_id=batch.batch_id,

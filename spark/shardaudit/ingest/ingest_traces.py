@@ -10,7 +10,14 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import FileStore, at_once, list_files
 from shardaudit.adapters.files.sources import read_traces, storage_errors
-from shardaudit.ingest.batches import Batch, Batches, Result, cell_shape, quarantine, quarantined
+from shardaudit.ingest.batches import (
+    Batch,
+    Batches,
+    BatchResult,
+    cell_shape,
+    quarantine,
+    quarantined,
+)
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
@@ -193,7 +200,7 @@ class TraceSide:
             now=batch.planned_at,
         )
 
-    def _result(self, tally: TraceTally, inputs: TraceInputs, *, counted: int) -> Result:
+    def _result(self, tally: TraceTally, inputs: TraceInputs, *, counted: int) -> BatchResult:
         span = damaged_span(
             [file for file in inputs.files if file.path in tally.damaged],
             kept_from=tally.kept_from,
@@ -201,4 +208,4 @@ class TraceSide:
             audit_window=self._stream.audit_window,
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
-        return Result(tally.good, counted, tally.bad, damage)
+        return BatchResult(tally.good, counted, tally.bad, damage)

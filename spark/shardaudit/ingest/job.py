@@ -4,7 +4,7 @@ from datetime import datetime
 
 from shardaudit.ingest.ingest_sink import SinkBatch, SinkSide
 from shardaudit.ingest.ingest_traces import TraceBatch, TraceSide
-from shardaudit.ingest.list_shards import observe_shards
+from shardaudit.ingest.list_shards import record_shards
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import IngestReport
@@ -18,7 +18,7 @@ def ingest_stream(
 ) -> IngestReport:
     """Takes in the stream's shards, then its traces and its sink."""
     with progress.stage("ask Kinesis for shards"):
-        observe_shards(warehouse, settings, name, now=now)
+        record_shards(warehouse, settings, name, now=now)
     return ingest(warehouse, name, settings.stream(name), now=now, progress=progress)
 
 

@@ -13,14 +13,14 @@ from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyError
 from shardaudit.model.retention import Retention, observed_retention
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
 
 
-def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: datetime) -> None:
+def record_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: datetime) -> None:
     """Adds the shards as they are now.
 
     A stream whose retention is configured is audited also where Kinesis cannot be reached: its
@@ -39,7 +39,7 @@ def observe_shards(warehouse: Warehouse, settings: Settings, name: str, *, now: 
         return
     rows = list(shard_rows(name, facts, now=now).values())
     try:
-        with claim(settings, owner=f"shards of {name}", name=WATCH):
+        with warehouse_lock(settings, owner=f"shards of {name}", name=WATCH):
             warehouse.upsert(rows, SHARDS)
     except WarehouseBusyError as busy:
         log.info("the watch that runs now asks Kinesis itself: %s", busy)

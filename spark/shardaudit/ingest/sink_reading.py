@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import S3Access
 from shardaudit.adapters.files.sources import storage_errors
-from shardaudit.adapters.lake.delta_log import Span
+from shardaudit.adapters.lake.delta_log import TimeSpan
 from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
@@ -51,18 +51,18 @@ class Reading:
         Raises:
             UnsoundFilesError: a file is not there or cannot be opened.
         """
-        rows = judged(self.reader.frames(self.came), self.inputs)
+        rows = judged_frames(self.reader.frames(self.came), self.inputs)
         if rows is None:
             return spark.createDataFrame([], JUDGED_DDL).drop("file", "line")
         return rows
 
     def removed(self) -> DataFrame | None:
         """The rows that went; None when there are none."""
-        return judged(self.reader.frames(self.went), self.inputs)
+        return judged_frames(self.reader.frames(self.went), self.inputs)
 
     def refused(self) -> DataFrame | None:
         """The rows that came and cannot be used, with their places, for the quarantine."""
-        rows = judged(self.reader.placed(self.came), self.inputs)
+        rows = judged_frames(self.reader.placed(self.came), self.inputs)
         return None if rows is None else refused_rows(rows)
 
     def check_unchanged(self) -> None:
@@ -140,7 +140,7 @@ class SinkRows:
         """Whether its rows have that standard column besides their shard and their time."""
         return self.has_places and name in self._inputs.columns
 
-    def scan(self, *, within: tuple[str, Sequence[Span]] | None = None) -> Scan:
+    def scan(self, *, within: tuple[str, Sequence[TimeSpan]] | None = None) -> Scan:
         """The rows that say their shard and time.
 
         Where the log says enough, files that have none of the wanted are left out.
@@ -157,7 +157,7 @@ class SinkRows:
         files = self._reader.having(self._files(within), PLACES)
         return self._scan(files, partial(good_deliveries, bucket=shape.bucket))
 
-    def unplaced(self, *, landed: Span) -> Scan:
+    def unplaced(self, *, landed: TimeSpan) -> Scan:
         """The rows that lack their shard or time, as they are: a NULL `sent_at` or `shard_id`.
 
         Only files that may have such a row are read; the log, footers or columns tell.
@@ -175,12 +175,12 @@ class SinkRows:
         return self._scan(self._reader.lacking(files, PLACES), unplaced_deliveries)
 
     def _scan(self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame]) -> Scan:
-        rows = judged(self._reader.frames(files), self._inputs)
+        rows = judged_frames(self._reader.frames(files), self._inputs)
         if rows is None:
             return Scan(self._spark.createDataFrame([], DELIVERY_DDL))
         return Scan(kept(rows), files, self._reader)
 
-    def _files(self, within: tuple[str, Sequence[Span]] | None) -> list[SinkFile]:
+    def _files(self, within: tuple[str, Sequence[TimeSpan]] | None) -> list[SinkFile]:
         if within is not None and not within[1]:
             return []
         if isinstance(self._inputs, ParquetInputs):
@@ -190,7 +190,7 @@ class SinkRows:
     def _delta_files(
         self,
         inputs: DeltaInputs,
-        within: tuple[str, Sequence[Span]] | None,
+        within: tuple[str, Sequence[TimeSpan]] | None,
         *,
         with_gaps: bool = False,
     ) -> list[SinkFile]:
@@ -206,7 +206,7 @@ class SinkRows:
         return [self._version.sink_file(f, columns) for f in found if f.path not in unread]
 
 
-def judged(frames: Sequence[DataFrame], inputs: SinkInputs) -> DataFrame | None:
+def judged_frames(frames: Sequence[DataFrame], inputs: SinkInputs) -> DataFrame | None:
     """The rows of all frames, each judged by its own types."""
     if not frames:
         return None
@@ -225,7 +225,7 @@ def landings(reader: SinkReader, files: Sequence[SinkFile], inputs: SinkInputs) 
     """
     damaged = reader.damaged(files)
     sound = [file for file in files if file.path not in damaged]
-    rows = judged(reader.frames(sound), inputs)
+    rows = judged_frames(reader.frames(sound), inputs)
     if rows is None:
         return set()
     landed = rows.where(F.col("reason").isNull() & F.col("landed_at").isNotNull())

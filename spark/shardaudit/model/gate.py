@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-Row = Mapping[str, object]
+SummaryRow = Mapping[str, object]
 
 
 class Severity(StrEnum):
@@ -67,7 +67,7 @@ class CheckResult:
     severity: Severity
     state: GateState
     sentence: str
-    details: Row = field(default_factory=dict)
+    details: SummaryRow = field(default_factory=dict)
 
     @property
     def stops(self) -> bool:

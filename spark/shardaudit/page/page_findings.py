@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
+_Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
 # A spreadsheet runs what begins with one of these. OWASP, "CSV Injection".
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -47,7 +47,7 @@ class FindingRow:
 CSV_COLUMNS = tuple(field.name for field in fields(FindingRow) if field.name != "steps")
 
 
-def finding_rows(findings: Iterable[Row], transitions: Iterable[Row]) -> tuple[FindingRow, ...]:
+def finding_rows(findings: Iterable[_Row], transitions: Iterable[_Row]) -> tuple[FindingRow, ...]:
     """The findings in their order, each with its transitions."""
     steps: dict[tuple[str, str], list[Step]] = {}
     for row in sorted(transitions, key=lambda row: row["changed_at"]):
@@ -58,7 +58,7 @@ def finding_rows(findings: Iterable[Row], transitions: Iterable[Row]) -> tuple[F
     )
 
 
-def csv_lines(findings: Iterable[Row]) -> Iterator[str]:
+def csv_lines(findings: Iterable[_Row]) -> Iterator[str]:
     """The lines of a CSV file (RFC 4180) in which no cell is a formula."""
     yield _line(CSV_COLUMNS)
     for row in findings:
@@ -70,7 +70,7 @@ def harmless_cell(text: str) -> str:
     return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
 
 
-def _finding(row: Row, steps: tuple[Step, ...]) -> FindingRow:
+def _finding(row: _Row, steps: tuple[Step, ...]) -> FindingRow:
     values = {name: row[name] for name in CSV_COLUMNS}
     values["sequence_numbers"] = tuple(row["sequence_numbers"] or ())
     values["attributes"] = tuple(sorted(dict(row["attributes"] or ()).items()))

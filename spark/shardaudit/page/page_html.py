@@ -10,9 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from shardaudit.page.page_map import letter
 from shardaudit.page.page_words import (
-    COUNTS,
     GATE_LOOKS,
     LEVEL_NAMES,
+    MAP_COUNTS,
     MEANINGS,
     METRICS,
     NOT_KNOWN,
@@ -58,7 +58,7 @@ _ENVIRONMENT.filters.update(
 _ENVIRONMENT.globals.update(
     METRICS=METRICS,
     MEANINGS=MEANINGS,
-    COUNTS=COUNTS,
+    COUNTS=MAP_COUNTS,
     GATE_LOOKS=GATE_LOOKS,
     NUMBERS=STREAM_NUMBERS,
     LEVEL_NAMES=LEVEL_NAMES,
@@ -68,7 +68,7 @@ _ENVIRONMENT.globals.update(
 )
 
 
-def page(template: str, values: Mapping[str, object]) -> str:
+def html_page(template: str, values: Mapping[str, object]) -> str:
     """The page of a template."""
     return _ENVIRONMENT.get_template(template).render(values)
 

@@ -22,7 +22,7 @@ from shardaudit.report.next_steps import retention_note, stamping_note
 from shardaudit.store.audits import newest_watch, open_counts
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
-from shardaudit.store.findings import Wanted, read_findings, transitions_of
+from shardaudit.store.findings import WantedFindings, read_findings, transitions_of
 
 MAX_BINS = 200
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
@@ -142,9 +142,9 @@ def read_finding_rows(
     return finding_rows(found.rows, transitions_of(settings, state.stream, ids)), found.total
 
 
-def wanted_findings(state: PageState, window: Window | None) -> Wanted:
+def wanted_findings(state: PageState, window: Window | None) -> WantedFindings:
     """The findings that a state asks for."""
-    return Wanted(state.findings, state.shards, window, state.part)
+    return WantedFindings(state.findings, state.shards, window, state.part)
 
 
 def _too_many(cells: int, shards: int, bucket: timedelta) -> str:

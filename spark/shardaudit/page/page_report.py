@@ -12,13 +12,13 @@ from shardaudit.adapters.lake.delta_rs import Row, WarehouseUnreadableError
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window
-from shardaudit.page.page_html import asset, page, script_hash
+from shardaudit.page.page_html import asset, html_page, script_hash
 from shardaudit.page.page_reading import read_finding_rows
 from shardaudit.page.page_state import PREFIX, PageState
 from shardaudit.page.page_values import stream_values
 from shardaudit.store.audits import audits_of
 
-FOLDER = "reports"
+_FOLDER = "reports"
 
 
 def keep_html(settings: Settings, name: str, html: str) -> str:
@@ -31,7 +31,7 @@ def keep_html(settings: Settings, name: str, html: str) -> str:
         WarehouseUnreadableError: the folder cannot be written.
         S3RefusedError, S3UnreachableError: the bucket cannot.
     """
-    place = f"{settings.warehouse.rstrip('/')}/{FOLDER}/{name}.html"
+    place = f"{settings.warehouse.rstrip('/')}/{_FOLDER}/{name}.html"
     if not place.startswith("s3a://"):
         try:
             Path(place).parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def keep_html(settings: Settings, name: str, html: str) -> str:
     try:
         s3_client(settings.aws).put_object(
             Bucket=bucket,
-            Key=f"{prefix}{FOLDER}/{name}.html",
+            Key=f"{prefix}{_FOLDER}/{name}.html",
             Body=html.encode(),
             ContentType="text/html; charset=utf-8",
         )
@@ -89,7 +89,7 @@ def stream_report(
     window: Window = values["shown"].window
     rows, total = read_finding_rows(settings, state, window)
     code = asset("page.js")
-    html = page(
+    html = html_page(
         "report.html",
         values
         | {

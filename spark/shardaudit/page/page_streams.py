@@ -14,7 +14,7 @@ from shardaudit.model.verdict import Level, Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
 
-Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
+StoredRow = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
 OLD_AUDIT = timedelta(hours=26)  # every night, and two hours for the run itself
 OLD_WATCH = timedelta(hours=1)  # every 15 minutes
@@ -114,9 +114,9 @@ class TrendPoint:
 def stream_line(
     name: str,
     *,
-    audits: Sequence[Row],
+    audits: Sequence[StoredRow],
     findings: Iterable[OpenFindings],
-    shards: Sequence[Row],
+    shards: Sequence[StoredRow],
     now: datetime,
 ) -> StreamLine:
     """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
@@ -147,18 +147,18 @@ def stream_line(
     )
 
 
-def newest_audit(audits: Iterable[Row]) -> Row | None:
+def newest_audit(audits: Iterable[StoredRow]) -> StoredRow | None:
     """The published audit that reaches furthest: one of a part, as after a backfill, is older."""
     return max(_published(audits), key=_reach, default=None)
 
 
-def _ran_at(audit: Row) -> datetime:
+def _ran_at(audit: StoredRow) -> datetime:
     """When an audit moved the watermark, whatever time it looked at."""
     at: datetime = audit["started_at"] or audit["as_of"]
     return at
 
 
-def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:
+def due_shards(shards: Iterable[StoredRow], *, now: datetime) -> tuple[ShardDue, ...]:
     """The shards that somebody has to do something about, the first `start_by` first."""
     noted = [row for row in shards if row["level"] not in {None, Level.NONE.value}]
     lines = [
@@ -179,7 +179,7 @@ def due_shards(shards: Iterable[Row], *, now: datetime) -> tuple[ShardDue, ...]:
     return tuple(lines)
 
 
-def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
+def trend(audits: Iterable[StoredRow]) -> tuple[TrendPoint, ...]:
     """The last published audits, oldest first; an audit of nothing sent has no rates of its own.
 
     One that looked at a part again, as after a backfill, is no point beside those of the whole.
@@ -201,15 +201,15 @@ def trend(audits: Iterable[Row]) -> tuple[TrendPoint, ...]:
     )
 
 
-def _published(audits: Iterable[Row]) -> list[Row]:
+def _published(audits: Iterable[StoredRow]) -> list[StoredRow]:
     return [row for row in audits if row["status"] == "published"]
 
 
-def _reach(row: Row) -> tuple[datetime, AuditOrder]:
+def _reach(row: StoredRow) -> tuple[datetime, AuditOrder]:
     return row["window_end"], audit_order(row)
 
 
-def _is_again(row: Row, first: Row) -> bool:
+def _is_again(row: StoredRow, first: StoredRow) -> bool:
     """Whether an audit looked later at a part of the time that another one had looked at."""
     begins, ends = row["window_start"], row["window_end"]
     whole = first["window_start"], first["window_end"]
@@ -217,7 +217,7 @@ def _is_again(row: Row, first: Row) -> bool:
     return bool(is_part and audit_order(row) > audit_order(first))
 
 
-def _refused(audits: Iterable[Row], newest: Row | None) -> Refused | None:
+def _refused(audits: Iterable[StoredRow], newest: StoredRow | None) -> Refused | None:
     """The last of the later audits without a result: what is shown is not the last word."""
     since = newest["started_at"] if newest else None
     later = [

@@ -35,7 +35,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class MarkLetter:
     """A verdict's letter in the middle of a run of equal places."""
 
     x: float
@@ -53,7 +53,7 @@ class Drawing:
     cell_height: float
     paths: tuple[tuple[str, str], ...]
     labels: tuple[Label, ...]
-    letters: tuple[Letter, ...]
+    letters: tuple[MarkLetter, ...]
     ticks: tuple[tuple[float, str], ...]
 
 
@@ -77,7 +77,7 @@ def drawing(found: HeatMap) -> Drawing:
     height = min(_HIGHEST_ROW, max(_LOWEST_ROW, _MAP_HEIGHT / max(1, len(found.rows))))
     width = (WIDTH - LEFT) / found.bins.count
     outlines: dict[str, list[str]] = {}
-    letters: list[Letter] = []
+    letters: list[MarkLetter] = []
     for index, row in enumerate(found.rows):
         y, at = TOP + index * height, 0
         for mark, run in groupby(row.marks):
@@ -120,8 +120,8 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
     )
 
 
-def _letter(mark: str, x: float, y: float) -> list[Letter]:
-    return [] if mark == Verdict.OK else [Letter(x, y, letter(mark), mark)]
+def _letter(mark: str, x: float, y: float) -> list[MarkLetter]:
+    return [] if mark == Verdict.OK else [MarkLetter(x, y, letter(mark), mark)]
 
 
 def _labels(rows: Sequence[MapRow], height: float) -> tuple[Label, ...]:

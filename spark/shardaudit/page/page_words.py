@@ -91,7 +91,7 @@ NOT_KNOWN = {
     Metric.SKEW: "unknown: no watch looked, or the shard was idle or closed",
 }
 
-COUNTS = {
+MAP_COUNTS = {
     "sent": "distinct messages that Kinesis acknowledged",
     "landed": "rows in the sink",
     "missing": "acknowledged messages that are not in the sink",

@@ -42,7 +42,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PageAnswer:
     """What a page says. `filename`: it is to be saved, and may be long."""
 
     body: str | Iterator[str]
@@ -57,8 +57,8 @@ class Pages:
     A page gets its address's parameters, and whether the user may start a backfill.
     """
 
-    by_path: Mapping[str, Callable[[Mapping[str, str], bool], Answer]]
-    problem: Callable[[str, str], Answer]
+    by_path: Mapping[str, Callable[[Mapping[str, str], bool], PageAnswer]]
+    problem: Callable[[str, str], PageAnswer]
 
 
 def page_app(pages: Pages) -> FastAPI:
@@ -88,7 +88,7 @@ def page_app(pages: Pages) -> FastAPI:
     return app
 
 
-Page = Callable[[Mapping[str, str], bool], Answer]
+Page = Callable[[Mapping[str, str], bool], PageAnswer]
 
 
 def _route(
@@ -128,7 +128,7 @@ def may_backfill(user: GetUserDep) -> bool:
     )
 
 
-def _response(answer: Answer, *, status: int = 200) -> Response:
+def _response(answer: PageAnswer, *, status: int = 200) -> Response:
     if isinstance(answer.body, str):
         return Response(answer.body, status_code=status, media_type=answer.media_type)
     saved = {"Content-Disposition": f'attachment; filename="{answer.filename}"'}

@@ -12,7 +12,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import Window
 from shardaudit.page.page_findings import csv_lines
-from shardaudit.page.page_html import asset, page
+from shardaudit.page.page_html import asset, html_page
 from shardaudit.page.page_reading import (
     Shown,
     open_findings,
@@ -24,7 +24,7 @@ from shardaudit.page.page_reading import (
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import due_shards
 from shardaudit.page.page_values import common_values, due_lines, stream_values
-from shardaudit.page.routes import Answer, Pages
+from shardaudit.page.routes import PageAnswer, Pages
 from shardaudit.store.audits import audits_of, newest_watch, open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
@@ -91,18 +91,18 @@ class Site:
                 "/stream": self.stream,
                 "/shard": self.shard,
                 "/findings.csv": self.download,
-                "/page.css": lambda *_: Answer(asset("page.css"), "text/css"),
-                "/page.js": lambda *_: Answer(asset("page.js"), "text/javascript"),
+                "/page.css": lambda *_: PageAnswer(asset("page.css"), "text/css"),
+                "/page.js": lambda *_: PageAnswer(asset("page.js"), "text/javascript"),
             },
             problem=self.problem,
         )
 
-    def problem(self, title: str, words: str) -> Answer:
+    def problem(self, title: str, words: str) -> PageAnswer:
         """Why something cannot be shown."""
         values = {"title": title, "problem": words, "now": self.clock()}
-        return Answer(page("problem.html", values))
+        return PageAnswer(html_page("problem.html", values))
 
-    def streams(self, _given: Parameters, _may_backfill: bool) -> Answer:
+    def streams(self, _given: Parameters, _may_backfill: bool) -> PageAnswer:
         """Every stream of the configuration."""
         settings, now = self.settings(), self.clock()
         found = open_findings(settings)
@@ -112,17 +112,17 @@ class Site:
         ]
         links = {name: PageState(stream=name).link("stream") for name in settings.streams}
         values = {"title": "Streams", "now": now, "lines": lines, "links": links}
-        return Answer(page("streams.html", values))
+        return PageAnswer(html_page("streams.html", values))
 
-    def stream(self, given: Parameters, may_backfill: bool) -> Answer:
+    def stream(self, given: Parameters, may_backfill: bool) -> PageAnswer:
         """One stream, or some of its shards."""
         settings, now, state = self.settings(), self.clock(), PageState.parse(given)
         values = stream_values(settings, state, audits_of(settings, state.stream), now=now)
         if may_backfill:
             values["offer"] = offer_of(settings, state, values["shown"])
-        return Answer(page("stream.html", values))
+        return PageAnswer(html_page("stream.html", values))
 
-    def shard(self, given: Parameters, may_backfill: bool) -> Answer:
+    def shard(self, given: Parameters, may_backfill: bool) -> PageAnswer:
         """One shard in one time."""
         settings, now, state = self.settings(), self.clock(), PageState.parse(given)
         if state.shards.first is None or state.shards.first != state.shards.last:
@@ -148,12 +148,12 @@ class Site:
             "wider": state.link("shard", window=None),
             "offer": offer_of(settings, state, shown) if may_backfill else None,
         }
-        return Answer(page("shard.html", values))
+        return PageAnswer(html_page("shard.html", values))
 
-    def download(self, given: Parameters, _may_backfill: bool) -> Answer:
+    def download(self, given: Parameters, _may_backfill: bool) -> PageAnswer:
         """All findings of a state, as CSV."""
         settings, state = self.settings(), PageState.parse(given)
         settings.stream(state.stream)
         wanted = wanted_findings(state, state.window)
         lines = csv_lines(each_finding(settings, wanted))
-        return Answer(lines, "text/csv; charset=utf-8", "findings.csv")
+        return PageAnswer(lines, "text/csv; charset=utf-8", "findings.csv")

@@ -19,7 +19,7 @@ from shardaudit.report.summary import (
     ShardLine,
 )
 
-SHOWN = 10  # shards and deadlines
+_SHOWN = 10  # shards and deadlines
 _STYLES = {
     Verdict.OK: "bold green",
     Verdict.PENDING: "bold green",
@@ -45,7 +45,7 @@ def audit_view(report: AuditReport) -> RenderableType:
     """The final page of an audit."""
     parts: list[RenderableType] = [_headline(report), _facts(report), "", _counts(report)]
     if report.worst_shards:
-        shown = _shards(report.worst_shards[:SHOWN])
+        shown = _shards(report.worst_shards[:_SHOWN])
         parts += [_title("Worst shards"), shown, *_more(len(report.worst_shards))]
     if report.deadlines:
         parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
@@ -149,7 +149,7 @@ def _shards(lines: Sequence[ShardLine]) -> Table:
 def _deadlines(report: AuditReport) -> Table:
     table = _table("recoverable until", "left", "shard", "what")
     table.add_column("messages", justify="right")
-    for line in report.deadlines[:SHOWN]:
+    for line in report.deadlines[:_SHOWN]:
         table.add_row(
             instant(line.recoverable_until),
             _left(line, report),
@@ -161,7 +161,7 @@ def _deadlines(report: AuditReport) -> Table:
 
 
 def _more(count: int) -> list[Text]:
-    return [Text(f"… and {count - SHOWN:,} more (--json)")] if count > SHOWN else []
+    return [Text(f"… and {count - _SHOWN:,} more (--json)")] if count > _SHOWN else []
 
 
 def _what(line: FindingLine) -> str:

@@ -27,9 +27,9 @@ from shardaudit.simulate.options import add_arguments, scenario_of, serve_from
 from shardaudit.simulate.output import (
     BUCKET,
     BucketFolder,
-    DeltaSink,
     LocalFolder,
     ParquetSink,
+    SimulatedSink,
     simulation_bucket,
 )
 from shardaudit.simulate.planted_faults import create_faults, create_outcome
@@ -126,7 +126,7 @@ def simulate_files(
     _require_empty(out)
     parts = roles(scenario)
     sink: SinkTable = (
-        DeltaSink(str(out / "sink")) if sink_format == "delta" else ParquetSink(out / "sink")
+        SimulatedSink(str(out / "sink")) if sink_format == "delta" else ParquetSink(out / "sink")
     )
     with connect() as engine:
         with progress.stage("make messages"):
@@ -148,13 +148,13 @@ def _stream_outputs(
     kinesis = endpoints.kinesis_url
     if s3 is None:
         places = Places("warehouse", "traces", "json", "sink", "delta", kinesis)
-        return LocalFolder(out / "traces"), DeltaSink(str(out / "sink")), places
+        return LocalFolder(out / "traces"), SimulatedSink(str(out / "sink")), places
     client = simulation_bucket(s3)
     root = f"s3a://{BUCKET}"
     places = Places(
         f"{root}/warehouse", f"{root}/traces", "json", f"{root}/sink", "delta", kinesis, s3.url
     )
-    sink = DeltaSink(f"s3://{BUCKET}/sink", s3.storage_options())
+    sink = SimulatedSink(f"s3://{BUCKET}/sink", s3.storage_options())
     return BucketFolder(client, "traces"), sink, places
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
-from shardaudit.adapters.aws.kinesis import Shard, is_local, kinesis_errors, stream_facts
+from shardaudit.adapters.aws.kinesis import ListedShard, is_local, kinesis_errors, stream_facts
 from shardaudit.model.errors import RetryableError
 from shardaudit.simulate.stand_in_process import StandInControl
 from shardaudit.simulate.stream import Ack, Put, Record
@@ -124,7 +124,7 @@ class KinesisStream:
         if self._control is not None:
             self._control.run_from(at)
 
-    def _pages(self, shard: Shard) -> Iterator[list[Record]]:
+    def _pages(self, shard: ListedShard) -> Iterator[list[Record]]:
         with kinesis_errors(self._name):
             iterator: str | None = self._client.get_shard_iterator(
                 StreamName=self._name,
@@ -147,7 +147,7 @@ class KinesisStream:
             is_level = page["MillisBehindLatest"] == 0 and not page["Records"]
             iterator = None if is_level else page.get("NextShardIterator")
 
-    def _shard(self, shard_id: str) -> Shard:
+    def _shard(self, shard_id: str) -> ListedShard:
         shards = stream_facts(self._client, self._name).shards
         return next(shard for shard in shards if shard.shard_id == shard_id)
 

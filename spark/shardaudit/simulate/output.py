@@ -69,7 +69,7 @@ def simulation_bucket(endpoint: S3Endpoint) -> "S3Client":
     return client
 
 
-class DeltaSink:
+class SimulatedSink:
     """A Delta table, partitioned by day; each append is a commit."""
 
     def __init__(self, place: str, storage_options: dict[str, str] | None = None) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from shardaudit.model.errors import FinalError
 from shardaudit.simulate.stand_in_process import stop
 
-JARS = Path(__file__).parents[3] / ".cache" / "jars" / "s3proxy"
+_JARS = Path(__file__).parents[3] / ".cache" / "jars" / "s3proxy"
 REGION = "us-east-1"
 _TRIES, _PAUSE_SECONDS = 600, 0.1
 
@@ -60,7 +60,7 @@ class Installation:
     """What is run: a Java and the jars that set-up fetched."""
 
     java: str = "java"
-    jars: Path = JARS
+    jars: Path = _JARS
 
     def command(self) -> list[str]:
         """The program and its arguments.

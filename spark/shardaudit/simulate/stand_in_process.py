@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shardaudit.model.errors import FinalError
 
-CONTROL_PATH = "/_control"
+_CONTROL_PATH = "/_control"
 STOP_SECONDS = 10
 _SOURCES = Path(__file__).parents[2]
 
@@ -29,7 +29,7 @@ class ControlRefusedError(FinalError, ValueError):
     """The endpoint has no control, or refuses what was asked."""
 
     def __init__(self, url: str, found: str) -> None:
-        super().__init__(f"{url}{CONTROL_PATH}: {found}; only `shardaudit simulate serve` has it")
+        super().__init__(f"{url}{_CONTROL_PATH}: {found}; only `shardaudit simulate serve` has it")
 
 
 @contextmanager
@@ -97,7 +97,7 @@ class StandInControl:
             ControlRefusedError: it is no stand-in of ours, or it refused.
         """
         request = urllib.request.Request(  # noqa: S310 - the caller's own endpoint
-            self.url + CONTROL_PATH, data=json.dumps(wanted).encode(), method="POST"
+            self.url + _CONTROL_PATH, data=json.dumps(wanted).encode(), method="POST"
         )
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - as above

@@ -26,7 +26,7 @@ COLUMNS = "message_id, shard_id, sequence_number, sent_at, landed_at, arrived_at
 
 log = logging.getLogger(__name__)
 
-TRACE_COLUMNS = (
+_TRACE_COLUMNS = (
     "message_id, stream, shard_id, sequence_number, sent_at, location, attempt, producer_id, "
     "acked_at"
 )
@@ -133,7 +133,7 @@ def write_files(
     traces.mkdir(parents=True, exist_ok=True)
     for nth, start in enumerate(range(0, scenario.messages, CHUNK)):
         where = f"i >= {start} and i < {start + CHUNK}"
-        query = f"select {TRACE_COLUMNS} from traces where {where} order by sent_at, message_id"  # noqa: S608 - whole numbers
+        query = f"select {_TRACE_COLUMNS} from traces where {where} order by sent_at, message_id"  # noqa: S608 - whole numbers
         path = traces / f"{scenario.stream}-{nth:05d}.parquet"
         engine.sql(query).write_parquet(str(path), compression="zstd")
         land(engine, sink, where=where)

@@ -29,7 +29,7 @@ from shardaudit.model.watermark import WHY, Held, Hold, holds_from_json
 from shardaudit.store.cell_grid import ShardRange
 from shardaudit.store.cells import of_shards
 
-COUNTS = (
+CELL_SUMS = (
     *("sent", "landed", "matched", "missing", "pending"),
     *("duplicated", "extra_rows", "untraced", "moved"),
 )
@@ -42,7 +42,7 @@ _LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
 
 @dataclass(frozen=True, slots=True)
 class ShardSums:
-    """A shard's cells in one audit: the sums of `COUNTS` and each verdict that one of them has.
+    """A shard's cells in one audit: the sums of `CELL_SUMS` and each verdict that one of them has.
 
     `is_quiet`: a cell is inconclusive for want of traces where there used to be some.
     """
@@ -65,7 +65,8 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
     if cells is None:
         return []
     batches = cells.to_batches(
-        columns=["shard_id", "verdict", "reason", *COUNTS], filter=pc.field("audit_id") == audit_id
+        columns=["shard_id", "verdict", "reason", *CELL_SUMS],
+        filter=pc.field("audit_id") == audit_id,
     )
     partial = [_summed(pa.Table.from_batches([batch])) for batch in batches]
     by_shard: dict[str, list[Row]] = {}
@@ -79,7 +80,7 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
                 row["reason"] == WHY[Held.QUIET] and row["verdict"] == Verdict.INCONCLUSIVE
                 for row in rows
             ),
-            sums={name: sum(row[name] for row in rows) for name in COUNTS},
+            sums={name: sum(row[name] for row in rows) for name in CELL_SUMS},
         )
         for shard_id, rows in by_shard.items()
     ]
@@ -91,7 +92,7 @@ def shard_holds(settings: Settings, stream: str) -> dict[str, tuple[Hold, ...]]:
     return {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
 
 
-def missing_ids(settings: Settings, audit_id: str) -> list[MissingIds]:
+def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
     """What the audit, as the newest that looked, found missing."""
     findings = _tables(settings).dataset(FINDINGS)
     if findings is None:
@@ -151,7 +152,7 @@ def watch_since(settings: Settings, stream: str, *, since: datetime) -> list[Row
     return read_rows(settings, SHARDS, where=watched & is_last)
 
 
-def quarantined(settings: Settings, stream: str) -> int:
+def quarantined_so_far(settings: Settings, stream: str) -> int:
     """How many lines and files of the stream's inputs were set aside so far."""
     rows = _tables(settings).dataset(QUARANTINE)
     return 0 if rows is None else int(rows.count_rows(filter=pc.field("stream") == stream))
@@ -190,8 +191,8 @@ def _tables(settings: Settings) -> DeltaRs:
 def _summed(cells: pa.Table) -> pa.Table:
     """Per shard, verdict and reason, in the input's columns: it can be summed again."""
     key = ["shard_id", "verdict", "reason"]
-    grouped = cells.group_by(key).aggregate([(name, "sum") for name in COUNTS])
-    return grouped.rename_columns([*key, *COUNTS])
+    grouped = cells.group_by(key).aggregate([(name, "sum") for name in CELL_SUMS])
+    return grouped.rename_columns([*key, *CELL_SUMS])
 
 
 @dataclass(frozen=True, slots=True)

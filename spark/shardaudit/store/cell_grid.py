@@ -11,7 +11,7 @@ from shardaudit.model.window import Window
 
 COUNTED = ("sent", "landed", "missing", "pending", "duplicated", "extra_rows", "untraced")
 
-Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
+_Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class AuditSpan:
     looked: AuditOrder
 
 
-def audit_spans(audits: Iterable[Row]) -> list[AuditSpan]:
+def audit_spans(audits: Iterable[_Row]) -> list[AuditSpan]:
     """The published audits, to be laid over each other."""
     return [
         AuditSpan(row["audit_id"], Window(row["window_start"], row["window_end"]), audit_order(row))

@@ -14,13 +14,13 @@ from shardaudit.model.window import Window
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.store.cells import of_shards
 
-Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
+FindingValues = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
 _ORDER = ("recoverable_until", "stream", "shard_id", "message_id", "kind")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedFindings:
     """Which findings: columns with their values, by shard, by the time of sending, by id.
 
     A finding without a time of sending (untraced) is in each window; `part` is in the message id.
@@ -36,11 +36,11 @@ class Wanted:
 class Findings:
     """The first rows of a list, by the names of the findings table, and how long it is."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[FindingValues, ...]
     total: int
 
 
-def read_findings(settings: Settings, wanted: Wanted, *, limit: int) -> Findings:
+def read_findings(settings: Settings, wanted: WantedFindings, *, limit: int) -> Findings:
     """The first findings of those that are wanted, the soonest `recoverable_until` first.
 
     Raises:
@@ -61,19 +61,21 @@ def read_findings(settings: Settings, wanted: Wanted, *, limit: int) -> Findings
     return Findings(tuple(shown), found.num_rows)
 
 
-def each_finding(settings: Settings, wanted: Wanted) -> Iterator[Row]:
+def each_finding(settings: Settings, wanted: WantedFindings) -> Iterator[FindingValues]:
     """All findings that are wanted, in no order, a part in memory at a time."""
     tables = DeltaRs(settings.warehouse, settings.aws)
     yield from tables.found(FINDINGS, where=_where(wanted))
 
 
-def transitions_of(settings: Settings, stream: str, message_ids: Sequence[str]) -> list[Row]:
+def transitions_of(
+    settings: Settings, stream: str, message_ids: Sequence[str]
+) -> list[FindingValues]:
     """What happened to the findings of these messages, in no order."""
     mine = (pc.field("stream") == stream) & _is_one_of(message_ids)
     return list(DeltaRs(settings.warehouse, settings.aws).found(TRANSITIONS, where=mine))
 
 
-def _key(row: Row) -> tuple[str, ...]:
+def _key(row: FindingValues) -> tuple[str, ...]:
     return row["stream"], row["message_id"], row["kind"]
 
 
@@ -81,7 +83,7 @@ def _is_one_of(message_ids: Sequence[str]) -> pc.Expression:
     return pc.field("message_id").isin(pa.array(message_ids, pa.string()))
 
 
-def _where(wanted: Wanted) -> pc.Expression:
+def _where(wanted: WantedFindings) -> pc.Expression:
     where = of_shards(wanted.shards)
     for column, value in wanted.values.items():
         where = where & (pc.field(column) == value)

@@ -27,7 +27,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ClaimLostError, ShardauditError, WarehouseBusyError
 from shardaudit.model.window import parse_instant
-from shardaudit.store.lock_files import ClaimStore, WarehouseAccessError, claim_store
+from shardaudit.store.lock_files import LockFiles, WarehouseAccessError, lock_files_of
 
 _PROC = Path("/proc")
 
@@ -50,7 +50,7 @@ def machine() -> str:
     return f"{platform.node()} {boot} {(_PROC / 'self/ns/pid').stat().st_ino}"
 
 
-def started(pid: int) -> str | None:
+def process_start(pid: int) -> str | None:
     """When the process started, as a text to compare; None when it is gone or only not yet buried.
 
     A pid is used again: an equal start time tells that it is the same process.
@@ -68,7 +68,7 @@ def started(pid: int) -> str | None:
 
 def own_start() -> str:
     """When this process started."""
-    return started(os.getpid()) or "unknown"
+    return process_start(os.getpid()) or "unknown"
 
 
 def _started_by_ps(pid: int) -> str | None:
@@ -98,7 +98,7 @@ class Holder:
 
     def is_gone(self) -> bool:
         """Whether its process is gone from this very machine."""
-        return self.machine == machine() and started(self.pid) != self.process_start
+        return self.machine == machine() and process_start(self.pid) != self.process_start
 
     def looks_silent(self) -> bool:
         """Whether its heartbeat is old, or to come: it is dead, or its clock is not ours."""
@@ -129,11 +129,11 @@ class _Watched:
         return self.seen is not None and not self.has_moved and self.seen.looks_silent()
 
 
-class Claim:
+class Lock:
     """The right to write a warehouse, as long as `check` does not raise."""
 
     def __init__(
-        self, store: ClaimStore, *, warehouse: str, generation: int, holder: Holder
+        self, store: LockFiles, *, warehouse: str, generation: int, holder: Holder
     ) -> None:
         self._store, self._warehouse = store, warehouse
         self._generation, self._holder = generation, holder
@@ -172,9 +172,9 @@ class Claim:
 
 
 @contextmanager
-def claim(
+def warehouse_lock(
     settings: Settings, *, owner: str, name: str | None = None, patience: timedelta = AT_ONCE
-) -> Iterator[Claim]:
+) -> Iterator[Lock]:
     """Holds the warehouse for the time of the block, renewing the claim in the background.
 
     Input:
@@ -196,8 +196,8 @@ def claim(
         held.release()
 
 
-def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Claim:
-    store = claim_store(settings, name=name)
+def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Lock:
+    store = lock_files_of(settings, name=name)
     what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
     until, watched = time.monotonic() + patience.total_seconds(), _Watched()
     while True:
@@ -209,7 +209,7 @@ def _taken(settings: Settings, *, owner: str, name: str | None, patience: timede
             time.sleep(_LOOK_SECONDS)
 
 
-def _take(store: ClaimStore, watched: _Watched, *, warehouse: str, owner: str) -> Claim:
+def _take(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) -> Lock:
     newest = max(store.generations(), default=0)
     holder = _read(store, newest) if newest else None
     if holder is not None and not holder.released and not watched.is_dead(holder):
@@ -225,10 +225,10 @@ def _take(store: ClaimStore, watched: _Watched, *, warehouse: str, owner: str) -
     for older in store.generations():
         if older <= newest:
             store.delete(older)
-    return Claim(store, warehouse=warehouse, generation=newest + 1, holder=mine)
+    return Lock(store, warehouse=warehouse, generation=newest + 1, holder=mine)
 
 
-def _keep(held: Claim, ended: threading.Event) -> None:
+def _keep(held: Lock, ended: threading.Event) -> None:
     while not ended.wait(RENEW_SECONDS):
         try:
             held.renew()
@@ -252,7 +252,7 @@ def _new_holder(owner: str) -> Holder:
     )
 
 
-def _read(store: ClaimStore, generation: int) -> Holder | None:
+def _read(store: LockFiles, generation: int) -> Holder | None:
     text = store.read(generation)
     try:
         return None if text is None else Holder(**json.loads(text))

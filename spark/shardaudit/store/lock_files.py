@@ -28,7 +28,7 @@ class WarehouseAccessError(FinalError, PermissionError):
     """The warehouse's folder cannot be used."""
 
 
-class ClaimStore(Protocol):
+class LockFiles(Protocol):
     """Numbered files in `folder` of a warehouse. Only `create` decides who wins."""
 
     folder: str
@@ -49,15 +49,15 @@ class ClaimStore(Protocol):
         """Removes the file, if it is there."""
 
 
-def claim_store(settings: Settings, *, name: str | None = None) -> ClaimStore:
+def lock_files_of(settings: Settings, *, name: str | None = None) -> LockFiles:
     """The store of the warehouse's claim, or of a named one beside it."""
     folder = FOLDER if name is None else f"{FOLDER}/{name}"
     if settings.warehouse.startswith("s3a://"):
-        return S3ClaimStore(s3_client(settings.aws), settings.warehouse, folder)
-    return LocalClaimStore(Path(settings.warehouse), folder)
+        return S3LockFiles(s3_client(settings.aws), settings.warehouse, folder)
+    return LocalLockFiles(Path(settings.warehouse), folder)
 
 
-class LocalClaimStore:
+class LocalLockFiles:
     """Claim files in a folder. A hard link appears with its whole text, or not at all."""
 
     def __init__(self, warehouse: Path, folder: str) -> None:
@@ -114,7 +114,7 @@ class LocalClaimStore:
             draft.unlink(missing_ok=True)
 
 
-class S3ClaimStore:
+class S3LockFiles:
     """Claim files in a bucket that knows conditional writes (`If-None-Match: *`)."""
 
     def __init__(self, client: "S3Client", warehouse: str, folder: str) -> None:

@@ -20,7 +20,7 @@ _ACCEPTABLE = [State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED]
 SaidTimes = list[tuple[str | None, Window]]  # of a shard, or of all
 
 
-def move_findings(
+def change_state(
     warehouse: Warehouse, chosen: DataFrame, *, to: State, reason: str, now: datetime
 ) -> None:
     """Gives all chosen findings (rows of FINDINGS) that state.
@@ -84,7 +84,7 @@ def accept_findings(
     chosen = findings.where(F.col("state").isin(states))
     accepted = sum(row.state in states for row in found)
     if accepted:
-        move_findings(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
+        change_state(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
     return Accepted(stream, accepted, len(found) - accepted)
 
 

@@ -16,9 +16,9 @@ from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARD
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
-from shardaudit.watch.rules.facts import Progress as ShardProgress
-from shardaudit.watch.rules.judge import Judgement, judged, waits_for
-from shardaudit.watch.rules.notifications import Heard, due_notifications
+from shardaudit.watch.rules.facts import LedgerProgress as ShardProgress
+from shardaudit.watch.rules.judge import Judgement, judgement_of, waits_for
+from shardaudit.watch.rules.notifications import ShardNews, due_notifications
 from shardaudit.watch.watch_asked import Asked, ask
 from shardaudit.watch.watch_history import (
     History,
@@ -130,7 +130,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
     }
     waiting = waits_for(progress.values(), parents)
     return [
-        judged(
+        judgement_of(
             Witness(
                 progress=progress[shard],
                 patience=seen.patience.get(shard, settle_grace),
@@ -184,9 +184,9 @@ def _store_news(
     return len(news)
 
 
-def _heard(name: str, judgement: Judgement) -> Heard:
+def _heard(name: str, judgement: Judgement) -> ShardNews:
     holes = judgement.witness.holes
-    return Heard(
+    return ShardNews(
         stream=name,
         shard_id=judgement.shard_id,
         level=judgement.level,

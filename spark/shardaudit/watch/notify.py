@@ -8,16 +8,16 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.adapters.notifiers import Letter, has_receiver, send
+from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import Level
 from shardaudit.model.window import Window
 from shardaudit.store.audits import read_rows, watch_since
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH
-from shardaudit.watch.rules.notifications import Message, Notification, messages
+from shardaudit.watch.rules.notifications import NewsMessage, Notification, news_messages
 from shardaudit.watch.watch_history import notification
 
 log = logging.getLogger(__name__)
@@ -26,11 +26,11 @@ _OF_SHARDS = pc.field("shard_id").is_valid()
 
 # An audit that fails, or finds new holes each time, is not asked for again before.
 AGAIN_AFTER = timedelta(hours=1)
-RECENT = timedelta(days=1)  # a watch that is older says nothing about now
+_RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
 
 def notify_stream(
-    settings: Settings, name: str, *, sender: Callable[[Letter], None] | None = None
+    settings: Settings, name: str, *, sender: Callable[[OutgoingMessage], None] | None = None
 ) -> int:
     """Sends the stream's notifications that are not marked as sent; gives back how many messages.
 
@@ -45,7 +45,7 @@ def notify_stream(
 
 
 def notify_audits(
-    settings: Settings, name: str, *, sender: Callable[[Letter], None] | None = None
+    settings: Settings, name: str, *, sender: Callable[[OutgoingMessage], None] | None = None
 ) -> int:
     """The same for what the stream's audits have to tell: a message for each, the oldest first.
 
@@ -60,12 +60,12 @@ def _notify(
     name: str,
     *,
     about: pc.Expression,
-    sender: Callable[[Letter], None] | None,
+    sender: Callable[[OutgoingMessage], None] | None,
 ) -> int:
     give = sender or (lambda letter: _give(settings, letter))
     if not _pending(settings, name, about):
         return 0
-    with claim(settings, owner=f"notify {name}", name=WATCH) as held:
+    with warehouse_lock(settings, owner=f"notify {name}", name=WATCH) as held:
         pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
         letters = _letters(list(pending.values()), name)
         for letter, notification_ids in letters:
@@ -89,13 +89,13 @@ def _pending(settings: Settings, name: str, about: pc.Expression) -> list[Row]:
     return read_rows(settings, NOTIFICATIONS, where=mine & about)
 
 
-def _letters(rows: list[Row], name: str) -> list[tuple[Letter, tuple[str, ...]]]:
+def _letters(rows: list[Row], name: str) -> list[tuple[OutgoingMessage, tuple[str, ...]]]:
     """The letters, each with the notifications that it tells."""
     of_audits = [row for row in rows if row["shard_id"] is None]
     if of_audits:
         of_audits.sort(key=lambda row: row["observed_at"])
         return [(_audit_letter(row, name), (row["notification_id"],)) for row in of_audits]
-    told = messages([notification(row) for row in rows])
+    told = news_messages([notification(row) for row in rows])
     return [(_letter(message, name), message.notification_ids) for message in told]
 
 
@@ -104,16 +104,18 @@ def _mark(settings: Settings, rows: list[Row], *, at: datetime) -> None:
     DeltaRs(settings.warehouse, settings.aws).upsert(sent, NOTIFICATIONS)
 
 
-def _letter(message: Message, name: str) -> Letter:
-    return Letter(message.message_id, name, message.level.value, message.title, message.text)
+def _letter(message: NewsMessage, name: str) -> OutgoingMessage:
+    return OutgoingMessage(
+        message.message_id, name, message.level.value, message.title, message.text
+    )
 
 
-def _audit_letter(row: Row, name: str) -> Letter:
+def _audit_letter(row: Row, name: str) -> OutgoingMessage:
     title, _, text = row["text"].partition("\n")
-    return Letter(row["notification_id"], name, row["level"], title, text)
+    return OutgoingMessage(row["notification_id"], name, row["level"], title, text)
 
 
-def _give(settings: Settings, letter: Letter) -> None:
+def _give(settings: Settings, letter: OutgoingMessage) -> None:
     """Into the log in any case: there it stands also where nobody is configured."""
     log.warning("%s: %s [%s]", letter.title, letter.text, letter.message_id)
     if has_receiver(settings.notify):
@@ -128,7 +130,7 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     """
     rows = [
         row
-        for row in watch_since(settings, name, since=now - RECENT)
+        for row in watch_since(settings, name, since=now - _RECENT)
         if row["audit_level"] and Level(row["audit_level"]).is_alarm
     ]
     if not rows:

@@ -12,14 +12,14 @@ from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
-from shardaudit.watch.rules.facts import Before
+from shardaudit.watch.rules.facts import EarlierWatch
 from shardaudit.watch.rules.judge import Judgement
 from shardaudit.watch.rules.notifications import Notification, Occasion
 
 # An hour has four watches: enough for a trend. The wider ones are for after a break.
 _LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
 
-Values = dict[str, object]
+RowValues = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class History:
     `settled`: up to where each shard was settled at each of these watches.
     """
 
-    before: dict[str, Before]
-    earlier: dict[str, Before]
+    before: dict[str, EarlierWatch]
+    earlier: dict[str, EarlierWatch]
     listing: dict[str, Row]
     listed_at: datetime | None
     settled: tuple[tuple[datetime, str, str], ...]
@@ -131,8 +131,8 @@ def _positions(rows: list[Row]) -> dict[tuple[str, datetime], Position]:
     }
 
 
-def _before(row: Row, positions: dict[tuple[str, datetime], Position]) -> Before:
-    return Before(
+def _before(row: Row, positions: dict[tuple[str, datetime], Position]) -> EarlierWatch:
+    return EarlierWatch(
         observed_at=row["observed_at"],
         level=Level(row["level"]),
         frontier=row["frontier"],
@@ -144,12 +144,12 @@ def _before(row: Row, positions: dict[tuple[str, datetime], Position]) -> Before
 
 def watched_rows(
     name: str, judgements: Sequence[Judgement], *, listed: Mapping[str, Mapping[str, object]]
-) -> list[Values]:
+) -> list[RowValues]:
     """Rows of `shards`: what Kinesis said of the shard just now (NULL: nothing), and ours."""
     return [dict(listed.get(j.shard_id, {})) | _watched(name, j) for j in judgements]
 
 
-def _watched(name: str, judgement: Judgement) -> Values:
+def _watched(name: str, judgement: Judgement) -> RowValues:
     witness, due, hole_due = judgement.witness, judgement.deadline, judgement.hole_deadline
     progress, position, holes = witness.progress, witness.position, witness.holes
     return {
@@ -179,7 +179,7 @@ def _watched(name: str, judgement: Judgement) -> Values:
     }
 
 
-def position_rows(name: str, judgements: Sequence[Judgement], *, sink: str) -> list[Values]:
+def position_rows(name: str, judgements: Sequence[Judgement], *, sink: str) -> list[RowValues]:
     """Rows of `positions`: the sink's word and the consumer's, side by side."""
     found = []
     for judgement in judgements:
@@ -198,7 +198,7 @@ def position_rows(name: str, judgements: Sequence[Judgement], *, sink: str) -> l
     return found
 
 
-def _position(name: str, position: Position, judgement: Judgement) -> Values:
+def _position(name: str, position: Position, judgement: Judgement) -> RowValues:
     return {
         "stream": name,
         "source": position.source.value,
@@ -213,7 +213,7 @@ def _position(name: str, position: Position, judgement: Judgement) -> Values:
     }
 
 
-def notification_rows(news: Sequence[Notification]) -> list[Values]:
+def notification_rows(news: Sequence[Notification]) -> list[RowValues]:
     """Rows of `notifications`, not sent yet."""
     return [
         {

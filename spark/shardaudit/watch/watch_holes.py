@@ -19,7 +19,7 @@ from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.warehouse import Warehouse
-from shardaudit.watch.rules.facts import Holes, Progress, Rules
+from shardaudit.watch.rules.facts import Holes, LedgerProgress, Rules
 from shardaudit.watch.rules.holes import (
     differing_cells,
     explained,
@@ -53,7 +53,7 @@ class Standing:
     name: str
     stream: Stream
     rules: Rules
-    progress: Mapping[str, Progress]
+    progress: Mapping[str, LedgerProgress]
     patience: Mapping[str, timedelta]
     settled: Mapping[str, str]
 

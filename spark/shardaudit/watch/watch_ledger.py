@@ -16,7 +16,7 @@ from shardaudit.model.config.settings import Stream
 from shardaudit.model.sequence import Position
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.store.warehouse import Warehouse
-from shardaudit.watch.rules.facts import Before, Pause, Progress, Span
+from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Pause, Span
 from shardaudit.watch.rules.frontiers import shard_progress, shard_times
 
 # Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
@@ -37,7 +37,7 @@ _HORIZONS = (
 class Known:
     """Per shard what is known beside the ledger: the last watch, and the consumer's position."""
 
-    before: Mapping[str, Before]
+    before: Mapping[str, EarlierWatch]
     positions: Mapping[str, Position]
 
 
@@ -62,7 +62,7 @@ def ledger_progress(
     as_of: datetime,
     stream: Stream,
     known: Known,
-) -> dict[str, Progress]:
+) -> dict[str, LedgerProgress]:
     """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
     times = {row.shard_id: row for row in collected(shard_times(ledger))}
@@ -94,11 +94,11 @@ def ledger_progress(
 def _with_arrivals(
     warehouse: Warehouse,
     name: str,
-    found: Mapping[str, Progress],
+    found: Mapping[str, LedgerProgress],
     *,
     stream: Stream,
     as_of: datetime,
-) -> dict[str, Progress]:
+) -> dict[str, LedgerProgress]:
     """The shards of which messages wait that were sent long ago, with when these arrived."""
     due = as_of - stream.settle_grace - stream.bucket
     waiting = {
@@ -126,7 +126,7 @@ def _with_arrivals(
     }
 
 
-def _arrived(one: Progress, ahead: Span, row: Row, bucket: timedelta) -> Progress:
+def _arrived(one: LedgerProgress, ahead: Span, row: Row, bucket: timedelta) -> LedgerProgress:
     since = row.arrived_from if row.arrived_from > ahead.since else None
     until = row.arrived_until + bucket if row.arrived_until + bucket > ahead.until else None
     passed = None if one.passed is None else replace(one.passed, arrived_from=since)
@@ -165,8 +165,10 @@ def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
     )
 
 
-def _progress(times: Row, standing: Row | None, last: Before | None, bucket: timedelta) -> Progress:
-    found = Progress(
+def _progress(
+    times: Row, standing: Row | None, last: EarlierWatch | None, bucket: timedelta
+) -> LedgerProgress:
+    found = LedgerProgress(
         times.shard_id,
         produced_until=times.produced_until,
         last_landed_at=times.last_landed_at,

@@ -16,7 +16,7 @@ from shardaudit.report.plain import cell, counted, harmless, instant, length
 from shardaudit.watch.rules.facts import Rules
 from shardaudit.watch.rules.judge import Judgement, Skew, landed_skew, produced_skew
 
-SHOWN_SHARDS = 20
+_SHOWN_SHARDS = 20
 _STYLES = {
     Level.NONE: "bold green",
     Level.NOTICE: "bold yellow",
@@ -196,7 +196,7 @@ def _age(at: datetime, rules: Rules) -> str:
 def watch_view(report: WatchReport) -> RenderableType:
     """The page of a watch: levels, deadlines, what to do."""
     parts: list[RenderableType] = [_headline(report), _facts(report)]
-    shown = report.shards[:SHOWN_SHARDS]
+    shown = report.shards[:_SHOWN_SHARDS]
     if shown:
         parts += ["", _shards(shown)]
     if len(report.shards) > len(shown):

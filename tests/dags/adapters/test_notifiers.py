@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pytest
 
-from shardaudit.adapters.notifiers import Letter, NotifierMissingError, NotSentError, send
+from shardaudit.adapters.notifiers import NotifierMissingError, NotSentError, OutgoingMessage, send
 from shardaudit.airflow.late_watch import tell_late
 from shardaudit.audit.audit_news import published_news
 from shardaudit.model.config.parts import Notify
@@ -22,7 +22,9 @@ from shardaudit.model.verdict import Kind, State, Verdict
 from tests.dags.receivers import Web, running
 from tests.unit.report.reports import report
 
-LETTER = Letter("0a1b", "events", "urgent", "shardaudit: URGENT", "shard <1> stands {{ still }}")
+LETTER = OutgoingMessage(
+    "0a1b", "events", "urgent", "shardaudit: URGENT", "shard <1> stands {{ still }}"
+)
 
 
 class Mail(socketserver.StreamRequestHandler):
@@ -118,7 +120,7 @@ def test_hostile_ids_of_an_audit_stay_text_at_every_receiver(
         report(), {(Kind.MISSING, None, State.OPEN): 3}, before=Verdict.OK, examples=evil
     )
     assert news is not None
-    letter = Letter(news.news_id, "events", news.level.value, news.title, news.text)
+    letter = OutgoingMessage(news.news_id, "events", news.level.value, news.title, news.text)
     to_all = Notify(slack="slack_oncall", http="pager", smtp="mail", mail_to=["on@example.com"])
     send(to_all, letter)
     (_, _, slack), (_, _, webhook) = web

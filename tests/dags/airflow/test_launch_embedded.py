@@ -27,7 +27,7 @@ from shardaudit.airflow.planned import (
     planned_upkeep,
     planned_watches,
 )
-from shardaudit.store.lock import started
+from shardaudit.store.lock import process_start
 from tests.dags.fake_spark import read_calls
 from tests.dags.test_run import DAGS, FORM, run
 from tests.dags.warehouses import audit, gate, write_result
@@ -139,7 +139,7 @@ def test_command_is_ended_when_its_time_is_over(
     task.execution_timeout = timedelta(seconds=2)
     states = {ti.task_id: str(ti.state) for ti in dag.test().get_task_instances()}
     assert states == {"plan": "success", "maintain": "failed"}
-    assert started(int((command_calls.parent / "pid").read_text())) is None
+    assert process_start(int((command_calls.parent / "pid").read_text())) is None
 
 
 @pytest.mark.usefixtures("_airflow_warns", "_database")

@@ -229,11 +229,13 @@ def test_slow_storage_keeps_neither_the_page_nor_airflow_waiting(
     monkeypatch.setattr(airflow_page, "_LONGEST_S", 0.2)
     hangs = threading.Event()
 
-    def slow(_given: object, _may: bool) -> airflow_page.Answer:
+    def slow(_given: object, _may: bool) -> airflow_page.PageAnswer:
         hangs.wait(30)
-        return airflow_page.Answer("late")
+        return airflow_page.PageAnswer("late")
 
-    pages = airflow_page.Pages({"/slow": slow}, lambda _title, words: airflow_page.Answer(words))
+    pages = airflow_page.Pages(
+        {"/slow": slow}, lambda _title, words: airflow_page.PageAnswer(words)
+    )
     visitor = Visitor(airflow_page.page_app(pages), visitors["viewer"].token)
     began = time.monotonic()
     answers = [visitor.get("/slow") for _ in range(6)]  # two more than there are threads

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from shardaudit.adapters.notifiers import Letter
+from shardaudit.adapters.notifiers import OutgoingMessage
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.watch.notify import alarms, notify_audits, notify_stream
@@ -58,7 +58,7 @@ def pending(settings: Settings) -> set[str]:
 
 
 def test_each_audit_is_a_message_the_oldest_first_and_told_once(settings: Settings) -> None:
-    letters: list[Letter] = []
+    letters: list[OutgoingMessage] = []
     assert notify_audits(settings, "events", sender=letters.append) == 2
     assert [(x.message_id, x.title, x.text) for x in letters] == [
         ("a1", "first", "x\ny"),
@@ -72,7 +72,7 @@ def test_each_audit_is_a_message_the_oldest_first_and_told_once(settings: Settin
 def test_what_a_crash_left_unmarked_is_sent_again_under_the_same_id(settings: Settings) -> None:
     sent: list[str] = []
 
-    def sender(letter: Letter) -> None:
+    def sender(letter: OutgoingMessage) -> None:
         sent.append(letter.message_id)
         if len(sent) == 2:
             raise BrokenLineError
@@ -86,7 +86,7 @@ def test_what_a_crash_left_unmarked_is_sent_again_under_the_same_id(settings: Se
 
 
 def test_the_watch_does_not_hear_of_audits(settings: Settings) -> None:
-    letters: list[Letter] = []
+    letters: list[OutgoingMessage] = []
     assert notify_stream(settings, "events", sender=letters.append) == 1
     assert [letter.message_id for letter in letters] == ["s"]
     assert pending(settings) == {"a1", "a2"}

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.files.files import list_files
 from shardaudit.adapters.lake.delta_sink import DeltaSink
-from shardaudit.adapters.lake.sink_file import SinkFile, Wanted, parquet_file
+from shardaudit.adapters.lake.sink_file import SinkFile, WantedColumn, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.model.source import SourceFile
 from tests.builders import cut_off, spoil
@@ -226,7 +226,7 @@ def test_sinks_columns_may_have_any_name(reader: SinkReader, tmp_path: Path) -> 
     names = ["a.b `c`", "x y,;{}()\t=", "é🔥"]
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({name: [name] for name in names}), path)
-    columns = {f"c{i}": Wanted(name, "string") for i, name in enumerate(names)}
+    columns = {f"c{i}": WantedColumn(name, "string") for i, name in enumerate(names)}
     file = SinkFile(SourceFile(str(path), path.stat().st_size, 0), str(path), "", columns)
     assert collected(reader.frames([file])) == Counter([tuple(names)])
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from shardaudit.audit.rules.cell_verdicts import Judgement, judged_cells
+from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import COUNTS, INTERNAL_COUNTS, Damage
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 from tests.builders import NOW, T0
@@ -155,7 +155,7 @@ def found(
             spark, DRILLED_DDL, ({n: c[n] for n in ("shard_id", "bucket_start")} for c in counts)
         ),
         frame(spark, FACTS_DDL, facts),
-        Judgement(
+        CellFacts(
             as_of=NOW,
             bucket=MINUTE,
             settle_grace=10 * MINUTE,

@@ -5,23 +5,23 @@ from datetime import UTC, timedelta
 
 from pyspark.sql import SparkSession
 
-from shardaudit.audit.rules.totals import SUMS, disagreeing_cells, shard_totals
+from shardaudit.audit.rules.totals import TOTALS, disagreeing_cells, shard_totals
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 
 MINUTE = timedelta(minutes=1)
 JUDGED_DDL = (
     "shard_id string, verdict string, compared string, is_damaged boolean, is_quiet boolean, "
-    "lost bigint, bucket_end timestamp, " + ", ".join(f"{name} bigint" for name in SUMS)
+    "lost bigint, bucket_end timestamp, " + ", ".join(f"{name} bigint" for name in TOTALS)
 )
 SOUND: dict[str, object] = {"verdict": "ok", "compared": "fingerprint"}
 SOUND |= {"is_damaged": False, "is_quiet": False, "bucket_end": T0} | dict.fromkeys(
-    (*SUMS, "lost"), 0
+    (*TOTALS, "lost"), 0
 )
 
 
 def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
-    numbers = {name: i for i, name in enumerate((*SUMS, "lost"), start=2)}
+    numbers = {name: i for i, name in enumerate((*TOTALS, "lost"), start=2)}
     judged: list[dict[str, object]] = [
         SOUND | numbers | {"shard_id": "s0", "verdict": "loss", "compared": "ids"},
         SOUND
@@ -34,7 +34,7 @@ def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
         row.shard_id: row.asDict()
         for row in shard_totals(frame(spark, JUDGED_DDL, judged)).collect()
     }
-    zeros = dict.fromkeys((*SUMS, "lost"), 0)
+    zeros = dict.fromkeys((*TOTALS, "lost"), 0)
     counts = {"by_id": 0, "without_verdict": 0, "impossible": 0}
     none = {"is_damaged": False, "is_quiet": False, "vanished_until": None} | zeros | counts
     until = found["s0"].pop("vanished_until")

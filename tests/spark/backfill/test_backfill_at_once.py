@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from tests.spark.commands import run, started
 from tests.spark.repeated import (
     PLAN,
@@ -80,7 +80,7 @@ class Watch(Beside):
 
     def act(self) -> bool:
         try:
-            with claim(self._settings, owner="watch"):
+            with warehouse_lock(self._settings, owner="watch"):
                 return True
         except WarehouseBusyError:
             return False

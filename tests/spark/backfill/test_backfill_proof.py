@@ -12,7 +12,7 @@ import pytest
 
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress
 from shardaudit.audit.gates import open_gates
-from shardaudit.backfill.kinesis_source import Reading
+from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.rounds import Replay
@@ -65,7 +65,7 @@ class Repair:
         rows = stored_windows(self.lake.warehouse, plan.plan_id)
         ledger = Ledger(self.lake.warehouse, rows, "test")
         ledger.save(rows, now=self.as_of, **MERGED | changes)
-        reading = Reading(StreamAddress("kinesis-events"), 0.5)
+        reading = ReadSettings(StreamAddress("kinesis-events"), 0.5)
         kept = Retention(RETENTION)
         bucket = self.lake.stream.bucket
         self.replay = Replay(

@@ -19,7 +19,7 @@ from shardaudit.adapters.lake.delta_merge import (
 )
 from shardaudit.adapters.lake.delta_sink import DeltaSink
 from shardaudit.backfill.landing import BackfillSink
-from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL, numbered_copies
+from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL_OF_COPIES, numbered_copies
 from shardaudit.backfill.rules.decode import ID as COPIED
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.input_columns import Origin, SinkField, Source
@@ -149,7 +149,7 @@ def test_one_row_stays_when_a_copy_has_no_time(spark: SparkSession, path: str) -
     for _ in range(2):
         found = target.rows_of(wanted, key="key", sent=sent)
         copies = numbered_copies(found, id_column="id", order=["n"]).localCheckpoint()
-        kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+        kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
         target.keep_one(kept, sent=sent, tag="t")
     assert ids(spark, path) == sorted(f"m{i}" for i in [*range(10), *range(20, 24)])
 
@@ -167,7 +167,7 @@ def test_no_row_goes_that_was_not_read(spark: SparkSession, path: str) -> None:
     found = target.rows_of(wanted, key="key", sent=sent)
     copies = numbered_copies(found, id_column="id", order=["n"]).localCheckpoint()
     assert sorted(row.n for row in copies.collect()) == [0, 75]
-    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
     target.keep_one(kept, sent=sent, tag="t")
     left = spark.read.format("delta").load(path).where("id = 'm30'")
     assert sorted(row.n for row in left.collect()) == [0, 130, 600]
@@ -256,7 +256,7 @@ def test_one_row_of_each_message_stays_even_of_rows_that_are_alike(
         ("m0", 3, 0),
         ("m0", 4, 1),
     ]
-    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL)
+    kept = copies.where(F.col(COPY) == 1).drop(*INTERNAL_OF_COPIES)
     for _ in range(2):
         SinkMerge(spark, path, "id", ALL).replace(kept, tag="t")
     assert ids(spark, path) == sorted(f"m{i}" for i in range(10))

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.audit.evidence import ingested
-from shardaudit.ingest.batches import Batches, Result
+from shardaudit.ingest.batches import Batches, BatchResult
 from shardaudit.ingest.rules.batch_inputs import sink_inputs
 from shardaudit.ingest.rules.deliveries import judged_sink_rows
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints
@@ -308,7 +308,7 @@ def test_sink_is_not_read_anew_when_version_0_1_read_it_last(
     old = sink_inputs(inputs)
     assert json.loads(old.as_json()) == json.loads(inputs) | {"own_landings": []}
     batch = stored.plan(old, at=NOW)
-    stored.finish(batch, old, result=Result(rows=40, counted=40, quarantined=0), at=NOW)
+    stored.finish(batch, old, result=BatchResult(rows=40, counted=40, quarantined=0), at=NOW)
     assert read_again(lake) == table.versions[1].rows.total()
     summary = lake.ingest(now=NOW)
     assert (summary.sink_from_version, summary.sink_to_version) == (1, len(table.versions) - 1)

@@ -7,7 +7,7 @@ import pytest
 
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
-from shardaudit.store.findings import Wanted, read_findings
+from shardaudit.store.findings import WantedFindings, read_findings
 from shardaudit.store.transitions import Accepted, NoFindingError, accept_findings
 from shardaudit.store.warehouse import Warehouse
 
@@ -52,14 +52,16 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.mark.usefixtures("filled")
 def test_list_is_filtered_sorted_by_deadline_and_cut(settings: Settings) -> None:
-    everything = read_findings(settings, Wanted({}), limit=50)
+    everything = read_findings(settings, WantedFindings({}), limit=50)
     assert [row["message_id"] for row in everything.rows][-2:] == ["later", "twice"]
-    missing = read_findings(settings, Wanted({"stream": "events", "state": "open"}), limit=1)
+    missing = read_findings(
+        settings, WantedFindings({"stream": "events", "state": "open"}), limit=1
+    )
     assert ([row["message_id"] for row in missing.rows], missing.total) == ([ODD], 3)
 
 
 def test_list_is_empty_when_nothing_was_ever_audited(settings: Settings) -> None:
-    assert read_findings(settings, Wanted({"kind": "missing"}), limit=5).total == 0
+    assert read_findings(settings, WantedFindings({"kind": "missing"}), limit=5).total == 0
 
 
 def test_findings_are_accepted_once_with_their_reason(
@@ -70,7 +72,7 @@ def test_findings_are_accepted_once_with_their_reason(
     first = accept_findings(filled, "events", asked, reason="a test", now=later)
     second = accept_findings(filled, "events", asked, reason="again", now=later)
     assert (first, second) == (Accepted("events", 2, 1), Accepted("events", 0, 3))
-    accepted = read_findings(settings, Wanted({"state": "accepted"}), limit=5).rows
+    accepted = read_findings(settings, WantedFindings({"state": "accepted"}), limit=5).rows
     assert {row["message_id"]: row["state_reason"] for row in accepted} == {
         ODD: "a test",
         "twice": "a test",
@@ -88,4 +90,4 @@ def test_nothing_is_accepted_when_one_id_has_no_finding(
 ) -> None:
     with pytest.raises(NoFindingError, match="'elsewhere'"):
         accept_findings(filled, "events", ["later", "elsewhere"], reason="x", now=NOON)
-    assert read_findings(settings, Wanted({"state": "accepted"}), limit=5).total == 0
+    assert read_findings(settings, WantedFindings({"state": "accepted"}), limit=5).total == 0

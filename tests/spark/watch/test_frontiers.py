@@ -9,7 +9,7 @@ import pytest
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
-from shardaudit.watch.rules.facts import Before, Holes, Progress, Rules
+from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
 from shardaudit.watch.watch_holes import LOOKS_APART, Standing, found_holes
 from shardaudit.watch.watch_ledger import Known, ledger_progress
 from tests.builders import sequence
@@ -75,7 +75,7 @@ def test_spark_and_plain_python_see_the_same(warehouse: Warehouse, seed: int) ->
     store(warehouse, ledgers)
     for now, (name, some) in zip(TIMES, ledgers.items(), strict=True):
         seen_at = instant(now) - timedelta(minutes=15)
-        last = Before(seen_at, Level.NONE)
+        last = EarlierWatch(seen_at, Level.NONE)
         found = ledger_progress(
             warehouse,
             name,
@@ -83,7 +83,7 @@ def test_spark_and_plain_python_see_the_same(warehouse: Warehouse, seed: int) ->
             stream=STREAM,
             known=Known({ledger.name: last for ledger in some}, {}),
         )
-        expected: dict[str, Progress] = {one.name: one.progress(now, last) for one in some}
+        expected: dict[str, LedgerProgress] = {one.name: one.progress(now, last) for one in some}
         assert found == expected
 
 

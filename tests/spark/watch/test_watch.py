@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.adapters.notifiers import Letter
+from shardaudit.adapters.notifiers import OutgoingMessage
 from shardaudit.ingest.rules.batch_inputs import CellShape, DeltaInputs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
@@ -16,7 +16,7 @@ from shardaudit.model.verdict import Level, ShardState
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import Watched, WatchRequest, watch
 from shardaudit.watch.notify import alarms, notify_stream
-from shardaudit.watch.rules.facts import Before, Progress
+from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress
 from shardaudit.watch.watch_history import history
 from shardaudit.watch.watch_ledger import Known, ledger_progress
 from tests.builders import NOW, sequence
@@ -79,7 +79,7 @@ def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]]) -> None:
     warehouse.append(frame, FINGERPRINTS)
 
 
-def facts(warehouse: Warehouse, known: Known | None = None) -> dict[str, Progress]:
+def facts(warehouse: Warehouse, known: Known | None = None) -> dict[str, LedgerProgress]:
     stream = settings(Path("any")).stream("events")
     known = known or Known({}, {})
     return ledger_progress(warehouse, "events", as_of=NOW, stream=stream, known=known)
@@ -146,7 +146,7 @@ def test_a_shard_that_lands_rows_without_numbers_does_not_stand_still(warehouse:
         for m in range(LAST - 60, LAST)
     ]
     fill(warehouse, [*sent, *numbered, *without])
-    then = Before(NOW - HOUR, Level.NONE, sequence(LAST - 61), NOW - HOUR)
+    then = EarlierWatch(NOW - HOUR, Level.NONE, sequence(LAST - 61), NOW - HOUR)
     shard = facts(warehouse, Known({"shard": then}, {}))["shard"]
     assert (shard.frontier, shard.frontier_at, shard.ahead) == (None, NOW, None)
 
@@ -222,7 +222,7 @@ def test_nobody_is_told_twice_and_a_mark_that_was_lost_is_made_good(
     config = settings(tmp_path)
     sent: list[str] = []
 
-    def crash(letter: Letter) -> None:
+    def crash(letter: OutgoingMessage) -> None:
         sent.append(letter.message_id)
         raise KeyboardInterrupt
 

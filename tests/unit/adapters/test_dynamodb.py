@@ -19,7 +19,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.sequence import Position
 from shardaudit.model.verdict import Level, ShardState
-from shardaudit.watch.rules.facts import Before, Progress, Span
+from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Span
 from tests.builders import NOW
 from tests.builders import shard as name
 from tests.unit.watch.witnesses import judge
@@ -174,12 +174,12 @@ def test_every_page_of_a_large_table_is_read(dynamodb: "DynamoDBClient") -> None
     assert len(read("large")) == 700
 
 
-def ahead(shard: str, *, landed: bool) -> Progress:
+def ahead(shard: str, *, landed: bool) -> LedgerProgress:
     """A shard to which messages came for an hour, of which all or none landed."""
     if landed:
         at = {"frontier": "1", "frontier_at": NOW, "last_landed_at": NOW, "landed_until": NOW}
-        return Progress(shard, produced_until=NOW, **at)  # type: ignore[arg-type]  # as named
-    return Progress(shard, produced_until=NOW, ahead=Span(60, NOW - 60 * MINUTE, NOW))
+        return LedgerProgress(shard, produced_until=NOW, **at)  # type: ignore[arg-type]  # as named
+    return LedgerProgress(shard, produced_until=NOW, ahead=Span(60, NOW - 60 * MINUTE, NOW))
 
 
 def test_a_processor_that_hangs_is_reported_though_its_lease_is_renewed(
@@ -194,7 +194,7 @@ def test_a_processor_that_hangs_is_reported_though_its_lease_is_renewed(
         shard: judge(
             ahead(shard, landed=shard != hung),
             position=position,
-            before=Before(NOW - 15 * MINUTE, Level.NONE, position=old[shard]),
+            before=EarlierWatch(NOW - 15 * MINUTE, Level.NONE, position=old[shard]),
             is_open=not position.is_at_end,
         )
         for shard, position in now.items()

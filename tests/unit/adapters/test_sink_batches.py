@@ -13,7 +13,7 @@ from shardaudit.adapters.lake.sink_file import (
     Constant,
     SinkFile,
     Value,
-    Wanted,
+    WantedColumn,
     parquet_file,
     partition_value,
 )
@@ -35,7 +35,7 @@ def written(
     path = folder / "x.parquet"
     pq.write_table(content, path, row_group_size=4)
     known = SourceFile(str(path), path.stat().st_size, 0)
-    columns = {name: Wanted(name, kind) for name, kind in kinds.items()}
+    columns = {name: WantedColumn(name, kind) for name, kind in kinds.items()}
     return SinkFile(known, str(path), str(folder), columns, vector=vector)
 
 
@@ -194,7 +194,7 @@ def test_folder_gives_a_text_when_the_sink_is_parquet(folder: str, value: str | 
     file = SourceFile(f"/lake/{folder}/x.parquet", 1, 1)
     found = parquet_file("/lake", file, {"shard_id": ("shard_id", "string"), "y": ("y", "long")})
     assert found.constants == {"shard_id": Constant(value, "string")}
-    assert found.columns == {"y": Wanted("y", "long")}
+    assert found.columns == {"y": WantedColumn("y", "long")}
 
 
 def test_file_is_the_same_when_its_time_says_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from shardaudit.airflow.launch import Child
 from shardaudit.model.errors import ExitCode
-from shardaudit.store.lock import started
+from shardaudit.store.lock import process_start
 
 # Says a line, and the next one only when the file is there.
 IN_STEPS = """
@@ -88,9 +88,9 @@ def test_nobody_of_its_group_is_left_when_it_does_not_hear(
     assert one.followed(tell) == -9
     assert len(pids) == 2
     deadline = time.monotonic() + 10  # the system ends the second when it comes to it
-    while any(map(started, pids)) and time.monotonic() < deadline:
+    while any(map(process_start, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert [started(pid) for pid in pids] == [None, None]
+    assert [process_start(pid) for pid in pids] == [None, None]
 
 
 def test_it_is_ended_when_whoever_follows_it_fails(tmp_path: Path) -> None:

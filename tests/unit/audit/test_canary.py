@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.rules.canary import MESSAGES, VANISHED, VERDICTS, Message
+from shardaudit.audit.rules.canary import GONE, MESSAGES, VERDICTS, Planted
 from shardaudit.audit.rules.canary_answers import differences
 from shardaudit.audit.rules.canary_plan import CanaryPlan
 from shardaudit.audit.rules.classify import Damage
@@ -48,7 +48,7 @@ def test_every_verdict_kind_cause_and_state_is_planted() -> None:
 
 def test_names_are_unique_and_a_cell_has_one_verdict() -> None:
     assert max(Counter(message.name for message in MESSAGES).values()) == 1
-    not_ok = {(m.home, m.slot) for m in MESSAGES if m.found or m.not_landed not in {None, VANISHED}}
+    not_ok = {(m.home, m.slot) for m in MESSAGES if m.found or m.not_landed not in {None, GONE}}
     assert not_ok <= VERDICTS.keys()
 
 
@@ -99,7 +99,7 @@ def test_silence_is_no_success() -> None:
 
 
 def test_message_that_is_read_again_has_one_trace() -> None:
-    def is_read(message: Message) -> bool:
+    def is_read(message: Planted) -> bool:
         return message.in_evidence or bool(message.later)
 
     assert all(len(message.sent) == 1 for message in MESSAGES if is_read(message))

@@ -7,7 +7,7 @@ import pytest
 
 from shardaudit.audit.audit_news import (
     AuditNews,
-    Change,
+    StateChange,
     published_news,
     rejected_news,
 )
@@ -15,12 +15,12 @@ from shardaudit.model.verdict import Cause, Kind, Level, State, Verdict
 from shardaudit.report.summary import AuditReport, DeadlineLine
 from tests.unit.report.reports import report
 
-NEW_LOSS: Change = (Kind.MISSING, None, State.OPEN)
+NEW_LOSS: StateChange = (Kind.MISSING, None, State.OPEN)
 EVIL = "<!channel> <script>alert(1)</script>\n=cmd()\x1b[2J@here *b* \u202e"
 
 
 def told(
-    changes: dict[Change, int],
+    changes: dict[StateChange, int],
     *,
     of: AuditReport | None = None,
     before: Verdict | None = Verdict.LOSS,
@@ -64,7 +64,7 @@ def test_losses_come_first_then_what_came_back_then_the_nearest_deadline() -> No
     until = as_of + timedelta(hours=50)
     near = DeadlineLine("shard-7", Kind.MISSING, Cause.LOST, 3, until)
     far = replace(near, shard_id="shard-8", recoverable_until=until + timedelta(hours=1))
-    changes: dict[Change, int] = {
+    changes: dict[StateChange, int] = {
         NEW_LOSS: 3,
         (Kind.DUPLICATED, None, State.OPEN): 1,
         (Kind.MISSING, State.FALSE_ALARM, State.OPEN): 2,
@@ -97,7 +97,7 @@ def test_losses_come_first_then_what_came_back_then_the_nearest_deadline() -> No
 
 
 def test_how_loud_it_is_hangs_on_the_verdict() -> None:
-    better: dict[Change, int] = {(Kind.MISSING, State.REPLAYED, State.RECOVERED): 1}
+    better: dict[StateChange, int] = {(Kind.MISSING, State.REPLAYED, State.RECOVERED): 1}
     fine = report(verdict=Verdict.OK)
     assert told({NEW_LOSS: 1}).level is Level.WARN
     assert told({NEW_LOSS: 1}, of=fine).level is Level.NOTICE  # tolerated

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.rules.hours import HOUR, Hole, Hour, holes, silences, slot
+from shardaudit.audit.rules.hours import HOUR, Hole, Hour, holes, silence_lengths, slot
 
 DAY = datetime(2026, 11, 19, tzinfo=UTC)
 
@@ -43,13 +43,13 @@ def test_a_silence_is_told_beside_the_longest_other_one(
     active: Sequence[int], silence: int, usual: int
 ) -> None:
     last = DAY + active[-1] * HOUR
-    assert silences(hours(*active), HOUR)[last] == (silence, usual)
-    assert silences(hours(0), HOUR) == {}
+    assert silence_lengths(hours(*active), HOUR)[last] == (silence, usual)
+    assert silence_lengths(hours(0), HOUR) == {}
 
 
 def test_an_hour_of_which_an_earlier_audit_alone_knows_ends_no_silence() -> None:
     gone = Hour(DAY + 5 * HOUR, 0, 0, sent_before=5)
-    assert silences([*hours(0, 12), gone], HOUR) == {DAY + 12 * HOUR: (11, 0)}
+    assert silence_lengths([*hours(0, 12), gone], HOUR) == {DAY + 12 * HOUR: (11, 0)}
 
 
 def test_a_long_bucket_is_the_slot() -> None:
@@ -57,4 +57,4 @@ def test_a_long_bucket_is_the_slot() -> None:
     width = slot(6 * HOUR)
     told = [Hour(DAY, 1, 1), Hour(DAY + 6 * HOUR, 0, 9), Hour(DAY + 18 * HOUR, 1, 1)]
     assert holes(told, width) == {DAY + 6 * HOUR: Hole(6, 9, is_open=False)}
-    assert silences(told, width)[DAY + 18 * HOUR] == (6, 0)
+    assert silence_lengths(told, width)[DAY + 18 * HOUR] == (6, 0)

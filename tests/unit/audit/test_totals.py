@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardaudit.audit.rules.totals import SUMS, ShardTotals, broken_invariants, coverage
+from shardaudit.audit.rules.totals import TOTALS, ShardTotals, broken_invariants, coverage
 from shardaudit.model.verdict import Verdict
 
 KINDS = ("missing", "duplicated", "untraced", "moved")
@@ -17,7 +17,7 @@ def shard(
     is_damaged: bool = False,
     is_quiet: bool = False,
 ) -> ShardTotals:
-    sums = dict.fromkeys(SUMS, 0) | {"sent": sent, "matched": matched, "untraced": untraced}
+    sums = dict.fromkeys(TOTALS, 0) | {"sent": sent, "matched": matched, "untraced": untraced}
     return ShardTotals("s0", sums, lost, frozenset(verdicts), is_damaged, is_quiet)
 
 

@@ -12,7 +12,7 @@ from shardaudit.cli.main import main
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.tables.backfill_tables import DEDUPES
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from tests.dags.warehouses import arrow
 from tests.unit.model.test_config import LEAST
 
@@ -89,7 +89,7 @@ def test_unknown_plan_is_refused(config: Path, capsys: pytest.CaptureFixture[str
 
 def test_purge_waits_its_turn_when_a_run_holds_the_warehouse(config: Path) -> None:
     store(config, state="verified")
-    with claim(load_settings(config), owner="audit"):
+    with warehouse_lock(load_settings(config), owner="audit"):
         assert purge(config) == ExitCode.RETRY
     assert kept(config) == {PLAN: 2, OTHER: 2}
     assert purge(config) == ExitCode.DONE

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.adapters.aws.kinesis import MAX_RECORDS, PutRefusedError, put_records
+from shardaudit.adapters.aws.kinesis import MAX_RECORDS, PutRefusedError, put_all
 from shardaudit.adapters.request_target import (
     RequestRefusedError,
     RequestUndeliveredError,
@@ -59,7 +59,7 @@ def test_every_record_is_taken_once_when_some_of_them_fail(
     fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
     server.account.control.change({"faults": [fault | {"times": 40}]})
     entries = [(f"key-{n}", b"%d" % n) for n in range(2 * MAX_RECORDS + 7)]
-    assert put_records(kinesis.client, "s", entries) == len(entries)
+    assert put_all(kinesis.client, "s", entries) == len(entries)
     found = [one for shard in range(2) for one in kinesis.contents("TRIM_HORIZON", name(shard))]
     assert sorted(found) == list(range(len(entries)))
 
@@ -72,7 +72,7 @@ def test_records_that_are_never_taken_are_told(
     fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
     server.account.control.change({"faults": [fault | {"times": 1000}]})
     with pytest.raises(PutRefusedError, match="did not take 3 records"):
-        put_records(kinesis.client, "s", [("k", b"x")] * 3)
+        put_all(kinesis.client, "s", [("k", b"x")] * 3)
 
 
 def windows() -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ import pytest
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from tests.unit.model.test_config import LEAST
 
 
@@ -63,7 +63,7 @@ def test_run_ends_with_75_when_another_holds_the_warehouse(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = Settings(warehouse=str(tmp_path / "lake"), streams={})
-    with claim(settings, owner="tonight's audit"):
+    with warehouse_lock(settings, owner="tonight's audit"):
         ended = main(["--config", str(config), "ingest", "--stream", "events"])
     assert ended == ExitCode.RETRY
     assert "is held by tonight's audit" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.backfill.kinesis_source import decoder
-from shardaudit.backfill.rules.approval import check_backfill, check_dedupe
+from shardaudit.backfill.rules.approval import check_dedupe, check_sink_is_safe
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError, ExitCode
@@ -78,7 +78,7 @@ def refusal(check: Check, events: Stream, settings: dict[str, str]) -> str | Non
     return None
 
 
-@pytest.mark.parametrize("check", [check_backfill, check_dedupe])
+@pytest.mark.parametrize("check", [check_sink_is_safe, check_dedupe])
 @pytest.mark.parametrize(
     ("path", "exclusive", "settings", "is_taken"),
     [
@@ -112,7 +112,7 @@ def test_sink_is_written_only_where_no_commit_can_be_lost(
 def test_commits_need_to_be_safe_only_where_we_write(
     backfill: dict[str, object], is_taken: bool
 ) -> None:
-    said = refusal(check_backfill, stream("s3a://lake/events", backfill=backfill), {})
+    said = refusal(check_sink_is_safe, stream("s3a://lake/events", backfill=backfill), {})
     assert (said is None) == is_taken
 
 
@@ -121,7 +121,7 @@ def test_rows_of_a_parquet_sink_are_not_removed() -> None:
     events = Stream.model_validate(
         {"stream_name": "events", "traces": {"path": "traces"}, "sink": parquet}
     )
-    assert refusal(check_backfill, events, {}) is None
+    assert refusal(check_sink_is_safe, events, {}) is None
     with pytest.raises(ConfigError, match="format: found 'parquet'"):
         check_dedupe("events", events, spark_settings={})
 

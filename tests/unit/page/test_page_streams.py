@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from shardaudit.page.page_streams import (
     OpenFindings,
     Refused,
-    Row,
+    StoredRow,
     StreamLine,
     due_shards,
     newest_audit,
@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 H = timedelta(hours=1)
 
 
-def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
+def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> StoredRow:
     return {
         "audit_id": audit_id,
         "window_start": end - 168 * H,
@@ -42,7 +42,7 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Row:
     }
 
 
-def line(*audits: Row, shards: tuple[Row, ...] = ()) -> StreamLine:
+def line(*audits: StoredRow, shards: tuple[StoredRow, ...] = ()) -> StreamLine:
     found = [
         OpenFindings("events", "missing", 3, NOW + 5 * H),
         OpenFindings("events", "untraced", 2, None),
@@ -101,7 +101,7 @@ def test_open_findings_are_the_streams_own_with_the_nearest_deadline() -> None:
     assert found.deadline == NOW + 5 * H
 
 
-def shard(shard_id: str, level: str, start_by: datetime | None) -> Row:
+def shard(shard_id: str, level: str, start_by: datetime | None) -> StoredRow:
     of_holes = ("hole_start_by", "hole_recoverable_until", "hole_messages")
     nothing = dict.fromkeys(("recoverable_until", "hours_to_read", "advice", *of_holes))
     return {

@@ -10,7 +10,7 @@ from botocore.exceptions import (
 )
 
 from shardaudit.adapters.aws.kinesis import (
-    Shard,
+    ListedShard,
     StreamRefusedError,
     StreamUnavailableError,
     kinesis_client,
@@ -29,9 +29,9 @@ def test_facts_are_the_retention_and_every_shard(kinesis: Kinesis) -> None:
     facts = stream_facts(kinesis.client, "s")
     assert facts.retention == timedelta(hours=168)
     assert facts.shards == (
-        Shard(name(0), (), "0", str(2**127 - 1), is_open=False),
-        Shard(name(1), (), str(2**127), str(2**128 - 1), is_open=False),
-        Shard(name(2), (name(0), name(1)), "0", str(2**128 - 1), is_open=True),
+        ListedShard(name(0), (), "0", str(2**127 - 1), is_open=False),
+        ListedShard(name(1), (), str(2**127), str(2**128 - 1), is_open=False),
+        ListedShard(name(2), (name(0), name(1)), "0", str(2**128 - 1), is_open=True),
     )
 
 

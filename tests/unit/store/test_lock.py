@@ -12,7 +12,7 @@ from shardaudit.cli.session import Turns
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseBusyError
 from shardaudit.store import lock as claims
-from shardaudit.store.lock import claim
+from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH, WarehouseAccessError
 from tests.claimants import Claimant
 
@@ -39,29 +39,32 @@ def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Set
         assert other.take() == "held"
         with (
             pytest.raises(WarehouseBusyError, match=f"other .process {other.pid} on") as refused,
-            claim(settings, owner="me"),
+            warehouse_lock(settings, owner="me"),
         ):
             pass
     assert refused.value.exit_code is ExitCode.RETRY
 
 
 def test_the_watch_and_the_ledger_are_claimed_apart(settings: Settings) -> None:
-    with claim(settings, owner="watch", name=WATCH), Claimant(settings) as other:
+    with warehouse_lock(settings, owner="watch", name=WATCH), Claimant(settings) as other:
         assert other.take() == "held"
         with (
             pytest.raises(WarehouseBusyError, match="held by watch"),
-            claim(settings, owner="notify", name=WATCH),
+            warehouse_lock(settings, owner="notify", name=WATCH),
         ):
             pass
         other.give()
-    with claim(settings, owner="watch", name=WATCH), claim(settings, owner="audit"):
+    with (
+        warehouse_lock(settings, owner="watch", name=WATCH),
+        warehouse_lock(settings, owner="audit"),
+    ):
         pass
 
 
 def test_warehouse_is_free_again_when_the_holder_ended(settings: Settings) -> None:
-    with claim(settings, owner="first") as first:
+    with warehouse_lock(settings, owner="first") as first:
         first.check()
-    with claim(settings, owner="second") as second:
+    with warehouse_lock(settings, owner="second") as second:
         second.check()
         assert claim_files(settings) == ["000000000002.json"]
 
@@ -70,7 +73,7 @@ def test_dead_holder_is_taken_over_when_it_was_killed(settings: Settings) -> Non
     with Claimant(settings) as other:
         assert other.take() == "held"
         other.kill()
-        with claim(settings, owner="me") as mine:
+        with warehouse_lock(settings, owner="me") as mine:
             mine.check()
             assert claim_files(settings) == ["000000000002.json"]
 
@@ -94,9 +97,9 @@ def seconds_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_holder_of_another_machine_keeps_the_warehouse_when_it_spoke_just_now(
     settings: Settings,
 ) -> None:
-    with claim(settings, owner="first"):
+    with warehouse_lock(settings, owner="first"):
         edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=1))
-        with pytest.raises(WarehouseBusyError), claim(settings, owner="second"):
+        with pytest.raises(WarehouseBusyError), warehouse_lock(settings, owner="second"):
             pass
 
 
@@ -105,7 +108,7 @@ def test_holder_of_another_machine_keeps_the_warehouse_when_it_spoke_just_now(
 def test_living_holder_keeps_the_warehouse_whatever_its_clock_says(
     settings: Settings, wrong: int
 ) -> None:
-    with claim(settings, owner="first") as first:
+    with warehouse_lock(settings, owner="first") as first:
         ended = threading.Event()
 
         def speak() -> None:
@@ -117,7 +120,7 @@ def test_living_holder_keeps_the_warehouse_whatever_its_clock_says(
         edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong))
         speaker = threading.Thread(target=speak)
         speaker.start()
-        with pytest.raises(WarehouseBusyError), claim(settings, owner="second"):
+        with pytest.raises(WarehouseBusyError), warehouse_lock(settings, owner="second"):
             pass
         ended.set()
         speaker.join()
@@ -129,10 +132,10 @@ def test_living_holder_keeps_the_warehouse_whatever_its_clock_says(
 def test_holder_of_another_machine_is_taken_over_when_it_was_seen_silent(
     settings: Settings, wrong: int
 ) -> None:
-    with claim(settings, owner="first") as first:
+    with warehouse_lock(settings, owner="first") as first:
         edit(settings, machine="elsewhere", heartbeat_at=ago(seconds=wrong))
         looked_at = time.monotonic()
-        with claim(settings, owner="second") as second:
+        with warehouse_lock(settings, owner="second") as second:
             assert time.monotonic() - looked_at > 2
             second.renew()
             with pytest.raises(ClaimLostError, match="taken over by second"):
@@ -142,22 +145,22 @@ def test_holder_of_another_machine_is_taken_over_when_it_was_seen_silent(
 
 
 def test_holder_is_dead_when_its_pid_belongs_to_a_younger_process(settings: Settings) -> None:
-    with claim(settings, owner="first"):
+    with warehouse_lock(settings, owner="first"):
         edit(settings, process_start="long ago")
-        with claim(settings, owner="second") as second:
+        with warehouse_lock(settings, owner="second") as second:
             second.check()
 
 
 def test_late_release_does_no_harm_when_the_claim_was_lost(settings: Settings) -> None:
-    with claim(settings, owner="first"):
+    with warehouse_lock(settings, owner="first"):
         edit(settings, process_start="long ago")
-        second = claim(settings, owner="second")
+        second = warehouse_lock(settings, owner="second")
         held = second.__enter__()
     held.check()
-    with pytest.raises(WarehouseBusyError), claim(settings, owner="third"):
+    with pytest.raises(WarehouseBusyError), warehouse_lock(settings, owner="third"):
         pass
     second.__exit__(None, None, None)
-    with claim(settings, owner="fourth"):
+    with warehouse_lock(settings, owner="fourth"):
         assert claim_files(settings) == ["000000000003.json"]
 
 
@@ -167,7 +170,7 @@ def test_foreign_claim_file_is_refused_with_the_cure(settings: Settings) -> None
     (folder / "000000000007.json").write_text("{}")
     with (
         pytest.raises(WarehouseAccessError, match=r"000000000007\.json"),
-        claim(settings, owner="me"),
+        warehouse_lock(settings, owner="me"),
     ):
         pass
 
@@ -177,15 +180,18 @@ def ago(*, seconds: int, micros: int = 0) -> str:
 
 
 def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: Settings) -> None:
-    with claim(settings, owner="first", name="backfill-events") as held:
+    with warehouse_lock(settings, owner="first", name="backfill-events") as held:
         with (
             pytest.raises(WarehouseBusyError, match=r"\(backfill-events\) is held by first"),
-            claim(settings, owner="second", name="backfill-events"),
+            warehouse_lock(settings, owner="second", name="backfill-events"),
         ):
             pass
-        with claim(settings, owner="audit"), claim(settings, owner="x", name="backfill-orders"):
+        with (
+            warehouse_lock(settings, owner="audit"),
+            warehouse_lock(settings, owner="x", name="backfill-orders"),
+        ):
             held.check()
-    with claim(settings, owner="second", name="backfill-events"):
+    with warehouse_lock(settings, owner="second", name="backfill-events"):
         pass
 
 
@@ -198,12 +204,12 @@ def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(
         started = time.monotonic()
         with (
             pytest.raises(WarehouseBusyError),
-            claim(settings, owner="me", patience=timedelta(seconds=0.3)),
+            warehouse_lock(settings, owner="me", patience=timedelta(seconds=0.3)),
         ):
             pass
         assert time.monotonic() - started >= 0.3
         threading.Timer(0.3, other.tell, ["give"]).start()
-        with claim(settings, owner="me", patience=timedelta(seconds=30)) as mine:
+        with warehouse_lock(settings, owner="me", patience=timedelta(seconds=30)) as mine:
             mine.check()
         assert other.answer() == "gave"
 
@@ -215,7 +221,7 @@ def test_nothing_is_written_between_two_turns(settings: Settings) -> None:
             turns.check()
         with turns.turn():
             turns.check()
-            with pytest.raises(WarehouseBusyError), claim(settings, owner="audit"):
+            with pytest.raises(WarehouseBusyError), warehouse_lock(settings, owner="audit"):
                 pass
-    with claim(settings, owner="audit"):
+    with warehouse_lock(settings, owner="audit"):
         pass

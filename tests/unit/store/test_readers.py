@@ -18,7 +18,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.audits import audits_of, newest_watch, open_counts
 from shardaudit.store.cell_grid import ALL_SHARDS, COUNTED, Bins, Segment, ShardGroup, ShardRange
 from shardaudit.store.cells import bad_cells, read_grid, read_latency, read_skew
-from shardaudit.store.findings import Wanted, each_finding, read_findings
+from shardaudit.store.findings import WantedFindings, each_finding, read_findings
 from tests.page_warehouse import HOSTILE, write_rows, write_warehouse
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -112,7 +112,7 @@ def test_a_warehouse_without_tables_has_an_empty_map(tmp_path: Path) -> None:
     assert read_latency(settings(tmp_path), "events", BINS, [ShardGroup(("a", "b"))]) == [
         [None] * BINS.count
     ]
-    assert read_findings(settings(tmp_path), Wanted({}), limit=5).total == 0
+    assert read_findings(settings(tmp_path), WantedFindings({}), limit=5).total == 0
     assert open_counts(settings(tmp_path)) == []
     assert newest_watch(settings(tmp_path), "events", now=START) == []
 
@@ -167,7 +167,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_findings_come_soonest_first_whole_and_counted(written: Path) -> None:
-    found = read_findings(settings(written), Wanted({"kind": "missing"}), limit=4)
+    found = read_findings(settings(written), WantedFindings({"kind": "missing"}), limit=4)
     deadlines = [row["recoverable_until"] for row in found.rows]
     assert deadlines == sorted(deadlines)
     assert found.total == len(HOSTILE) + 180 + 120
@@ -175,9 +175,9 @@ def test_findings_come_soonest_first_whole_and_counted(written: Path) -> None:
 
 
 def test_findings_are_filtered_by_shard_time_and_part_of_the_id(written: Path) -> None:
-    everything = list(each_finding(settings(written), Wanted({})))
+    everything = list(each_finding(settings(written), WantedFindings({})))
     sent = Window(START + timedelta(days=7), START + timedelta(days=9))
-    wanted = Wanted({"state": "open"}, ShardRange("shardId-000000000005"), sent, "age-00")
+    wanted = WantedFindings({"state": "open"}, ShardRange("shardId-000000000005"), sent, "age-00")
     found = read_findings(settings(written), wanted, limit=500)
     assert {row["message_id"] for row in found.rows} == {
         row["message_id"]
@@ -192,13 +192,13 @@ def test_findings_are_filtered_by_shard_time_and_part_of_the_id(written: Path) -
 
 def test_a_hostile_part_is_only_looked_for(written: Path) -> None:
     for message_id in HOSTILE:
-        found = read_findings(settings(written), Wanted({}, part=message_id), limit=9)
+        found = read_findings(settings(written), WantedFindings({}, part=message_id), limit=9)
         assert [row["message_id"] for row in found.rows] == [message_id]
 
 
 def test_open_counts_have_the_nearest_deadline_of_a_kind(written: Path) -> None:
     counts = {(c.stream, c.kind): c for c in open_counts(settings(written))}
-    everything = list(each_finding(settings(written), Wanted({"state": "open"})))
+    everything = list(each_finding(settings(written), WantedFindings({"state": "open"})))
     missing = [row for row in everything if row["kind"] == "missing"]
     assert counts["events", "missing"].ids == len(missing)
     nearest = counts["events", "missing"].deadline
@@ -272,4 +272,7 @@ def test_what_the_watch_and_the_audit_upserted_is_read(tmp_path: Path) -> None:
 
 def test_a_column_of_the_findings_table_is_only_ever_a_value(written: Path) -> None:
     assert set(FINDINGS.key) == {"stream", "message_id", "kind"}
-    assert read_findings(settings(written), Wanted({"kind": "' OR 1=1 --"}), limit=1).total == 0
+    assert (
+        read_findings(settings(written), WantedFindings({"kind": "' OR 1=1 --"}), limit=1).total
+        == 0
+    )

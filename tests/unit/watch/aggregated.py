@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from shardaudit.watch.rules.facts import Before, Holes, Pause, Progress, Span
+from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Pause, Span
 from tests.builders import T0, sequence
 
 MINUTE = timedelta(minutes=1)
@@ -74,7 +74,7 @@ class ShardLedger:
         hour = self.hours.setdefault(int(sent_at // 60), [0] * 22)
         hour[next(i for i in range(22) if seconds <= 2**i)] += 1
 
-    def progress(self, now: float, before: Before | None) -> Progress:
+    def progress(self, now: float, before: EarlierWatch | None) -> LedgerProgress:
         """What the watch is told at that time."""
         landed = [start for start, cell in self.cells.items() if cell.landed_n]
         landed_until = max(landed, default=None)
@@ -87,7 +87,7 @@ class ShardLedger:
         at = [c.last_landed for c in recent.values() if c.landed_key == frontier and c.landed_n]
         last = max((c.last_landed for c in self.cells.values() if c.last_landed), default=None)
         settled = _settled(recent, now)
-        return Progress(
+        return LedgerProgress(
             self.name,
             produced_until=_instant(self.produced_until),
             frontier=None if frontier < 0 else sequence(frontier),
@@ -161,7 +161,7 @@ def _ahead(recent: dict[int, Cell], frontier: int) -> Span | None:
     return Span(waiting, instant(min(ahead)), instant(max(ahead) + 1))
 
 
-def _pause(recent: dict[int, Cell], before: Before | None) -> Pause | None:
+def _pause(recent: dict[int, Cell], before: EarlierWatch | None) -> Pause | None:
     landings = sorted((c.last_landed, s) for s, c in recent.items() if c.last_landed is not None)
     new = 0  # the place of the first landing since the look before
     if before is not None:

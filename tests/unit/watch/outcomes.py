@@ -8,10 +8,10 @@ from datetime import timedelta
 from operator import itemgetter
 
 from shardaudit.model.verdict import Level
-from shardaudit.watch.rules.facts import Before, Holes, Rules, Witness
-from shardaudit.watch.rules.judge import Judgement, judged, waits_for
-from shardaudit.watch.rules.notifications import Heard as ShardHeard
+from shardaudit.watch.rules.facts import EarlierWatch, Holes, Rules, Witness
+from shardaudit.watch.rules.judge import Judgement, judgement_of, waits_for
 from shardaudit.watch.rules.notifications import Notification, Occasion, due_notifications
+from shardaudit.watch.rules.notifications import ShardNews as ShardHeard
 from tests.oracle_shards import usual_patience
 from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
 from tests.unit.watch.simulated import (
@@ -45,8 +45,8 @@ def observations(past: History) -> Iterator[Look]:
     """Every quarter of an hour, what the watch sees."""
     ledgers = {name: ShardLedger(name) for name in past.shards}
     pending = {name: events(shard) for name, shard in past.shards.items()}
-    before: dict[str, Before] = {}
-    earlier: dict[str, list[Before]] = {name: [] for name in past.shards}
+    before: dict[str, EarlierWatch] = {}
+    earlier: dict[str, list[EarlierWatch]] = {name: [] for name in past.shards}
     told: dict[str, dict[int, int]] = {name: {} for name in past.shards}
     settled: dict[str, int] = {}
     now = float(EVERY)
@@ -104,8 +104,8 @@ def _judge(
     now: float,
     *,
     holes: dict[str, Holes],
-    before: dict[str, Before],
-    earlier: dict[str, list[Before]],
+    before: dict[str, EarlierWatch],
+    earlier: dict[str, list[EarlierWatch]],
 ) -> dict[str, Judgement]:
     rules = Rules(as_of=instant(now), retention=RETENTION, bucket=MINUTE, read_share=0.5)
     progress = {name: ledger.progress(now, before.get(name)) for name, ledger in alive.items()}
@@ -116,7 +116,7 @@ def _judge(
     parents = {name: tuple(filter(None, (past.shards[name].parent,))) for name in alive}
     waiting = waits_for(progress.values(), parents)
     return {
-        name: judged(
+        name: judgement_of(
             Witness(
                 progress=progress[name],
                 patience=patience[name],
@@ -133,9 +133,9 @@ def _judge(
     }
 
 
-def _stored(judgement: Judgement) -> Before:
+def _stored(judgement: Judgement) -> EarlierWatch:
     due, progress = judgement.deadline, judgement.witness.progress
-    return Before(
+    return EarlierWatch(
         observed_at=judgement.as_of,
         level=judgement.level,
         frontier=progress.frontier,

@@ -2,19 +2,19 @@ from datetime import datetime, timedelta
 
 from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.notifications import (
-    Heard,
     Notification,
     Occasion,
+    ShardNews,
     due_notifications,
-    messages,
+    news_messages,
 )
 from tests.builders import NOW
 
 HOUR = timedelta(hours=1)
 
 
-def heard(level: Level, shard: str = "s1", *, stands_still: bool = False) -> Heard:
-    return Heard("events", shard, level, stands_still, "stands still")
+def heard(level: Level, shard: str = "s1", *, stands_still: bool = False) -> ShardNews:
+    return ShardNews("events", shard, level, stands_still, "stands still")
 
 
 class Receiver:
@@ -23,7 +23,7 @@ class Receiver:
     def __init__(self) -> None:
         self.told: dict[str, Notification] = {}
 
-    def watch(self, *shards: Heard, at: datetime = NOW) -> list[Notification]:
+    def watch(self, *shards: ShardNews, at: datetime = NOW) -> list[Notification]:
         news = due_notifications(shards, self.told, as_of=at)
         self.told |= {item.shard_id: item for item in news}
         return news
@@ -51,7 +51,7 @@ def test_a_standstill_is_told_once_without_reminders_and_its_end_is_an_all_clear
     assert [len(news) for news in told] == [1] + [0] * 19
     ((first,), *_) = told
     assert (first.occasion, first.level) == (Occasion.CHANGE, Level.NOTICE)
-    assert messages([first])[0].title == "shardaudit: NOTICE: events s1"
+    assert news_messages([first])[0].title == "shardaudit: NOTICE: events s1"
     # Not over yet: it reads again what it had, say.
     assert receiver.watch(heard(Level.NOTICE)) == []
     (clear,) = receiver.watch(heard(Level.NONE))
@@ -70,7 +70,7 @@ def test_a_standstill_that_becomes_less_urgent_is_not_over() -> None:
 
 def test_standstills_of_more_than_ten_shards_are_one_digest() -> None:
     shards = [heard(Level.NOTICE, f"s{i:02}", stands_still=True) for i in range(11)]
-    (digest,) = messages(Receiver().watch(*shards))
+    (digest,) = news_messages(Receiver().watch(*shards))
     assert digest.title == "shardaudit: events: 11 notice (as of 2026-11-20T14:00Z)"
 
 
@@ -110,7 +110,7 @@ def test_a_shard_that_is_not_heard_of_any_more_has_left_the_stream() -> None:
         Level.NONE,
         "it has left the stream",
     )
-    assert messages([news])[0].title == "shardaudit: no longer LOST: events s1"
+    assert news_messages([news])[0].title == "shardaudit: no longer LOST: events s1"
     assert receiver.watch() == []
 
 
@@ -118,7 +118,7 @@ def test_up_to_ten_shards_are_a_message_each_the_most_urgent_first() -> None:
     news = Receiver().watch(
         *(heard(Level.WARN, f"s{i}") for i in range(9)), heard(Level.URGENT, "z")
     )
-    sent = messages(news)
+    sent = news_messages(news)
     assert len(sent) == 10
     assert sent[0].title == "shardaudit: URGENT: events z"
     assert sent[0].message_id == next(n.notification_id for n in news if n.shard_id == "z")
@@ -127,10 +127,10 @@ def test_up_to_ten_shards_are_a_message_each_the_most_urgent_first() -> None:
 def test_above_ten_shards_there_is_one_digest_with_the_same_id_each_time() -> None:
     shards = [heard(Level.WARN, f"s{i:02}") for i in range(30)] + [heard(Level.URGENT, "z")]
     news = Receiver().watch(*shards)
-    (digest,) = messages(news)
+    (digest,) = news_messages(news)
     assert digest.title == "shardaudit: events: 1 urgent, 30 warn (as of 2026-11-20T14:00Z)"
     assert digest.text.splitlines()[0] == "z urgent: stands still"
     assert digest.text.splitlines()[-1] == "… and 11 shards more"
     assert sorted(digest.notification_ids) == sorted(n.notification_id for n in news)
-    assert messages(list(reversed(news)))[0].message_id == digest.message_id
-    assert messages([]) == []
+    assert news_messages(list(reversed(news)))[0].message_id == digest.message_id
+    assert news_messages([]) == []

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from shardaudit.model.verdict import Level, ShardState
-from shardaudit.watch.rules.facts import Pause, Progress, Span
+from shardaudit.watch.rules.facts import LedgerProgress, Pause, Span
 from shardaudit.watch.rules.judge import waits_for
 from tests.builders import NOW, SHARD, sequence
 from tests.unit.watch.witnesses import (
@@ -33,7 +33,7 @@ def test_a_shard_to_which_nothing_comes_is_idle_however_old_its_frontier() -> No
 
 
 def test_a_shard_that_never_had_a_message_is_idle() -> None:
-    assert judge(Progress(SHARD)).state is ShardState.IDLE
+    assert judge(LedgerProgress(SHARD)).state is ShardState.IDLE
 
 
 def test_one_message_an_hour_is_not_a_stall_when_the_newest_is_half_a_minute_old() -> None:
@@ -74,9 +74,9 @@ def test_without_numbers_a_landing_is_the_newest_thing_known() -> None:
 
 
 def test_a_shard_of_which_nothing_ever_landed_is_silent() -> None:
-    dead = Progress(SHARD, produced_until=NOW, ahead=Span(100, NOW - HOUR, NOW))
+    dead = LedgerProgress(SHARD, produced_until=NOW, ahead=Span(100, NOW - HOUR, NOW))
     assert (judge(dead).state, judge(dead).level) == (ShardState.SILENT, Level.NOTICE)
-    new = Progress(SHARD, produced_until=NOW, ahead=Span(100, NOW - GRACE, NOW))
+    new = LedgerProgress(SHARD, produced_until=NOW, ahead=Span(100, NOW - GRACE, NOW))
     assert judge(new).state is ShardState.OK
 
 
@@ -113,7 +113,7 @@ def test_where_an_audit_calls_lost_what_waits_the_advice_says_so() -> None:
 
 
 def test_a_child_is_not_judged_before_its_parent_is_drained() -> None:
-    child = Progress(SHARD, produced_until=NOW, ahead=Span(100, NOW - 6 * HOUR, NOW))
+    child = LedgerProgress(SHARD, produced_until=NOW, ahead=Span(100, NOW - 6 * HOUR, NOW))
     found = judge(child, waits_for="parent")
     assert (found.state, found.level) == (ShardState.LAGGING, Level.NONE)
     assert found.advice == "not judged before its parent parent is drained"
@@ -121,17 +121,20 @@ def test_a_child_is_not_judged_before_its_parent_is_drained() -> None:
 
 def test_an_undrained_ancestor_is_found_over_generations_and_merges() -> None:
     parents = {"a": (), "b": (), "c": ("a", "b"), "d": ("c",), "e": ("d", "gone")}
-    shards = [Progress(shard, ahead=SOME if shard in "be" else None) for shard in "abcde"]
+    shards = [LedgerProgress(shard, ahead=SOME if shard in "be" else None) for shard in "abcde"]
     assert waits_for(shards, parents) == {"c": "b", "d": "b", "e": "b"}
 
 
 def test_nobody_waits_for_a_parent_that_kinesis_forgot() -> None:
-    shards = [Progress("old", ahead=SOME), Progress("new", ahead=SOME)]
+    shards = [LedgerProgress("old", ahead=SOME), LedgerProgress("new", ahead=SOME)]
     assert waits_for(shards, {"new": ("old",)}) == {}
 
 
 def test_a_child_of_which_something_landed_has_not_waited() -> None:
-    shards = [Progress("old", ahead=SOME), Progress("new", ahead=SOME, landed_until=NOW)]
+    shards = [
+        LedgerProgress("old", ahead=SOME),
+        LedgerProgress("new", ahead=SOME, landed_until=NOW),
+    ]
     assert waits_for(shards, {"old": (), "new": ("old",)}) == {}
 
 

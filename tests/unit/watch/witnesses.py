@@ -7,8 +7,8 @@ from typing import Any
 from shardaudit.model.choices import PositionSource
 from shardaudit.model.sequence import Position
 from shardaudit.model.verdict import Level
-from shardaudit.watch.rules.facts import Before, Progress, Rules, Span, Witness
-from shardaudit.watch.rules.judge import Judgement, judged
+from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Rules, Span, Witness
+from shardaudit.watch.rules.judge import Judgement, judgement_of
 from tests.builders import NOW, SHARD, sequence
 
 MINUTE = timedelta(minutes=1)
@@ -17,9 +17,9 @@ GRACE = 10 * MINUTE
 RULES = Rules(as_of=NOW, retention=timedelta(days=7), bucket=MINUTE, read_share=0.5)
 
 
-def progress(**fields: Any) -> Progress:  # Any: the fields of Progress
+def progress(**fields: Any) -> LedgerProgress:  # Any: the fields of Progress
     """A shard that landed everything a minute ago."""
-    well = Progress(
+    well = LedgerProgress(
         SHARD,
         produced_until=NOW - MINUTE,
         frontier=sequence(100),
@@ -31,7 +31,9 @@ def progress(**fields: Any) -> Progress:  # Any: the fields of Progress
     return replace(well, **fields)
 
 
-def behind(ago: timedelta, *, messages: int = 600, **fields: Any) -> Progress:  # Any: as above
+def behind(
+    ago: timedelta, *, messages: int = 600, **fields: Any
+) -> LedgerProgress:  # Any: as above
     """A shard whose frontier stopped that long ago, and that is still written to."""
     stopped = NOW - ago
     waiting = Span(messages, since=stopped, until=NOW)
@@ -40,14 +42,14 @@ def behind(ago: timedelta, *, messages: int = 600, **fields: Any) -> Progress:  
     return progress(**{**at, **until, "ahead": waiting, **fields})
 
 
-def witness(seen: Progress, **fields: Any) -> Witness:  # Any: the fields of Witness
+def witness(seen: LedgerProgress, **fields: Any) -> Witness:  # Any: the fields of Witness
     """What is known of it."""
     return replace(Witness(seen, patience=GRACE), **fields)
 
 
-def judge(seen: Progress, rules: Rules = RULES, **fields: Any) -> Judgement:  # Any: as above
+def judge(seen: LedgerProgress, rules: Rules = RULES, **fields: Any) -> Judgement:  # Any: as above
     """Its judgement."""
-    return judged(witness(seen, **fields), rules, settle_grace=GRACE)
+    return judgement_of(witness(seen, **fields), rules, settle_grace=GRACE)
 
 
 def position(checkpoint: str, **fields: Any) -> Position:  # Any: the fields of Position
@@ -56,6 +58,6 @@ def position(checkpoint: str, **fields: Any) -> Position:  # Any: the fields of 
     return replace(lease, **fields)
 
 
-def before(ago: timedelta, **fields: Any) -> Before:  # Any: the fields of Before
+def before(ago: timedelta, **fields: Any) -> EarlierWatch:  # Any: the fields of Before
     """What a watch of that long ago stored."""
-    return replace(Before(NOW - ago, Level.NONE), **fields)
+    return replace(EarlierWatch(NOW - ago, Level.NONE), **fields)

@@ -44,7 +44,7 @@ _FINAL = {
 }
 
 MAX_RECORDS, MAX_BYTES = 500, 5 * 2**20  # of one PutRecords (Kinesis quotas)
-MAX_TRIES = 10
+_MAX_TRIES = 10
 _PAUSE_S = 0.1
 
 Entry = tuple[str, bytes]  # partition key, content
@@ -82,7 +82,7 @@ class StreamUnavailableError(RetryableError, ConnectionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shard:
+class ListedShard:
     """One shard, open or closed. The hash range is decimal text, both ends included."""
 
     shard_id: str
@@ -97,7 +97,7 @@ class StreamFacts:
     """What ListShards and DescribeStreamSummary say of a stream now."""
 
     retention: timedelta
-    shards: tuple[Shard, ...]
+    shards: tuple[ListedShard, ...]
 
 
 def kinesis_client(settings: Settings) -> "KinesisClient":
@@ -162,9 +162,9 @@ def _list_shards(client: "KinesisClient", stream_name: str) -> "Iterator[ShardTy
         asked = {"NextToken": token}  # a token and a name together are refused
 
 
-def _shard(shard: "ShardTypeDef") -> Shard:
+def _shard(shard: "ShardTypeDef") -> ListedShard:
     parents = (shard.get("ParentShardId"), shard.get("AdjacentParentShardId"))
-    return Shard(
+    return ListedShard(
         shard_id=shard["ShardId"],
         parent_shard_ids=tuple(parent for parent in parents if parent is not None),
         hash_start=shard["HashKeyRange"]["StartingHashKey"],
@@ -183,11 +183,11 @@ class PutRefusedError(RetryableError, ConnectionError):
 
     def __init__(self, stream: str, left: int, said: str) -> None:
         super().__init__(
-            f"Kinesis stream {stream} did not take {left} records in {MAX_TRIES} tries: {said}"
+            f"Kinesis stream {stream} did not take {left} records in {_MAX_TRIES} tries: {said}"
         )
 
 
-def put_records(client: "KinesisClient", stream: str, entries: Iterable[Entry]) -> int:
+def put_all(client: "KinesisClient", stream: str, entries: Iterable[Entry]) -> int:
     """Puts all of them, in their order as far as nothing fails: how many.
 
     Raises:
@@ -213,7 +213,7 @@ def _put(client: "KinesisClient", stream: str, batch: Sequence[Entry]) -> None:
         batch = [entry for entry, result in results if "ErrorCode" in result]
         if not batch:
             return
-        if tries == MAX_TRIES:
+        if tries == _MAX_TRIES:
             said = next(str(result.get("ErrorMessage")) for _, result in results)
             raise PutRefusedError(stream, len(batch), said)
         time.sleep(_PAUSE_S * 2**tries)

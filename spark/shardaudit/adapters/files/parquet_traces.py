@@ -15,8 +15,14 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.files.loose_traces import ATTRIBUTES, LOOSE, attribute_maps, damaged
-from shardaudit.adapters.lake.parquet_file import Column, Footer, opened, ready_file, row_group
-from shardaudit.adapters.lake.sink_file import SinkFile, Wanted
+from shardaudit.adapters.lake.parquet_file import (
+    Column,
+    Footer,
+    opened_parquet,
+    ready_file,
+    row_group,
+)
+from shardaudit.adapters.lake.sink_file import SinkFile, WantedColumn
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.trace_line import MAX_MS, TEXTS, TIMES, attributes_in
@@ -48,7 +54,7 @@ def parquet_batches(
 
 
 def _batches(file: pa.NativeFile, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    source = opened(file)
+    source = opened_parquet(file)
     names = source.schema_arrow.names
     if reserved := [name for name in names if name.startswith(INTERNAL_PREFIX)]:
         raise DamageError(f"column {reserved[0]} begins with {INTERNAL_PREFIX}, which is reserved")
@@ -168,7 +174,7 @@ def kept_files(
 
 def readable(kept: KeptFiles, folder: str) -> list[SinkFile]:
     """The files as the reader of files takes them; folder: the one that they are below."""
-    wanted = {standard: Wanted(name, kind) for standard, (name, kind) in kept.columns.items()}
+    wanted = {standard: WantedColumn(name, kind) for standard, (name, kind) in kept.columns.items()}
     files = (replace(file, path=f"{folder}/{file.path}") for file in kept.files)
     return [SinkFile(file, file.path, folder, wanted) for file in files]
 

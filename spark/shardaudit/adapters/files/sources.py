@@ -42,7 +42,7 @@ _STORAGE = re.compile(
 )
 _FAULT = pa.schema([("file", pa.string()), ("fault", pa.string())])
 
-Batches = Iterator[pa.RecordBatch]
+ArrowBatches = Iterator[pa.RecordBatch]
 
 
 @contextmanager
@@ -62,7 +62,7 @@ class _Reading:
     """What is done to each file on a worker."""
 
     schema: pa.Schema
-    read: Callable[[pa.NativeFile, str], Batches]
+    read: Callable[[pa.NativeFile, str], ArrowBatches]
     lost: Callable[[str, str], pa.RecordBatch]
     access: S3Access
     names: Mapping[str, str] = field(default_factory=dict)  # path -> the one that rows have
@@ -84,7 +84,7 @@ def read_traces(
     """
     batches = parquet_batches if is_parquet else json_batches
 
-    def read(file: pa.NativeFile, path: str) -> Batches:
+    def read(file: pa.NativeFile, path: str) -> ArrowBatches:
         return batches(file, path, columns)
 
     names = {file.path: path for path, file in files.items()}
@@ -112,7 +112,7 @@ def read_sink_files(spark: SparkSession, files: Sequence[SinkFile], access: S3Ac
     `find_damaged`.
     """
 
-    def read(file: pa.NativeFile, path: str) -> Batches:
+    def read(file: pa.NativeFile, path: str) -> ArrowBatches:
         for sink_file in by_path[path]:
             yield from sink_batches(file, sink_file, access)
 
@@ -126,7 +126,7 @@ def find_damaged(
 ) -> dict[str, str]:
     """Path -> reason, for the files of which some row cannot be read."""
 
-    def read(file: pa.NativeFile, path: str) -> Batches:
+    def read(file: pa.NativeFile, path: str) -> ArrowBatches:
         try:
             for sink_file in by_path[path]:
                 for _ in sink_batches(file, sink_file, access):
@@ -172,7 +172,7 @@ def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -
     most = most_readers(spark) or len(files)
     bins = _bins(files, most=most)
 
-    def on_worker(batches: Iterable[pa.RecordBatch]) -> Batches:
+    def on_worker(batches: Iterable[pa.RecordBatch]) -> ArrowBatches:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for path in bins[number]:
@@ -184,7 +184,7 @@ def _read(spark: SparkSession, files: Sequence[SourceFile], reading: _Reading) -
     )
 
 
-def _content(path: str, reading: _Reading) -> Batches:
+def _content(path: str, reading: _Reading) -> ArrowBatches:
     name = reading.names.get(path, path)
     try:
         with open_file(path, reading.access) as file:

@@ -34,9 +34,9 @@ _COMMIT = re.compile(r"[0-9]{20}\.json")
 _FIRST = f"{0:020d}.json"
 _WANTED = re.compile(r"add\.path$|add\.deletionVector\.|sidecar\.path$")
 
-Action = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
+LogAction = dict[str, Any]  # Any: one JSON object of Delta's log, as its protocol defines it
 
-Span = tuple[datetime, datetime]
+TimeSpan = tuple[datetime, datetime]
 
 _CUT = timedelta(milliseconds=1)  # Spark cuts the statistics of times to it
 _INSTANT = pa.timestamp("us", "UTC")
@@ -159,7 +159,7 @@ def _stored_vectors(
         listed += [f"{log_folder(folder)}/_sidecars/{name}" for name in names]
 
 
-def _json_actions(path: str, access: S3Access) -> tuple[list[Action], list[str]]:
+def _json_actions(path: str, access: S3Access) -> tuple[list[LogAction], list[str]]:
     """The files that a checkpoint lists, and its sidecars."""
     actions = [
         json.loads(line) for text in read_texts([path], access) for line in text.split("\n") if line
@@ -168,9 +168,9 @@ def _json_actions(path: str, access: S3Access) -> tuple[list[Action], list[str]]
     return [action["add"] for action in actions if "add" in action], sidecars
 
 
-def _parquet_actions(store: FileStore, path: str) -> tuple[list[Action], list[str]]:
+def _parquet_actions(store: FileStore, path: str) -> tuple[list[LogAction], list[str]]:
     """The same, of files only those that have a vector, and of them only what tells it."""
-    adds: list[Action] = []
+    adds: list[LogAction] = []
     sidecars: list[str] = []
     with store.open(path) as file:
         source = pq.ParquetFile(file)
@@ -188,7 +188,7 @@ def _parquet_actions(store: FileStore, path: str) -> tuple[list[Action], list[st
     return adds, sidecars
 
 
-def may_hold(actions: pa.Table, column: str, spans: Sequence[Span]) -> pa.Array:
+def may_hold(actions: pa.Table, column: str, spans: Sequence[TimeSpan]) -> pa.Array:
     """Whether a file may hold a value of a column in a span, for each file.
 
     Input:
@@ -209,7 +209,7 @@ def may_hold(actions: pa.Table, column: str, spans: Sequence[Span]) -> pa.Array:
     return pc.fill_null(found, True)
 
 
-def may_lack(actions: pa.Table, column: str) -> pa.Array:
+def may_lack_by_log(actions: pa.Table, column: str) -> pa.Array:
     """Whether a row of a file may have NULL in a column, for each file.
 
     Input:

@@ -19,7 +19,7 @@ from shardaudit.model.input_columns import SinkField
 
 log = logging.getLogger(__name__)
 
-MAX_TRIES = 8
+_MAX_TRIES = 8
 _PAUSE_S = 1.0
 _GONE = "_sa_gone"
 _TAG = "spark.databricks.delta.commitInfo.userMetadata"
@@ -120,11 +120,11 @@ class SinkMerge:
     def _tagged(self, commit: Callable[[], None], tag: str) -> None:
         self.spark.conf.set(_TAG, tag)
         try:
-            for tries in range(MAX_TRIES):
+            for tries in range(_MAX_TRIES):
                 try:
                     return commit()
                 except (Py4JError, PySparkException) as error:
-                    if not is_passing(error) or tries + 1 == MAX_TRIES:
+                    if not is_passing(error) or tries + 1 == _MAX_TRIES:
                         raise
                     log.info("%s: another writer was first, merging again", self.path)
                 time.sleep(_PAUSE_S * (tries + 1) * (0.5 + random.random()))  # noqa: S311 - no secret

@@ -20,7 +20,7 @@ from shardaudit.adapters.aws.s3 import delta_rs_options
 from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.adapters.lake.delta_schema import (
     CONFIGURATION,
-    counted,
+    counts_by_value,
     delta_schema,
     in_utc,
     same_key,
@@ -86,7 +86,7 @@ class DeltaRs:
         """How many rows have which values of some columns, of those whose others have these."""
         found = self.dataset(table)
         with self._answering(table):
-            return Counter() if found is None else counted(found, by=by, having=having)
+            return Counter() if found is None else counts_by_value(found, by=by, having=having)
 
     def batches(
         self,

@@ -153,7 +153,7 @@ def since(values: Sequence[Mapping[str, Any]], table: Table) -> list[str]:
     return found
 
 
-def counted(
+def counts_by_value(
     rows: ds.Dataset, *, by: Sequence[str], having: Mapping[str, str]
 ) -> Counter[tuple[Any, ...]]:  # Any: a column's type is what model/tables/audit_tables.py says
     """How many rows have which values of the columns `by`: those that have the texts `having`."""

@@ -16,18 +16,24 @@ from shardaudit.adapters.aws.s3 import delta_rs_options
 from shardaudit.adapters.files.files import FileStore, S3Access, StorageError
 from shardaudit.adapters.lake.delta_log import (
     CommitGoneError,
-    Span,
+    TimeSpan,
     commit_texts,
     last_commits,
     log_folder,
     log_start,
     may_hold,
-    may_lack,
+    may_lack_by_log,
     vectors_at,
 )
 from shardaudit.adapters.lake.delta_schema import check_features, opening_error
 from shardaudit.adapters.lake.sink_batches import located
-from shardaudit.adapters.lake.sink_file import Constant, SinkFile, Value, Wanted, partition_value
+from shardaudit.adapters.lake.sink_file import (
+    Constant,
+    SinkFile,
+    Value,
+    WantedColumn,
+    partition_value,
+)
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import SinkField
@@ -110,7 +116,7 @@ class DeltaVersion:
         ]
 
     def files(
-        self, *, within: tuple[str, Sequence[Span]] | None = None, lacking: Sequence[str] = ()
+        self, *, within: tuple[str, Sequence[TimeSpan]] | None = None, lacking: Sequence[str] = ()
     ) -> list[DeltaFile]:
         """The data files, with paths as in the log.
 
@@ -132,7 +138,7 @@ class DeltaVersion:
             column, spans = within
             actions = actions.filter(may_hold(actions, self.columns[column].physical, spans))
         if lacking:
-            gaps = (may_lack(actions, self.columns[name].physical) for name in lacking)
+            gaps = (may_lack_by_log(actions, self.columns[name].physical) for name in lacking)
             actions = actions.filter(reduce(pc.or_, gaps))
         return [
             DeltaFile(
@@ -176,7 +182,7 @@ class DeltaVersion:
             ConfigError: it lies where shardaudit does not read.
             StorageError: the log gives a partition a value that it cannot have.
         """
-        wanted: dict[str, Wanted] = {}
+        wanted: dict[str, WantedColumn] = {}
         constants: dict[str, Constant] = {}
         for standard, name in columns.items():
             column = self.columns[name]
@@ -184,7 +190,7 @@ class DeltaVersion:
             if name in self.partitions:
                 constants[standard] = Constant(self._partition_value(file, column, kind), kind)
             else:
-                wanted[standard] = Wanted(column.physical, kind, column.field_id)
+                wanted[standard] = WantedColumn(column.physical, kind, column.field_id)
         path = located(self.path, file.path)
         if "://" in path and not path.startswith("s3a://"):
             place = f"sink.path {self.path}"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from shardaudit.adapters.files.lines import DamageError
-from shardaudit.adapters.lake.sink_file import SinkFile, Wanted
+from shardaudit.adapters.lake.sink_file import SinkFile, WantedColumn
 
 FOOTER = pa.schema([("file", pa.string()), ("footer", pa.string())])
 
@@ -31,7 +31,7 @@ _SPARK_TYPES = (
 _PLAIN = re.compile(r"(s3a:/)?(/[A-Za-z0-9._=+@,~-]+)*/[A-Za-z0-9=+@,~-][A-Za-z0-9._=+@,~-]*")
 
 
-def opened(file: pa.NativeFile) -> pq.ParquetFile:
+def opened_parquet(file: pa.NativeFile) -> pq.ParquetFile:
     """The Parquet file behind an open file.
 
     Raises:
@@ -121,7 +121,7 @@ class Footer:
 def read_footer(file: pa.NativeFile) -> Footer:
     """What the footer of an open file says."""
     try:
-        source = opened(file)
+        source = opened_parquet(file)
     except DamageError as damage:
         return Footer(fault=str(damage))
     old = old_times(source)
@@ -286,7 +286,7 @@ def _is_nowhere(file: SinkFile, footer: Footer, name: str) -> bool:
 def ready_file(file: SinkFile, footer: Footer) -> ReadyFile:
     """The file as its sound footer says that it can be read."""
     is_plain = file.vector is None and _PLAIN.fullmatch(file.path) is not None
-    columns: dict[str, Wanted] = {}
+    columns: dict[str, WantedColumn] = {}
     for standard, wanted in file.columns.items():
         match _like(wanted, footer.columns):
             case []:
@@ -299,7 +299,7 @@ def ready_file(file: SinkFile, footer: Footer) -> ReadyFile:
     return ReadyFile(replace(file, columns=columns), footer.layout, is_plain)
 
 
-def _like(wanted: Wanted, columns: Sequence[Column]) -> list[Column]:
+def _like(wanted: WantedColumn, columns: Sequence[Column]) -> list[Column]:
     """The columns of a file that may be meant; letters' case matters to no engine."""
     if wanted.field_id is not None:
         return [column for column in columns if column.field_id == wanted.field_id]

@@ -32,7 +32,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedColumn:
     """A column that is read: its name in the file (or its number there), and the type it gets."""
 
     name: str
@@ -59,7 +59,7 @@ class SinkFile:
     known: SourceFile
     path: str
     folder: str
-    columns: Mapping[str, Wanted]
+    columns: Mapping[str, WantedColumn]
     constants: Mapping[str, Constant] = field(default_factory=dict)
     vector: DeletionVector | None = None
     is_listed: bool = False
@@ -80,7 +80,7 @@ class SinkFile:
     @property
     def kinds(self) -> Kinds:
         """What its rows look like: the standard name and type of each column."""
-        both: dict[str, Wanted | Constant] = {**self.columns, **self.constants}
+        both: dict[str, WantedColumn | Constant] = {**self.columns, **self.constants}
         return tuple((name, both[name].kind) for name in sorted(both))
 
 
@@ -125,7 +125,7 @@ def parquet_file(folder: str, file: SourceFile, columns: Mapping[str, tuple[str,
         path=file.path,
         folder=folder,
         columns={
-            standard: Wanted(column, kind)
+            standard: WantedColumn(column, kind)
             for standard, (column, kind) in columns.items()
             if column not in values
         },

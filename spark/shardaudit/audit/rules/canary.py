@@ -11,7 +11,7 @@ from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 # Shards, by what their consumer does.
 RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD = "running", "stalled", "silent", "unnumbered", "ahead"
-SHARDS = (RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD)
+PLANTED_SHARDS = (RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD)
 
 # Slots are buckets. ANCIENT: beyond the retention; OUTAGE: what was sent in it landed late; FRESH:
 # within the settle grace; OLD: all others.
@@ -38,15 +38,15 @@ OLD = (
     *(UNTRACED, MOVED, WAITING, CARRIED, CHANGED, DAMAGED),
 )
 
-Record = tuple[str, str | None]  # shard, sequence number
+RecordKey = tuple[str, str | None]  # shard, sequence number
 
 
-def _one(shard: str, number: str | None, times: int = 1) -> tuple[Record, ...]:
+def _one(shard: str, number: str | None, times: int = 1) -> tuple[RecordKey, ...]:
     return ((shard, number),) * times
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class Earlier:
     """What an earlier audit left of a message, and what must become of it.
 
     `after`: None when this audit has nothing to say of it. `is_same`: the evidence did not change.
@@ -62,7 +62,7 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Planted:
     """One synthetic message: its traces (the first is counted), its rows, and the answer.
 
     `again`: the slot of its later attempts, where their producer stamped them anew.
@@ -75,20 +75,20 @@ class Message:
 
     name: str
     slot: str
-    sent: tuple[Record, ...] = ()
-    landed: tuple[Record, ...] = ()
+    sent: tuple[RecordKey, ...] = ()
+    landed: tuple[RecordKey, ...] = ()
     again: str | None = None
-    own: tuple[Record, ...] = ()
-    later: tuple[Record, ...] = ()
-    gone: tuple[Record, ...] = ()
+    own: tuple[RecordKey, ...] = ()
+    later: tuple[RecordKey, ...] = ()
+    gone: tuple[RecordKey, ...] = ()
     in_evidence: bool = False
     is_held_back: bool = False
     not_landed: str | None = None
     causes: dict[Kind, Cause] = field(default_factory=dict)
-    before: Before | None = None
+    before: Earlier | None = None
 
     @property
-    def rows(self) -> tuple[Record, ...]:
+    def rows(self) -> tuple[RecordKey, ...]:
         """The rows that are in the sink now."""
         return tuple(row for row in self.landed + self.own + self.later if row not in self.gone)
 
@@ -97,7 +97,7 @@ class Message:
         """The shard that it counts on."""
         return (self.sent or self.rows or _one(RUNNING, None))[0][0]
 
-    def slot_of(self, record: Record) -> str:
+    def slot_of(self, record: RecordKey) -> str:
         """The slot in which one of its traces or rows lies."""
         return self.again if self.again and record != self.sent[0] else self.slot
 
@@ -110,105 +110,105 @@ class Message:
 
 
 LOST, STUCK, PENDING = Cause.LOST.value, Cause.STUCK.value, Verdict.PENDING.value
-VANISHED = "vanished"
+GONE = "vanished"
 
 MESSAGES = (
     # All is well; the settled frontier of RUNNING is 100. By text, 9 would be beyond it.
-    Message("replayed", SOUND, _one(RUNNING, "8"), _one(RUNNING, "8"),
-            before=Before(State.REPLAYED, State.RECOVERED)),
-    Message("deduped", SOUND, _one(RUNNING, "100"), _one(RUNNING, "100"),
-            before=Before(State.OPEN, State.RECOVERED, Kind.DUPLICATED, Cause.CONSUMER_REPLAY)),
-    Message("at rest", SOUND, _one(STALLED, "20"), _one(STALLED, "20")),
-    Message("without number", SOUND, _one(UNNUMBERED, None), _one(UNNUMBERED, None)),
-    Message("passed by", SOUND, _one(AHEAD, "7"), _one(AHEAD, "7")),
+    Planted("replayed", SOUND, _one(RUNNING, "8"), _one(RUNNING, "8"),
+            before=Earlier(State.REPLAYED, State.RECOVERED)),
+    Planted("deduped", SOUND, _one(RUNNING, "100"), _one(RUNNING, "100"),
+            before=Earlier(State.OPEN, State.RECOVERED, Kind.DUPLICATED, Cause.CONSUMER_REPLAY)),
+    Planted("at rest", SOUND, _one(STALLED, "20"), _one(STALLED, "20")),
+    Planted("without number", SOUND, _one(UNNUMBERED, None), _one(UNNUMBERED, None)),
+    Planted("passed by", SOUND, _one(AHEAD, "7"), _one(AHEAD, "7")),
     # Lost: the position has passed it.
-    Message("lost", HOLED, _one(RUNNING, "9"), not_landed=LOST),
-    Message("beside the lost", HOLED, _one(RUNNING, "11"), _one(RUNNING, "11")),
-    Message("known lost", HOLED, _one(STALLED, "5"), not_landed=LOST,
-            before=Before(State.OPEN, State.OPEN)),
-    Message("lost again", REMOVED, _one(RUNNING, "24"), _one(RUNNING, "24"),
+    Planted("lost", HOLED, _one(RUNNING, "9"), not_landed=LOST),
+    Planted("beside the lost", HOLED, _one(RUNNING, "11"), _one(RUNNING, "11")),
+    Planted("known lost", HOLED, _one(STALLED, "5"), not_landed=LOST,
+            before=Earlier(State.OPEN, State.OPEN)),
+    Planted("lost again", REMOVED, _one(RUNNING, "24"), _one(RUNNING, "24"),
             gone=_one(RUNNING, "24"), not_landed=LOST,
-            before=Before(State.RECOVERED, State.OPEN)),
-    Message("expired", ANCIENT, _one(RUNNING, "6"), not_landed=LOST,
-            before=Before(State.OPEN, State.EXPIRED)),
-    Message("held back", ANCIENT, _one(RUNNING, "28"), not_landed=LOST, is_held_back=True),
-    Message("kept for longer", HOLED, _one(RUNNING, "29"), not_landed=LOST,
-            before=Before(State.EXPIRED, State.OPEN)),
-    Message("replayed in vain", HOLED, _one(RUNNING, "10"), not_landed=LOST,
-            before=Before(State.REPLAYED, State.REPLAYED)),
+            before=Earlier(State.RECOVERED, State.OPEN)),
+    Planted("expired", ANCIENT, _one(RUNNING, "6"), not_landed=LOST,
+            before=Earlier(State.OPEN, State.EXPIRED)),
+    Planted("held back", ANCIENT, _one(RUNNING, "28"), not_landed=LOST, is_held_back=True),
+    Planted("kept for longer", HOLED, _one(RUNNING, "29"), not_landed=LOST,
+            before=Earlier(State.EXPIRED, State.OPEN)),
+    Planted("replayed in vain", HOLED, _one(RUNNING, "10"), not_landed=LOST,
+            before=Earlier(State.REPLAYED, State.REPLAYED)),
     # Deleted when their cell, which was complete, had left the stream: of one all, of one half.
-    Message("deleted when old", ANCIENT, _one(AHEAD, "2"), _one(AHEAD, "2"),
-            gone=_one(AHEAD, "2"), not_landed=VANISHED),
-    Message("deleted alone", ANCIENT, _one(STALLED, "1"), _one(STALLED, "1"),
-            gone=_one(STALLED, "1"), not_landed=VANISHED,
-            before=Before(State.OPEN, State.FALSE_ALARM)),
-    Message("deleted too early", ANCIENT, _one(UNNUMBERED, None), _one(UNNUMBERED, None),
+    Planted("deleted when old", ANCIENT, _one(AHEAD, "2"), _one(AHEAD, "2"),
+            gone=_one(AHEAD, "2"), not_landed=GONE),
+    Planted("deleted alone", ANCIENT, _one(STALLED, "1"), _one(STALLED, "1"),
+            gone=_one(STALLED, "1"), not_landed=GONE,
+            before=Earlier(State.OPEN, State.FALSE_ALARM)),
+    Planted("deleted too early", ANCIENT, _one(UNNUMBERED, None), _one(UNNUMBERED, None),
             gone=_one(UNNUMBERED, None), not_landed=LOST),
-    Message("beside the deleted", ANCIENT, _one(STALLED, "4"), _one(STALLED, "4")),
+    Planted("beside the deleted", ANCIENT, _one(STALLED, "4"), _one(STALLED, "4")),
     # Doubled.
-    Message("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
+    Planted("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
             causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY},
-            before=Before(State.OPEN, State.OPEN, Kind.DUPLICATED, Cause.CONSUMER_REPLAY)),
-    Message("sent twice", DOUBLED, _one(RUNNING, "13") + _one(RUNNING, "14"),
+            before=Earlier(State.OPEN, State.OPEN, Kind.DUPLICATED, Cause.CONSUMER_REPLAY)),
+    Planted("sent twice", DOUBLED, _one(RUNNING, "13") + _one(RUNNING, "14"),
             _one(RUNNING, "13") + _one(RUNNING, "14"),
             causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
-    Message("twice without number", DOUBLED, _one(UNNUMBERED, None), _one(UNNUMBERED, None, 2),
+    Planted("twice without number", DOUBLED, _one(UNNUMBERED, None), _one(UNNUMBERED, None, 2),
             causes={Kind.DUPLICATED: Cause.UNKNOWN}),
     # Retries with a time of their own: the cells of neither attempt tell that there are two.
-    Message("stamped anew", STAMPED, _one(RUNNING, "30") + _one(RUNNING, "31"),
+    Planted("stamped anew", STAMPED, _one(RUNNING, "30") + _one(RUNNING, "31"),
             _one(RUNNING, "30") + _one(RUNNING, "31"), again=RESTAMPED,
             causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
-    Message("stamped anew elsewhere", STAMPED, _one(STALLED, "6") + _one(RUNNING, "32"),
+    Planted("stamped anew elsewhere", STAMPED, _one(STALLED, "6") + _one(RUNNING, "32"),
             _one(STALLED, "6") + _one(RUNNING, "32"), again=RESTAMPED,
             causes={Kind.DUPLICATED: Cause.PRODUCER_RETRY}),
-    Message("landed by its retry", STAMPED, _one(AHEAD, "5") + _one(AHEAD, "6"),
+    Planted("landed by its retry", STAMPED, _one(AHEAD, "5") + _one(AHEAD, "6"),
             _one(AHEAD, "6"), again=RESTAMPED),
     # By the late rows of an outage nobody waits longer: without them `stuck` would be pending.
-    Message("late of an outage", OUTAGE, _one(STALLED, "2"), _one(STALLED, "2")),
+    Planted("late of an outage", OUTAGE, _one(STALLED, "2"), _one(STALLED, "2")),
     # Rows of our own backfills: they move no frontier, and a silent shard stays silent.
-    Message("delivered and backfilled", DOUBLED, _one(RUNNING, "27"), _one(RUNNING, "27"),
+    Planted("delivered and backfilled", DOUBLED, _one(RUNNING, "27"), _one(RUNNING, "27"),
             own=_one(RUNNING, "27"), causes={Kind.DUPLICATED: Cause.BACKFILL}),
-    Message("backfilled beyond the stop", SOUND, _one(STALLED, "500"), own=_one(STALLED, "500")),
-    Message("backfilled of the silent", SOUND, _one(SILENT, "3"), own=_one(SILENT, "3")),
+    Planted("backfilled beyond the stop", SOUND, _one(STALLED, "500"), own=_one(STALLED, "500")),
+    Planted("backfilled of the silent", SOUND, _one(SILENT, "3"), own=_one(SILENT, "3")),
     # Counts that cancel: one too few, one too many.
-    Message("lost of the mixed", MIXED, _one(RUNNING, "15"), not_landed=LOST),
-    Message("twice of the mixed", MIXED, _one(RUNNING, "16"), _one(RUNNING, "16", 2),
+    Planted("lost of the mixed", MIXED, _one(RUNNING, "15"), not_landed=LOST),
+    Planted("twice of the mixed", MIXED, _one(RUNNING, "16"), _one(RUNNING, "16", 2),
             causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY}),
-    Message("lost of the cancelled", CANCELLED, _one(RUNNING, "17"), not_landed=LOST),
-    Message("extra of the cancelled", CANCELLED, (), _one(RUNNING, "18"),
+    Planted("lost of the cancelled", CANCELLED, _one(RUNNING, "17"), not_landed=LOST),
+    Planted("extra of the cancelled", CANCELLED, (), _one(RUNNING, "18"),
             causes={Kind.UNTRACED: Cause.TRACE_LOSS}),
-    Message("untraced", UNTRACED, (), _one(RUNNING, "19"),
+    Planted("untraced", UNTRACED, (), _one(RUNNING, "19"),
             causes={Kind.UNTRACED: Cause.TRACE_LOSS}),
-    Message("moved", MOVED, _one(RUNNING, "21"), _one(STALLED, "3"),
+    Planted("moved", MOVED, _one(RUNNING, "21"), _one(STALLED, "3"),
             causes={Kind.MOVED: Cause.RESHARD}),
     # Neither here nor lost: the position has not passed it, or nobody knows where it is.
-    Message("landing", FRESH, _one(RUNNING, "1000"), _one(RUNNING, "1000")),
-    Message("unsettled", WAITING, _one(RUNNING, "101"), not_landed=PENDING,
-            before=Before(State.OPEN, None)),
-    Message("on its way", WAITING, _one(RUNNING, "1001"), not_landed=PENDING),
-    Message("stuck", WAITING, _one(STALLED, "30"), not_landed=STUCK,
-            before=Before(State.ACCEPTED, State.OPEN, cause=Cause.STUCK, is_same=False)),
-    Message("behind the stop", FRESH, _one(STALLED, "31"), not_landed=PENDING),
-    Message("silent", WAITING, _one(SILENT, "1"), not_landed=STUCK,
-            before=Before(State.PLANNED, State.PLANNED, cause=Cause.STUCK)),
-    Message("still silent", FRESH, _one(SILENT, "2"), not_landed=PENDING),
-    Message("overdue", WAITING, _one(UNNUMBERED, None), not_landed=LOST),
-    Message("overdue with number", WAITING, _one(UNNUMBERED, "2"), not_landed=LOST),
-    Message("not overdue", FRESH, _one(UNNUMBERED, None), not_landed=PENDING),
-    Message("settled early", FRESH, _one(AHEAD, "4"), _one(AHEAD, "4")),
+    Planted("landing", FRESH, _one(RUNNING, "1000"), _one(RUNNING, "1000")),
+    Planted("unsettled", WAITING, _one(RUNNING, "101"), not_landed=PENDING,
+            before=Earlier(State.OPEN, None)),
+    Planted("on its way", WAITING, _one(RUNNING, "1001"), not_landed=PENDING),
+    Planted("stuck", WAITING, _one(STALLED, "30"), not_landed=STUCK,
+            before=Earlier(State.ACCEPTED, State.OPEN, cause=Cause.STUCK, is_same=False)),
+    Planted("behind the stop", FRESH, _one(STALLED, "31"), not_landed=PENDING),
+    Planted("silent", WAITING, _one(SILENT, "1"), not_landed=STUCK,
+            before=Earlier(State.PLANNED, State.PLANNED, cause=Cause.STUCK)),
+    Planted("still silent", FRESH, _one(SILENT, "2"), not_landed=PENDING),
+    Planted("overdue", WAITING, _one(UNNUMBERED, None), not_landed=LOST),
+    Planted("overdue with number", WAITING, _one(UNNUMBERED, "2"), not_landed=LOST),
+    Planted("not overdue", FRESH, _one(UNNUMBERED, None), not_landed=PENDING),
+    Planted("settled early", FRESH, _one(AHEAD, "4"), _one(AHEAD, "4")),
     # What an earlier audit read holds while its bucket is the same, and not a batch longer.
-    Message("carried", CARRIED, _one(RUNNING, "22"), in_evidence=True, not_landed=LOST,
-            before=Before(State.ACCEPTED, State.ACCEPTED)),
-    Message("arrived since", CHANGED, _one(RUNNING, "23"), later=_one(RUNNING, "23"),
-            before=Before(State.OPEN, State.FALSE_ALARM)),
+    Planted("carried", CARRIED, _one(RUNNING, "22"), in_evidence=True, not_landed=LOST,
+            before=Earlier(State.ACCEPTED, State.ACCEPTED)),
+    Planted("arrived since", CHANGED, _one(RUNNING, "23"), later=_one(RUNNING, "23"),
+            before=Earlier(State.OPEN, State.FALSE_ALARM)),
     # A file that may have fed the slot cannot be read.
-    Message("in the dark", DAMAGED, _one(RUNNING, "25"), not_landed=PENDING,
-            before=Before(State.OPEN, None)),
-    Message("dark trace", DAMAGED, (), _one(RUNNING, "26"),
+    Planted("in the dark", DAMAGED, _one(RUNNING, "25"), not_landed=PENDING,
+            before=Earlier(State.OPEN, None)),
+    Planted("dark trace", DAMAGED, (), _one(RUNNING, "26"),
             causes={Kind.UNTRACED: Cause.UNKNOWN}),
     # Of a window that nobody looks at any more.
-    Message("long gone", ANCIENT,
-            before=Before(State.OPEN, State.EXPIRED, has_time=False)),
+    Planted("long gone", ANCIENT,
+            before=Earlier(State.OPEN, State.EXPIRED, has_time=False)),
 )  # fmt: skip
 
 # Of the cells in which not all is well, or that are not settled; no trace or row: OK in OLD.
@@ -232,6 +232,6 @@ VERDICTS = {
     (UNNUMBERED, WAITING): Verdict.LOSS,
     (RUNNING, CARRIED): Verdict.LOSS,
     (AHEAD, FRESH): Verdict.OK,
-    **{(shard, FRESH): Verdict.PENDING for shard in SHARDS if shard != AHEAD},
-    **{(shard, DAMAGED): Verdict.INCONCLUSIVE for shard in SHARDS},
+    **{(shard, FRESH): Verdict.PENDING for shard in PLANTED_SHARDS if shard != AHEAD},
+    **{(shard, DAMAGED): Verdict.INCONCLUSIVE for shard in PLANTED_SHARDS},
 }

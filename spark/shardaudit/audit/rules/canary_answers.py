@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.canary import DAMAGED, MESSAGES, SHARDS, VANISHED, VERDICTS, Message
+from shardaudit.audit.rules.canary import DAMAGED, GONE, MESSAGES, PLANTED_SHARDS, VERDICTS, Planted
 from shardaudit.audit.rules.canary_plan import CanaryPlan, numbers
 from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.model.input_columns import CANARY
@@ -118,7 +118,7 @@ def _all(texts: list[str]) -> str:
 
 def _expected(plan: CanaryPlan) -> Iterator[Answer]:
     for slot, start in plan.starts.items():
-        for shard in SHARDS:
+        for shard in PLANTED_SHARDS:
             yield Answer("cell", f"{CANARY}{shard}", start, _cell(plan, shard, slot))
     for message in MESSAGES:
         name, found = f"{CANARY}{message.name}", message.found
@@ -137,7 +137,7 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     )
     missing = sum(Kind.MISSING in m.found for m in own)
     pending = sum(m.not_landed == Verdict.PENDING for m in own)
-    vanished = sum(m.not_landed == VANISHED for m in own)
+    vanished = sum(m.not_landed == GONE for m in own)
     matched = sent.total() - missing - pending
     kinds = Counter(kind for m in own for kind in m.found)
     extra = sum(max(len(m.rows) - 1, 0) for m in own)
@@ -157,22 +157,22 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     )
 
 
-def _is_clean(message: Message) -> bool:
+def _is_clean(message: Planted) -> bool:
     """Whether nothing of it is a difference, nor was one for an earlier audit."""
     if not message.sent and not message.rows:
         return True
     return not message.later and message.sent[:1] == message.rows
 
 
-def _is_emptied(message: Message) -> bool:
+def _is_emptied(message: Planted) -> bool:
     """Whether nothing is left of its cell, which was complete: nobody reads that by id."""
     cell = (message.slot, message.home)
-    return message.not_landed == VANISHED and not any(
+    return message.not_landed == GONE and not any(
         other.rows for other in MESSAGES if (other.slot, other.home) == cell
     )
 
 
-def _findings(plan: CanaryPlan, message: Message, name: str) -> Iterator[Answer]:
+def _findings(plan: CanaryPlan, message: Planted, name: str) -> Iterator[Answer]:
     before = message.before
     deadline = plan.retention.until(plan.arrived_at(message))
     for kind, cause in message.found.items():
@@ -192,7 +192,7 @@ def _findings(plan: CanaryPlan, message: Message, name: str) -> Iterator[Answer]
     yield from _transition(name, before.kind, before.state, before.after)
 
 
-def _finding(message: Message, name: str, said: str, until: datetime | None) -> Answer:
+def _finding(message: Planted, name: str, said: str, until: datetime | None) -> Answer:
     micros = None if until is None else (until - _EPOCH) // _MICROSECOND
     counts = _same_text(len(message.sent), len(message.rows), micros)
     known = ",".join(numbers(message))

@@ -15,9 +15,9 @@ from shardaudit.audit.rules.canary import (
     MESSAGES,
     OLD,
     OUTAGE,
-    Before,
-    Message,
-    Record,
+    Earlier,
+    Planted,
+    RecordKey,
 )
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.hours import slot
@@ -29,8 +29,8 @@ from shardaudit.model.window import Window
 
 _TICK, _SECOND, _DAY = timedelta(microseconds=1), timedelta(seconds=1), timedelta(days=1)
 
-Span = tuple[datetime, datetime]
-Row = dict[str, object]
+PlannedSpan = tuple[datetime, datetime]
+_Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class CanaryPlan:
             None,
         )
 
-    def traces(self) -> Iterator[tuple[Message, Row]]:
+    def traces(self) -> Iterator[tuple[Planted, _Row]]:
         """The traces of each message: rows of TRACES, without whose they are."""
         for message in MESSAGES:
             for index, record in enumerate(message.sent):
@@ -106,7 +106,7 @@ class CanaryPlan:
                     row["counted_in"] = self.starts[message.slot]
                 yield message, row | {"acked_at": self.arrived_at(message)}
 
-    def rows(self) -> Iterator[tuple[str, Row]]:
+    def rows(self) -> Iterator[tuple[str, _Row]]:
         """Deliveries: `kept`, `gone` (by the sink's second batch) or `later` (with it)."""
         for message in MESSAGES:
             for record in message.landed:
@@ -116,7 +116,7 @@ class CanaryPlan:
             for record in message.later:
                 yield "later", self._landed(message, record)
 
-    def evidence(self) -> Iterator[Row]:
+    def evidence(self) -> Iterator[_Row]:
         """What was read after the sink's first batch: rows of EVIDENCE."""
         for message in MESSAGES:
             if message.in_evidence or message.later:
@@ -132,7 +132,7 @@ class CanaryPlan:
                     "location": "producer",
                 }
 
-    def findings(self) -> Iterator[Row]:
+    def findings(self) -> Iterator[_Row]:
         """What an earlier audit found: rows of FINDINGS."""
         for message in MESSAGES:
             before = message.before
@@ -155,26 +155,26 @@ class CanaryPlan:
                 "opened_at": self.as_of - self.retention.length,
             }
 
-    def known_until(self, before: Before) -> datetime | None:
+    def known_until(self, before: Earlier) -> datetime | None:
         """The deadline that an earlier audit gave it."""
         if before.kind is not Kind.MISSING:
             return None
         return self.retention.until(self._known_arrival(before))
 
-    def _known_arrival(self, before: Before) -> datetime:
+    def _known_arrival(self, before: Earlier) -> datetime:
         return self.as_of if before.has_time else self.as_of - self.retention.length - _DAY
 
-    def arrived_at(self, message: Message) -> datetime:
+    def arrived_at(self, message: Planted) -> datetime:
         """When the stream took it, as far as its traces tell."""
         return self.as_of if message.is_held_back else self.starts[message.slot]
 
-    def _known_at(self, message: Message) -> datetime:
+    def _known_at(self, message: Planted) -> datetime:
         """When an earlier audit took it for sent: only of those that are gone it matters."""
         if message.before and not message.before.has_time:
             return self.window.start - _DAY
         return self.judged_bucket or self.window.start
 
-    def _placed(self, message: Message, record: Record) -> Row:
+    def _placed(self, message: Planted, record: RecordKey) -> _Row:
         start = self.starts[message.slot_of(record)]
         return {
             "message_id": f"{CANARY}{message.name}",
@@ -184,7 +184,7 @@ class CanaryPlan:
             "bucket_start": start,
         }
 
-    def _landed(self, message: Message, record: Record) -> Row:
+    def _landed(self, message: Planted, record: RecordKey) -> _Row:
         row, starts = self._placed(message, record), self.starts
         if message.slot == OUTAGE:
             return row | {"landed_at": starts[OLD[0]]}
@@ -192,7 +192,7 @@ class CanaryPlan:
         return row | {"landed_at": starts[message.slot_of(record)] + latency}
 
 
-def numbers(message: Message) -> list[str]:
+def numbers(message: Planted) -> list[str]:
     """All its sequence numbers, in their order."""
     known = {number for _, number in (*message.sent, *message.rows) if number}
     return sorted(known, key=sequence_order)
@@ -203,7 +203,7 @@ def _beside_a_second(instant: datetime) -> datetime:
     return (instant - _TICK).replace(microsecond=0) + _TICK
 
 
-def _without(spans: tuple[Span, ...], starts: list[datetime]) -> Iterator[Span]:
+def _without(spans: tuple[PlannedSpan, ...], starts: list[datetime]) -> Iterator[PlannedSpan]:
     """The spans without the microsecond at which each bucket starts: nothing else is there."""
     for since, until in spans:
         kept_from = since

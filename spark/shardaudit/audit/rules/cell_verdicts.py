@@ -26,7 +26,7 @@ _SAID = (
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CellFacts:
     """The values that the verdict of a cell depends on, besides its counts.
 
     `silences`: `shard_id, silence, since, until`: where nothing was sent and nothing landed, and
@@ -42,7 +42,7 @@ class Judgement:
 
 
 def judged_cells(
-    cells: DataFrame, counts: DataFrame, drilled: DataFrame, facts: DataFrame, judgement: Judgement
+    cells: DataFrame, counts: DataFrame, drilled: DataFrame, facts: DataFrame, judgement: CellFacts
 ) -> DataFrame:
     """Every cell with its counts and its verdict: as many rows as `cells`.
 
@@ -137,14 +137,14 @@ def is_settled(as_of: datetime) -> Column:
     return is_over | F.coalesce(is_passed, F.lit(False))
 
 
-def _is_thin(judgement: Judgement) -> Column:
+def _is_thin(judgement: CellFacts) -> Column:
     """Whether too few of the cell's landed ids have a trace; NULL when none landed."""
     landed_ids = F.col("matched") + F.col("untraced")
     coverage = F.col("matched") / F.nullif(landed_ids, F.lit(0))
     return coverage < judgement.trace_coverage_floor
 
 
-def held_by(judgement: Judgement) -> Column:
+def held_by(judgement: CellFacts) -> Column:
     """Why a cell is not complete, other than by findings. Untraced messages are no gap in it."""
     return (
         F.when(F.col("is_damaged"), Held.DAMAGED.value)
@@ -155,7 +155,7 @@ def held_by(judgement: Judgement) -> Column:
     )
 
 
-def verdict(judgement: Judgement) -> Column:
+def verdict(judgement: CellFacts) -> Column:
     """The verdict of a cell, the first that holds; every cell gets one."""
     is_silent = (F.col("shard_state") == "silent") & (F.col("missing") > 0)
     return (

@@ -100,7 +100,7 @@ def holes(hours: Sequence[Hour], width: timedelta) -> dict[datetime, Hole]:
     return found | _hole(stretch, width, is_open=True)
 
 
-def silences(hours: Iterable[Hour], width: timedelta) -> dict[datetime, tuple[int, int]]:
+def silence_lengths(hours: Iterable[Hour], width: timedelta) -> dict[datetime, tuple[int, int]]:
     """By an hour's start the silence before it, and the longest one anywhere else, in hours."""
     active = sorted(hour.start for hour in hours if hour.sent > 0 or hour.landed > 0)
     lengths = {then: (then - before - width) // HOUR for before, then in pairwise(active)}

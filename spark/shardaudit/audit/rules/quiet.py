@@ -27,7 +27,9 @@ TOLD_HOURS_OF_THE_NEW = 72  # longer than a weekend, of which it may have had no
 BUSY_HOURS = 24  # of a week
 BUSY_HOURS_OF_THE_NEW = 8  # of a day
 
-LOOK_BACK = 4 * WEEK  # so far back the hours of a shard are read: the usual of its usual silences
+QUIET_LOOK_BACK = (
+    4 * WEEK
+)  # so far back the hours of a shard are read: the usual of its usual silences
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.model.verdict import Verdict
 
-SUMS = ("sent", "landed", "matched", *COUNTS)
+TOTALS = ("sent", "landed", "matched", *COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ def shard_totals(judged: DataFrame) -> DataFrame:
     """One row per shard: the sums of its cells and what decides its verdict.
 
     Output:
-        `shard_id`, the names in `SUMS` and `lost` (bigint), `verdicts` (array), `is_damaged`,
+        `shard_id`, the names in `TOTALS` and `lost` (bigint), `verdicts` (array), `is_damaged`,
         `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint), `vanished_until`
         (timestamp or NULL: the end of the last cell from which rows are gone).
     """
     return judged.groupBy("shard_id").agg(
-        *(F.sum(name).alias(name) for name in (*SUMS, "lost")),
+        *(F.sum(name).alias(name) for name in (*TOTALS, "lost")),
         F.sort_array(F.collect_set("verdict")).alias("verdicts"),
         F.max("is_damaged").alias("is_damaged"),
         F.max("is_quiet").alias("is_quiet"),
@@ -94,7 +94,7 @@ def broken_invariants(sums: dict[str, int], kinds: dict[str, int]) -> list[str]:
     """What does not add up, one sentence each; none when all is well.
 
     Input:
-        sums: over the window, the names in `SUMS`, and `cells`, `grid_cells`, `without_verdict`,
+        sums: over the window, the names in `TOTALS`, and `cells`, `grid_cells`, `without_verdict`,
         `impossible`; kinds: findings by kind.
     """
     equations = {

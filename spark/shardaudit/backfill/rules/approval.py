@@ -45,7 +45,7 @@ def approver(
     )
 
 
-def check_backfill(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:
+def check_sink_is_safe(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:
     """Returns when the stream's sink may be written by a backfill, or is not written by it.
 
     Raises:
@@ -58,7 +58,7 @@ def check_backfill(name: str, stream: Stream, *, spark_settings: Mapping[str, st
 def why_not_run(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> str | None:
     """What must be set before a backfill of the stream can run; None when it can."""
     try:
-        check_backfill(name, stream, spark_settings=spark_settings)
+        check_sink_is_safe(name, stream, spark_settings=spark_settings)
     except ConfigError as error:
         return str(error)
     return None

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from shardaudit.columns.sql_name import quoted
 
 ID, COPY, DIGEST, CONTENT = "_sa_message_id", "_sa_copy", "_sa_digest", "_sa_content"
-INTERNAL = (ID, COPY, DIGEST, CONTENT)
+INTERNAL_OF_COPIES = (ID, COPY, DIGEST, CONTENT)
 
 
 def numbered_copies(rows: DataFrame, *, id_column: str, order: list[str]) -> DataFrame:

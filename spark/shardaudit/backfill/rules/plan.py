@@ -45,7 +45,7 @@ LIMITS = (500, 2_000, 8_000, PAGE_RECORDS)
 # From here on a stopped shard is urgent, and may not come back in time.
 STUCK_NEAR_ITS_END = f"stuck, and it must start within {URGENT_WITHIN // timedelta(hours=1)} h"
 STUCK_ON_REQUEST = "stuck, asked for"
-HOUR = timedelta(hours=1)
+_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ def _extension(missing: Sequence[tuple[datetime, timedelta]], terms: Terms) -> t
     late = [by for deadline, by in missing if deadline > terms.as_of]
     if not late:
         return None
-    return math.ceil((terms.retention + max(late)) / HOUR) * HOUR
+    return math.ceil((terms.retention + max(late)) / _HOUR) * _HOUR
 
 
 def _plan_id(ordered: Sequence[Range], terms: Terms) -> str:

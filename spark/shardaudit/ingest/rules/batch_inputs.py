@@ -231,7 +231,7 @@ class ParquetInputs(_Inputs):
 
 
 SinkInputs = DeltaInputs | ParquetInputs
-SomeInputs = TypeVar("SomeInputs", DeltaInputs, ParquetInputs)
+SomeSinkInputs = TypeVar("SomeSinkInputs", DeltaInputs, ParquetInputs)
 MOST_LANDINGS = 1000
 
 
@@ -241,7 +241,7 @@ def sink_inputs(text: str) -> SinkInputs:
     return DeltaInputs.from_json(text) if is_delta else ParquetInputs.from_json(text)
 
 
-def with_landings(inputs: SomeInputs, landings: Iterable[int]) -> SomeInputs:
+def with_landings(inputs: SomeSinkInputs, landings: Iterable[int]) -> SomeSinkInputs:
     """The same, knowing of more times at which a backfill of ours landed rows, in µs since 1970.
 
     They tell our rows for good: a file that bears a mark of ours is one day rewritten together with

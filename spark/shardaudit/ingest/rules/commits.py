@@ -22,14 +22,14 @@ class UnknownFileError(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """The files to read and add, and those to read and subtract; each as often as it counts."""
 
     added: Sequence[DeltaFile]
     removed: Sequence[DeltaFile]
 
 
-def net_change(commits: Iterable[str], *, excluded: Iterable[str] = ()) -> Change:
+def net_change(commits: Iterable[str], *, excluded: Iterable[str] = ()) -> FileChange:
     """What the commits, in their order, change of the table's rows.
 
     Input:
@@ -51,7 +51,7 @@ def net_change(commits: Iterable[str], *, excluded: Iterable[str] = ()) -> Chang
             described[key] = file
         if file["dataChange"]:
             balance[key] += sign
-    return Change(
+    return FileChange(
         added=_counted(balance, described),
         removed=_counted(Counter({key: -count for key, count in balance.items()}), described),
     )

@@ -52,7 +52,7 @@ DELIVERY_DDL = (
 )
 REFUSED_DDL = "file string, line bigint, raw string, reason string"
 JUDGED_DDL = f"{DELIVERY_DDL}, reason string, file string, line bigint"
-TIMES = ("sent_at", "landed_at", "arrived_at")
+_TIMES = ("sent_at", "landed_at", "arrived_at")
 # Stands for the bucket of a good row that lacks its time or its shard: no sent_at is that old.
 UNPLACED = datetime(1970, 1, 1, tzinfo=UTC)
 # Types that the columns may have in a Parquet file, as Spark names them.
@@ -93,8 +93,8 @@ def judged_sink_rows(
     others = [name for name in rows.columns if name not in DELIVERY]
     standard = rows.select(
         *(_text(name, kinds.get(name)) for name in DELIVERY[:3]),
-        *(_instant(name, kinds.get(name)) for name in TIMES),
-        *(_is_given(name, kinds) for name in TIMES),
+        *(_instant(name, kinds.get(name)) for name in _TIMES),
+        *(_is_given(name, kinds) for name in _TIMES),
         *others,
     )
     standard = standard.withColumn("is_own", _is_own(own_landings))
@@ -132,7 +132,7 @@ def refused_rows(judged: DataFrame) -> DataFrame:
         judged: `judged_sink_rows` of rows with `file` and `line`.
     """
     texts = {name: F.col(name) for name in DELIVERY[:3]}
-    texts |= {name: instant_text(F.col(name)) for name in TIMES}
+    texts |= {name: instant_text(F.col(name)) for name in _TIMES}
     return judged.where(F.col("reason").isNotNull()).select(
         "file", "line", cut(shown_texts(texts)).alias("raw"), "reason"
     )
@@ -189,6 +189,6 @@ def _reason() -> Column:
         message_id_fault(F.col("message_id")),
         F.when(F.col("shard_id").isNotNull(), shard_id_fault(F.col("shard_id"))),
         sequence_number_fault(F.col("sequence_number")),
-        *(time_fault(name, F.col(name), is_given=F.col(f"has_{name}")) for name in TIMES),
+        *(time_fault(name, F.col(name), is_given=F.col(f"has_{name}")) for name in _TIMES),
         ahead_fault("sent_at", F.col("sent_at"), of=F.col("landed_at"), what="landed_at"),
     )

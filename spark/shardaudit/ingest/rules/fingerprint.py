@@ -15,13 +15,13 @@ from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 
-CELL = ("shard_id", "bucket_start")
-SUMS = ("n", "sum_lo", "sum_hi")
+_CELL = ("shard_id", "bucket_start")
+_SUMS = ("n", "sum_lo", "sum_hi")
 SINK_LOCATION = "sink"
 
 # The columns of FINGERPRINTS without those that say whose they are, in table order.
 MEASURES = (
-    *SUMS,
+    *_SUMS,
     "max_sequence_number",
     "last_at",
     "latency_counts",
@@ -60,7 +60,7 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
     """
     weight = F.col("counted").cast("int")
     arrived_at = F.greatest("sent_at", "acked_at")
-    grouped = traces.groupBy("location", *CELL).agg(
+    grouped = traces.groupBy("location", *_CELL).agg(
         *_sums(F.xxhash64("message_id"), weight),
         F.max(_sequence_key()).alias("max_key"),
         F.max("sent_at").alias("last_at"),
@@ -73,7 +73,7 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
         .withColumn("latency_counts", F.lit(None).cast("array<bigint>"))
         .withColumns({name: F.lit(None).cast("bigint") for name in _ROWS})
         .withColumn("unnumbered_at", F.lit(None).cast("timestamp"))
-        .select("location", *CELL, *_measures())
+        .select("location", *_CELL, *_measures())
     )
 
 
@@ -106,7 +106,7 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
         signed.withColumn("latency_bin", latency_bin(F.col("sent_at"), F.col("landed_at")))
         .withColumn("shard_id", F.when(is_placed, F.col("shard_id")))
         .withColumn("latency_bin", F.when(is_consumed, F.col("latency_bin")))
-        .groupBy(*CELL, "latency_bin")
+        .groupBy(*_CELL, "latency_bin")
         .agg(
             *_sums(F.xxhash64("message_id"), F.col("sign")),
             F.count_if(is_added & is_good).alias("added"),
@@ -131,8 +131,8 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
     Output:
         as `fresh`; cells that are no longer there come out below zero, so that they add up to zero.
     """
-    taken_back = ledger.groupBy(*CELL).agg(
-        *((-F.sum(name)).alias(name) for name in SUMS),
+    taken_back = ledger.groupBy(*_CELL).agg(
+        *((-F.sum(name)).alias(name) for name in _SUMS),
         F.lit(None).cast("string").alias("max_sequence_number"),
         F.lit(None).cast("timestamp").alias("last_at"),
         F.array(*(-F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
@@ -143,9 +143,9 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
     return (
         fresh.select(taken_back.columns)
         .unionByName(taken_back)
-        .groupBy(*CELL)
+        .groupBy(*_CELL)
         .agg(
-            *(F.sum(name).alias(name) for name in SUMS),
+            *(F.sum(name).alias(name) for name in _SUMS),
             F.coalesce(F.sum("added"), F.lit(0)).alias("added"),
             # One row of each cell at most has these: the fresh one.
             F.max("max_sequence_number").alias("max_sequence_number"),
@@ -155,7 +155,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             F.max("unnumbered_at").alias("unnumbered_at"),
         )
         .withColumns(_no_arrivals())
-        .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_with_day(), "added")
+        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_with_day(), "added")
     )
 
 
@@ -212,8 +212,8 @@ def _is_hashed() -> Column:
 def _per_cell(per_bin: DataFrame) -> DataFrame:
     """The rows per (cell, latency bin) put together: one row per cell."""
     by_bin = F.struct(F.col("latency_bin").alias("bin"), "n")
-    grouped = per_bin.groupBy(*CELL).agg(
-        *(F.sum(name).alias(name) for name in (*SUMS, "added", *_ROWS)),
+    grouped = per_bin.groupBy(*_CELL).agg(
+        *(F.sum(name).alias(name) for name in (*_SUMS, "added", *_ROWS)),
         *(F.max(name).alias(name) for name in ("max_key", "last_at", "unnumbered_at")),
         F.collect_list(by_bin).alias("by_bin"),
     )
@@ -225,7 +225,7 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
             F.array(*(F.coalesce(F.col("counts")[i], F.lit(0)) for i in range(LATENCY_BINS))),
         )
         .withColumns(_no_arrivals())
-        .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_measures(), "added")
+        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_measures(), "added")
     )
 
 
@@ -235,7 +235,7 @@ def _no_arrivals() -> dict[str, Column]:
 
 def _measures() -> list[Column]:
     return [
-        *(F.col(name) for name in SUMS),
+        *(F.col(name) for name in _SUMS),
         F.substring("max_key", NUMBER_AT, MAX_DIGITS).alias("max_sequence_number"),
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from shardaudit.simulate.stand_in.control import Control
 from shardaudit.simulate.stand_in.requests import ACCOUNT, Request, in_use, not_found
-from shardaudit.simulate.stand_in.served_stream import Status, Stream, new_shards
+from shardaudit.simulate.stand_in.served_stream import ServedStream, Status, new_shards
 
 
 class Account:
@@ -15,7 +15,7 @@ class Account:
 
     def __init__(self, read_seconds: Callable[[], float]) -> None:
         self.control = Control(read_seconds)
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, ServedStream] = {}
         self._lock = threading.Lock()
 
     def now_ms(self) -> int:
@@ -26,13 +26,13 @@ class Account:
         """The machine's time."""
         return self.control.clock.machine_ms()
 
-    def stream(self, request: Request) -> Stream:
+    def stream(self, request: Request) -> ServedStream:
         """The stream that a request names, by name or by ARN."""
         arn = request.optional_text("StreamARN")
         name = arn.rpartition("/")[2] if arn else request.text("StreamName")
         return self.stream_named(name)
 
-    def stream_named(self, name: str) -> Stream:
+    def stream_named(self, name: str) -> ServedStream:
         """The stream of that name."""
         if name not in self.streams:
             raise not_found(f"Stream {name} under account {ACCOUNT} not found.")
@@ -44,16 +44,16 @@ class Account:
             if name in self.streams:
                 raise in_use(f"Stream {name} under account {ACCOUNT} already exists.")
             now_ms = self.now_ms()
-            stream = Stream(name, mode, now_ms, new_shards(shards, now_ms))
+            stream = ServedStream(name, mode, now_ms, new_shards(shards, now_ms))
             self.mark_busy(stream, Status.CREATING)
             self.streams[name] = stream
 
-    def delete(self, stream: Stream) -> None:
+    def delete(self, stream: ServedStream) -> None:
         """Removes a stream."""
         with self._lock:
             self.streams.pop(stream.name, None)
 
-    def mark_busy(self, stream: Stream, status: Status) -> None:
+    def mark_busy(self, stream: ServedStream, status: Status) -> None:
         """The stream has this status for the transition's time."""
         stream.status = status
         stream.busy_until_machine_ms = self.transition_end_ms()

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.record_operations import start_position
 from shardaudit.simulate.stand_in.requests import (
-    Answer,
     ApiError,
     Request,
+    Response,
     in_use,
     invalid_argument,
     invalid_field,
     not_found,
 )
-from shardaudit.simulate.stand_in.served_stream import Consumer, ConsumerStatus, Stream
-from shardaudit.simulate.stand_in.shard import Shard
+from shardaudit.simulate.stand_in.served_stream import Consumer, ConsumerStatus, ServedStream
+from shardaudit.simulate.stand_in.shard import ServedShard
 from shardaudit.simulate.stand_in.shard_listing import child_facts
 
 MAX_CONSUMERS = 20  # Kinesis quota, of a stream
@@ -37,7 +37,7 @@ HEARTBEAT_S = 0.2  # Kinesis says every few seconds that there is nothing new
 _TEXT = 7  # a header's type
 
 
-def register_stream_consumer(account: Account, request: Request) -> Answer:
+def register_stream_consumer(account: Account, request: Request) -> Response:
     """RegisterStreamConsumer."""
     stream, name = account.stream(request), request.text("ConsumerName")
     with stream.lock:
@@ -53,13 +53,13 @@ def register_stream_consumer(account: Account, request: Request) -> Answer:
     return {"Consumer": _facts(consumer)}
 
 
-def describe_stream_consumer(account: Account, request: Request) -> Answer:
+def describe_stream_consumer(account: Account, request: Request) -> Response:
     """DescribeStreamConsumer, by ARN or by stream and name."""
     stream, consumer = _asked_for(account, request)
     return {"ConsumerDescription": {**_facts(consumer), "StreamARN": stream.arn}}
 
 
-def list_stream_consumers(account: Account, request: Request) -> Answer:
+def list_stream_consumers(account: Account, request: Request) -> Response:
     """ListStreamConsumers, by name, in pages."""
     stream = account.stream(request)
     after = request.optional_text("NextToken") or ""
@@ -71,7 +71,7 @@ def list_stream_consumers(account: Account, request: Request) -> Answer:
     return page | {"NextToken": left[limit - 1].name} if len(left) > limit else page
 
 
-def deregister_stream_consumer(account: Account, request: Request) -> Answer:
+def deregister_stream_consumer(account: Account, request: Request) -> Response:
     """DeregisterStreamConsumer: it is DELETING for a moment."""
     _, consumer = _asked_for(account, request)
     consumer.status = ConsumerStatus.DELETING
@@ -79,7 +79,7 @@ def deregister_stream_consumer(account: Account, request: Request) -> Answer:
     return {}
 
 
-def active_consumer(account: Account, arn: str) -> tuple[Stream, Consumer]:
+def active_consumer(account: Account, arn: str) -> tuple[ServedStream, Consumer]:
     """The consumer of that ARN, which may subscribe."""
     stream, consumer = _of_arn(account, arn)
     if consumer.status is not ConsumerStatus.ACTIVE:
@@ -87,7 +87,7 @@ def active_consumer(account: Account, arn: str) -> tuple[Stream, Consumer]:
     return stream, consumer
 
 
-def consumers_of(account: Account, stream: Stream) -> list[Consumer]:
+def consumers_of(account: Account, stream: ServedStream) -> list[Consumer]:
     """Those that there are; CREATING and DELETING end by themselves, by the machine's clock."""
     machine_ms = account.machine_ms()
     with stream.lock:
@@ -100,7 +100,7 @@ def consumers_of(account: Account, stream: Stream) -> list[Consumer]:
         return list(stream.consumers)
 
 
-def _asked_for(account: Account, request: Request) -> tuple[Stream, Consumer]:
+def _asked_for(account: Account, request: Request) -> tuple[ServedStream, Consumer]:
     arn = request.optional_text("ConsumerARN")
     if arn is not None:
         return _of_arn(account, arn)
@@ -113,7 +113,7 @@ def _asked_for(account: Account, request: Request) -> tuple[Stream, Consumer]:
     raise not_found(f"Consumer {name} of stream {stream.name} not found.")
 
 
-def _of_arn(account: Account, arn: str) -> tuple[Stream, Consumer]:
+def _of_arn(account: Account, arn: str) -> tuple[ServedStream, Consumer]:
     stream = account.stream_named(arn.partition("/")[2].partition("/")[0])
     for consumer in consumers_of(account, stream):
         if consumer.arn == arn:
@@ -135,8 +135,8 @@ class Subscription:
     """One call's stream of events, from a place in a shard on."""
 
     account: Account
-    stream: Stream
-    shard: Shard
+    stream: ServedStream
+    shard: ServedShard
     consumer: Consumer
     position: int
     began_ms: int

@@ -10,16 +10,16 @@ from shardaudit.model.sequence import is_sequence_number
 from shardaudit.simulate.stand_in.account import Account, seal, unseal
 from shardaudit.simulate.stand_in.requests import (
     ACCOUNT,
-    Answer,
     ApiError,
     Request,
+    Response,
     in_use,
     invalid_argument,
     invalid_field,
     throttled,
 )
-from shardaudit.simulate.stand_in.served_stream import Status, Stream
-from shardaudit.simulate.stand_in.shard import Page, Shard, shard_index_of, shard_name
+from shardaudit.simulate.stand_in.served_stream import ServedStream, Status
+from shardaudit.simulate.stand_in.shard import Page, ServedShard, shard_index_of, shard_name
 from shardaudit.simulate.stand_in.shard_listing import child_facts
 
 MAX_BATCH_RECORDS = 500  # Kinesis API, PutRecords
@@ -29,7 +29,7 @@ MAX_PAGE_RECORDS = 10_000  # Kinesis API, GetRecords
 MAX_KEY_LENGTH = 256
 
 
-def put_records(account: Account, request: Request) -> Answer:
+def put_records(account: Account, request: Request) -> Response:
     """PutRecords: each record succeeds or fails on its own."""
     stream = _writable(account, request)
     records = request.parts("Records", at_most=MAX_BATCH_RECORDS)
@@ -44,7 +44,7 @@ def put_records(account: Account, request: Request) -> Answer:
     return {"FailedRecordCount": failed, "Records": results, "EncryptionType": "NONE"}
 
 
-def put_record(account: Account, request: Request) -> Answer:
+def put_record(account: Account, request: Request) -> Response:
     """PutRecord."""
     stream = _writable(account, request)
     size_bytes = _check_record(request)
@@ -55,7 +55,7 @@ def put_record(account: Account, request: Request) -> Answer:
     return {**result, "EncryptionType": "NONE"}
 
 
-def get_shard_iterator(account: Account, request: Request) -> Answer:
+def get_shard_iterator(account: Account, request: Request) -> Response:
     """GetShardIterator, of all five types."""
     stream = account.stream(request)
     now_ms = account.now_ms()
@@ -71,7 +71,7 @@ def get_shard_iterator(account: Account, request: Request) -> Answer:
     return {"ShardIterator": _iterator(stream, shard, position, now_ms)}
 
 
-def get_records(account: Account, request: Request) -> Answer:
+def get_records(account: Account, request: Request) -> Response:
     """GetRecords, as JSON text: its records were made ready when they were put."""
     token = unseal(request.text("ShardIterator"), "stream", "shard", "position", "made_ms")
     if token is None:
@@ -100,7 +100,7 @@ def get_records(account: Account, request: Request) -> Answer:
     return f'{json.dumps(answer)[:-1]},"Records":[{",".join(page.records)}]}}'
 
 
-def _writable(account: Account, request: Request) -> Stream:
+def _writable(account: Account, request: Request) -> ServedStream:
     stream = account.stream(request)
     if stream.status_at(account.machine_ms()) is Status.CREATING:
         raise in_use(f"Stream {stream.name} under account {ACCOUNT} is being created.")
@@ -123,7 +123,9 @@ def _check_record(record: Request) -> int:
     return size_bytes
 
 
-def _put(account: Account, stream: Stream, record: Request, size_bytes: int) -> dict[str, str]:
+def _put(
+    account: Account, stream: ServedStream, record: Request, size_bytes: int
+) -> dict[str, str]:
     partition_key = record.text("PartitionKey")
     explicit = record.optional_text("ExplicitHashKey")
     # MD5 is what Kinesis spreads partition keys by.
@@ -139,7 +141,7 @@ def _put(account: Account, stream: Stream, record: Request, size_bytes: int) -> 
 
 
 def _put_refusal(
-    account: Account, stream: Stream, shard: Shard, size_bytes: int
+    account: Account, stream: ServedStream, shard: ServedShard, size_bytes: int
 ) -> ApiError | None:
     switches, now_ms = account.control.switches, account.now_ms()
     fault = account.control.take_fault("PutRecords", per_record=True) if switches.faults else None
@@ -152,7 +154,9 @@ def _put_refusal(
     return None
 
 
-def start_position(kind: str, request: Request, shard: Shard, *, number: str, now_ms: int) -> int:
+def start_position(
+    kind: str, request: Request, shard: ServedShard, *, number: str, now_ms: int
+) -> int:
     """The place in the shard where a reader of that kind begins; `number` is a field's name."""
     match kind:
         case "TRIM_HORIZON":
@@ -182,7 +186,7 @@ def _start_ms(request: Request, now_ms: int) -> float:
     return at_ms
 
 
-def _start_sequence(request: Request, shard: Shard, field: str) -> int:
+def _start_sequence(request: Request, shard: ServedShard, field: str) -> int:
     number = request.optional_text(field)
     if number is None:
         raise invalid_argument(f"Must specify {field} for this type of iterator.")
@@ -197,12 +201,14 @@ def _start_sequence(request: Request, shard: Shard, field: str) -> int:
     return int(number)
 
 
-def _iterator(stream: Stream, shard: Shard, position: int, now_ms: int) -> str:
+def _iterator(stream: ServedStream, shard: ServedShard, position: int, now_ms: int) -> str:
     # The position as text: JSON readers elsewhere may not hold 186 bits.
     return seal(stream=stream.name, shard=shard.shard_id, position=str(position), made_ms=now_ms)
 
 
-def _read(account: Account, stream: Stream, shard: Shard, position: int, limit: int) -> Page:
+def _read(
+    account: Account, stream: ServedStream, shard: ServedShard, position: int, limit: int
+) -> Page:
     switches, now_ms = account.control.switches, account.now_ms()
     if switches.throttle and not shard.get_usage.allows(now_ms=now_ms):
         raise throttled(shard.shard_id, stream.name)

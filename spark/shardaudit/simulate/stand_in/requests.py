@@ -8,7 +8,7 @@ from shardaudit.model.errors import FinalError
 ACCOUNT = "000000000000"
 
 # PutRecords and GetRecords bring records as text that is ready; the rest are mappings.
-Answer = Mapping[str, object] | str
+Response = Mapping[str, object] | str
 
 
 class ApiError(FinalError):

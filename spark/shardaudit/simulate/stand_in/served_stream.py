@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shardaudit.simulate.stand_in.requests import ACCOUNT, in_use, invalid_argument, not_found
-from shardaudit.simulate.stand_in.shard import Shard
+from shardaudit.simulate.stand_in.shard import ServedShard
 
 HASH_SPACE = 2**128
 DEFAULT_RETENTION_HOURS = 24  # Kinesis: a new stream keeps a day
@@ -42,18 +42,18 @@ class Status(StrEnum):
 
 
 @dataclass(slots=True)
-class Stream:
+class ServedStream:
     """A named list of shards, open and closed, in the order of their creation."""
 
     name: str
     mode: str
     created_ms: int
-    shards: list[Shard]
+    shards: list[ServedShard]
     retention_hours: int = DEFAULT_RETENTION_HOURS
     status: Status = Status.CREATING
     busy_until_machine_ms: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
-    open_shards: list[Shard] = field(default_factory=list)
+    open_shards: list[ServedShard] = field(default_factory=list)
     consumers: list[Consumer] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list)
 
@@ -83,12 +83,12 @@ class Stream:
         """The arrival time before which nothing is kept."""
         return now_ms - self.retention_hours * MS_PER_HOUR
 
-    def kept_shards(self, now_ms: int) -> list[Shard]:
+    def kept_shards(self, now_ms: int) -> list[ServedShard]:
         """The shards that still exist: closed ones leave when the retention has passed."""
         horizon_ms = self.horizon_ms(now_ms)
         return [s for s in self.shards if s.closed_ms is None or s.closed_ms >= horizon_ms]
 
-    def shard(self, shard_id: str, now_ms: int) -> Shard:
+    def shard(self, shard_id: str, now_ms: int) -> ServedShard:
         """The shard of that id, its expired records trimmed."""
         for shard in self.kept_shards(now_ms):
             if shard.shard_id == shard_id:
@@ -98,11 +98,11 @@ class Stream:
             f"Shard {shard_id} in stream {self.name} under account {ACCOUNT} does not exist"
         )
 
-    def shard_of(self, hash_key: int) -> Shard:
+    def shard_of(self, hash_key: int) -> ServedShard:
         """The open shard that takes this hash key."""
         return self.open_shards[bisect_right(self._starts, hash_key) - 1]
 
-    def children(self, shard_id: str) -> list[Shard]:
+    def children(self, shard_id: str) -> list[ServedShard]:
         """The shards that came out of splitting or merging this one."""
         return [shard for shard in self.shards if shard_id in shard.parents]
 
@@ -112,7 +112,7 @@ class Stream:
             shard.trim(self.horizon_ms(now_ms))
         self.retention_hours = hours
 
-    def split(self, shard: Shard, new_start: int, now_ms: int) -> None:
+    def split(self, shard: ServedShard, new_start: int, now_ms: int) -> None:
         """Closes a shard and opens two, the upper from `new_start` on."""
         self._require_open(shard)
         if not shard.hash_start + 1 <= new_start <= shard.hash_end:
@@ -127,7 +127,7 @@ class Stream:
         self._open(shard.hash_start, new_start - 1, parents=parents, now_ms=now_ms)
         self._open(new_start, shard.hash_end, parents=parents, now_ms=now_ms)
 
-    def merge(self, shard: Shard, adjacent: Shard, now_ms: int) -> None:
+    def merge(self, shard: ServedShard, adjacent: ServedShard, now_ms: int) -> None:
         """Closes two neighbours and opens one over both ranges."""
         self._require_open(shard)
         self._require_open(adjacent)
@@ -159,7 +159,7 @@ class Stream:
     def _open(
         self, hash_start: int, hash_end: int, *, parents: tuple[str, ...], now_ms: int
     ) -> None:
-        self.shards.append(Shard(len(self.shards), hash_start, hash_end, now_ms, parents))
+        self.shards.append(ServedShard(len(self.shards), hash_start, hash_end, now_ms, parents))
         self._index_open()
 
     def _index_open(self) -> None:
@@ -168,7 +168,7 @@ class Stream:
         )
         self._starts = [shard.hash_start for shard in self.open_shards]
 
-    def _require_open(self, shard: Shard) -> None:
+    def _require_open(self, shard: ServedShard) -> None:
         if not shard.is_open:
             raise invalid_argument(
                 f"Shard {shard.shard_id} in stream {self.name} under account {ACCOUNT} has already "
@@ -181,11 +181,11 @@ def hash_starts(count: int) -> list[int]:
     return [HASH_SPACE // count * index for index in range(count)]
 
 
-def new_shards(count: int, now_ms: int) -> list[Shard]:
+def new_shards(count: int, now_ms: int) -> list[ServedShard]:
     """The shards of a new stream."""
     starts = hash_starts(count)
     ends = [*starts[1:], HASH_SPACE]
     return [
-        Shard(index, start, end - 1, now_ms)
+        ServedShard(index, start, end - 1, now_ms)
         for index, (start, end) in enumerate(zip(starts, ends, strict=True))
     ]

@@ -11,13 +11,13 @@ from shardaudit.simulate.stand_in import record_operations as records
 from shardaudit.simulate.stand_in import stream_operations as streams
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.fan_out import EVENTS, Subscription, subscribe_to_shard
-from shardaudit.simulate.stand_in.requests import Answer, ApiError, Request
+from shardaudit.simulate.stand_in.requests import ApiError, Request, Response
 from shardaudit.simulate.stand_in.shard_listing import list_shards
 
-CONTROL_PATH = "/_control"
+_CONTROL_PATH = "/_control"
 CONTENT_TYPE = "application/x-amz-json-1.1"
 
-Operation = Callable[[Account, Request], Answer | Subscription]
+Operation = Callable[[Account, Request], Response | Subscription]
 
 OPERATIONS: Mapping[str, Operation] = {
     "CreateStream": streams.create_stream,
@@ -74,7 +74,7 @@ class StandIn(ThreadingHTTPServer):
         """The address."""
         return f"http://127.0.0.1:{self.server_port}"
 
-    def answer(self, operation: str, body: bytes) -> Answer | Subscription:
+    def answer(self, operation: str, body: bytes) -> Response | Subscription:
         """What Kinesis would say to this call."""
         act = OPERATIONS.get(operation)
         if act is None:
@@ -87,7 +87,7 @@ class StandIn(ThreadingHTTPServer):
             raise AnswerLostError(operation)
         return answer
 
-    def change(self, body: bytes) -> Answer:
+    def change(self, body: bytes) -> Response:
         """What the control says after a change."""
         self.account.control.change(Request.from_body(body).fields)
         return self.account.control.describe()
@@ -103,14 +103,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """What the control says."""
-        if self.path != CONTROL_PATH:
+        if self.path != _CONTROL_PATH:
             return self._send(404, '{"message": "nothing is here to be read"}')
         return self._respond(self.server.account.control.describe)
 
     def do_POST(self) -> None:
         """An operation, or a change of the control."""
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.path == CONTROL_PATH:
+        if self.path == _CONTROL_PATH:
             return self._respond(lambda: self.server.change(body))
         operation = self.headers.get("X-Amz-Target", "").partition(".")[2]
         return self._respond(lambda: self.server.answer(operation, body))
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Into our log, and only when somebody asks for details."""
         logger.debug(format, *args)
 
-    def _respond(self, answer: Callable[[], Answer | Subscription]) -> None:
+    def _respond(self, answer: Callable[[], Response | Subscription]) -> None:
         try:
             said = answer()
         except ApiError as error:

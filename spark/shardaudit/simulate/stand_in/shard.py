@@ -63,7 +63,7 @@ class Page:
 
 
 @dataclass(slots=True)
-class Shard:
+class ServedShard:
     """A hash range with its records; closed once it was split or merged."""
 
     index: int

@@ -4,19 +4,19 @@ import json
 
 from shardaudit.simulate.stand_in.account import Account, seal, unseal
 from shardaudit.simulate.stand_in.requests import (
-    Answer,
     ApiError,
     Request,
+    Response,
     invalid_argument,
     invalid_field,
 )
-from shardaudit.simulate.stand_in.served_stream import Stream
-from shardaudit.simulate.stand_in.shard import Shard
+from shardaudit.simulate.stand_in.served_stream import ServedStream
+from shardaudit.simulate.stand_in.shard import ServedShard
 
 PAGE_SHARDS = 1000  # Kinesis API: the default of MaxResults, and the most that comes
 
 
-def list_shards(account: Account, request: Request) -> Answer:
+def list_shards(account: Account, request: Request) -> Response:
     """ListShards."""
     limit = request.optional_whole("MaxResults", at_least=1, at_most=10_000) or PAGE_SHARDS
     limit = min(limit, PAGE_SHARDS)
@@ -28,7 +28,7 @@ def list_shards(account: Account, request: Request) -> Answer:
         after = request.optional_text("ExclusiveStartShardId") or ""
         shard_filter = _filter_of(request)
     shards = [shard for shard in _matching(stream, shard_filter, now_ms) if shard.shard_id > after]
-    answer: dict[str, object] = {"Shards": [shard_facts(shard) for shard in shards[:limit]]}
+    answer: dict[str, object] = {"Shards": [described_shard(shard) for shard in shards[:limit]]}
     if len(shards) > limit:
         answer["NextToken"] = seal(
             stream=stream.name,
@@ -39,7 +39,7 @@ def list_shards(account: Account, request: Request) -> Answer:
     return answer
 
 
-def shard_facts(shard: Shard) -> dict[str, object]:
+def described_shard(shard: ServedShard) -> dict[str, object]:
     """A shard as Kinesis describes it."""
     numbers = {"StartingSequenceNumber": shard.first_sequence}
     if not shard.is_open:
@@ -53,7 +53,7 @@ def shard_facts(shard: Shard) -> dict[str, object]:
     }
 
 
-def child_facts(shard: Shard) -> dict[str, object]:
+def child_facts(shard: ServedShard) -> dict[str, object]:
     """A shard as the last answer of its parent names it."""
     return {
         "ShardId": shard.shard_id,
@@ -62,7 +62,7 @@ def child_facts(shard: Shard) -> dict[str, object]:
     }
 
 
-def _hash_range(shard: Shard) -> dict[str, str]:
+def _hash_range(shard: ServedShard) -> dict[str, str]:
     """The hash keys that it takes, both ends included."""
     return {"StartingHashKey": str(shard.hash_start), "EndingHashKey": str(shard.hash_end)}
 
@@ -83,7 +83,9 @@ def _filter_of(request: Request) -> Filter:
     return {"type": kind, "at_ms": at_ms, "shard_id": shard_id}
 
 
-def _from_token(account: Account, request: Request, now_ms: int) -> tuple[Stream, str, Filter]:
+def _from_token(
+    account: Account, request: Request, now_ms: int
+) -> tuple[ServedStream, str, Filter]:
     clashing = ("StreamName", "StreamARN", "ExclusiveStartShardId", "StreamCreationTimestamp")
     for name in clashing:
         if request.has(name):
@@ -96,7 +98,7 @@ def _from_token(account: Account, request: Request, now_ms: int) -> tuple[Stream
     return account.stream_named(token["stream"]), token["after"], json.loads(token["filter"])
 
 
-def _matching(stream: Stream, shard_filter: Filter, now_ms: int) -> list[Shard]:
+def _matching(stream: ServedStream, shard_filter: Filter, now_ms: int) -> list[ServedShard]:
     kept = stream.kept_shards(now_ms)
     horizon_ms = stream.horizon_ms(now_ms)
     at_ms = float(shard_filter.get("at_ms") or 0)
@@ -116,7 +118,7 @@ def _matching(stream: Stream, shard_filter: Filter, now_ms: int) -> list[Shard]:
     raise invalid_field("shardFilter.type", "satisfy enum value set: the six filter types")
 
 
-def _open_at(shards: list[Shard], at_ms: float) -> list[Shard]:
+def _open_at(shards: list[ServedShard], at_ms: float) -> list[ServedShard]:
     return [
         shard
         for shard in shards

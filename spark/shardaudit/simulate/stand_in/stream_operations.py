@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.fan_out import consumers_of
-from shardaudit.simulate.stand_in.requests import Answer, Request, invalid_argument, invalid_field
-from shardaudit.simulate.stand_in.served_stream import Status, Stream
-from shardaudit.simulate.stand_in.shard_listing import shard_facts
+from shardaudit.simulate.stand_in.requests import Request, Response, invalid_argument, invalid_field
+from shardaudit.simulate.stand_in.served_stream import ServedStream, Status
+from shardaudit.simulate.stand_in.shard_listing import described_shard
 
 ON_DEMAND_SHARDS = 4  # Kinesis: an on-demand stream begins with four
 MIN_RETENTION_HOURS, MAX_RETENTION_HOURS = 24, 8760  # Kinesis API, both retention operations
 MAX_SHARDS = 10_000
 
 
-def create_stream(account: Account, request: Request) -> Answer:
+def create_stream(account: Account, request: Request) -> Response:
     """CreateStream."""
     name = request.text("StreamName")
     if re.fullmatch(r"[a-zA-Z0-9_.-]{1,128}", name) is None:
@@ -28,13 +28,13 @@ def create_stream(account: Account, request: Request) -> Answer:
     return {}
 
 
-def delete_stream(account: Account, request: Request) -> Answer:
+def delete_stream(account: Account, request: Request) -> Response:
     """DeleteStream, at once."""
     account.delete(account.stream(request))
     return {}
 
 
-def list_streams(account: Account, request: Request) -> Answer:
+def list_streams(account: Account, request: Request) -> Response:
     """ListStreams, by name, in pages."""
     after = request.optional_text("NextToken") or request.optional_text("ExclusiveStartStreamName")
     limit = request.optional_whole("Limit", at_least=1, at_most=10_000) or 100
@@ -54,7 +54,7 @@ def list_streams(account: Account, request: Request) -> Answer:
     return page | {"NextToken": names[limit - 1]} if len(names) > limit else page
 
 
-def describe_stream(account: Account, request: Request) -> Answer:
+def describe_stream(account: Account, request: Request) -> Response:
     """DescribeStream: with the shards, in pages."""
     stream = account.stream(request)
     limit = request.optional_whole("Limit", at_least=1, at_most=10_000) or 100
@@ -63,13 +63,13 @@ def describe_stream(account: Account, request: Request) -> Answer:
     return {
         "StreamDescription": {
             **_facts(account, stream),
-            "Shards": [shard_facts(shard) for shard in shards[:limit]],
+            "Shards": [described_shard(shard) for shard in shards[:limit]],
             "HasMoreShards": len(shards) > limit,
         }
     }
 
 
-def describe_stream_summary(account: Account, request: Request) -> Answer:
+def describe_stream_summary(account: Account, request: Request) -> Response:
     """DescribeStreamSummary: without the shards."""
     stream = account.stream(request)
     return {
@@ -81,31 +81,31 @@ def describe_stream_summary(account: Account, request: Request) -> Answer:
     }
 
 
-def increase_retention(account: Account, request: Request) -> Answer:
+def increase_retention(account: Account, request: Request) -> Response:
     """IncreaseStreamRetentionPeriod."""
     return _set_retention(account, request, shorter=False)
 
 
-def decrease_retention(account: Account, request: Request) -> Answer:
+def decrease_retention(account: Account, request: Request) -> Response:
     """DecreaseStreamRetentionPeriod."""
     return _set_retention(account, request, shorter=True)
 
 
-def split_shard(account: Account, request: Request) -> Answer:
+def split_shard(account: Account, request: Request) -> Response:
     """SplitShard."""
     new_start = _hash_key(request.text("NewStartingHashKey"))
 
-    def split(stream: Stream, now_ms: int) -> None:
+    def split(stream: ServedStream, now_ms: int) -> None:
         stream.split(stream.shard(request.text("ShardToSplit"), now_ms), new_start, now_ms)
 
     _reshard(account, request, split)
     return {}
 
 
-def merge_shards(account: Account, request: Request) -> Answer:
+def merge_shards(account: Account, request: Request) -> Response:
     """MergeShards."""
 
-    def merge(stream: Stream, now_ms: int) -> None:
+    def merge(stream: ServedStream, now_ms: int) -> None:
         shard = stream.shard(request.text("ShardToMerge"), now_ms)
         stream.merge(shard, stream.shard(request.text("AdjacentShardToMerge"), now_ms), now_ms)
 
@@ -113,7 +113,7 @@ def merge_shards(account: Account, request: Request) -> Answer:
     return {}
 
 
-def update_shard_count(account: Account, request: Request) -> Answer:
+def update_shard_count(account: Account, request: Request) -> Response:
     """UpdateShardCount: to at most double and at least half."""
     target = request.whole("TargetShardCount", at_least=1, at_most=MAX_SHARDS)
     if request.text("ScalingType") != "UNIFORM_SCALING":
@@ -133,7 +133,9 @@ def update_shard_count(account: Account, request: Request) -> Answer:
     }
 
 
-def _reshard(account: Account, request: Request, act: Callable[[Stream, int], None]) -> Stream:
+def _reshard(
+    account: Account, request: Request, act: Callable[[ServedStream, int], None]
+) -> ServedStream:
     stream = account.stream(request)
     with stream.lock:
         stream.require_active(account.machine_ms())
@@ -142,7 +144,7 @@ def _reshard(account: Account, request: Request, act: Callable[[Stream, int], No
     return stream
 
 
-def _facts(account: Account, stream: Stream) -> dict[str, object]:
+def _facts(account: Account, stream: ServedStream) -> dict[str, object]:
     return {
         "StreamName": stream.name,
         "StreamARN": stream.arn,
@@ -155,7 +157,7 @@ def _facts(account: Account, stream: Stream) -> dict[str, object]:
     }
 
 
-def _set_retention(account: Account, request: Request, *, shorter: bool) -> Answer:
+def _set_retention(account: Account, request: Request, *, shorter: bool) -> Response:
     stream = account.stream(request)
     hours = request.whole("RetentionPeriodHours", at_least=-(2**31))
     if hours < MIN_RETENTION_HOURS:

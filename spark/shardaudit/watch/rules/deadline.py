@@ -11,7 +11,7 @@ from shardaudit.model.retention import (
     seconds_to_read,
 )
 from shardaudit.model.verdict import URGENT_WITHIN, Level, ShardState
-from shardaudit.watch.rules.facts import Before, Holes, Rules, Span, Witness
+from shardaudit.watch.rules.facts import EarlierWatch, Holes, Rules, Span, Witness
 from shardaudit.watch.rules.state import is_stopped
 
 WARN_WITHIN = timedelta(hours=24)
@@ -160,7 +160,7 @@ def _of_lagging(due: Deadline, rules: Rules) -> Level:
     return Level.NONE
 
 
-def _crosses_at(until: datetime, earlier: Before | None, rules: Rules) -> datetime | None:
+def _crosses_at(until: datetime, earlier: EarlierWatch | None, rules: Rules) -> datetime | None:
     """When the oldest message's time is up, as fast as the lag grew since the earlier watch."""
     if earlier is None or earlier.recoverable_until is None or until <= rules.as_of:
         return None

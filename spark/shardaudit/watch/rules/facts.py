@@ -48,7 +48,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LedgerProgress:
     """What the ledger says of a shard.
 
     `ahead`: sent beyond the frontier. `passed`: of these, what the consumer's position is past.
@@ -108,7 +108,7 @@ class Holes:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierWatch:
     """What an earlier watch stored of the shard."""
 
     observed_at: datetime
@@ -127,14 +127,14 @@ class Witness:
     `before`: the last watch; `earlier`: one of the last hour, for the trend.
     """
 
-    progress: Progress
+    progress: LedgerProgress
     patience: timedelta
     is_open: bool = True
     waits_for: str | None = None
     position: Position | None = None
     holes: Holes = Holes()
-    before: Before | None = None
-    earlier: Before | None = None
+    before: EarlierWatch | None = None
+    earlier: EarlierWatch | None = None
 
     @property
     def resting_since(self) -> datetime | None:

@@ -15,9 +15,9 @@ from shardaudit.watch.rules.deadline import (
     hole_level,
     level,
 )
-from shardaudit.watch.rules.facts import Progress, Rules, Witness
+from shardaudit.watch.rules.facts import LedgerProgress, Rules, Witness
 from shardaudit.watch.rules.state import condition, shard_state, undrained_ancestor
-from shardaudit.watch.rules.texts import at, messages
+from shardaudit.watch.rules.texts import at, how_many
 
 # An idle or closed shard's time is old because nothing came: it is not behind the others.
 _AT_WORK = frozenset(ShardState) - {ShardState.IDLE, ShardState.CLOSED}
@@ -38,7 +38,7 @@ def _hole(witness: Witness, rules: Rules, settle_grace: timedelta) -> str | None
         return None
     return (
         f"a HOLE in the making: {position.consumer} says {position.checkpoint}, which is past "
-        f"{messages(passed.messages)} from {at(passed.since)} on that have not landed"
+        f"{how_many(passed.messages)} from {at(passed.since)} on that have not landed"
     )
 
 
@@ -104,7 +104,7 @@ class Judgement:
         return "; ".join(filter(None, (self.advice, *self.evidence))) or None
 
 
-def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgement:
+def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgement:
     """The judgement of one shard."""
     known = rules.when_read
     found = condition(witness, known)
@@ -130,7 +130,9 @@ def judged(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> Judgem
     )
 
 
-def waits_for(shards: Iterable[Progress], parents: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def waits_for(
+    shards: Iterable[LedgerProgress], parents: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     """The shards of which nothing landed yet, each with the ancestor that is not drained.
 
     Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`),

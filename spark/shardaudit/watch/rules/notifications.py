@@ -42,7 +42,7 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ShardNews:
     """A shard as it is judged now, in a stream.
 
     `stands_still`: stalled, or silent. `has_holes`, `has_news`: something is missing behind its
@@ -65,7 +65,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class NewsMessage:
     """What is sent: the news of one shard, or a digest of many."""
 
     message_id: str
@@ -76,7 +76,7 @@ class Message:
 
 
 def due_notifications(
-    heard: Iterable[Heard], told: Mapping[str, Notification], *, as_of: datetime
+    heard: Iterable[ShardNews], told: Mapping[str, Notification], *, as_of: datetime
 ) -> list[Notification]:
     """What must be told now. `told`: per shard its newest notification, sent or not.
 
@@ -86,7 +86,7 @@ def due_notifications(
     now = {shard.shard_id: shard for shard in heard}
     for shard_id, news in told.items():
         if shard_id not in now:
-            now[shard_id] = Heard(
+            now[shard_id] = ShardNews(
                 news.stream, shard_id, Level.NONE, stands_still=False, text="it has left the stream"
             )
     for shard in now.values():
@@ -97,18 +97,18 @@ def due_notifications(
     return found
 
 
-def messages(pending: Sequence[Notification]) -> list[Message]:
+def news_messages(pending: Sequence[Notification]) -> list[NewsMessage]:
     """One message per notification of a stream; above `DIGEST_ABOVE` of them a single digest."""
     ordered = sorted(pending, key=lambda n: (-n.level.rank, n.observed_at, n.shard_id))
     if len(ordered) > DIGEST_ABOVE:
         return [_digest(ordered)]
     return [
-        Message(n.notification_id, _title(n), n.text, n.level, (n.notification_id,))
+        NewsMessage(n.notification_id, _title(n), n.text, n.level, (n.notification_id,))
         for n in ordered
     ]
 
 
-def _occasion(shard: Heard, last: Notification | None, as_of: datetime) -> Occasion | None:
+def _occasion(shard: ShardNews, last: Notification | None, as_of: datetime) -> Occasion | None:
     was, now = _last_level(last), shard.level
     if shard.has_news:
         return Occasion.HOLE
@@ -126,7 +126,7 @@ def _last_level(last: Notification | None) -> Level:
 
 
 def _notification(
-    shard: Heard, last: Notification | None, occasion: Occasion, as_of: datetime
+    shard: ShardNews, last: Notification | None, occasion: Occasion, as_of: datetime
 ) -> Notification:
     # Chained to the notification before it: made again after a crash it gets the same id.
     chain = last.notification_id if last else ""
@@ -153,7 +153,7 @@ def _title(news: Notification) -> str:
     return f"shardaudit: {what}: {news.stream} {news.shard_id}"
 
 
-def _digest(news: Sequence[Notification]) -> Message:
+def _digest(news: Sequence[Notification]) -> NewsMessage:
     ids = tuple(sorted(n.notification_id for n in news))
     counts = {
         name: sum(_word(n) == name for n in news) for name in dict.fromkeys(_word(n) for n in news)
@@ -163,7 +163,7 @@ def _digest(news: Sequence[Notification]) -> Message:
     more = len(news) - len(lines)
     rest = [f"… and {more} shards more"] if more > 0 else []
     newest = at(max(n.observed_at for n in news))
-    return Message(
+    return NewsMessage(
         message_id=hashlib.sha256("\n".join(ids).encode()).hexdigest()[:24],
         title=f"shardaudit: {news[0].stream}: {summary} (as of {newest})",
         text="\n".join([*lines, *rest]),

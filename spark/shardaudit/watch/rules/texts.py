@@ -10,7 +10,7 @@ def at(instant: datetime) -> str:
     return instant.strftime("%Y-%m-%dT%H:%MZ")
 
 
-def length(span: timedelta) -> str:
+def duration(span: timedelta) -> str:
     """A length of time in its two largest units."""
     minutes = int(abs(span).total_seconds()) // 60
     days, hours = minutes // 1440, minutes // 60 % 24
@@ -27,6 +27,6 @@ def size(number: int) -> str:
     return f"{number} B"
 
 
-def messages(count: int) -> str:
+def how_many(count: int) -> str:
     """The number with its noun."""
     return f"{count:,} message" if count == 1 else f"{count:,} messages"
