@@ -88,11 +88,11 @@ def page_app(pages: Pages) -> FastAPI:
     return app
 
 
-Page = Callable[[Mapping[str, str], bool], PageAnswer]
+_Page = Callable[[Mapping[str, str], bool], PageAnswer]
 
 
 def _route(
-    pages: Pages, page: Page, threads: ThreadPoolExecutor
+    pages: Pages, page: _Page, threads: ThreadPoolExecutor
 ) -> Callable[[Request, GetUserDep], Awaitable[Response]]:
     async def shown(request: Request, user: GetUserDep) -> Response:
         show = partial(_shown, pages, page, request.query_params, user)
@@ -105,7 +105,7 @@ def _route(
     return shown
 
 
-def _shown(pages: Pages, page: Page, given: Mapping[str, str], user: GetUserDep) -> Response:
+def _shown(pages: Pages, page: _Page, given: Mapping[str, str], user: GetUserDep) -> Response:
     try:
         return _response(page(given, may_backfill(user)))
     except ConfigError as error:
