@@ -1,6 +1,6 @@
 """The audit in plain Python, slow and obvious: what the Spark audit is measured against.
 
-Written from DESIGN.md sections 2 to 6 alone. It knows nothing of fingerprints, ledgers or pruning:
+Written from the meanings alone (docs/verdicts.md). It knows nothing of fingerprints, ledgers or pruning:
 it looks at every trace and every row of every id, with dicts and sets.
 """
 

@@ -1,7 +1,7 @@
 """The oracle itself, on cases small enough to be judged by reading.
 
-First every row of DESIGN section 6, then every way in which a published audit failed
-(DESIGN section 1, LESSONS).
+First what an id counts as, row by row of docs/verdicts.md, then every way in which a published audit
+failed.
 """
 
 from dataclasses import replace
@@ -68,7 +68,7 @@ def watermark(result: Outcome, ask: Question = LATE) -> datetime | None:
     return record.watermark(result.findings, ask)
 
 
-# ------------------------------------------------------------ DESIGN section 6, row by row
+# --------------------------------------------------------- what an id counts as, row by row
 
 
 def test_nothing_is_found_when_sent_once_and_landed_once() -> None:

@@ -1,6 +1,6 @@
 """What linters and import contracts cannot show: a scan of the sources' syntax trees.
 
-Each test lists every place that breaks its rule; CONVENTIONS says why the rule is there.
+Each test lists every place that breaks its rule; the rule says why it is there.
 """
 
 import ast

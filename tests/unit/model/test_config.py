@@ -7,7 +7,7 @@ from shardaudit.model.choices import BackfillMode, PositionSource, SinkFormat
 from shardaudit.model.config.settings import Settings, Sink, Stream, Traces, load_settings
 from shardaudit.model.errors import ConfigError, ExitCode
 
-# The example of CONTRACT.md, word for word.
+# The first example that was promised to users, word for word.
 CONTRACT = """
 warehouse = "s3a://lake/shardaudit"
 
