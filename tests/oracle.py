@@ -1,7 +1,7 @@
 """The audit in plain Python, slow and obvious: what the Spark audit is measured against.
 
-Written from the meanings alone (docs/verdicts.md). It knows nothing of fingerprints, ledgers or pruning:
-it looks at every trace and every row of every id, with dicts and sets.
+Written from the meanings alone (docs/verdicts.md). It knows nothing of fingerprints, ledgers or
+pruning: it looks at every trace and every row of every id, with dicts and sets.
 """
 
 from collections import Counter, defaultdict

@@ -1,7 +1,7 @@
 """The oracle itself, on cases small enough to be judged by reading.
 
-First what an id counts as, row by row of docs/verdicts.md, then every way in which a published audit
-failed.
+First what an id counts as, row by row of docs/verdicts.md, then every way in which a published
+audit failed.
 """
 
 from dataclasses import replace

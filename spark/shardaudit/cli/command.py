@@ -2,12 +2,14 @@
 
 import argparse
 import errno
+import json
 import logging
 import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -77,16 +79,20 @@ class Command(Protocol):
 
 
 class Terminal:
-    """The two outputs of one run. A person's terminal gets moving progress, a pipe log lines."""
+    """The two outputs of one run. A person's terminal gets moving progress, a pipe log lines.
 
-    def __init__(self, *, as_json: bool, debug: bool) -> None:
-        self._as_json = as_json
+    `as_json`: the reply is one document; `log_json`: each line of the log is one.
+    """
+
+    def __init__(self, *, as_json: bool, debug: bool, log_json: bool = False) -> None:
+        self._as_json, self._log_json = as_json, log_json
         self._out, self._log = _console(sys.stdout), _console(sys.stderr)
-        _configure_logging(self._log, debug=debug)
+        _configure_logging(self._log, debug=debug, as_json=log_json)
 
     def progress(self, stages: int) -> Progress:
         """The progress of a job with that many stages."""
-        return Live(self._log, stages) if self._log.is_terminal else Logged(stages)
+        is_watched = self._log.is_terminal and not self._log_json
+        return Live(self._log, stages) if is_watched else Logged(stages)
 
     def tell(self, reply: Reply) -> int:
         """Prints the reply."""
@@ -101,7 +107,10 @@ class Terminal:
         """Says in one line what went wrong; the traceback only for who asked for it."""
         text = _sentence(error)
         log.debug("traceback", exc_info=error)
-        self._log.print(f"error: {text}", soft_wrap=True, style="red")
+        if self._log_json:
+            log.error("%s", text)
+        else:
+            self._log.print(f"error: {text}", soft_wrap=True, style="red")
         if self._as_json:
             document = {"error": text, "exit_code": int(exit_code)}
             self._out.out(as_json(document), highlight=False)
@@ -124,10 +133,29 @@ def _console(stream: TextIO) -> Console:
     return Console(file=stream, width=width, markup=False, highlight=False)
 
 
-def _configure_logging(console: Console, *, debug: bool) -> None:
+class _JsonLines(logging.Formatter):
+    """Each record as one object: `time` (UTC), `level`, `logger`, `message`, `traceback`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        said = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            said["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(said)
+
+
+def _configure_logging(console: Console, *, debug: bool, as_json: bool) -> None:
     """Our own lines from INFO on, at a terminal (where progress moves) from WARNING on."""
     handler: logging.Handler
-    if console.is_terminal:
+    is_watched = console.is_terminal and not as_json
+    if as_json:
+        handler = logging.StreamHandler(console.file)
+        handler.setFormatter(_JsonLines())
+    elif is_watched:
         handler = RichHandler(console=console, show_path=False, markup=False)
     else:
         handler = logging.StreamHandler(console.file)
@@ -137,5 +165,5 @@ def _configure_logging(console: Console, *, debug: bool) -> None:
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    level = logging.WARNING if console.is_terminal else logging.INFO
+    level = logging.WARNING if is_watched else logging.INFO
     logging.getLogger("shardaudit").setLevel(logging.DEBUG if debug else level)

@@ -51,7 +51,7 @@ _PANIC = "PanicException"  # of delta-rs, as when too few files may be open: no 
 def main(arguments: list[str] | None = None) -> int:
     """The exit code of one command line."""
     asked = _asked(sys.argv[1:] if arguments is None else arguments)
-    terminal = Terminal(as_json=asked.json, debug=asked.debug)
+    terminal = Terminal(as_json=asked.json, debug=asked.debug, log_json=asked.log == "json")
     try:
         command = _command(asked.command)
         options = _options(asked, command)
@@ -132,6 +132,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     text = f"default: ${ENGINE}, then the configuration's; repairs always by spark"
     parser.add_argument("--engine", metavar="embedded|spark", default=engine, help=text)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    text = "json: each line of the log, on stderr, is one object"
+    parser.add_argument("--log", choices=["text", "json"], default="text", help=text)
     parser.add_argument("--debug", action="store_true", help="more log lines, and tracebacks")
 
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,20 @@ def test_error_is_one_line_and_a_document_when_json_is_asked(
     assert said.err.startswith("error: --out: found")
     assert said.err.count("\n") == 1
     assert json.loads(said.out)["exit_code"] == ExitCode.USAGE
+
+
+def test_every_line_of_the_log_is_an_object_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    asked = ["simulate", "files", "--out", str(tmp_path / "full"), "--log", "json", "--debug"]
+    assert main(asked) == ExitCode.USAGE
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert lines[-1]["level"] == "ERROR"
+    assert lines[-1]["message"].startswith("--out: found")
+    assert "Traceback" in lines[-2]["traceback"]
+    assert all(datetime.fromisoformat(line["time"]).tzinfo for line in lines)
 
 
 @pytest.mark.parametrize("kind", [WarehouseUnreadableError, StorageError])
