@@ -12,9 +12,9 @@ from shardaudit.backfill.rules.reading import ReadWindow, UserRecord
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from tests.aws.kinesis_local import kinesis_local, missing_tool
-from tests.aws.test_fidelity import Stream
+from tests.aws.streams import Stream
 from tests.faulty_kinesis import EMPTY, EXPIRED, THROTTLED, Faults, faulty_kinesis
-from tests.unit.backfill.test_kpl import aggregate
+from tests.kpl import aggregate
 from tests.unit.simulate.kinesis import name
 
 pytestmark = [

@@ -12,7 +12,7 @@ from shardaudit.backfill.rules.reading import ReadWindow
 from shardaudit.model.stream_page import Start, StreamPage
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
-from tests.aws.test_fidelity import Stream
+from tests.aws.streams import Stream
 from tests.unit.simulate.kinesis import FIRST
 
 pytestmark = pytest.mark.aws

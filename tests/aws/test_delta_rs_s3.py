@@ -8,7 +8,7 @@ import pytest
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Aws
 from shardaudit.simulate.s3proxy import s3_proxy
-from tests.unit.adapters.test_delta_rs import EVERYTHING, NOTED, row
+from tests.noted import EVERYTHING, NOTED, row
 
 pytestmark = pytest.mark.aws
 

@@ -16,8 +16,8 @@ from shardaudit.model.errors import FinalError
 from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.output import BUCKET, SimulatedSink, simulation_bucket
 from shardaudit.simulate.s3proxy import S3Credentials, S3Endpoint, s3_proxy
+from tests.scenarios import scenario
 from tests.unit.simulate.kinesis import START
-from tests.unit.simulate.test_simulation import scenario
 
 pytestmark = pytest.mark.aws
 

@@ -22,12 +22,12 @@ from shardaudit.airflow.backfill_steps import (
 from shardaudit.airflow.planned import PlanRefusedError
 from shardaudit.cli.backfill_command import add_arguments
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
+from shardaudit.model.tables.backfill_tables import DEDUPES
 from tests.dags.fake_spark import read_calls
+from tests.dags.stored_plans import NOW, store
 from tests.dags.warehouses import START, arrow
 
 DAGS = Path(__file__).parents[2] / "dags"
-NOW = START + timedelta(hours=5)
 ASKED = START + timedelta(hours=4)
 USER = {"id": "7", "name": "ann"}
 
@@ -44,35 +44,6 @@ def form(**fields: object) -> dict[str, object]:
 
 def answer(option: str, user: dict[str, str] | None = USER) -> dict[str, Any]:
     return {"chosen_options": [option], "params_input": {}, "responded_by_user": user}
-
-
-def store(config: Path, plan_id: str = "p", *, windows: int = 2, **fields: object) -> None:
-    """A stored plan of two windows or more, each of a shard of its own, the last most urgent."""
-    rows = [
-        {
-            "plan_id": plan_id,
-            "window_id": f"{number:05}",
-            "stream": "events",
-            "shard_id": f"shard|{number}",
-            "window_start": START,
-            "window_end": START + timedelta(minutes=7),
-            "expected_ids": 3,
-            "estimated_records": 1000,
-            "estimated_bytes": 10 * 2**20,
-            "estimated_calls": 2,
-            "estimated_seconds": 240.0,
-            "deadline": START + timedelta(hours=24) - number * timedelta(minutes=1),
-            "feasible": True,
-            "because": "lost",
-            "takes_all": False,
-            "state": "planned",
-            "updated_at": NOW,
-            **fields,
-        }
-        for number in range(1, windows + 1)
-    ]
-    place = load_settings(config).warehouse + "/backfills"
-    write_deltalake(place, arrow(BACKFILLS, rows), mode="append")
 
 
 def store_dedupe(config: Path, plan_id: str = "d", **fields: object) -> None:

@@ -1,7 +1,7 @@
 """The DAG as Airflow finds it, and whole runs with a spark-submit that starts no Spark."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +9,18 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowSkipException
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
 from shardaudit.adapters.clock import now
 from shardaudit.airflow.planned import PlanRefusedError, planned_watches
 from shardaudit.airflow.watch_news import alarm_extra
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.model.tables.watch_tables import NOTIFICATIONS, SHARDS
+from shardaudit.model.tables.watch_tables import SHARDS
 from tests.dags.fake_spark import read_calls
+from tests.dags.news import NOON, news, states
 from tests.dags.warehouses import arrow
 
 DAGS = Path(__file__).parents[2] / "dags"
-NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 pytestmark = pytest.mark.usefixtures("_airflow_warns")
@@ -30,31 +30,6 @@ pytestmark = pytest.mark.usefixtures("_airflow_warns")
 def dag(dags: dict[str, DAG]) -> DAG:
     """The DAG as Airflow finds it."""
     return dags["retention_watch"]
-
-
-def news(warehouse: Path, *shards: str, stream: str = "events", **more: object) -> None:
-    """Pending notifications."""
-    rows = [
-        {
-            "notification_id": f"id-{shard}",
-            "stream": stream,
-            "shard_id": shard,
-            "kind": "change",
-            "previous_level": "none",
-            "level": "urgent",
-            "text": "stands still",
-            "observed_at": NOON,
-            "state": "pending",
-            **more,
-        }
-        for shard in shards
-    ]
-    write_deltalake(str(warehouse / "notifications"), arrow(NOTIFICATIONS, rows), mode="append")
-
-
-def states(warehouse: Path) -> dict[str, str]:
-    rows = DeltaTable(str(warehouse / "notifications")).to_pyarrow_table().to_pylist()
-    return {row["shard_id"]: row["state"] for row in rows}
 
 
 def test_it_runs_every_quarter_and_never_twice_at_once(dag: DAG) -> None:

@@ -16,10 +16,10 @@ import pytest
 
 from shardaudit.adapters.clock import now
 from tests.dags.fake_spark import install_fake_spark, read_calls
+from tests.dags.news import news
 from tests.dags.receivers import Web, running
-from tests.dags.test_backfill import store
-from tests.dags.test_retention_watch import news
-from tests.dags.test_scheduled_watch import call, ended, scheduled, until
+from tests.dags.scheduling import call, ended, scheduled, until
+from tests.dags.stored_plans import store
 from tools.airflow_processes import LocalAirflow
 
 SUBMIT = "spark3-submit"  # PATH begins with the real spark-submit

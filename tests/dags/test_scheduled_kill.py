@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from shardaudit.store.lock import process_start
-from tests.dags.test_scheduled_watch import until
+from tests.dags.scheduling import until
 from tools.airflow_processes import LocalAirflow
 
 DAG = "maintenance"

@@ -100,7 +100,7 @@ DOUBLES = [
     "estimated_seconds", "hours_to_read", "latency_p50", "latency_p99", "sample_rate",
     "trace_coverage",
 ]  # fmt: skip
-INPUTS = ("adapters/", "ingest/rules/judged_traces.py", "ingest/lines.py")
+INPUTS = ("adapters/", "ingest/rules/judged_traces.py")
 # May ask which engine runs: they start one, or tell people what it needs.
 CHOOSERS = ("adapters/engine/", "cli/doctor.py", "airflow/launch.py")
 

@@ -10,7 +10,7 @@ from shardaudit.model.config.settings import Aws
 from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
 from shardaudit.store.warehouse import Warehouse
 from tests.engines.process import EngineProcess
-from tests.spark.test_golden import check, groups
+from tests.spark.golden import check, groups
 from tests.spark.trial import Trial
 
 

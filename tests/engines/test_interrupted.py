@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, of, run, without_java
+from tests.engines.commands import AS_OF, STREAM, WINDOW, of, run, without_java
 
 FAILED, RETRY = 1, 75
 

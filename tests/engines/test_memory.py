@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, of, run, without_java
+from tests.engines.commands import AS_OF, STREAM, WINDOW, of, run, without_java
 
 MESSAGES = 300_000
 STUCK = ["--include-stuck", "--json"]

@@ -3,20 +3,14 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from tests.engines.commands import AS_OF, FAULTS, STREAM, WINDOW, of, run, without_java
 from tools.demo_result import compared
-
-WINDOW = ["--from", "2026-11-01T00:00:00Z", "--to", "2026-11-02T00:00:00Z"]
-AS_OF = ["--as-of", "2026-11-02T00:30:00Z"]
-STREAM = ["--stream", "events"]
-FAULTS = ["--fault=lost=5", "--fault=replay=3", "--fault=untraced=2"]
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +31,6 @@ def audited(lake: Path) -> dict[str, object]:
     return answer
 
 
-def without_java(folder: Path) -> dict[str, str]:
-    """An environment in which no `java` can be found."""
-    programs = folder / "programs"
-    programs.mkdir(exist_ok=True)
-    return dict(os.environ) | {
-        "PATH": str(programs),
-        "JAVA_HOME": str(folder / "nothing"),
-        "SHARDAUDIT_ENGINE": "embedded",
-    }
-
-
 def without_pysail(folder: Path) -> dict[str, str]:
     """An environment in which `import pysail` fails."""
     broken = folder / "broken" / "pysail"
@@ -57,20 +40,6 @@ def without_pysail(folder: Path) -> dict[str, str]:
     # What the tests' own embedded session has set would reach Apache Spark in the child.
     kept = {n: v for n, v in os.environ.items() if n != "SPARK_CONNECT_MODE_ENABLED"}
     return kept | {"PYTHONPATH": path}
-
-
-def run(words: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "shardaudit.cli.main", *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def of(lake: Path, *words: str) -> list[str]:
-    return ["--config", str(lake / "shardaudit.toml"), *words]
 
 
 def test_what_was_planted_is_found_when_there_is_no_java(audited: dict[str, object]) -> None:

@@ -16,8 +16,8 @@ from deltalake import DeltaTable
 
 from shardaudit.adapters.engine.door import Engine
 from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
+from tests.engines.commands import AS_OF, STREAM, WINDOW, run
 from tests.engines.process import EngineProcess
-from tests.engines.test_no_jvm import AS_OF, STREAM, WINDOW, run
 
 PLANTED = {"missing": 20, "duplicated": 10, "untraced": 5}
 KILLS = 6

@@ -6,7 +6,6 @@ into `KNOWN`. `SHARDAUDIT_PROPERTY_SEED` chooses other cases; the nightly run se
 """
 
 import hashlib
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,7 +18,6 @@ import pytest
 from shardaudit.model.choices import SinkFormat
 from shardaudit.model.retention import Shorter
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS, TRANSITIONS
-from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import State
 from shardaudit.store.warehouse import Warehouse
 from tests.cases import MS, START, Case, Terms, case_number
@@ -28,21 +26,16 @@ from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
+from tests.spark.lines import SEED, lines, some_terms
 from tests.spark.trial import Published, Trial
-from tests.strategies import DROPPED, FAULTS, PALETTES, cases, sample, terms
+from tests.strategies import DROPPED, FAULTS, PALETTES, cases, sample
 
 T = TypeVar("T")
 
-SEED = int(os.environ.get("SHARDAUDIT_PROPERTY_SEED", "20261121"))
 CASES_PER_AUDIT = 110  # times six palettes: 660 cases
 
 # Cases that once failed, with their terms.
 KNOWN: list[tuple[Terms, Case]] = []
-
-
-def some_terms(number: int, *, faults: frozenset[str] = FAULTS) -> Terms:
-    """Terms that are not hypothesis's first, simplest example."""
-    return sample(terms(faults=faults), count=8, seed_number=SEED + number)[-1]
 
 
 def some_cases(of: Terms, number: int, *, count: int) -> list[Case]:
@@ -334,10 +327,6 @@ def test_nothing_but_updated_at_changes_when_audited_twice(
     trial.ingest()
     trial.audit()
     assert [lines(warehouse, table) for table in tables] == before
-
-
-def lines(warehouse: Warehouse, table: Table) -> list[str]:
-    return sorted(map(str, warehouse.read(table).drop("updated_at").collect()))
 
 
 @pytest.mark.parametrize("number", [300, 301])

@@ -190,3 +190,14 @@ def test_rule_can_fail(rule: object, line: str) -> None:
 def test_rule_lets_pass_what_is_fine(rule: object, line: str) -> None:
     assert callable(rule)
     assert not any(rule(node) for node in ast.walk(ast.parse(line)))
+
+
+def test_no_test_imports_a_test() -> None:
+    """What two tests need has a place of its own; a test that goes takes nothing with it."""
+    found = [
+        place
+        for file in sources(ROOT / "tests")
+        for place, node in nodes(file)
+        if isinstance(node, ast.ImportFrom) and re.search(r"(^|\.)test_\w+$", node.module or "")
+    ]
+    assert found == []

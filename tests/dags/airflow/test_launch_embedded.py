@@ -29,7 +29,7 @@ from shardaudit.airflow.planned import (
 )
 from shardaudit.store.lock import process_start
 from tests.dags.fake_spark import read_calls
-from tests.dags.test_run import DAGS, FORM, run
+from tests.dags.runs import DAGS, FORM, run
 from tests.dags.warehouses import audit, gate, write_result
 
 NIGHT = datetime(2026, 11, 20, tzinfo=UTC)

@@ -18,7 +18,7 @@ from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
-from tests.spark.test_golden import assert_summary
+from tests.spark.golden import assert_summary
 from tests.spark.trial import Published, Trial
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

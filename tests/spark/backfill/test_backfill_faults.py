@@ -9,8 +9,8 @@ import pytest
 from shardaudit.model.window import Window
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from tests.faulty_kinesis import EXPIRED, THROTTLED, Faults, faulty_kinesis
+from tests.kpl import aggregate
 from tests.spark.losses import NAME, Loss
-from tests.unit.backfill.test_kpl import aggregate
 from tests.unit.simulate.kinesis import Kinesis
 
 pytestmark = pytest.mark.apache_spark  # repairs

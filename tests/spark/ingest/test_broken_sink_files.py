@@ -16,7 +16,7 @@ from shardaudit.store.transitions import Said, accept_time
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import NOW, T0, cut_off, sequence, spoil
 from tests.history import Question, SinkRow, Trace
-from tests.spark.ingest.test_ingest_crash import Dying
+from tests.spark.ingest.dying import Dying
 from tests.spark.lake import Lake
 from tests.spark.trial import Published, Trial
 

@@ -9,6 +9,7 @@ from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import cut_off, noise, sink_row, trace_line
+from tests.spark.ingest.dying import Dying
 from tests.spark.lake import Lake
 
 # The writes of an undisturbed run. Traces: plan, quarantine, traces, fingerprints, done.
@@ -16,19 +17,6 @@ from tests.spark.lake import Lake
 # run, which begins with what the crash before it left undone.
 WRITES = 9
 CRASHES = [1, 2, 2, 3, 4, 5, 2, 2, 3]
-
-
-class Dying:
-    """Asked before each write; dies before one of them."""
-
-    def __init__(self, before: int) -> None:
-        self.left, self.calls = before, 0
-
-    def __call__(self) -> None:
-        self.calls += 1
-        self.left -= 1
-        if self.left == 0:
-            raise ClaimLostError("here", "a test")
 
 
 def contents(lake: Lake) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import sink_row, trace_line, write_parquet
-from tests.spark.ingest.test_ingest_crash import Dying
+from tests.spark.ingest.dying import Dying
 from tests.spark.lake import Lake
 
 DAY = 86_400

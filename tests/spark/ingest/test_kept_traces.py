@@ -19,7 +19,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import T0, sequence, shard, trace_line
 from tests.history import Trace
-from tests.spark.ingest.test_ingest_crash import Dying
+from tests.spark.ingest.dying import Dying
 from tests.spark.lake import Lake
 
 EVER = Window(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))

@@ -16,7 +16,7 @@ from shardaudit.store.maintain import OF_LEDGER, OF_WATCH, maintain
 from shardaudit.store.warehouse import Warehouse
 from tests.cases import MS, START
 from tests.history import SinkRow, Trace
-from tests.spark.test_properties import lines, some_terms
+from tests.spark.lines import lines, some_terms
 from tests.spark.trial import Trial
 
 BATCHES = 4

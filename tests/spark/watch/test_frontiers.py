@@ -13,7 +13,7 @@ from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Ru
 from shardaudit.watch.watch_holes import LOOKS_APART, Standing, found_holes
 from shardaudit.watch.watch_ledger import Known, ledger_progress
 from tests.builders import sequence
-from tests.spark.watch.test_watch import settings
+from tests.spark.watch.ledger import settings
 from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
 from tests.unit.watch.simulated import events, history
 

@@ -1,6 +1,5 @@
 """The watch over a small ledger: the aggregation, what is stored, and the next watch on top."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -8,81 +7,26 @@ import pytest
 
 from shardaudit.adapters.notifiers import OutgoingMessage
 from shardaudit.ingest.rules.batch_inputs import CellShape, DeltaInputs
-from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
-from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import Watched, WatchRequest, watch
 from shardaudit.watch.notify import alarms, notify_stream
-from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress
+from shardaudit.watch.rules.facts import EarlierWatch
 from shardaudit.watch.watch_history import history
-from shardaudit.watch.watch_ledger import Known, ledger_progress
+from shardaudit.watch.watch_ledger import Known
 from tests.builders import NOW, sequence
+from tests.spark.watch.ledger import MINUTE, START, cell, facts, fill, settings
 
-MINUTE = timedelta(minutes=1)
 HOUR = 60 * MINUTE
-START = NOW - timedelta(hours=20)
-NOBODY = "http://127.0.0.1:1"  # where no Kinesis answers
 
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
-
-
-def settings(folder: Path, **more: object) -> Settings:
-    stream = {
-        "stream_name": "events",
-        "retention": timedelta(hours=24),
-        "traces": {"path": "t"},
-        "sink": {"path": "sink"},
-        **more,
-    }
-    aws = {"region": "us-east-1", "endpoints": {"kinesis": NOBODY, "dynamodb": NOBODY}}
-    document = {"warehouse": str(folder / "warehouse"), "aws": aws, "streams": {"events": stream}}
-    return Settings.model_validate(document)
-
-
-def cell(
-    shard: str, minute: int, side: str = "traces", *, n: int = 3, after: timedelta = MINUTE
-) -> dict[str, object]:
-    """A fingerprint: sent in that minute of START, or landed so long after the minute's begin."""
-    start = START + minute * MINUTE
-    bins = [0] * 22
-    bins[5] = n
-    return {
-        "batch_id": f"events/{side}/1",
-        "stream": "events",
-        "side": side,
-        "location": "producer" if side == "traces" else "sink",
-        "shard_id": shard,
-        "bucket_start": start,
-        "n": n,
-        "sum_lo": 0,
-        "sum_hi": 0,
-        "max_sequence_number": sequence(minute),
-        "last_at": start + after / 2 if side == "traces" else start + after,
-        "latency_counts": bins if side == "sink" else None,
-        "sent_day": start.date(),
-        "own_n": 0,
-        "without_landed_at": 0,
-        "unnumbered_at": None,
-    }
-
-
-def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]]) -> None:
-    rows = [tuple(row.get(name) for name in FINGERPRINTS.names) for row in cells]
-    frame = warehouse.spark.createDataFrame(rows, FINGERPRINTS.ddl)
-    warehouse.append(frame, FINGERPRINTS)
-
-
-def facts(warehouse: Warehouse, known: Known | None = None) -> dict[str, LedgerProgress]:
-    stream = settings(Path("any")).stream("events")
-    known = known or Known({}, {})
-    return ledger_progress(warehouse, "events", as_of=NOW, stream=stream, known=known)
 
 
 LAST = 20 * 60  # minutes from START to NOW

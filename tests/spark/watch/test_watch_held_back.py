@@ -13,7 +13,7 @@ from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, sequence
-from tests.spark.watch.test_watch import MINUTE, cell, facts, fill, settings
+from tests.spark.watch.ledger import MINUTE, cell, facts, fill, settings
 
 HOUR = timedelta(hours=1)
 DAY = 24 * HOUR

@@ -16,7 +16,7 @@ from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, sequence
-from tests.spark.watch.test_watch import MINUTE, fill, settings
+from tests.spark.watch.ledger import MINUTE, fill, settings
 
 START = NOW - timedelta(hours=6)
 LAST = 6 * 60 - 2  # the newest minute: it landed a minute ago

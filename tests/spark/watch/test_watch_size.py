@@ -13,7 +13,7 @@ from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
-from tests.spark.watch.test_watch import settings
+from tests.spark.watch.ledger import settings
 
 SHARDS, DAYS = 1800, 7
 MINUTES = DAYS * 1440

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -12,18 +12,8 @@ from deltalake import DeltaTable, Schema
 from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import WarehouseVersionError
-from shardaudit.model.tables.table import Table
+from tests.noted import EVERYTHING, NOTED, T0, row
 
-NOTED = Table(
-    "noted",
-    (
-        ("stream", "string", ""),
-        ("shard_id", "string", ""),
-        ("seen_at", "timestamp", "when"),
-        ("parents", "array<string>", ""),
-    ),
-    ("stream", "shard_id", "seen_at"),
-)
 KINDS = {
     "string": "string",
     "timestamp": "timestamp",
@@ -38,8 +28,6 @@ SCHEMA = json.dumps(
         ],
     }
 )
-T0 = datetime(2026, 11, 1, tzinfo=UTC)
-EVERYTHING = pc.scalar(True)
 
 
 @pytest.fixture
@@ -47,10 +35,6 @@ def tables(tmp_path: Path) -> DeltaRs:
     made = DeltaRs(str(tmp_path), Aws())
     made.create(NOTED)
     return made
-
-
-def row(shard_id: str | None, **fields: object) -> dict[str, object]:
-    return {"stream": "s", "shard_id": shard_id, "seen_at": T0, "parents": None} | fields
 
 
 def test_row_is_updated_when_its_key_is_there_and_inserted_otherwise(tables: DeltaRs) -> None:

@@ -13,8 +13,8 @@ from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.tables.backfill_tables import DEDUPES
 from shardaudit.store.lock import warehouse_lock
+from tests.configurations import LEAST
 from tests.dags.warehouses import arrow
-from tests.unit.model.test_config import LEAST
 
 PLAN, OTHER = "events-dedupe-1", "events-dedupe-2"
 

@@ -8,7 +8,7 @@ from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.store.lock import warehouse_lock
-from tests.unit.model.test_config import LEAST
+from tests.configurations import LEAST
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from shardaudit.backfill.rules.approval import check_dedupe, check_sink_is_safe
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError, ExitCode
-from tests.unit.model.test_config import LEAST
+from tests.configurations import LEAST
 
 LOG_STORE = "spark.delta.logStore.s3a.impl"
 MULTI_WRITER = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3DynamoDBLogStore"}

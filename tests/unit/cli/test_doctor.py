@@ -9,7 +9,7 @@ from shardaudit.cli.doctor import Line, port_line, run
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import SILENT
-from tests.unit.model.test_config import LEAST
+from tests.configurations import LEAST
 
 
 def checked(config: Path, *, engine: str | None = None) -> tuple[dict[str, Line], ExitCode]:

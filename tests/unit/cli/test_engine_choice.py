@@ -16,7 +16,7 @@ from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import SILENT
-from tests.unit.model.test_config import LEAST
+from tests.configurations import LEAST
 
 DOCS = Path(__file__).parents[3] / "docs"
 SPARK, EMBEDDED = EngineName.SPARK, EngineName.EMBEDDED

@@ -6,6 +6,7 @@ import pytest
 from shardaudit.model.choices import BackfillMode, PositionSource, SinkFormat
 from shardaudit.model.config.settings import Settings, Sink, Stream, Traces, load_settings
 from shardaudit.model.errors import ConfigError, ExitCode
+from tests.configurations import LEAST
 
 # The first example that was promised to users, word for word.
 CONTRACT = """
@@ -52,13 +53,6 @@ fields = { message_id = "$.meta.id" }
 read_share = 0.5
 approve = "always"
 auto_max_bytes = "1GiB"
-"""
-LEAST = """
-warehouse = "lake"
-[streams.events]
-stream_name = "events"
-traces = { path = "traces" }
-sink = { path = "file:///sink" }
 """
 
 

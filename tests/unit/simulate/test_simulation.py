@@ -1,7 +1,7 @@
 """Both ways to simulate, judged by what they left in their folders."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,38 +9,10 @@ import pytest
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import load_settings
 from shardaudit.simulate.job import Endpoints, simulate_files, simulate_stream
-from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.oracle import reconcile
+from tests.scenarios import FAULTS, MESSAGES, scenario
 from tests.unit.simulate.simulated import Simulated
-
-MESSAGES = 4000
-FAULTS = {
-    "lost": 9,
-    "expired": 4,
-    "replay": 8,
-    "retry": 7,
-    "late": 6,
-    "untraced": 5,
-    "moved": 4,
-    "cancel": 3,
-    "silent_shard": 1,
-    "stuck_shard": 2,
-    "reshard": 1,
-}
-
-
-def scenario(**changes: object) -> Scenario:
-    values = {
-        "stream": "events",
-        "seed": 5,
-        "messages": MESSAGES,
-        "shards": 9,
-        "start": datetime(2026, 11, 1, tzinfo=UTC),
-        "hours": 3,
-        "faults": FAULTS,
-    }
-    return Scenario(**{**values, **changes})  # type: ignore[arg-type] # of the fields' types
 
 
 @pytest.fixture(scope="module")

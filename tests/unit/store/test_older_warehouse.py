@@ -16,7 +16,7 @@ from shardaudit.model.config.settings import Aws, load_settings
 from shardaudit.model.errors import ExitCode, WarehouseVersionError
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION, Table
-from tests.unit.model.test_config import LEAST
+from tests.configurations import LEAST
 
 # As version 2 had them.
 TEXTS = ("audit_id", "stream", "status", "verdict", "self_check", "config_digest", "inputs")

@@ -1,0 +1,16 @@
+"""A warehouse that dies in the middle of a write."""
+
+from shardaudit.model.errors import ClaimLostError
+
+
+class Dying:
+    """Asked before each write; dies before one of them."""
+
+    def __init__(self, before: int) -> None:
+        self.left, self.calls = before, 0
+
+    def __call__(self) -> None:
+        self.calls += 1
+        self.left -= 1
+        if self.left == 0:
+            raise ClaimLostError("here", "a test")
