@@ -134,7 +134,7 @@ def compared(
     read = _to_read(cells, known, sample, request).localCheckpoint()
     seen = both.within(buckets_of(read)).seen(read)
     apart = both.apart(request.aligned).localCheckpoint()
-    suspected = _followed(suspects(seen).union(known.stale), apart, request)
+    suspected = _followed(suspects(seen).union(known.stale), known, apart, request)
     suspected, buckets = _sought(suspected)
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
@@ -171,15 +171,19 @@ def _classified(
     ).localCheckpoint()
 
 
-def _followed(suspected: DataFrame, apart: DataFrame, request: AuditRequest) -> DataFrame:
+def _followed(
+    suspected: DataFrame, known: Carried, apart: DataFrame, request: AuditRequest
+) -> DataFrame:
     """The suspects in all buckets in which they have traces: (`message_id`, `bucket_start`); read.
 
-    With them the ids that have traces on both sides of the window's edge.
+    With them the ids that have traces on both sides of the window's edge; and, where it was read
+    by an audit of another window, what that did not read of an id.
     """
     suspected = suspected.localCheckpoint()
     crossing = apart.where(_is_inside(request) != _is_inside(request, "counted_in"))
     ids = suspected.select("message_id").union(crossing.select("message_id"))
-    return suspected.union(other_places(ids, apart)).distinct().localCheckpoint()
+    unread = other_places(known.evidence, apart).join(known.evidence, ID, how="left_anti")
+    return suspected.union(other_places(ids, apart)).union(unread).distinct().localCheckpoint()
 
 
 def _sought(suspected: DataFrame) -> tuple[DataFrame, list[datetime]]:

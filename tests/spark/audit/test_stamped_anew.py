@@ -76,6 +76,13 @@ def test_what_landed_by_its_retry_alone_is_neither_lost_nor_doubled(lake: Lake, 
     assert not {kind for _, kind in states(lake)} & {"missing", "duplicated", "untraced"}
 
 
+def test_what_a_narrow_audit_read_of_it_is_not_all_that_there_is(lake: Lake) -> None:
+    with_others(lake, [FIRST, RETRY], [sink_row(3590)])
+    assert said(audited(lake, 1)) == (Verdict.OK, 1, 1, 0)
+    assert said(audited(lake, 0, hours=2)) == (Verdict.OK, 3, 3, 0)
+    assert states(lake) == {}
+
+
 def test_what_landed_by_no_attempt_is_missing_once(lake: Lake) -> None:
     with_others(lake, [FIRST, RETRY], [])
     assert said(audited(lake, 1)) == (Verdict.OK, 1, 1, 0)
