@@ -25,7 +25,7 @@ from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, sil
 from tests.oracle_places import counting_order, with_places
 from tests.oracle_quiet import silent_spans
 from tests.oracle_shards import Shard, shard_facts
-from tests.oracle_vanished import Memory, known_cells
+from tests.oracle_vanished import Known, Memory, known_cells
 
 Sides = dict[datetime, set[str]]
 
@@ -204,7 +204,7 @@ class _Judge:
     question: Question
     shards: dict[str, Shard]
     damaged: Sides
-    known: Mapping[Cell, bool]
+    known: Mapping[Cell, Known]
     missing: frozenset[str]
 
     def has_vanished(self, message: _Message) -> bool:
@@ -213,7 +213,16 @@ class _Judge:
         cell = (message.shard_id, start)
         if message.rows or start in self.damaged or cell not in self.known:
             return False
-        return self.known[cell] or message.message_id not in self.missing
+        known, arrived_at = self.known[cell], message.arrived_at
+        if known.by_ledger and (known.late_from is None or arrived_at < known.late_from):
+            return True
+        places = {(t.shard_id, self.question.bucket_start(t.sent_at)) for t in message.traces}
+        if len(places) == 1:
+            is_known = known.by_audit
+        else:
+            until = self.question.deadline(arrived_at)
+            is_known = known.seen_at is not None and known.seen_at > until
+        return is_known and message.message_id not in self.missing
 
     def causes(self, message: _Message) -> dict[Kind, Cause]:
         """One cause per kind; none for an id that is well, or that did not land but still may."""

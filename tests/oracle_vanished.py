@@ -5,7 +5,7 @@ Rows of those that are deleted later were not lost.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from shardaudit.model.verdict import Kind, State
@@ -31,16 +31,21 @@ class Seen:
     sent: list[str]
     rows: list[str]
     result: CellResult
+    as_of: datetime
 
-    def is_of(self, ids: list[str], past: "_Past", *, since: datetime) -> bool:
-        """Whether it saw these ids, none on its way, beside rows that stayed beyond that time.
 
-        Or saw the rows that are there now, and knew then that others had been deleted.
-        """
-        if self.sent != ids or self.result.pending:
-            return False
-        is_now = self.rows == past.before(None) and self.result.vanished > 0
-        return is_now or self.rows in past.states(since=since)
+@dataclass(frozen=True)
+class Known:
+    """By what all is known of a cell.
+
+    `by_ledger`: it held just what was sent, until `late_from`: when the first of what came later
+    arrived. `by_audit`: an audit saw it so. `seen_at`: as of when the newest audit saw it as it is.
+    """
+
+    by_ledger: bool
+    late_from: datetime | None
+    by_audit: bool
+    seen_at: datetime | None
 
 
 @dataclass
@@ -63,7 +68,8 @@ class Memory:
         for row in history.rows:
             rows[row.shard_id, question.bucket_start(row.sent_at)].append(row.message_id)
         for cell, result in outcome.cells.items():
-            self.cells[cell] = Seen(sorted(sent.get(cell, [])), sorted(rows[cell]), result)
+            ids = sorted(sent.get(cell, []))
+            self.cells[cell] = Seen(ids, sorted(rows[cell]), result, question.as_of)
         self.missing = {
             message_id
             for (message_id, kind), finding in findings.items()
@@ -71,11 +77,11 @@ class Memory:
         }
 
 
-def known_cells(history: History, question: Question, memory: Memory) -> dict[Cell, bool]:
+def known_cells(history: History, question: Question, memory: Memory) -> dict[Cell, Known]:
     """The cells of which all was known when or after the last of it left the stream.
 
-    True: they held just what was sent, each id once. False: an audit saw them so, and nothing of
-    them was on its way. Rows that do not say where they belong are in no cell of the ledger.
+    They held just what was sent, each id once; or an audit saw them so, and nothing of them was on
+    its way. Rows that do not say where they belong are in no cell of the ledger.
     """
     pasts: dict[Cell, _Past] = defaultdict(_Past)
     for row in (*history.rows, *(gone.row for gone in history.left)):
@@ -86,14 +92,48 @@ def known_cells(history: History, question: Question, memory: Memory) -> dict[Ce
             start = question.bucket_start(gone.row.sent_at)
             pasts[gone.row.shard_id, start].left.append(gone)
     sent, last = _sent(history, question)
-    found: dict[Cell, bool] = {}
-    for cell, ids in sent.items():
-        by, seen = question.deadline(last[cell]), memory.cells.get(cell)
-        if by < question.as_of and sorted(ids) in pasts[cell].states(since=by):
-            found[cell] = True
-        elif by < question.as_of and seen and seen.is_of(sorted(ids), pasts[cell], since=by):
-            found[cell] = False
-    return found
+    return {
+        cell: Known(
+            *_by_ledger(cell, pasts[cell], history, question),
+            *_by_audit(sorted(ids), last[cell], memory.cells.get(cell), pasts[cell], question),
+        )
+        for cell, ids in sent.items()
+    }
+
+
+def _by_ledger(
+    cell: Cell, past: "_Past", history: History, question: Question
+) -> tuple[bool, datetime | None]:
+    """Whether it was complete, and from when on what came after that arrived."""
+    traces = [t for t in history.traces if (t.shard_id, question.bucket_start(t.sent_at)) == cell]
+    late: list[datetime] = []
+    for number in {trace.batch for trace in traces}:
+        known = replace(history, traces=tuple(t for t in history.traces if t.batch <= number))
+        sent, last = _sent(known, question)
+        after = min((_came(t) for t in traces if t.batch > number), default=None)
+        by = question.deadline(last[cell])
+        is_complete = cell in sent and sorted(sent[cell]) in past.states(since=by)
+        if is_complete and by < question.as_of and after is None:
+            return True, None
+        if is_complete and by < question.as_of and after is not None and after >= last[cell]:
+            late.append(after)
+    return bool(late), max(late, default=None)
+
+
+def _by_audit(
+    ids: list[str], last: datetime, seen: Seen | None, past: "_Past", question: Question
+) -> tuple[bool, datetime | None]:
+    """Whether an audit saw these ids, none on its way, beside rows that stayed; and as of when.
+
+    Or saw the rows that are there now, and knew then that others had been deleted.
+    """
+    if seen is None or seen.sent != ids or seen.result.pending:
+        return False, None
+    by = question.deadline(last)
+    is_over, is_now = by < question.as_of, seen.rows == past.before(None)
+    stayed = is_over and seen.rows in past.states(since=by)
+    is_known = stayed or (is_over and is_now and seen.result.vanished > 0)
+    return is_known, seen.as_of if stayed or is_now else None
 
 
 @dataclass
@@ -128,10 +168,18 @@ def _sent(
     sent: dict[Cell, list[str]] = defaultdict(list)
     for trace in counted.values():
         sent[trace.shard_id, question.bucket_start(trace.sent_at)].append(trace.message_id)
+    return sent, last_arrivals(history, question)
+
+
+def last_arrivals(history: History, question: Question) -> dict[Cell, datetime]:
+    """The end of the bucket in which the last trace of each cell came."""
     last: dict[Cell, datetime] = {}
     for trace in history.traces:
         cell = (trace.shard_id, question.bucket_start(trace.sent_at))
-        came = max(trace.sent_at, trace.acked_at or trace.sent_at)
-        end = question.bucket_start(came) + question.bucket
+        end = question.bucket_start(_came(trace)) + question.bucket
         last[cell] = max(last.get(cell, end), end)
-    return sent, last
+    return last
+
+
+def _came(trace: Trace) -> datetime:
+    return max(trace.sent_at, trace.acked_at or trace.sent_at)

@@ -170,7 +170,14 @@ def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     shards = sums.select("shard_id").union(spark.createDataFrame([("idle",)], "shard_id string"))
     cells = compared_cells(grid(shards.distinct(), window=WINDOW, bucket=MINUTE), sums)
     some = cells.where(F.pmod("sent_n", F.lit(3)) == 0)
-    whole = with_vanished(cells, some.select(*CELL, (F.col("sent_n") == 0).alias("by_audit")))
+    known = some.select(
+        *CELL,
+        (F.col("sent_n") > 0).alias("by_ledger"),
+        (F.col("sent_n") == 0).alias("by_audit"),
+        F.when(F.col("sent_n") == 3, F.col("bucket_start")).alias("late_from"),
+        F.when(F.col("sent_n") == 6, F.lit(AS_OF)).alias("seen_at"),
+    )
+    whole = with_vanished(cells, known)
     return sums, with_bucket_digest(whole, sums).localCheckpoint()
 
 
@@ -255,15 +262,19 @@ def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
     seen_at = spark.createDataFrame(batches, "batch_id string, number bigint, planned_at timestamp")
     is_equal = F.col("shard_id") != SHARDS[1]
     sent = {f"sent_{s}": F.when(is_equal, F.col(f"landed_{s}")).otherwise(7) for s in sums}
-    cells = compared(spark)[1].drop("was_known", "by_audit")
+    cells = compared(spark)[1].drop("was_known", "by_ledger", "by_audit", "late_from", "seen_at")
     cells = cells.withColumns(sent | {"differs": F.lit(True)})
     seen_so = cells.select(
         *CELL,
         sums_digest().alias("sums_digest"),
         F.pmod("landed_n", F.lit(2)).alias("pending"),
         F.pmod("landed_n", F.lit(3)).alias("vanished"),
+        F.lit(AS_OF).alias("as_of"),
     )
-    past = Past(came.unionByName(went), seen_at, seen_so, cells.select("shard_id"))
+    told = came.where(is_equal).withColumn("side", F.lit("traces"))
+    past = Past(
+        came.unionByName(went).unionByName(told), seen_at, seen_so, cells.select("shard_id")
+    )
     by_now = Deadlines(MINUTE, KEPT, T0 + 31 * MINUTE, Damage(sink=((T0, T0 + MINUTE),)))
     return by(with_vanished(cells, vanished_cells(cells, past, by_now)), "shard_id", "bucket_start")
 
@@ -273,8 +284,10 @@ def ids_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
     some = ids(evidence(spark))
     missing = some.where(F.length("message_id") % 2 == 0).select("message_id")
     by_audit = F.col("shard_id") == SHARDS[0]
-    cells = compared(spark)[1].withColumns({"was_known": F.lit(True), "by_audit": by_audit})
-    return by(vanished_ids(some, cells, missing), "message_id")
+    known = {"was_known": F.lit(True), "by_audit": by_audit, "by_ledger": ~by_audit}
+    return by(
+        vanished_ids(some, compared(spark)[1].withColumns(known), missing, KEPT), "message_id"
+    )
 
 
 @table()

@@ -11,6 +11,7 @@ _RULES = (  # the tables of the single rules: a hundredth of the time of an audi
     "tests/spark/audit/test_apart.py",
     "tests/spark/audit/test_shard_facts.py",
     "tests/spark/audit/test_totals.py",
+    "tests/spark/audit/test_vanished_cells.py",
     "tests/unit/audit/test_totals.py",
 )
 _AUDIT = (
@@ -102,6 +103,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         *_AUDIT,
     ),
     "shardaudit/audit/rules/vanished.py": _AUDIT,
+    "shardaudit/store/newest_cells.py": (*_AUDIT, "tests/spark/watch/test_watch_holes.py"),
     "shardaudit/ingest/rules/batch_summary.py": (*_INGEST, "tests/spark/audit/test_gates.py"),
     "shardaudit/ingest/rules/commits.py": (
         *_INGEST,

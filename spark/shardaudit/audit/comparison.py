@@ -45,7 +45,10 @@ from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.warehouse import Warehouse
 
 _ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
-_AUDITED = "shard_id string, bucket_start timestamp, sums_digest bigint, pending bigint"
+_AUDITED = (
+    "shard_id string, bucket_start timestamp, sums_digest bigint, pending bigint, vanished bigint, "
+    "as_of timestamp"
+)
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
@@ -67,13 +70,12 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     of_canary = Past(
         planted.ledger,
         planted.batches,
-        own_rows(spark, [], f"{_AUDITED}, vanished bigint"),
+        own_rows(spark, [], _AUDITED),
         own_rows(spark, [], "message_id string"),
     )
     if not any(row.has_lost_rows for row in shards if not row.shard_id.startswith(CANARY)):
         return of_canary
-    of_sink = (F.col("stream") == request.name) & (F.col("side") == "sink")
-    batches = warehouse.read(BATCHES).where(of_sink).select("batch_id", "number", "planned_at")
+    batches = warehouse.read(BATCHES).where(F.col("stream") == request.name)
     audited = audited_cells(warehouse, request.name, request.aligned, but=request.audit_id)
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == request.name)
@@ -84,10 +86,10 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     )
     return Past(
         both.ledger,
-        beside(planted.batches, batches),
+        beside(planted.batches, batches.select("batch_id", "number", "planned_at")),
         of_canary.audited
         if audited is None
-        else audited.select(*CELL, "sums_digest", "pending", "vanished"),
+        else audited.select(*CELL, "sums_digest", "pending", "vanished", "as_of"),
         findings.select("message_id"),
     )
 
@@ -165,7 +167,7 @@ def _classified(
 ) -> DataFrame:
     """What is wrong with each id, in the window and beyond it; read."""
     folded, damage = ids(evidence), planted.plan.judged_damage
-    gone = vanished_ids(folded, ledger.cells, ledger.missing)
+    gone = vanished_ids(folded, ledger.cells, ledger.missing, request.retention)
     return classified_ids(
         folded, ledger.facts, gone, as_of=request.as_of, damage=damage
     ).localCheckpoint()

@@ -14,7 +14,7 @@ from shardaudit.store.warehouse import Warehouse
 def audited_cells(
     warehouse: Warehouse, name: str, window: Window, *, but: str | None = None
 ) -> DataFrame | None:
-    """Rows of CELLS, unique on the cell; None where no audit looked into the window.
+    """Rows of CELLS with the audit's `as_of`, unique on the cell; None where no audit looked.
 
     Input:
         name: of the stream; but: the audit that is left out.
@@ -24,10 +24,11 @@ def audited_cells(
     segments = newest_segments(audit_spans(audits), window)
     if not segments:
         return None
+    as_of = {row["audit_id"]: row["as_of"] for row in audits}
     of_newest = own_rows(
         warehouse.spark,
-        [(segment.audit_id, segment.start, segment.end) for segment in segments],
-        "audit_id string, audited_from timestamp, audited_until timestamp",
+        [(of.audit_id, of.start, of.end, as_of[of.audit_id]) for of in segments],
+        "audit_id string, audited_from timestamp, audited_until timestamp, as_of timestamp",
     )
     return (
         warehouse.read(CELLS)

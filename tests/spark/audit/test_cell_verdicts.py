@@ -15,7 +15,7 @@ MINUTE = 60 * S
 CELLS_DDL = (
     "shard_id string, bucket_start timestamp, sent_n bigint, sent_sum_lo bigint, "
     "sent_sum_hi bigint, landed_n bigint, landed_sum_lo bigint, landed_sum_hi bigint, "
-    "sent_key string, differs boolean, was_known boolean"
+    "sent_key string, differs boolean, was_known boolean, late_from timestamp"
 )
 COUNTS_DDL = "shard_id string, bucket_start timestamp, " + ", ".join(
     f"{name} bigint" for name in COUNTS + INTERNAL_COUNTS

@@ -24,7 +24,10 @@ from tests.spark.trial import Published, Trial
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 # The minute's messages leave the stream at T0 + 24:01.
 EARLY, LATE = T0 + 22 * HOUR, T0 + 25 * HOUR
+LATER = EARLY + 25 * HOUR  # what was retried early has left the stream too
+LAST_OF_ALL = LATER + 5 * HOUR
 IDS, LAST = ["0", "1", "2", "3"], "120"  # named by the second in which they were sent
+HELD_BACK = "30"
 
 Change = tuple[str, list[str]]  # what happens to which ids
 
@@ -43,11 +46,15 @@ class Days:
     memory: Memory = field(default_factory=Memory)
     batch: int = 0
 
-    def log(self, weeks: Iterable[str]) -> None:
-        """The traces of some weeks."""
-        rows = [row for week in weeks for row in self._rows(week, [*IDS, LAST], T0)]
+    def log(self, rows: Iterable[SinkRow], *, acked_at: datetime | None = None) -> None:
+        """The traces of some messages."""
         traces = tuple(
-            Trace(row.message_id, row.shard_id, row.sequence_number, row.sent_at) for row in rows
+            Trace(
+                *(row.message_id, row.shard_id, row.sequence_number, row.sent_at),
+                batch=self.batch,
+                acked_at=acked_at,
+            )
+            for row in rows
         )
         self.trial.log(traces)
         self.history = replace(self.history, traces=self.history.traces + traces)
@@ -56,20 +63,36 @@ class Days:
         """What happens to the sink in each week before one ingest."""
         self.batch += 1
         told = [(week, what, ids) for week, some in changes.items() for what, ids in some]
-        self._remove({f"{week}/{i}" for week, what, ids in told if what == "gone" for i in ids}, at)
+        self._remove(
+            {
+                (f"{week}/{i}", shard)
+                for week, what, ids in told
+                if what.startswith("gone")
+                for i in ids
+                for shard in ([week] if what == "gone here" else [week, f"{week}, its twin"])
+            },
+            at,
+        )
+        sent = [
+            row
+            for week, what, ids in told
+            if what.startswith("sent")
+            for row in self.rows(week, ids, at, twin=what == "sent elsewhere")
+        ]
+        if sent:
+            self.log(sent, acked_at=at)
         came = tuple(
             row
             for week, what, ids in told
-            if what != "gone"
-            for row in self._rows(week, ids, at, twin=what == "landed elsewhere")
+            if what.startswith("landed")
+            for row in self.rows(week, ids, at, twin=what == "landed elsewhere")
         )
         self.trial.land(came)
         self.history = replace(self.history, rows=self.history.rows + came)
         self.trial.ingest(now=at)
 
-    def _rows(
-        self, week: str, ids: list[str], at: datetime, *, twin: bool = False
-    ) -> list[SinkRow]:
+    def rows(self, week: str, ids: list[str], at: datetime, *, twin: bool = False) -> list[SinkRow]:
+        """Rows of some of a week's messages, landed then."""
         return [
             SinkRow(
                 message_id=f"{week}/{i}",
@@ -83,8 +106,8 @@ class Days:
             for i in ids
         ]
 
-    def _remove(self, ids: set[str], at: datetime) -> None:
-        gone = [row for row in self.history.rows if row.message_id in ids]
+    def _remove(self, some: set[tuple[str, str]], at: datetime) -> None:
+        gone = [row for row in self.history.rows if (row.message_id, row.shard_id) in some]
         self.trial.remove(gone)
         self.history = replace(
             self.history,
@@ -110,12 +133,14 @@ class Days:
 def begun(warehouse: Warehouse, folder: Path, weeks: Iterable[str]) -> Days:
     """The stream after all of the weeks' messages landed."""
     days = Days(Trial(warehouse, folder, Question(T0, T0 + 3 * MINUTE, T0 + HOUR)))
-    days.log(weeks)
+    days.batch += 1
+    days.log(row for week in weeks for row in days.rows(week, [*IDS, LAST], T0))
     days.change({week: [("landed", [*IDS, LAST])] for week in weeks}, at=T0 + 3 * MINUTE)
     assert days.audit(at=T0 + HOUR).audit.verdict == Verdict.OK
     return days
 
 
+BY_RETRY = [(what, IDS[:1]) for what in ("sent elsewhere", "landed elsewhere", "gone here")]
 # What happens when; then verdict, rows, vanished, missing of its minute in the end.
 WEEKS: dict[str, tuple[dict[datetime, list[Change]], tuple[str, int, int, int]]] = {
     "all of it deleted": ({LATE: [("gone", IDS)]}, ("ok", 0, 4, 0)),
@@ -164,6 +189,41 @@ WEEKS: dict[str, tuple[dict[datetime, list[Change]], tuple[str, int, int, int]]]
     "deleted, and one written to another shard": (
         {LATE: [("gone", IDS), ("landed elsewhere", IDS[:1])]},
         ("untraced", 0, 3, 0),
+    ),
+    "one landed by its retry alone, all deleted": (
+        {
+            EARLY: BY_RETRY,
+            LATER: [],
+            LAST_OF_ALL: [("gone", IDS)],
+        },
+        ("ok", 0, 4, 0),
+    ),
+    "one landed by its retry alone, deleted while the stream had that": (
+        {
+            EARLY: BY_RETRY,
+            LATE: [("gone", IDS)],
+        },
+        ("loss", 0, 3, 1),
+    ),
+    "all deleted, then one came that was held back": (
+        {
+            LATE: [("gone", IDS)],
+            LATE + HOUR: [("sent", [HELD_BACK])],
+            LATE + 2 * HOUR: [("landed", [HELD_BACK])],
+        },
+        ("ok", 1, 4, 0),
+    ),
+    "all deleted, then one was lost that was held back": (
+        {LATE: [("gone", IDS)], LATE + HOUR: [("sent", [HELD_BACK])]},
+        ("loss", 0, 4, 1),
+    ),
+    "one held back came and was deleted later than the rest": (
+        {
+            LATE: [("gone", IDS)],
+            LATE + HOUR: [("sent", [HELD_BACK]), ("landed", [HELD_BACK])],
+            LAST_OF_ALL: [("gone", [HELD_BACK])],
+        },
+        ("ok", 0, 5, 0),
     ),
 }  # fmt: skip
 

@@ -24,16 +24,15 @@ def last_arrival(bucket: timedelta) -> Column:
 
 
 def with_vanished(cells: DataFrame, vanished: DataFrame) -> DataFrame:
-    """The cells with `was_known` and `by_audit`, of `vanished_cells`; never NULL."""
-    marked = vanished.withColumn("was_known", F.lit(True))
+    """The cells with the columns of `vanished_cells`, and `was_known`: all was once known of it."""
     # Unique on the cell on the right.
-    joined = cells.join(marked, CELL, how="left")
-    return joined.fillna(False, subset=["was_known", "by_audit"])
+    joined = cells.join(vanished, CELL, how="left").fillna(False, subset=["by_ledger", "by_audit"])
+    return joined.withColumn("was_known", F.col("by_ledger") | F.col("by_audit"))
 
 
 def is_emptied() -> Column:
     """Whether nothing is left of a cell of which all is known: of rows of `with_vanished`."""
-    return F.col("was_known") & (F.col("landed_n") == 0)
+    return F.col("was_known") & (F.col("landed_n") == 0) & F.col("late_from").isNull()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,8 @@ class Deadlines:
 class Past:
     """What is known of earlier times.
 
-    `ledger`: FINGERPRINTS; `batches`: BATCHES of the sink; `audited`: CELLS of the newest audit of
-    each cell; `missing`: `message_id` of the findings of missing ids that did not end well.
+    `ledger`: FINGERPRINTS; `batches`: BATCHES; `audited`: CELLS of the newest audit of each cell,
+    and its `as_of`; `missing`: `message_id` of the findings of missing ids that did not end well.
     """
 
     ledger: DataFrame
@@ -61,7 +60,7 @@ class Past:
 
 
 def vanished_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
-    """The cells of which rows are gone, and of which all was known until after their last deadline.
+    """The cells of which all was known until after a deadline, or that an audit saw as they are.
 
     Known is what was complete, by the ledger; or what an audit saw just so, when nothing of it was
     on its way. What left the sink while the stream still had a message of the cell is lost,
@@ -70,34 +69,49 @@ def vanished_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     Input:
         cells: of `compared_cells`, of sums with `last_arrival`.
     Output:
-        `shard_id`, `bucket_start`, unique; `by_audit` (boolean: it was never complete).
+        `shard_id`, `bucket_start`, unique; `by_ledger`, `by_audit` (boolean: by what all is known);
+        `late_from` (when the stream took the first of what was sent later, and was not known to the
+        ledger then; NULL: nothing); `seen_at` (as of when an audit saw it as it is, or NULL).
     """
-    deadline = until(F.col("arrived_until") + F.lit(by.bucket), by.kept)
-    is_over = F.col("differs") & (F.col("sent_n") > 0) & (deadline < F.lit(by.as_of))
+    first, last = (until(F.col(n) + F.lit(by.bucket), by.kept) for n in _EDGES)
+    is_due = F.col("differs") & (F.col("sent_n") > 0) & (first < F.lit(by.as_of))
     is_dark = is_damaged(by.damage.traces + by.damage.sink)
     seen = past.audited.where(F.col("pending") == 0).select(
-        *CELL, F.col("sums_digest").alias("digest_then"), F.col("vanished").alias("gone_then")
+        *CELL,
+        F.col("sums_digest").alias("digest_then"),
+        F.col("vanished").alias("gone_then"),
+        F.col("as_of").alias("seen_at"),
     )
     # Unique on the cell on the right.
     over = (
-        cells.where(is_over & ~is_dark)
-        .withColumns({"deadline": deadline, "digest": sums_digest()})
+        cells.where(is_due & ~is_dark)
+        .withColumns({"deadline": last, "digest": sums_digest()})
         .join(seen, CELL, how="left")
-        .select(*CELL, *_SENT, "deadline", "digest", "digest_then", "gone_then")
+        .select(*CELL, *_SENT, *_SEEN, "digest", "gone_then")
     )
-    still = over.where((F.col("digest") == F.col("digest_then")) & (F.col("gone_then") > 0))
-    found = _known_states(over, past).unionByName(
-        still.select(*CELL, F.lit(True).alias("by_audit"))
+    states = _states(over, past)
+    is_over = F.col("deadline") < F.lit(by.as_of)
+    is_same = F.col("digest") == F.col("digest_then")
+    still = over.where(is_same).select(
+        *CELL,
+        F.lit(False).alias("by_ledger"),
+        (is_over & (F.col("gone_then") > 0)).alias("by_audit"),
+        F.lit(None).cast("timestamp").alias("late_from"),
+        "seen_at",
     )
-    # The ledger's word goes before an audit's.
-    return found.groupBy(*CELL).agg(F.min("by_audit").alias("by_audit"))
+    found = _complete(over, states, past, by).unionByName(_audited(states.where(is_over)))
+    found = found.unionByName(still)
+    return found.groupBy(*CELL).agg(*(F.max(name).alias(name) for name in _KNOWN))
 
 
+_EDGES = ("bucket_start", "arrived_until")
+_KNOWN = ("by_ledger", "by_audit", "late_from", "seen_at")
 _SENT = [f"sent_{name}" for name in SUMS]
+_SEEN = ("deadline", "digest_then", "seen_at")
 
 
-def _known_states(over: DataFrame, past: Past) -> DataFrame:
-    """The states of the cells' rows that lasted beyond the deadline, and of which all was known."""
+def _states(over: DataFrame, past: Past) -> DataFrame:
+    """What stood of the cells before each batch of the sink: `landed_n, …`, `planned_at`."""
     # Unique on the cell and on the batch on the right.
     parts = (
         past.ledger.where(F.col("side") == "sink")
@@ -106,31 +120,88 @@ def _known_states(over: DataFrame, past: Past) -> DataFrame:
         .groupBy(*CELL, "number")
         .agg(
             *(F.sum(name).alias(name) for name in SUMS),
-            *(F.max(n).alias(n) for n in (*_SENT, "deadline", "digest_then", "planned_at")),
+            *(F.max(n).alias(n) for n in (*_SENT, *_SEEN, "planned_at")),
         )
     )
     so_far = Window.partitionBy(*CELL).orderBy("number")
-    before = parts.withColumns(
+    return parts.withColumns(
         {f"landed_{name}": F.sum(name).over(so_far) - F.col(name) for name in SUMS}
     )
-    was_seen = F.coalesce(sums_digest() == F.col("digest_then"), F.lit(False))
-    is_late = F.col("planned_at") > F.col("deadline")
-    known = before.where(is_late & (~differs() | was_seen))
-    return known.select(*CELL, differs().alias("by_audit"))
 
 
-def vanished_ids(ids: DataFrame, cells: DataFrame, missing: DataFrame) -> DataFrame:
+def _audited(states: DataFrame) -> DataFrame:
+    """Those that an audit saw, and that lasted beyond the deadline: of `vanished_cells`."""
+    was_seen = sums_digest() == F.col("digest_then")
+    return states.where((F.col("planned_at") > F.col("deadline")) & was_seen).select(
+        *CELL,
+        F.lit(False).alias("by_ledger"),
+        F.lit(True).alias("by_audit"),
+        F.lit(None).cast("timestamp").alias("late_from"),
+        "seen_at",
+    )
+
+
+def _complete(over: DataFrame, states: DataFrame, past: Past, by: Deadlines) -> DataFrame:
+    """Those that were complete beyond the deadline of all that was sent: of `vanished_cells`.
+
+    Also where more was sent later: its arrival tells it apart, so only where all of it came later.
+    """
+    # Unique on the cell and on the batch on the right.
+    parts = (
+        past.ledger.where(F.col("side") == "traces")
+        .join(over.select(*CELL), CELL, how="inner")
+        .join(past.batches.select("batch_id", "number"), ["batch_id"], how="inner")
+        .groupBy(*CELL, "number")
+        .agg(
+            *(F.sum(name).alias(name) for name in SUMS),
+            F.max(arrival("arrived_until", by.bucket)).alias("arrived"),
+            F.min(F.coalesce("arrived_from", "bucket_start")).alias("since"),
+        )
+    )
+    so_far = Window.partitionBy(*CELL).orderBy("number")
+    onward = Window.partitionBy(*CELL).orderBy(F.desc("number"))
+    sent = (
+        parts.withColumns({f"sent_{name}": F.sum(name).over(so_far) for name in SUMS})
+        .withColumn("arrived_by", F.max("arrived").over(so_far) + F.lit(by.bucket))
+        .withColumn("since", F.min("since").over(onward))
+        .withColumn("late_from", F.lag("since").over(onward))
+        .select(*CELL, *_SENT, "arrived_by", "late_from")
+    )
+    is_told_apart = F.coalesce(F.col("late_from") >= F.col("arrived_by"), F.lit(True))
+    deadline = until(F.col("arrived_by"), by.kept)
+    lasted = (F.col("planned_at") > deadline) & (deadline < F.lit(by.as_of))
+    # Each state beside all that was sent up to each batch of traces: few of both.
+    known = states.drop(*_SENT).join(sent, CELL, how="inner")
+    known = known.where((F.col("sent_n") > 0) & ~differs() & lasted & is_told_apart)
+    is_all = F.max(F.col("late_from").isNull())
+    return known.groupBy(*CELL).agg(
+        F.lit(True).alias("by_ledger"),
+        F.lit(False).alias("by_audit"),
+        F.when(~is_all, F.max("late_from")).alias("late_from"),
+        F.lit(None).cast("timestamp").alias("seen_at"),
+    )
+
+
+def vanished_ids(
+    ids: DataFrame, cells: DataFrame, missing: DataFrame, kept: Retention
+) -> DataFrame:
     """The ids that landed once, and of which no row is there now: `message_id`, unique.
+
+    One of which a retry has another shard or time may have landed there: of it an audit alone
+    knows, which looked when the stream had it no more.
 
     Input:
         ids: of `drill_down.ids`; cells: of `with_vanished`; missing: of `Past`.
     """
-    gone = cells.where(F.col("was_known")).select(*CELL, "by_audit")
+    gone = cells.where(F.col("was_known") | F.col("seen_at").isNotNull()).select(*CELL, *_KNOWN)
+    is_early = F.coalesce(F.col("arrived_at") < F.col("late_from"), F.lit(True))
+    was_seen_late = F.coalesce(F.col("seen_at") > until(F.col("arrived_at"), kept), F.lit(False))
+    was_seen = F.when(F.size("cells") > 1, was_seen_late).otherwise(F.col("by_audit"))
     # Unique on the cell, and on the id, on the right.
     return (
         ids.where((F.col("sent_count") > 0) & (F.col("landed_count") == 0))
         .join(gone, CELL, how="inner")
         .join(missing.withColumn("is_missing", F.lit(True)), ["message_id"], how="left")
-        .where(~F.col("by_audit") | F.col("is_missing").isNull())
+        .where((F.col("by_ledger") & is_early) | (F.col("is_missing").isNull() & was_seen))
         .select("message_id")
     )

@@ -1,0 +1,257 @@
+"""Cells of which all was known: the table of the rule, a shard for each case."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import SUMS, cell_sums, compared_cells, grid, sums_digest
+from shardaudit.audit.rules.classify import Damage
+from shardaudit.audit.rules.vanished import (
+    Deadlines,
+    Past,
+    is_emptied,
+    last_arrival,
+    vanished_cells,
+    vanished_ids,
+    with_vanished,
+)
+from shardaudit.model.retention import Retention
+from shardaudit.model.window import Window
+from tests.builders import T0
+from tests.spark.audit.frames import frame
+
+MINUTE = timedelta(minutes=1)
+KEPT = Retention(60 * MINUTE)  # the minute's messages leave the stream at T0 + 61
+Row = dict[str, object]
+Ids = tuple[int, ...]
+Said = tuple[bool, bool, int | None, int | None]
+LEDGER_DDL = (
+    "batch_id string, shard_id string, bucket_start timestamp, side string, n bigint, "
+    "sum_lo bigint, sum_hi bigint, max_sequence_number string, last_at timestamp, "
+    "unnumbered_at timestamp, own_n bigint, without_landed_at bigint, arrived_from timestamp, "
+    "arrived_until timestamp"
+)
+ONE, TWO = (1,), (1, 2)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the newest audit of the cell saw, and as of which minute."""
+
+    sent: Ids
+    rows: Ids
+    at: int = 65
+    pending: int = 0
+    vanished: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cell. Traces: (batch, when they came, which ids); rows: (batch, minute of it, -: gone).
+
+    `told`: by_ledger, by_audit, late_from, seen_at; None: it is not among them.
+    """
+
+    traces: tuple[tuple[int, int, Ids], ...]
+    rows: tuple[tuple[int, int, Ids], ...]
+    told: Said | None
+    seen: Seen | None = None
+
+
+SENT, LANDED, GONE = (1, 0, TWO), (1, 1, TWO), (2, 62, (-1, -2))
+HALF = (2, 62, (-2,))
+BY_LEDGER = (True, False, None, None)
+BY_AUDIT = (False, True, None, 65)
+CASES: dict[str, Case] = {
+    "all gone": Case((SENT,), (LANDED, GONE), BY_LEDGER),
+    "one gone": Case((SENT,), (LANDED, HALF), BY_LEDGER),
+    "bit by bit": Case((SENT,), (LANDED, HALF, (3, 63, (-1,))), BY_LEDGER),
+    "at the deadline": Case((SENT,), (LANDED, (2, 61, (-1, -2))), None),
+    "landed in two batches": Case((SENT,), ((1, 1, ONE), (2, 2, (2,)), (3, 62, (-1,))), BY_LEDGER),
+    "nothing sent": Case((), (LANDED, HALF), None),
+    "nothing gone": Case((SENT,), (LANDED,), None),
+    "never complete": Case((SENT,), ((1, 1, ONE), (2, 62, (-1,))), None),
+    "doubled when it went": Case((SENT,), (LANDED, (2, 3, ONE), (3, 62, (-1, -1, -2))), None),
+    "held back, gone too early": Case(((1, 5, TWO),), (LANDED, (2, 66, (-1, -2))), None),
+    "held back, gone later": Case(((1, 5, TWO),), (LANDED, (2, 67, (-1, -2))), BY_LEDGER),
+    "traces came later": Case(((1, 0, ONE), (2, 0, (2,))), (LANDED, GONE), BY_LEDGER),
+    "one more was sent later": Case((SENT, (2, 50, (3,))), (LANDED, GONE), (True, False, 50, None)),
+    "two more were sent later": Case(
+        (SENT, (2, 50, (3,)), (3, 40, (4,))), (LANDED, GONE), (True, False, 40, None)
+    ),
+    "later, and told apart": Case((SENT, (2, 1, (3,))), (LANDED, GONE), (True, False, 1, None)),
+    "later, not told apart": Case((SENT, (2, 0, (3,))), (LANDED, GONE), None),
+    "later, and landed": Case(
+        (SENT, (2, 50, (3,))), (LANDED, GONE, (3, 63, (3,))), (True, False, 50, None)
+    ),
+    "later, and gone with it": Case(
+        (SENT, (2, 2, (3,))), (LANDED, (2, 3, (3,)), (3, 64, (-1, -2, -3))), BY_LEDGER
+    ),
+    "seen so": Case((SENT,), ((1, 1, ONE), (2, 62, (-1,))), BY_AUDIT, Seen(TWO, ONE)),
+    "seen so, gone too early": Case((SENT,), ((1, 1, ONE), (2, 61, (-1,))), None, Seen(TWO, ONE)),
+    "seen, one on its way": Case(
+        (SENT,), ((1, 1, ONE), (2, 62, (-1,))), None, Seen(TWO, ONE, pending=1)
+    ),
+    "seen otherwise": Case((SENT,), ((1, 1, ONE), (2, 62, (-1,))), None, Seen(ONE, ONE)),
+    "as it was seen": Case((SENT,), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE)),
+    "as it was seen, others gone then": Case(
+        (SENT,), ((1, 1, ONE),), BY_AUDIT, Seen(TWO, ONE, vanished=1)
+    ),
+    "as it was seen, held back": Case(
+        ((1, 90, TWO),), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE, vanished=1)
+    ),
+    "by both": Case((SENT,), (LANDED, HALF), (True, True, None, 65), Seen(TWO, ONE, vanished=1)),
+}  # fmt: skip
+
+
+def sums(ids: Iterable[int]) -> Row:
+    """Of a fingerprint: rows that went count below zero."""
+    some = list(ids)
+    signs = [1 if i > 0 else -1 for i in some]
+    return {
+        "n": sum(signs),
+        "sum_lo": sum(some) * 10,
+        "sum_hi": sum(i * i * s for i, s in zip(some, signs, strict=True)),
+    }
+
+
+def ledger_rows(name: str, case: Case) -> Iterable[Row]:
+    whose = {"shard_id": name, "bucket_start": T0}
+    for number, came, ids in case.traces:
+        at = {"arrived_from": T0 + came * MINUTE, "arrived_until": T0 + came * MINUTE}
+        yield {"batch_id": f"{name}/t{number}", "side": "traces"} | whose | sums(ids) | at
+    for number, _, ids in case.rows:
+        yield {"batch_id": f"{name}/s{number}", "side": "sink"} | whose | sums(ids)
+
+
+def batches(name: str, case: Case) -> Iterable[Row]:
+    for number, _, _ in case.traces:
+        yield {"batch_id": f"{name}/t{number}", "number": number, "planned_at": T0}
+    for number, at, _ in case.rows:
+        planned_at = T0 + at * MINUTE
+        yield {"batch_id": f"{name}/s{number}", "number": number, "planned_at": planned_at}
+
+
+def seen_cell(name: str, seen: Seen) -> Row:
+    sides = {"sent": sums(seen.sent), "landed": sums(seen.rows)}
+    return (
+        {"shard_id": name, "bucket_start": T0, "as_of": T0 + seen.at * MINUTE}
+        | {"pending": seen.pending, "vanished": seen.vanished}
+        | {f"{side}_{n}": of[n] for side, of in sides.items() for n in SUMS}
+    )
+
+
+def told(spark: SparkSession, *, damage: Damage, as_of: int) -> dict[str, object]:
+    """By case what is said of the cell."""
+    ledger = frame(spark, LEDGER_DDL, (r for n, c in CASES.items() for r in ledger_rows(n, c)))
+    of_batches = frame(
+        spark,
+        "batch_id string, number bigint, planned_at timestamp",
+        (r for n, c in CASES.items() for r in batches(n, c)),
+    )
+    counts = ", ".join(f"{side}_{n} bigint" for side in ("sent", "landed") for n in SUMS)
+    audited = frame(
+        spark,
+        "shard_id string, bucket_start timestamp, as_of timestamp, pending bigint, "
+        f"vanished bigint, {counts}",
+        (seen_cell(n, c.seen) for n, c in CASES.items() if c.seen),
+    ).withColumn("sums_digest", sums_digest())
+    shards = frame(spark, "shard_id string", ({"shard_id": name} for name in CASES))
+    cells = compared_cells(
+        grid(shards, window=Window(T0, T0 + MINUTE), bucket=MINUTE),
+        cell_sums(ledger, last_arrival(MINUTE)),
+    )
+    missing = frame(spark, "message_id string", ())
+    by = Deadlines(MINUTE, KEPT, T0 + as_of * MINUTE, damage)
+    found = vanished_cells(cells, Past(ledger, of_batches, audited, missing), by)
+    rows = with_vanished(cells, found).withColumn("is_emptied", is_emptied()).collect()
+    assert len(rows) == len(CASES)
+    assert all(row.was_known == (row.by_ledger or row.by_audit) for row in rows)
+    assert {row.shard_id for row in rows if row.is_emptied} == {
+        row.shard_id for row in rows if row.was_known and not row.landed_n and not row.late_from
+    }
+    return {
+        row.shard_id: (row.by_ledger, row.by_audit, minute(row.late_from), minute(row.seen_at))
+        for row in rows
+    }
+
+
+def minute(at: datetime | None) -> int | None:
+    return None if at is None else (at.astimezone(UTC) - T0) // MINUTE
+
+
+NOTHING = (False, False, None, None)
+
+
+def test_what_was_known_of_a_cell_is_told(spark: SparkSession) -> None:
+    expected = {name: case.told or NOTHING for name, case in CASES.items()}
+    assert told(spark, damage=Damage(), as_of=100) == expected
+
+
+@pytest.mark.parametrize(
+    ("damage", "as_of"),
+    [(Damage(sink=((T0, T0 + MINUTE),)), 100), (Damage(((T0, T0 + MINUTE),)), 100), (Damage(), 61)],
+)
+def test_nothing_is_told_when_a_file_is_unreadable_or_the_stream_has_the_cell(
+    spark: SparkSession, damage: Damage, as_of: int
+) -> None:
+    assert set(told(spark, damage=damage, as_of=as_of).values()) == {NOTHING}
+
+
+# Of the cell: by_ledger, by_audit, late_from, seen_at. Of the id: when it came, cells, rows, sent.
+IDS: dict[str, tuple[Said, tuple[int, int, int, int], bool]] = {
+    "by the ledger": ((True, False, None, None), (0, 1, 0, 1), True),
+    "by the ledger, missing": ((True, False, None, None), (0, 1, 0, 1), True),
+    "before what came later": ((True, False, 50, None), (49, 1, 0, 1), True),
+    "what came later": ((True, False, 50, None), (50, 1, 0, 1), False),
+    "what came later, seen": ((True, True, 50, 65), (50, 1, 0, 1), True),
+    "by an audit": ((False, True, None, 65), (0, 1, 0, 1), True),
+    "by an audit, missing": ((False, True, None, 65), (0, 1, 0, 1), False),
+    "as it was, nothing gone": ((False, False, None, 65), (0, 1, 0, 1), False),
+    "retried, seen when it had left": ((False, False, None, 65), (4, 2, 0, 1), True),
+    "retried, seen when it had left, missing": ((False, False, None, 65), (4, 2, 0, 1), False),
+    "retried, seen just before": ((False, True, None, 65), (5, 2, 0, 1), False),
+    "retried, not seen": ((False, True, None, None), (4, 2, 0, 1), False),
+    "there": ((True, True, None, 65), (0, 1, 1, 1), False),
+    "never sent": ((True, True, None, 65), (0, 1, 0, 0), False),
+    "of an unknown cell": ((False, False, None, None), (0, 1, 0, 1), False),
+}  # fmt: skip
+
+
+def test_ids_that_landed_once_are_told(spark: SparkSession) -> None:
+    def at(number: int | None) -> datetime | None:
+        return None if number is None else T0 + number * MINUTE
+
+    cells = [
+        {"shard_id": name, "bucket_start": T0, "by_ledger": by_ledger, "by_audit": by_audit}
+        | {"late_from": at(late), "seen_at": at(seen), "was_known": by_ledger or by_audit}
+        for name, ((by_ledger, by_audit, late, seen), _, _) in IDS.items()
+    ]
+    ids = [
+        {"message_id": name, "shard_id": name, "bucket_start": T0, "arrived_at": at(came)}
+        | {"cells": ["a", "b"][:places], "landed_count": rows, "sent_count": sent}
+        for name, (_, (came, places, rows, sent), _) in IDS.items()
+    ]
+    missing = [{"message_id": name} for name in IDS if name.endswith("missing")]
+    found = vanished_ids(
+        frame(
+            spark,
+            "message_id string, shard_id string, bucket_start timestamp, arrived_at timestamp, "
+            "cells array<string>, landed_count bigint, sent_count bigint",
+            ids,
+        ),
+        frame(
+            spark,
+            "shard_id string, bucket_start timestamp, by_ledger boolean, by_audit boolean, "
+            "late_from timestamp, seen_at timestamp, was_known boolean",
+            cells,
+        ),
+        frame(spark, "message_id string", missing),
+        KEPT,
+    )
+    names = [row.message_id for row in found.orderBy(F.col("message_id")).collect()]
+    assert names == sorted(name for name, (*_, is_gone) in IDS.items() if is_gone)
