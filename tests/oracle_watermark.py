@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from shardaudit.model.verdict import Kind, State
 from tests.history import Cell, Finding, FindingKey, History, Outcome, Question
 from tests.oracle_places import counting_order, with_places
+from tests.oracle_vanished import last_arrivals
 
 SETTLED = {State.RECOVERED, State.FALSE_ALARM, State.ACCEPTED}
 LACKING = {Kind.MISSING, Kind.DUPLICATED}
@@ -72,11 +73,12 @@ class Record:
         return [at for at in self.looked_at if since <= at < until and at >= first]
 
     def _note_changes(self, history: History, question: Question, *, since: datetime) -> None:
-        now = contents(history, question)
+        now, last = contents(history, question), last_arrivals(history, question)
         for cell in now.keys() | self.known.keys():
             was, found = self.known.get(cell, Contents()), now.get(cell, Contents())
             is_cleared = was.sent == found.sent and len(found.landed) < len(was.landed)
-            is_gone = cell[1] < question.as_of - question.retention
+            came_by = last.get(cell, cell[1] + question.bucket)
+            is_gone = question.deadline(came_by) < question.as_of
             if (
                 was != found
                 and found.sent != found.landed

@@ -14,6 +14,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.rules.accepted_times import accepted
+from shardaudit.audit.rules.deadlines import has_left
 from shardaudit.audit.rules.watermark import (
     ShardRecord,
     changed_cells,
@@ -171,7 +172,7 @@ def _changed(
         sums,
         audited=before.audited,
         bucket=bucket,
-        kept_since=request.as_of - request.retention.length,
+        has_left=has_left(request.retention, bucket=bucket, as_of=request.as_of),
     )
     return _by_shard(collected(held_spans(cells, bucket=bucket)))
 

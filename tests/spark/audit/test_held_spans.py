@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.carried import sampled_cells, with_neighbours
 from shardaudit.audit.rules.cells import cell_sums
@@ -113,7 +114,7 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
         cell_sums(frame(spark, LEDGER_DDL, whole)),
         audited=Window(T0, T0 + 30 * MINUTE),
         bucket=MINUTE,
-        kept_since=T0 + 2 * MINUTE,
+        has_left=F.col("bucket_start") < F.lit(T0 + 2 * MINUTE),
     ).collect()
     assert len({row.shard_id for row in found}) == len(found)
     assert {row.shard_id for row in found} == {name for name, (*_, told) in CHANGES.items() if told}

@@ -105,3 +105,20 @@ def test_row_that_lands_again_after_the_audit_is_not_passed(trial: Trial) -> Non
     feed(trial, traced=range(60, 120), landed=range(60, 120))
     published = trial.audit(replace(NEXT, as_of=LATER.as_of))
     assert published.watermark == NOON + 7 * MINUTE
+
+
+@pytest.mark.parametrize(("hours", "is_held"), [(20, True), (0, False)])
+def test_row_that_is_deleted_holds_it_while_the_stream_has_the_message(
+    warehouse: Warehouse, tmp_path: Path, hours: int, is_held: bool
+) -> None:
+    acked_at, deleted_at = NOON + hours * HOUR, NOON + 25 * HOUR
+    trial = Trial(warehouse, tmp_path, replace(ASK, as_of=NOON + 21 * HOUR))
+    trial.log([Trace("m0", "shard-0", "1", NOON, acked_at=acked_at)])
+    row = SinkRow("m0", "shard-0", "1", NOON, acked_at + MINUTE)
+    trial.land([row])
+    trial.ingest()
+    assert trial.audit().watermark == ASK.end
+    trial.remove([row])
+    trial.ingest(now=deleted_at)
+    published = trial.audit(replace(NEXT, as_of=deleted_at + MINUTE))
+    assert published.watermark == (NOON if is_held else NEXT.end)

@@ -1,6 +1,6 @@
 """When messages came into the stream, some long after they were sent, and when they leave it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,6 +28,12 @@ def until(arrived_at: Column, kept: Retention) -> Column:
         return gone_by
     gone_at = arrived_at + F.lit(kept.shorter.length)
     return F.when(gone_at < F.lit(kept.shorter.seen_at), gone_at).otherwise(gone_by)
+
+
+def has_left(kept: Retention, *, bucket: timedelta, as_of: datetime) -> Column:
+    """Whether the stream has nothing of a cell any more: of sums with `vanished.last_arrival`."""
+    last = F.coalesce("arrived_until", "bucket_start") + F.lit(bucket)
+    return until(last, kept) < F.lit(as_of)
 
 
 def ahead_arrivals(fingerprints: DataFrame, standing: DataFrame, *, bucket: timedelta) -> DataFrame:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cells import SUMS, cell_sums, differs
@@ -74,7 +74,7 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
 
 
 def changed_cells(
-    news: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta, kept_since: datetime
+    news: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta, has_left: Column
 ) -> DataFrame:
     """The audited cells that changed since, and of which the two sides differ now.
 
@@ -83,22 +83,18 @@ def changed_cells(
 
     Input:
         news: fingerprints of what no audit knew, those that no batch counted without `batch_id`;
-        sums: `cell_sums` of all.
-        kept_since: what arrived before has left the stream.
+        sums: `cell_sums` of all; has_left: of its rows, whether the stream has none of the cell.
     Output:
         `shard_id`, `bucket_start`, `bucket_end`, `held_by`.
     """
-    near = news.where(
-        (F.col("bucket_start") >= F.lit(audited.start))
-        & (F.col("bucket_start") < F.lit(audited.end))
-    )
-    is_removed = (F.col("landed_n") < 0) & (F.col("bucket_start") < F.lit(kept_since))
-    landed = [F.col(f"landed_{name}") != 0 for name in SUMS]
-    sent = [F.col(f"sent_{name}") != 0 for name in SUMS]
-    has_landed = (landed[0] | landed[1] | landed[2]) & ~is_removed
-    changed = cell_sums(near).where(sent[0] | sent[1] | sent[2] | has_landed).select(*CELL)
+    is_later = F.col("bucket_start") >= F.lit(audited.end)
+    near = news.where((F.col("bucket_start") >= F.lit(audited.start)) & ~is_later)
+    touched = cell_sums(near).where(_is_touched("sent") | _is_touched("landed"))
+    counts_always = _is_touched("sent") | (F.col("landed_n") >= 0)
+    changed = F.broadcast(touched.select(*CELL, counts_always.alias("counts_always")))
     # Unique on the cell on the right, by its grouping.
-    differing = sums.where(differs()).join(F.broadcast(changed), CELL, how="left_semi")
+    differing = sums.where(differs()).join(changed, CELL, how="inner")
+    differing = differing.where(F.col("counts_always") | ~has_left)
     uncounted = near.where(F.col("batch_id").isNull())
     cells = differing.select(*CELL).union(uncounted.select(*CELL)).distinct()
     return cells.withColumns(
@@ -107,6 +103,11 @@ def changed_cells(
             "held_by": F.lit(Held.CHANGED.value),
         }
     )
+
+
+def _is_touched(side: str) -> Column:
+    n, sum_lo, sum_hi = (F.col(f"{side}_{name}") != 0 for name in SUMS)
+    return n | sum_lo | sum_hi
 
 
 def unsettled(findings: DataFrame) -> DataFrame:
