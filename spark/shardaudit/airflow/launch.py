@@ -52,7 +52,7 @@ _REASONS: dict[int, str] = {
     ExitCode.BAD_VERDICT: "it was asked to check, and the verdict is bad",
 }
 # From outside: a machine that is drained or short of memory, somebody who restarts it.
-_KILLED = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL}
+_KILLED = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGALRM}
 _OF_SHELLS = 128  # a shell, and a container, say so much more than the signal that ended it
 _MEMORY = (
     "Where it goes on: more memory (embedded.memory, or spark.driver.memory under [spark], and the "

@@ -36,6 +36,8 @@ _PREFIX, _LOCK = "shardaudit-engine-", "held"
 _READERS = "spark.shardaudit.readers"
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+_TIDYING_S = 15
+_interrupted = threading.Event()
 
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
@@ -132,15 +134,23 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
             with released_apart():
                 yield session, version
         finally:
-            session.stop()
+            if not _interrupted.is_set():  # or a lock of gRPC's may be held, for ever
+                session.stop()
             server.stop()
+            signal.alarm(0)
             os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or pyspark would ask for it again
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Ends what is going on; once, so that a second one does not end the tidying up."""
+    """Ends what is going on; once, so that a second one does not end the tidying up.
+
+    The tidying up ends, too: who hangs in it would keep the warehouse, as it still lives.
+    """
     for each in _ENDING:
         signal.signal(each, signal.SIG_IGN)
+    _interrupted.set()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_TIDYING_S)
     raise KeyboardInterrupt
 
 
