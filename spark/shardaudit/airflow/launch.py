@@ -147,14 +147,13 @@ class ShardauditJob(SparkSubmitOperator):
             JobKilledError: a signal ended it; Airflow tries again.
             JobFailedError: any other failure; Airflow does not try again.
         """
-        tries = getattr(context.get("ti"), "try_number", 1)
         name = f"shardaudit {self.command} {self.planned['stream']}"
         if self.planned["engines"][self.command] == EngineName.EMBEDDED:
             code = self._run_here(name)
             if code != ExitCode.DONE:
-                raise _ended(name, code, tries=tries)
+                raise _ended(name, code, context)
             return
-        self._submit(name, context, tries=tries)
+        self._submit(name, context)
 
     def on_kill(self) -> None:
         """Ends what runs: the child with its group, or the Spark driver."""
@@ -174,7 +173,7 @@ class ShardauditJob(SparkSubmitOperator):
         finally:
             self._child = None
 
-    def _submit(self, name: str, context: Context, *, tries: int) -> None:
+    def _submit(self, name: str, context: Context) -> None:
         self.name = name
         self.conf = _DRIVER | self.planned["driver"]
         self.jars = _jars()
@@ -187,9 +186,8 @@ class ShardauditJob(SparkSubmitOperator):
             code = self._exit_code()
             if code is None:
                 raise JobFailedError(f"{name} was not started: {error}") from None
-            raise _ended(
-                name, code, tries=tries
-            ) from None  # the hook's text repeats the whole command and log
+            # Not from the hook's error: its text repeats the whole command and log.
+            raise _ended(name, code, context) from None
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # Any: Airflow's
         """What the job read and wrote; Airflow's OpenLineage provider asks for it."""
@@ -204,7 +202,7 @@ class ShardauditJob(SparkSubmitOperator):
         return None if process is None else in_pod or process.returncode
 
 
-def _ended(name: str, code: int, *, tries: int) -> ShardauditError:
+def _ended(name: str, code: int, context: Context) -> ShardauditError:
     """What the exit code means. An engine that breaks by itself is tried once more."""
     if code == ExitCode.RETRY:
         return JobBusyError(f"{name} ended with 75: a later try may work")
@@ -213,7 +211,7 @@ def _ended(name: str, code: int, *, tries: int) -> ShardauditError:
         return JobKilledError(f"{name} was ended by {signal.Signals(by).name}. {_MEMORY}")
     if by in set(signal.Signals):
         said = f"the engine of {name} broke ({signal.Signals(by).name})"
-        if tries == 1:
+        if getattr(context.get("ti"), "try_number", 1) == 1:
             return JobKilledError(f"{said}: it is tried once more")
         return JobFailedError(f'{said} again. {_MEMORY}, or engine = "spark"')
     reason = _REASONS.get(code, "it did not end by itself")

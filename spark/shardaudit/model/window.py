@@ -18,11 +18,12 @@ def parse_instant(text: str, *, where: str) -> datetime:
     wanted = "an ISO 8601 time with a zone, as 2026-11-20T00:00:00Z"
     try:
         instant = datetime.fromisoformat(text.upper())
-        if instant.tzinfo is None:
-            raise ConfigError(where, text, wanted)
-        return instant.astimezone(UTC)
+        in_utc = instant.astimezone(UTC)
     except (ValueError, OverflowError) as error:  # in UTC it may lie before the year 1
         raise ConfigError(where, text, wanted) from error
+    if instant.tzinfo is None:
+        raise ConfigError(where, text, wanted)
+    return in_utc
 
 
 def parse_duration(text: str, *, where: str) -> timedelta:

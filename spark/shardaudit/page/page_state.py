@@ -84,7 +84,7 @@ def _window(start: str, end: str) -> Window | None:
     if not start or not end:
         raise ConfigError("from, to", f"{start or 'none'}, {end or 'none'}", "both, or neither")
     window = Window(parse_instant(start, where="from"), parse_instant(end, where="to"))
-    if not _FIRST <= window.start < window.end <= _LAST:
+    if window.start < _FIRST or window.end > _LAST:
         raise ConfigError(
             "from, to", f"{start}, {end}", f"years from {_FIRST.year} to {_LAST.year}"
         )

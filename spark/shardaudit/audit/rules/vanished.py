@@ -92,15 +92,13 @@ def vanished_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     states = _states(over, past)
     is_over = F.col("deadline") < F.lit(by.as_of)
     is_same = F.col("digest") == F.col("digest_then")
-    still = over.where(is_same).select(
-        *CELL,
-        F.lit(False).alias("by_ledger"),
-        (is_over & (F.col("gone_then") > 0)).alias("by_audit"),
-        F.lit(None).cast("timestamp").alias("late_from"),
-        "seen_at",
+    lasted = is_over & (F.col("planned_at") > F.col("deadline"))
+    was_seen = sums_digest() == F.col("digest_then")
+    found = (
+        _complete(over, states, past, by)
+        .unionByName(_seen(states.where(lasted & was_seen), F.lit(True)))
+        .unionByName(_seen(over.where(is_same), is_over & (F.col("gone_then") > 0)))
     )
-    found = _complete(over, states, past, by).unionByName(_audited(states.where(is_over)))
-    found = found.unionByName(still)
     return found.groupBy(*CELL).agg(*(F.max(name).alias(name) for name in _KNOWN))
 
 
@@ -129,13 +127,12 @@ def _states(over: DataFrame, past: Past) -> DataFrame:
     )
 
 
-def _audited(states: DataFrame) -> DataFrame:
-    """Those that an audit saw, and that lasted beyond the deadline: of `vanished_cells`."""
-    was_seen = sums_digest() == F.col("digest_then")
-    return states.where((F.col("planned_at") > F.col("deadline")) & was_seen).select(
+def _seen(cells: DataFrame, is_known: Column) -> DataFrame:
+    """Cells as an audit saw them, and whether all is known of them by that: of `vanished_cells`."""
+    return cells.select(
         *CELL,
         F.lit(False).alias("by_ledger"),
-        F.lit(True).alias("by_audit"),
+        is_known.alias("by_audit"),
         F.lit(None).cast("timestamp").alias("late_from"),
         "seen_at",
     )
