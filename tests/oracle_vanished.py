@@ -23,6 +23,8 @@ from tests.history import (
 )
 from tests.oracle_places import counting_order
 
+_Sent = tuple[dict[Cell, list[str]], dict[Cell, datetime]]
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -92,9 +94,18 @@ def known_cells(history: History, question: Question, memory: Memory) -> dict[Ce
             start = question.bucket_start(gone.row.sent_at)
             pasts[gone.row.shard_id, start].left.append(gone)
     sent, last = _sent(history, question)
+    traces: dict[Cell, list[Trace]] = defaultdict(list)
+    for trace in history.traces:
+        traces[trace.shard_id, question.bucket_start(trace.sent_at)].append(trace)
+    upto = {
+        number: _sent(
+            replace(history, traces=tuple(t for t in history.traces if t.batch <= number)), question
+        )
+        for number in {trace.batch for trace in history.traces}
+    }
     return {
         cell: Known(
-            *_by_ledger(cell, pasts[cell], history, question),
+            *_by_ledger(cell, pasts[cell], traces[cell], upto, question),
             *_by_audit(sorted(ids), last[cell], memory.cells.get(cell), pasts[cell], question),
         )
         for cell, ids in sent.items()
@@ -102,14 +113,20 @@ def known_cells(history: History, question: Question, memory: Memory) -> dict[Ce
 
 
 def _by_ledger(
-    cell: Cell, past: "_Past", history: History, question: Question
+    cell: Cell,
+    past: "_Past",
+    traces: list[Trace],
+    upto: Mapping[int, _Sent],
+    question: Question,
 ) -> tuple[bool, datetime | None]:
-    """Whether it was complete, and from when on what came after that arrived."""
-    traces = [t for t in history.traces if (t.shard_id, question.bucket_start(t.sent_at)) == cell]
+    """Whether it was complete, and from when on what came after that arrived.
+
+    Input:
+        traces: the cell's; upto: batch -> `_sent` of all that had come with it.
+    """
     late: list[datetime] = []
     for number in {trace.batch for trace in traces}:
-        known = replace(history, traces=tuple(t for t in history.traces if t.batch <= number))
-        sent, last = _sent(known, question)
+        sent, last = upto[number]
         after = min((_came(t) for t in traces if t.batch > number), default=None)
         by = question.deadline(last[cell])
         is_complete = cell in sent and sorted(sent[cell]) in past.states(since=by)
@@ -158,9 +175,7 @@ class _Past:
         return [self.before(batch) for batch, seen_at in changes if seen_at > since]
 
 
-def _sent(
-    history: History, question: Question
-) -> tuple[dict[Cell, list[str]], dict[Cell, datetime]]:
+def _sent(history: History, question: Question) -> _Sent:
     """The ids that count in each cell, and the end of the bucket in which its last trace came."""
     counted: dict[str, Trace] = {}
     for trace in sorted(history.traces, key=counting_order):
