@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from shardaudit.model.retention import Shorter
+from shardaudit.model.retention import Longer, Shorter
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,7 +84,8 @@ class History:
 class Question:
     """What an audit is asked. `start` and `end` are on bucket edges.
 
-    `shorter`: a retention that the stream had before, and when that was last seen.
+    `shorter`: a retention that the stream had before, and when that was last seen; `longer`: those
+    that it had before, and when each was first seen to be over.
     """
 
     start: datetime
@@ -94,6 +95,7 @@ class Question:
     settle_grace: timedelta = timedelta(minutes=10)
     retention: timedelta = timedelta(hours=24)
     shorter: Shorter | None = None
+    longer: tuple[Longer, ...] = ()
     tolerance: float = 0.0
     trace_coverage_floor: float = 0.99
 
@@ -110,6 +112,11 @@ class Question:
         if self.shorter and arrived_at + self.shorter.length < self.shorter.seen_at:
             return arrived_at + self.shorter.length
         return arrived_at + self.retention
+
+    def may_be_there_until(self, arrived_at: datetime) -> datetime:
+        """Until when Kinesis may have had what it took then, also when it kept more than now."""
+        ends = [min(arrived_at + was.length, was.ended_by) for was in self.longer]
+        return max(self.deadline(arrived_at), *ends) if ends else self.deadline(arrived_at)
 
     @property
     def buckets(self) -> list[datetime]:

@@ -128,7 +128,7 @@ def _by_ledger(
     for number in {trace.batch for trace in traces}:
         sent, last = upto[number]
         after = min((_came(t) for t in traces if t.batch > number), default=None)
-        by = question.deadline(last[cell])
+        by = question.may_be_there_until(last[cell])
         is_complete = cell in sent and sorted(sent[cell]) in past.states(since=by)
         if is_complete and by < question.as_of and after is None:
             return True, None
@@ -146,7 +146,7 @@ def _by_audit(
     """
     if seen is None or seen.sent != ids or seen.result.pending:
         return False, None
-    by = question.deadline(last)
+    by = question.may_be_there_until(last)
     is_over, is_now = by < question.as_of, seen.rows == past.before(None)
     stayed = is_over and seen.rows in past.states(since=by)
     is_known = stayed or (is_over and is_now and seen.result.vanished > 0)

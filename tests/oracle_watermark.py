@@ -78,7 +78,11 @@ class Record:
             was, found = self.known.get(cell, Contents()), now.get(cell, Contents())
             is_cleared = was.sent == found.sent and len(found.landed) < len(was.landed)
             came_by = last.get(cell, cell[1] + question.bucket)
-            is_gone = question.deadline(came_by) < question.as_of
+            is_gone = question.deadline(came_by) < question.as_of and all(
+                min(came_by + was.length, was.ended_by)
+                <= max(self.newest.values(), default=question.as_of)
+                for was in question.longer
+            )
             if (
                 was != found
                 and found.sent != found.landed

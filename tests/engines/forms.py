@@ -61,7 +61,7 @@ from shardaudit.ingest.rules.fingerprint import (
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
 from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_ids
 from shardaudit.model.input_columns import CANARY
-from shardaudit.model.retention import Retention, Shorter
+from shardaudit.model.retention import Longer, Retention, Shorter
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window
 from shardaudit.watch.rules.frontiers import shard_progress, shard_times
@@ -383,7 +383,11 @@ def cells_that_disagree(spark: SparkSession) -> DataFrame:
     return by(disagreeing_cells(some, cells, drilled), "shard_id", "bucket_start")
 
 
-KEPT = Retention(timedelta(minutes=29), Shorter(timedelta(minutes=1), T0 + 2 * MINUTE))
+KEPT = Retention(
+    timedelta(minutes=29),
+    Shorter(timedelta(minutes=1), T0 + 2 * MINUTE),
+    (Longer(timedelta(hours=1), T0 + 3 * MINUTE), Longer(timedelta(days=1), T0 + MINUTE)),
+)
 
 
 @table()

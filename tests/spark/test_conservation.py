@@ -72,7 +72,7 @@ class Days:
 
     lake: Lake
     world: World
-    seen: dict[timedelta, datetime] = field(default_factory=dict)
+    seen: dict[datetime, timedelta] = field(default_factory=dict)
     files: int = 0
     before: dict[str, State] = field(default_factory=dict)  # what was missing before they broke
     traced: set[str] = field(default_factory=set)  # the attempts whose traces were read
@@ -99,7 +99,7 @@ class Days:
     @property
     def kept(self) -> Retention:
         """The stream's retention, as it was observed at each look."""
-        self.seen[self.world.retention] = self.world.now
+        self.seen[self.world.now] = self.world.retention
         kept = observed_retention(self.seen)
         assert kept is not None
         return kept
@@ -301,7 +301,7 @@ class Days:
             cell
             for cell, messages in cells.items()
             if cell[1] + BUCKET <= oldest
-            and self._deadline(messages) < world.now
+            and self._gone_by(messages) < world.now
             and all(
                 world.has_landed(m.message_id) or missing.get(m.message_id) in MISSED
                 for m in messages
@@ -318,7 +318,7 @@ class Days:
     def delete_by_mistake(self) -> None:
         """Somebody deletes rows of which the stream has the messages, and it is noticed at once."""
         world, cells = self.world, self._cells()
-        kept = {cell for cell, ms in cells.items() if self._deadline(ms) > world.now}
+        kept = {cell for cell, ms in cells.items() if self._gone_by(ms) > world.now}
         self._delete(
             row
             for one, rows in world.sink.items()
@@ -336,9 +336,10 @@ class Days:
                 cells[_cell(message)].append(message)
         return cells
 
-    def _deadline(self, messages: Iterable[Message]) -> datetime:
-        """When the stream has none of them any more."""
-        return self.kept.until(_bucket(max(m.acked_at for m in messages)) + BUCKET)
+    def _gone_by(self, messages: Iterable[Message]) -> datetime:
+        """When the stream surely has none of them any more."""
+        last = _bucket(max(m.acked_at for m in messages)) + BUCKET
+        return max(self.kept.until(last), *(was.until(last) for was in self.kept.longer), last)
 
     def accept(self) -> None:
         """A person accepts some of what is missing."""

@@ -199,7 +199,7 @@ class Trial:
             stream=self.stream,
             window=Window(ask.start, ask.end),
             as_of=ask.as_of,
-            retention=Retention(ask.retention, ask.shorter),
+            retention=Retention(ask.retention, ask.shorter, ask.longer),
         )
         audit(self.warehouse, request, open_gates(None), now=now or ask.as_of)
         return self.published(request.audit_id)

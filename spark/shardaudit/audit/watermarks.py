@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
@@ -14,7 +15,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.rules.accepted_times import accepted
-from shardaudit.audit.rules.deadlines import has_left
+from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.watermark import (
     ShardRecord,
     changed_cells,
@@ -113,7 +114,7 @@ def _after(
     changed: Mapping[str, list[Hold]] = {}
     if as_unknown is not None:
         news = _news(comparison, request.name, before=stored)
-        changed = _changed(news, comparison.sums, request, as_unknown)
+        changed = _changed(news, comparison.sums, request, as_unknown, looked_at=_looked_at(stored))
     return {
         shard_id: silenced(
             recorded(
@@ -157,13 +158,24 @@ def _news(comparison: Comparison, name: str, *, before: Iterable[StoredRow]) -> 
         for side, last in comparison.numbers.items()
         for number in range(numbers.get(side, 0) + 1, last + 1)
     ]
-    looked_at = max(row["as_of"] for row in before)
+    looked_at = _looked_at(before)
     has_landed_since = F.col("batch_id").isNull() & (F.col("last_at") > F.lit(looked_at))
     return comparison.ledger.where(F.col("batch_id").isin(batches) | has_landed_since)
 
 
+def _looked_at(before: Iterable[StoredRow]) -> datetime:
+    """As of when the last of the audits before looked."""
+    latest: datetime = max(row["as_of"] for row in before)
+    return latest
+
+
 def _changed(
-    news: DataFrame, sums: DataFrame, request: AuditRequest, before: ShardRecord
+    news: DataFrame,
+    sums: DataFrame,
+    request: AuditRequest,
+    before: ShardRecord,
+    *,
+    looked_at: datetime,
 ) -> dict[str, list[Hold]]:
     """By shard, what was audited before and is not as it was."""
     bucket = request.stream.bucket
@@ -172,7 +184,7 @@ def _changed(
         sums,
         audited=before.audited,
         bucket=bucket,
-        has_left=has_left(request.retention, bucket=bucket, as_of=request.as_of),
+        had_left=had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at),
     )
     return _by_shard(collected(held_spans(cells, bucket=bucket)))
 

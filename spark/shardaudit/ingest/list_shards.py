@@ -81,11 +81,8 @@ def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> Retention:
         ConfigError: nobody knows.
     """
     said = warehouse.counts(SHARDS, by=("retention_hours", "observed_at"), having={"stream": name})
-    seen_at = {
-        timedelta(hours=hours): at
-        for hours, at in sorted(pair for pair in said if pair[0] is not None)
-    }
-    observed = observed_retention(seen_at)
+    seen = {at: timedelta(hours=hours) for hours, at in said if hours is not None}
+    observed = observed_retention(seen)
     if observed is not None:
         return observed
     if stream.retention is not None:

@@ -4,6 +4,7 @@ Source: Kinesis Data Streams, "Quotas and limits". "2 MB" out is read as the les
 meanings and "1 MB" in as the greater: so no estimate of a reading is too short.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -28,6 +29,18 @@ class Shorter:
 
 
 @dataclass(frozen=True, slots=True)
+class Longer:
+    """A longer retention that the stream once had, and when it was first seen to be over."""
+
+    length: timedelta
+    ended_by: datetime
+
+    def until(self, arrived_at: datetime) -> datetime:
+        """Until when what arrived then may have been in the stream by it."""
+        return min(arrived_at + self.length, self.ended_by)
+
+
+@dataclass(frozen=True, slots=True)
 class Retention:
     """How long records are kept.
 
@@ -35,15 +48,23 @@ class Retention:
     retention was raised is not known, only between which two looks at the stream: what left it in
     between may still be there, and counts as kept. A read that finds nothing costs less than a
     message that is given up.
+    `longer`: until they were over the stream had more than it has now: what left a sink then was
+    still there to be read.
     """
 
     length: timedelta
     shorter: Shorter | None = None
+    longer: tuple[Longer, ...] = ()
 
     def until(self, arrived_at: datetime) -> datetime:
         """When a message leaves the stream, or left it, that arrived then."""
         gone_at = self.gone_at(arrived_at)
         return arrived_at + self.length if gone_at is None else gone_at
+
+    def longest(self, as_of: datetime) -> timedelta:
+        """The age beyond which nothing may have been in the stream of late, whatever it kept."""
+        recent = [was.length for was in self.longer if was.ended_by > as_of - self.length]
+        return max(self.length, *recent) if recent else self.length
 
     def gone_at(self, arrived_at: datetime) -> datetime | None:
         """When it left the stream under the shorter retention; None when it did not."""
@@ -53,16 +74,22 @@ class Retention:
         return gone_at if gone_at < self.shorter.seen_at else None
 
 
-def observed_retention(seen: dict[timedelta, datetime]) -> Retention | None:
+def observed_retention(seen: Mapping[datetime, timedelta]) -> Retention | None:
     """The retention of a stream by all that was observed; None when it never was.
 
     Input:
-        seen: each retention that it had, and when it was last seen to have it.
+        seen: when somebody looked -> the retention that it had.
     """
     if not seen:
         return None
-    length = max(seen, key=lambda kept: (seen[kept], kept))
+    length = seen[max(seen)]
+    last_seen = {seen[at]: at for at in sorted(seen)}
     # Of several the one under which most is gone.
-    shorter = [Shorter(kept, at) for kept, at in seen.items() if kept < length]
+    shorter = [Shorter(kept, at) for kept, at in last_seen.items() if kept < length]
     worst = max(shorter, key=lambda one: one.seen_at - one.length, default=None)
-    return Retention(length, worst)
+    longer = (
+        Longer(kept, min(after for after in seen if after > at))
+        for kept, at in last_seen.items()
+        if kept > length
+    )
+    return Retention(length, worst, tuple(longer))

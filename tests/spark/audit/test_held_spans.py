@@ -114,7 +114,7 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
         cell_sums(frame(spark, LEDGER_DDL, whole)),
         audited=Window(T0, T0 + 30 * MINUTE),
         bucket=MINUTE,
-        has_left=F.col("bucket_start") < F.lit(T0 + 2 * MINUTE),
+        had_left=F.col("bucket_start") < F.lit(T0 + 2 * MINUTE),
     ).collect()
     assert len({row.shard_id for row in found}) == len(found)
     assert {row.shard_id for row in found} == {name for name, (*_, told) in CHANGES.items() if told}

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 
+from shardaudit.model.retention import Longer
 from shardaudit.model.tables.audit_tables import CELLS, GATES
 from shardaudit.model.verdict import State, Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK
@@ -22,6 +24,7 @@ from tests.spark.golden import assert_summary
 from tests.spark.trial import Published, Trial
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+DAY = timedelta(days=1)
 # The minute's messages leave the stream at T0 + 24:01.
 EARLY, LATE = T0 + 22 * HOUR, T0 + 25 * HOUR
 LATER = EARLY + 25 * HOUR  # what was retried early has left the stream too
@@ -115,9 +118,9 @@ class Days:
             left=self.history.left + tuple(Departure(row, self.batch, at) for row in gone),
         )
 
-    def audit(self, *, at: datetime) -> Published:
-        """An audit, which says what the oracle says."""
-        question = Question(T0, T0 + 3 * MINUTE, at)
+    def audit(self, *, at: datetime, **changed: Any) -> Published:
+        """An audit, which says what the oracle says. `changed`: fields of its question."""
+        question = replace(Question(T0, T0 + 3 * MINUTE, at), **changed)
         published = self.trial.audit(question)
         outcome = reconcile(self.history, question, self.memory)
         self.findings = fold(self.findings, outcome, question)
@@ -246,6 +249,39 @@ def test_what_leaves_the_sink_is_lost_only_while_the_stream_has_its_minute(
     }
     assert states["by mistake, restored, and deleted later"] == {State.FALSE_ALARM}
     assert published.audit.vanished == sum(expected[2] for _, expected in WEEKS.values())
+
+
+@pytest.mark.parametrize("is_audited_before", [True, False])
+def test_what_left_the_sink_before_the_retention_was_lowered_stays_lost(
+    warehouse: Warehouse, tmp_path: Path, is_audited_before: bool
+) -> None:
+    days = begun(warehouse, tmp_path, ["by mistake", "by the lake"])
+    days.change({"by mistake": [("gone", IDS)]}, at=LATE)
+    if is_audited_before:
+        days.audit(at=LATE + MINUTE, retention=7 * DAY)
+    lowered = {"longer": (Longer(7 * DAY, LATE + HOUR),)}
+    days.change({"by the lake": [("gone", IDS)]}, at=LATE + 2 * HOUR)
+    published = days.audit(at=LATE + 2 * HOUR + MINUTE, **lowered)
+    cells = {shard: published.cells[shard, T0] for shard in ("by mistake", "by the lake")}
+    assert {s: (c.verdict, c.missing, c.vanished) for s, c in cells.items()} == {
+        "by mistake": ("loss", 4, 0),
+        "by the lake": ("ok", 0, 4),
+    }
+    assert {finding.state for finding in published.findings.values()} == {State.EXPIRED}
+
+
+@pytest.mark.parametrize(("at", "held"), [(LATE, True), (LATE + 2 * HOUR, False)])
+def test_what_left_the_sink_before_the_retention_was_lowered_holds_the_watermark(
+    warehouse: Warehouse, tmp_path: Path, at: datetime, held: bool
+) -> None:
+    days = begun(warehouse, tmp_path, ["week"])
+    if not held:
+        days.audit(at=LATE + HOUR + MINUTE, retention=7 * DAY)
+    days.change({"week": [("gone", IDS)]}, at=at)
+    later = {"start": T0 + 3 * MINUTE, "end": T0 + 6 * MINUTE}
+    lowered = {"longer": (Longer(7 * DAY, LATE + HOUR),)}
+    published = days.audit(at=LATE + 3 * HOUR, **later, **lowered)
+    assert published.watermark == (T0 if held else T0 + 6 * MINUTE)
 
 
 @pytest.mark.both_engines

@@ -10,7 +10,7 @@ from shardaudit.audit.rules.canary_answers import differences
 from shardaudit.audit.rules.canary_plan import CanaryPlan
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.model.input_columns import CANARY
-from shardaudit.model.retention import Retention
+from shardaudit.model.retention import Longer, Retention
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 
@@ -50,6 +50,17 @@ def test_names_are_unique_and_a_cell_has_one_verdict() -> None:
     assert max(Counter(message.name for message in MESSAGES).values()) == 1
     not_ok = {(m.home, m.slot) for m in MESSAGES if m.found or m.not_landed not in {None, GONE}}
     assert not_ok <= VERDICTS.keys()
+
+
+@pytest.mark.parametrize(("ended_h", "length_h"), [(0, 168), (23, 168), (25, 24)])
+def test_what_is_old_is_gone_also_by_a_longer_retention_that_is_just_over(
+    ended_h: int, length_h: int
+) -> None:
+    longer = Longer(timedelta(hours=168), NOW - timedelta(hours=ended_h))
+    planted = plan(retention=Retention(timedelta(hours=24), longer=(longer,)))
+    by = planted.starts["ancient"] + planted.bucket
+    assert longer.until(by) < NOW
+    assert timedelta(hours=length_h) <= NOW - by < timedelta(hours=length_h) + 2 * planted.bucket
 
 
 @pytest.mark.parametrize("as_of", [NOW, NOW + TICK, NOW - TICK, NOW + SECOND / 3])

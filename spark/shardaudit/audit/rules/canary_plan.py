@@ -50,7 +50,7 @@ class CanaryPlan:
         """The start of each slot; the old ones end when the grace begins, or just before."""
         oldest = _beside_a_second(self.as_of - self.settle_grace) - len(OLD) * self.bucket
         outage = oldest - 2 * slot(self.bucket)  # in an hour of its own
-        expired = _beside_a_second(min(self.as_of - self.retention.length, outage))
+        expired = _beside_a_second(min(self.as_of - self.retention.longest(self.as_of), outage))
         return {
             ANCIENT: expired - self.bucket,
             OUTAGE: outage,

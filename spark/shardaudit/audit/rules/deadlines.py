@@ -30,10 +30,26 @@ def until(arrived_at: Column, kept: Retention) -> Column:
     return F.when(gone_at < F.lit(kept.shorter.seen_at), gone_at).otherwise(gone_by)
 
 
-def has_left(kept: Retention, *, bucket: timedelta, as_of: datetime) -> Column:
-    """Whether the stream has nothing of a cell any more: of sums with `vanished.last_arrival`."""
+def may_be_there_until(arrived_at: Column, kept: Retention) -> Column:
+    """Until when the stream may have had it: `until`, or later where it was kept for longer."""
+    ends = [F.least(arrived_at + F.lit(was.length), F.lit(was.ended_by)) for was in kept.longer]
+    return F.greatest(until(arrived_at, kept), *ends) if ends else until(arrived_at, kept)
+
+
+def had_left(kept: Retention, *, bucket: timedelta, as_of: datetime, since: datetime) -> Column:
+    """Whether the stream had nothing of a cell any more when its rows changed.
+
+    Of sums with `vanished.last_arrival`.
+
+    Input:
+        since: the rows changed between that time and `as_of`. Under one retention the deadline is
+        asked of the later one; one that was longer must have been over before the earlier.
+    """
     last = F.coalesce("arrived_until", "bucket_start") + F.lit(bucket)
-    return until(last, kept) < F.lit(as_of)
+    left = until(last, kept) < F.lit(as_of)
+    for was in kept.longer:
+        left &= F.least(last + F.lit(was.length), F.lit(was.ended_by)) <= F.lit(since)
+    return left
 
 
 def ahead_arrivals(fingerprints: DataFrame, standing: DataFrame, *, bucket: timedelta) -> DataFrame:

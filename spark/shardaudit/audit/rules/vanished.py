@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cells import SUMS, differs, sums_digest
 from shardaudit.audit.rules.classify import Damage, is_damaged
-from shardaudit.audit.rules.deadlines import arrival, until
+from shardaudit.audit.rules.deadlines import arrival, may_be_there_until
 from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.model.retention import Retention
 
@@ -73,7 +73,7 @@ def vanished_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
         `late_from` (when the stream took the first of what was sent later, and was not known to the
         ledger then; NULL: nothing); `seen_at` (as of when an audit saw it as it is, or NULL).
     """
-    first, last = (until(F.col(n) + F.lit(by.bucket), by.kept) for n in _EDGES)
+    first, last = (may_be_there_until(F.col(n) + F.lit(by.bucket), by.kept) for n in _EDGES)
     is_due = F.col("differs") & (F.col("sent_n") > 0) & (first < F.lit(by.as_of))
     is_dark = is_damaged(by.damage.traces + by.damage.sink)
     seen = past.audited.where(F.col("pending") == 0).select(
@@ -165,7 +165,7 @@ def _complete(over: DataFrame, states: DataFrame, past: Past, by: Deadlines) -> 
         .select(*CELL, *_SENT, "arrived_by", "late_from")
     )
     is_told_apart = F.coalesce(F.col("late_from") >= F.col("arrived_by"), F.lit(True))
-    deadline = until(F.col("arrived_by"), by.kept)
+    deadline = may_be_there_until(F.col("arrived_by"), by.kept)
     lasted = (F.col("planned_at") > deadline) & (deadline < F.lit(by.as_of))
     # Each state beside all that was sent up to each batch of traces: few of both.
     known = states.drop(*_SENT).join(sent, CELL, how="inner")
@@ -192,7 +192,9 @@ def vanished_ids(
     """
     gone = cells.where(F.col("was_known") | F.col("seen_at").isNotNull()).select(*CELL, *_KNOWN)
     is_early = F.coalesce(F.col("arrived_at") < F.col("late_from"), F.lit(True))
-    was_seen_late = F.coalesce(F.col("seen_at") > until(F.col("arrived_at"), kept), F.lit(False))
+    was_seen_late = F.coalesce(
+        F.col("seen_at") > may_be_there_until(F.col("arrived_at"), kept), F.lit(False)
+    )
     was_seen = F.when(F.size("cells") > 1, was_seen_late).otherwise(F.col("by_audit"))
     # Unique on the cell, and on the id, on the right.
     return (

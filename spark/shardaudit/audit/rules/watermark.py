@@ -74,7 +74,7 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
 
 
 def changed_cells(
-    news: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta, has_left: Column
+    news: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta, had_left: Column
 ) -> DataFrame:
     """The audited cells that changed since, and of which the two sides differ now.
 
@@ -83,7 +83,7 @@ def changed_cells(
 
     Input:
         news: fingerprints of what no audit knew, those that no batch counted without `batch_id`;
-        sums: `cell_sums` of all; has_left: of its rows, whether the stream has none of the cell.
+        sums: `cell_sums` of all; had_left: of its rows, whether the stream had none of the cell.
     Output:
         `shard_id`, `bucket_start`, `bucket_end`, `held_by`.
     """
@@ -94,7 +94,7 @@ def changed_cells(
     changed = F.broadcast(touched.select(*CELL, counts_always.alias("counts_always")))
     # Unique on the cell on the right, by its grouping.
     differing = sums.where(differs()).join(changed, CELL, how="inner")
-    differing = differing.where(F.col("counts_always") | ~has_left)
+    differing = differing.where(F.col("counts_always") | ~had_left)
     uncounted = near.where(F.col("batch_id").isNull())
     cells = differing.select(*CELL).union(uncounted.select(*CELL)).distinct()
     return cells.withColumns(
