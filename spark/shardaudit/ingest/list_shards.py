@@ -9,9 +9,11 @@ from shardaudit.adapters.aws.kinesis import (
     kinesis_errors,
     stream_facts,
 )
+from shardaudit.adapters.clock import now as clock_now
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ShardauditError, WarehouseBusyError
-from shardaudit.model.retention import Retention, observed_retention
+from shardaudit.model.retention import Longer, Retention, observed_retention
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH
@@ -86,9 +88,19 @@ def retention_of(warehouse: Warehouse, name: str, stream: Stream) -> Retention:
     if observed is not None:
         return observed
     if stream.retention is not None:
-        return Retention(stream.retention)
+        return Retention(
+            stream.retention, longer=_configured_before(warehouse, name, stream.retention)
+        )
     raise ConfigError(
         f"streams.{name}.retention",
         "nothing, and Kinesis was not asked yet",
         'retention = "168h", or an ingest that reaches Kinesis',
     )
+
+
+def _configured_before(warehouse: Warehouse, name: str, length: timedelta) -> tuple[Longer, ...]:
+    """The longer ones that audits went by. A shorter one was no record's end, but a mistake."""
+    said = warehouse.counts(AUDITS, by=("retention_s", "started_at"), having={"stream": name})
+    seen = {at: timedelta(seconds=s) for s, at in said if s is not None and at is not None}
+    kept = observed_retention(seen | {clock_now(): length})
+    return () if kept is None else kept.longer

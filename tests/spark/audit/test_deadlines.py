@@ -12,8 +12,8 @@ from shardaudit.audit.published import published_audit
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.retention import Retention, Shorter
-from shardaudit.model.tables.audit_tables import EVIDENCE, FINDINGS, TRANSITIONS
+from shardaudit.model.retention import Longer, Retention, Shorter
+from shardaudit.model.tables.audit_tables import AUDITS, EVIDENCE, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
@@ -68,6 +68,10 @@ def test_kinesis_says_the_retention_and_the_configuration_where_it_was_never_ask
         kept()
     lake.settings["retention"] = timedelta(hours=12)
     assert kept() == Retention(12 * HOUR)
+    for audit_id, hours, started_at in (("a", 168, T0), ("b", 3, T0 + HOUR)):
+        row = {"audit_id": audit_id, "stream": lake.name, "retention_s": hours * 3600}
+        lake.warehouse.upsert([row | {"started_at": started_at}], AUDITS)
+    assert kept() == Retention(12 * HOUR, longer=(Longer(7 * DAY, T0 + HOUR),))
     observe(lake, 24, at=T0)
     assert kept() == Retention(DAY)
     observe(lake, 168, at=T0 + HOUR)

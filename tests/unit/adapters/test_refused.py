@@ -22,10 +22,16 @@ NO = [
     "Generic S3 error: Client error with status 400 Bad Request: <Code>ExpiredToken</Code>",
     "[Errno 13] Failed to open local file '/lake/a.parquet'. Detail: [errno 13] Permission denied",
 ]
+NO += [
+    f"Generic S3 error: {'/a-long-folder' * 30}: " + NO[1],
+    "head on s3a://b/x: AmazonS3Exception: (Service: S3, Status Code: 403, Request ID: 1)",
+    "An error occurred (403) when calling the HeadObject operation: Forbidden",
+]
 NOTHING = [
     "AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 28, Timeout was reached",
     "Generic S3 error: Server returned non-2xx status code: 503 Service Unavailable: SlowDown",
     "Generic S3 error: error sending request for url (http://bucket/part-403a.parquet)",
+    "Generic S3 error: error sending request for url (http://bucket/day/403/part-403.parquet)",
 ]
 
 

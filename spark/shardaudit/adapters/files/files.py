@@ -36,7 +36,7 @@ class StorageError(RetryableError, OSError):
 def storage_error(path: str, said: object) -> StorageError | AccessRefusedError:
     """Our error for what the storage said, to be raised from it."""
     words = plain_words(said)
-    return AccessRefusedError(path, words) if is_refused(words) else StorageError(path, words)
+    return AccessRefusedError(path, words) if is_refused(said) else StorageError(path, words)
 
 
 @dataclass(frozen=True)

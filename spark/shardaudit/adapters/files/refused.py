@@ -15,15 +15,21 @@ _SECRETS = re.compile(
 
 # S3's codes as boto3, pyarrow, delta-rs and s3a write them, and the words of a local disk.
 _NO = re.compile(
-    r"\b403\b|Access ?Denied|ACCESS_DENIED|Permission ?denied|PermissionDenied|ExpiredToken|"
+    r"\(403\)|\b403 Forbidden|status(?: ?code)?:? ?403\b|^403$|Access ?Denied|ACCESS_DENIED|"
+    r"Permission ?denied|PermissionDenied|ExpiredToken|"
     r"InvalidToken|InvalidAccessKeyId|SignatureDoesNotMatch",
     re.IGNORECASE,
 )
 
 
+def one_line(said: object) -> str:
+    """The words in one line, without their colours; not for people: they may hold secrets."""
+    return " ".join(_COLOURS.sub("", str(said)).split())
+
+
 def plain_words(said: object) -> str:
-    """The words in one line, without their colours and without what nobody else is to know."""
-    return _SECRETS.sub("…", " ".join(_COLOURS.sub("", str(said)).split()))[:_MOST]
+    """The first words, in one line, without what nobody else is to know."""
+    return _SECRETS.sub("…", one_line(said))[:_MOST]
 
 
 class AccessRefusedError(FinalError, PermissionError):
@@ -37,5 +43,5 @@ class AccessRefusedError(FinalError, PermissionError):
 
 
 def is_refused(said: object) -> bool:
-    """Whether an error's words say no, rather than nothing."""
-    return _NO.search(str(said)) is not None
+    """Whether an error's words, all of them, say no, rather than nothing."""
+    return _NO.search(one_line(said)) is not None

@@ -238,6 +238,6 @@ class DeltaRs:
             raise
         except (OSError, DeltaError) as error:
             place, said = self._place(table), plain_words(error)
-            if is_refused(said):
+            if is_refused(error):
                 raise AccessRefusedError(place, said) from error
             raise WarehouseUnreadableError(place, said) from error

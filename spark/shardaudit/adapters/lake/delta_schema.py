@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.files.files import storage_error
-from shardaudit.adapters.files.refused import plain_words
+from shardaudit.adapters.files.refused import one_line
 from shardaudit.model.errors import ConfigError, WarehouseVersionError
 from shardaudit.model.tables.table import OLDER_VERSIONS, WAREHOUSE_VERSION, Table
 
@@ -67,14 +67,14 @@ def check_features(path: str, features: Iterable[str]) -> None:
 
 def opening_error(path: str, error: Exception) -> Exception:
     """Our error for one that delta-rs raised when it opened a table, to be raised from it."""
-    said = plain_words(error)
+    said = one_line(error)
     if found := _UNKNOWN.search(said):
         return TableFeatureError(path, [found["feature"]])
     if _CATALOG.search(said):
         return TableFeatureError(path, ["catalogManaged"])
     if found := _VERSION.search(said):
         return TableFeatureError(path, [f"reader version {found['version']}"])
-    return storage_error(path, said)
+    return storage_error(path, error)
 
 
 def delta_schema(table: Table) -> Schema:
