@@ -113,8 +113,9 @@ def _after(
     found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
     changed: Mapping[str, list[Hold]] = {}
     if as_unknown is not None:
-        news = _news(comparison, request.name, before=stored)
-        changed = _changed(news, comparison.sums, request, as_unknown, looked_at=_looked_at(stored))
+        looked_at = max(row["as_of"] for row in stored)
+        news = _news(comparison, request.name, before=stored, looked_at=looked_at)
+        changed = _changed(news, comparison.sums, request, as_unknown, looked_at=looked_at)
     return {
         shard_id: silenced(
             recorded(
@@ -149,8 +150,14 @@ def _rows(warehouse: Warehouse, stream: str) -> list[StoredRow]:
     return warehouse.rows(WATERMARKS, where=pc.field("stream") == stream)
 
 
-def _news(comparison: Comparison, name: str, *, before: Iterable[StoredRow]) -> DataFrame:
-    """The fingerprints of batches that the audits before did not know, and of rows without one."""
+def _news(
+    comparison: Comparison, name: str, *, before: Iterable[StoredRow], looked_at: datetime
+) -> DataFrame:
+    """The fingerprints of batches that the audits before did not know, and of rows without one.
+
+    Input:
+        looked_at: as of when the last of them looked.
+    """
     known = [json.loads(row["batches"]) for row in before if row["batches"]]
     numbers = known[0] if known else comparison.numbers
     batches = [
@@ -158,15 +165,8 @@ def _news(comparison: Comparison, name: str, *, before: Iterable[StoredRow]) -> 
         for side, last in comparison.numbers.items()
         for number in range(numbers.get(side, 0) + 1, last + 1)
     ]
-    looked_at = _looked_at(before)
     has_landed_since = F.col("batch_id").isNull() & (F.col("last_at") > F.lit(looked_at))
     return comparison.ledger.where(F.col("batch_id").isin(batches) | has_landed_since)
-
-
-def _looked_at(before: Iterable[StoredRow]) -> datetime:
-    """As of when the last of the audits before looked."""
-    latest: datetime = max(row["as_of"] for row in before)
-    return latest
 
 
 def _changed(

@@ -32,8 +32,13 @@ def until(arrived_at: Column, kept: Retention) -> Column:
 
 def may_be_there_until(arrived_at: Column, kept: Retention) -> Column:
     """Until when the stream may have had it: `until`, or later where it was kept for longer."""
-    ends = [F.least(arrived_at + F.lit(was.length), F.lit(was.ended_by)) for was in kept.longer]
+    ends = _longer_ends(arrived_at, kept)
     return F.greatest(until(arrived_at, kept), *ends) if ends else until(arrived_at, kept)
+
+
+def _longer_ends(arrived_at: Column, kept: Retention) -> list[Column]:
+    """`Longer.until` of a column, for each."""
+    return [F.least(arrived_at + F.lit(was.length), F.lit(was.ended_by)) for was in kept.longer]
 
 
 def had_left(kept: Retention, *, bucket: timedelta, as_of: datetime, since: datetime) -> Column:
@@ -47,8 +52,8 @@ def had_left(kept: Retention, *, bucket: timedelta, as_of: datetime, since: date
     """
     last = F.coalesce("arrived_until", "bucket_start") + F.lit(bucket)
     left = until(last, kept) < F.lit(as_of)
-    for was in kept.longer:
-        left &= F.least(last + F.lit(was.length), F.lit(was.ended_by)) <= F.lit(since)
+    for end in _longer_ends(last, kept):
+        left &= end <= F.lit(since)
     return left
 
 
