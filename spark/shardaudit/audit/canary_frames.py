@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import held, own_rows
+from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.canary import ANCIENT, UNNUMBERED
 from shardaudit.audit.rules.canary_answers import Answer, answers, differences, is_canary
@@ -19,7 +19,6 @@ from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts, transitions
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
-from shardaudit.ingest.stream_traces import bare
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import EVIDENCE, FINDINGS, FINGERPRINTS, TRACES
 from shardaudit.model.tables.table import Table

@@ -238,7 +238,8 @@ def _keep(
     others = stored.join(window, CELL, how="left_anti")
     kept = without_canary(evidence.join(window, CELL, how="left_semi"))
     rows = others.unionByName(kept)
-    warehouse.replace(rows, EVIDENCE, column="stream", value=request.name)
+    most = stored.count() + evidence.count()
+    warehouse.replace(rows, EVIDENCE, column="stream", value=request.name, most=most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,11 @@ def publish(
     cells = own.cells.withColumn("audit_id", F.lit(run.audit_id)).withColumn(
         "stream", F.lit(run.stream)
     )
-    warehouse.replace(cells, CELLS, column="audit_id", value=run.audit_id)
+    warehouse.replace(
+        cells, CELLS, column="audit_id", value=run.audit_id, most=outcome.sums["cells"]
+    )
     if outcome.changed:
-        warehouse.merge(transitions(own.folded, run), TRANSITIONS)
+        warehouse.merge(transitions(own.folded, run), TRANSITIONS, most=outcome.changed)
     if outcome.folded:
-        warehouse.merge(own.folded.withColumn("updated_at", F.lit(now)), FINDINGS)
+        folded = own.folded.withColumn("updated_at", F.lit(now))
+        warehouse.merge(folded, FINDINGS, most=outcome.folded)

@@ -185,15 +185,19 @@ def _healed(batches: Sequence[tuple[Row, Inputs]]) -> list[Row]:
     return healed
 
 
-def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch) -> None:
-    """Stores the refused rows of a batch, each once; after a crash, those that came since."""
+def quarantine(warehouse: Warehouse, refused: DataFrame, batch: Batch, *, most: int) -> None:
+    """Stores the refused rows of a batch, each once; after a crash, those that came since.
+
+    Input:
+        most: how many there are at most.
+    """
     if batch.is_resumed:
         stored = quarantined(warehouse, batch).select(*_PLACE)
         # Presence only; a whole file has no line.
         same = [F.col(f"r.{name}").eqNullSafe(F.col(f"s.{name}")) for name in _PLACE]
         refused = refused.alias("r").join(stored.alias("s"), same, how="left_anti")
     by = Refuser(batch.batch_id, batch.stream, batch.side, batch.planned_at)
-    warehouse.append(quarantine_rows(refused, by), QUARANTINE)
+    warehouse.append(quarantine_rows(refused, by), QUARANTINE, most=most)
 
 
 _PLACE = ("file", "line", "reason")

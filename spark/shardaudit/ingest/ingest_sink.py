@@ -46,7 +46,7 @@ class _Tally:
     """What came: good rows, bad ones.
 
     `unplaced`, `counted`: the rows without and with a place, less those that went; `first`: the
-    least bucket in which there are more rows than before, or less.
+    least bucket in which there are more rows than before, or less; `cells`: how many it has.
     """
 
     good: int
@@ -54,6 +54,7 @@ class _Tally:
     counted: int
     bad: int
     first: datetime | None
+    cells: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class SinkSide:
             .withColumn("stream", F.lit(self._name))
             .withColumn("side", F.lit(batch.side))
         )
-        self._warehouse.append(fingerprints, FINGERPRINTS, retried=batch.retried)
+        self._warehouse.append(fingerprints, FINGERPRINTS, most=tally.cells, retried=batch.retried)
         span = damaged_span(
             [damage.file for damage in inputs.damaged],
             kept_from={},
@@ -192,7 +193,8 @@ class SinkSide:
             refused = refused.unionByName(rows)
         if damaged or measured.tally.bad:
             with storage_errors():
-                quarantine(self._warehouse, refused, batch)
+                most = measured.tally.bad + len(damaged)
+                quarantine(self._warehouse, refused, batch, most=most)
 
 
 def _tally(cells: DataFrame) -> _Tally:
@@ -209,9 +211,10 @@ def _tally(cells: DataFrame) -> _Tally:
             ),
             F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
             F.min(F.when(is_changed & ~is_unplaced, F.col("bucket_start"))).alias("first"),
+            F.count("*").alias("cells"),
         )
     )
-    return _Tally(row.good, row.unplaced, row.counted, row.bad, row["first"])
+    return _Tally(row.good, row.unplaced, row.counted, row.bad, row["first"], row.cells)
 
 
 def _summary(batch: Batch, measured: _Measured, result: BatchResult) -> SinkBatch:

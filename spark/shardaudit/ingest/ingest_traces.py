@@ -90,7 +90,7 @@ class TraceSide:
         stored = None if inputs.kept else self._stored(batch)
         if stored is None or self._are_there(inputs.files):
             return self._write(batch, inputs, now=now)
-        counted = self._writing(batch).append_fingerprints(stored.days)
+        counted = self._writing(batch).append_fingerprints(stored)
         return self._finish(batch, inputs, stored, counted=counted, now=now)
 
     def _are_there(self, files: Collection[SourceFile]) -> bool:
@@ -159,7 +159,8 @@ class TraceSide:
             judged = judged.localCheckpoint()
         tally = tallied(judged)
         if tally.bad:
-            quarantine(self._warehouse, judged.where(F.col("reason").isNotNull()), batch)
+            refused = judged.where(F.col("reason").isNotNull())
+            quarantine(self._warehouse, refused, batch, most=tally.bad)
         counted = self._writing(batch).append_judged(judged, tally)
         done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
         if inputs.kept:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.held import bare
 from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
@@ -144,11 +145,3 @@ def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
 def _in_days(windows: Sequence[Window]) -> Column:
     day = F.col("sent_day")
     return any_of([day.between(F.lit(w.start.date()), F.lit(w.end.date())) for w in windows])
-
-
-def bare(rows: DataFrame) -> DataFrame:
-    """The rows without the notes of our tables' columns.
-
-    pysail 0.7.2 cannot plan a union of which one side alone has some.
-    """
-    return rows.select(*(F.when(F.col(n).isNotNull(), F.col(n)).alias(n) for n in rows.columns))

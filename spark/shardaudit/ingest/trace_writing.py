@@ -201,7 +201,7 @@ class TraceWriting:
             return 0
         known, repeated = self._known(judged, tally.buckets)
         self._append_traces(new_traces(judged, known, repeated), known)
-        return self.append_fingerprints(tally.days)
+        return self.append_fingerprints(tally)
 
     def append_kept(self, rows: KeptRows) -> int:
         """Writes the traces of ids that come again, and the fingerprints of all; counts the ids."""
@@ -217,14 +217,14 @@ class TraceWriting:
         single = traces.join(several, ["id_hash"], how="left_anti")
         single = single.withColumn("counted", F.lit(True)).select(*GIVEN, "counted")
         stored = self.own(rows.tally.days).select(*GIVEN, "counted")
-        self._append_fingerprints(stored.unionByName(single))
+        self._append_fingerprints(stored.unionByName(single), most=rows.tally.good)
         single_ids = rows.ids.join(several, ["id_hash"], how="left_anti")
         return stored.where(F.col("counted")).count() + single_ids.count()
 
-    def append_fingerprints(self, days: Collection[date]) -> int:
+    def append_fingerprints(self, tally: TraceTally) -> int:
         """Writes the fingerprints of what the batch stored; gives how many ids it counts."""
-        own = self.own(days)
-        self._append_fingerprints(own)
+        own = self.own(tally.days)
+        self._append_fingerprints(own, most=tally.good)
         return own.where(F.col("counted")).count()
 
     def own(self, days: Collection[date] | None = None) -> DataFrame:
@@ -269,7 +269,7 @@ class TraceWriting:
         )
         self.warehouse.append(traces, TRACES, retried=self.batch.retried)
 
-    def _append_fingerprints(self, own: DataFrame) -> None:
+    def _append_fingerprints(self, own: DataFrame, *, most: int) -> None:
         # From what is stored or kept, not from what was read: after a crash both are the same.
         fingerprints = (
             trace_fingerprints(own)
@@ -277,4 +277,4 @@ class TraceWriting:
             .withColumn("stream", F.lit(self.batch.stream))
             .withColumn("side", F.lit(self.batch.side))
         )
-        self.warehouse.append(fingerprints, FINGERPRINTS, retried=self.batch.retried)
+        self.warehouse.append(fingerprints, FINGERPRINTS, most=most, retried=self.batch.retried)

@@ -94,20 +94,17 @@ def shard_holds(settings: Settings, stream: str) -> dict[str, tuple[Hold, ...]]:
 
 def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
     """What the audit, as the newest that looked, found missing."""
-    findings = _tables(settings).dataset(FINDINGS)
-    if findings is None:
-        return []
     wanted = (
         (pc.field("last_audit_id") == audit_id)
         & (pc.field("kind") == Kind.MISSING.value)
         & pc.field("state").isin([state.value for state in _NOT_HERE])
     )
-    grouped = (
-        findings.to_table(
-            columns=["shard_id", "cause", "state", "recoverable_until"], filter=wanted
-        )
-        .group_by(["shard_id", "cause", "state"])
-        .aggregate([("recoverable_until", "min"), ([], "count_all")])
+    names = ["last_audit_id", "kind", "shard_id", "cause", "state", "recoverable_until"]
+    findings = _tables(settings).columns(FINDINGS, names=names, where=wanted)
+    if findings is None:
+        return []
+    grouped = findings.group_by(["shard_id", "cause", "state"]).aggregate(
+        [("recoverable_until", "min"), ([], "count_all")]
     )
     return [
         MissingIds(
@@ -215,13 +212,13 @@ def audits_of(settings: Settings, stream: str) -> list[Row]:
 
 def open_counts(settings: Settings) -> list[OpenCount]:
     """How many findings are open, by stream and kind."""
-    findings = _tables(settings).dataset(FINDINGS)
+    key = ["stream", "kind"]
+    findings = _tables(settings).columns(
+        FINDINGS, names=[*key, "state", "recoverable_until"], where=pc.field("state").isin(_OPEN)
+    )
     if findings is None:
         return []
-    key = ["stream", "kind"]
-    is_open = pc.field("state").isin(_OPEN)
-    rows = findings.to_table(columns=[*key, "recoverable_until"], filter=is_open)
-    grouped = rows.group_by(key).aggregate([("recoverable_until", "min"), ([], "count_all")])
+    grouped = findings.group_by(key).aggregate([("recoverable_until", "min"), ([], "count_all")])
     return [
         OpenCount(row["stream"], row["kind"], row["count_all"], row["recoverable_until_min"])
         for row in grouped.to_pylist()
@@ -230,17 +227,18 @@ def open_counts(settings: Settings) -> list[OpenCount]:
 
 def open_missing(settings: Settings, stream: str, *, shards: ShardRange) -> OpenCount:
     """The stream's missing messages that are open, of some of its shards."""
-    findings = _tables(settings).dataset(FINDINGS)
     kind = Kind.MISSING.value
-    if findings is None:
-        return OpenCount(stream, kind, 0, None)
     wanted = (
         (pc.field("stream") == stream)
         & (pc.field("kind") == kind)
         & (pc.field("state") == State.OPEN.value)
         & of_shards(shards)
     )
-    until = findings.to_table(columns=["recoverable_until"], filter=wanted)["recoverable_until"]
+    names = ["stream", "kind", "state", "shard_id", "recoverable_until"]
+    findings = _tables(settings).columns(FINDINGS, names=names, where=wanted)
+    if findings is None:
+        return OpenCount(stream, kind, 0, None)
+    until = findings["recoverable_until"]
     return OpenCount(stream, kind, len(until), pc.min(until).as_py())
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.adapters.lake.delta_schema import in_utc
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import CELLS, FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
@@ -69,9 +70,12 @@ def bad_cells(
     tables = DeltaRs(settings.warehouse, settings.aws)
     is_bad = pc.field("verdict") != Verdict.OK.value
     found = [
-        cell
+        in_utc(cell)
         for segment in segments
-        for cell in tables.found(CELLS, where=_newest(segment) & is_bad & of_shards(shards))
+        for batch in tables.batches(
+            CELLS, columns=CELLS.names, where=_newest(segment) & is_bad & of_shards(shards)
+        )
+        for cell in batch.to_pylist()
     ]
     found.sort(key=lambda cell: (cell["bucket_start"], cell["shard_id"]))
     return found[:limit], len(found)

@@ -47,11 +47,12 @@ def read_findings(settings: Settings, wanted: WantedFindings, *, limit: int) -> 
         WarehouseUnreadableError: the warehouse does not answer.
     """
     tables = DeltaRs(settings.warehouse, settings.aws)
-    dataset = tables.dataset(FINDINGS)
-    if dataset is None:
-        return Findings((), 0)
     where = _where(wanted)
-    found = dataset.to_table(columns=list(_ORDER), filter=where)  # the key alone: it may be long
+    # The key, and what is asked about: the list may be long.
+    names = {*_ORDER, *wanted.values, "shard_id", "message_id", "sent_at"}
+    found = tables.columns(FINDINGS, names=list(names), where=where)
+    if found is None:
+        return Findings((), 0)
     order = [(name, "ascending") for name in _ORDER]
     first = found.take(pc.sort_indices(found, sort_keys=order)[:limit])  # NULLs last
     place = {_key(row): index for index, row in enumerate(first.to_pylist())}

@@ -1,8 +1,9 @@
 """The warehouse: the only writer of our own tables.
 
-Frames go through the engine, the few rows that a driver holds through delta-rs. Every write selects
-a table's columns in order, casts them to its types, and is compared with the table first. One
-driver writes a warehouse at a time (`store/lock.py`); each write asks the claim first.
+Frames go through the engine, few rows through the driver and delta-rs: a job of Spark's that writes
+one row takes half a second, delta-rs takes milliseconds. Every write selects a table's columns in
+order, casts them to its types, and is compared with the table first. One driver writes a warehouse
+at a time (`store/lock.py`); each write asks the claim first.
 """
 
 from collections import Counter
@@ -10,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
-from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.held import FEW_ROWS, gathered, given_rows
 from shardaudit.adapters.engine.written import written
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, delete_folder, s3_access
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
@@ -24,6 +25,7 @@ from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.table import Table
 
 _SOURCE = "_sa_merged"
+_MERGED_INTO = 200_000
 
 
 class TableSchemaError(FinalError, TypeError):
@@ -66,7 +68,9 @@ class Warehouse:
 
     def read(self, table: Table) -> DataFrame:
         """The rows of a table, as they are now; none when it was never written."""
-        return self.spark.read.format("delta").load(self._open(table)).select(table.names)
+        self._open(table)
+        few = self._small.few(table, most=FEW_ROWS)
+        return self._loaded(table) if few is None else given_rows(self.spark, few, table.ddl)
 
     def rows(self, table: Table, *, where: pc.Expression) -> list[Row]:
         """Those few rows of a table that meet a condition, in no order."""
@@ -86,15 +90,26 @@ class Warehouse:
         self._open(table)
         self._small.upsert(rows, table)
 
-    def append(self, rows: DataFrame, table: Table, *, retried: str | None = None) -> None:
+    def append(
+        self, rows: DataFrame, table: Table, *, most: int | None = None, retried: str | None = None
+    ) -> None:
         """Adds rows, unless those of the batch that is `retried` (its id) are there.
 
         A write that was never answered may have landed.
+
+        Input:
+            most: how many rows there are at most, where that is known.
         """
         place, shaped = self._open(table), _shaped(rows, table)
-        files: list[AddAction] | None = []
-        if not retried or not self._small.has_rows(table, column="batch_id", value=retried):
-            files = written(shaped, place, partitions=table.partitions, access=self.access)
+        if retried and self._small.has_rows(table, column="batch_id", value=retried):
+            self._check()
+            return
+        if _are_few(most):
+            few = gathered(shaped)
+            self._check()
+            self._small.append(few, table)
+            return
+        files = written(shaped, place, partitions=table.partitions, access=self.access)
         self._check()  # behind the writing, which may take minutes: files alone are no rows
         if files is None:
             shaped.write.format("delta").mode("append").save(place)
@@ -127,10 +142,18 @@ class Warehouse:
         self._check()
         delete_folder(f"{self.kept_folder}/{folder}", self.access)
 
-    def merge(self, rows: DataFrame, table: Table) -> None:
-        """Updates the rows whose key is there, inserts the others. `rows` is unique on the key."""
+    def merge(self, rows: DataFrame, table: Table, *, most: int | None = None) -> None:
+        """Updates the rows whose key is there, inserts the others. `rows` is unique on the key.
+
+        Input:
+            most: how many rows there are at most, where that is known.
+        """
         self._check()
         place = self._open(table)
+        # delta-rs holds what is merged into, too.
+        if _are_few(most) and self._small.is_within(table, rows=_MERGED_INTO):
+            self._small.merge(gathered(_shaped(rows, table)), table)
+            return
         same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in table.key)
         _shaped(rows, table).createOrReplaceTempView(_SOURCE)
         self.spark.sql(
@@ -138,13 +161,24 @@ class Warehouse:
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         ).collect()
 
-    def replace(self, rows: DataFrame, table: Table, *, column: str, value: str) -> None:
-        """Puts rows in the place of all those whose `column` has `value`, in one commit."""
+    def replace(
+        self, rows: DataFrame, table: Table, *, column: str, value: str, most: int | None = None
+    ) -> None:
+        """Puts rows in the place of all those whose `column` has `value`, in one commit.
+
+        Input:
+            most: how many rows there are at most, where that is known.
+        """
         self._check()
+        self._open(table)
+        if _are_few(most):
+            few = gathered(_shaped(rows, table))
+            self._small.replace(few, table, column=column, value=value)
+            return
         # Behind none of the table's own rows: pysail 0.7.2 keeps the others by a union, and its
         # arrays have the names of the first side.
         (
-            self.read(table)
+            self._loaded(table)
             .where(F.lit(False))
             .unionByName(_shaped(rows, table))
             .write.format("delta")
@@ -163,11 +197,18 @@ class Warehouse:
         self._check()
         return self._small.vacuum(table)
 
+    def _loaded(self, table: Table) -> DataFrame:
+        return self.spark.read.format("delta").load(self._open(table)).select(table.names)
+
     def _open(self, table: Table) -> str:
         if table.name not in self._opened:
             self._small.create(table)
             self._opened.add(table.name)
         return f"{self._path}/{table.name}"
+
+
+def _are_few(most: int | None) -> bool:
+    return most is not None and most <= FEW_ROWS
 
 
 def _shaped(rows: DataFrame, table: Table) -> DataFrame:

@@ -3,10 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.store.audits import missing_of_audit, open_counts, open_missing
+from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.findings import WantedFindings, read_findings
 from shardaudit.store.transitions import Accepted, NoFindingError, accept_findings
 from shardaudit.store.warehouse import Warehouse
@@ -91,3 +94,20 @@ def test_nothing_is_accepted_when_one_id_has_no_finding(
     with pytest.raises(NoFindingError, match="'elsewhere'"):
         accept_findings(filled, "events", ["later", "elsewhere"], reason="x", now=NOON)
     assert read_findings(settings, WantedFindings({"state": "accepted"}), limit=5).total == 0
+
+
+def test_findings_that_were_accepted_are_read_by_every_reader(
+    filled: Warehouse, settings: Settings
+) -> None:
+    """What was merged without an engine has texts of another kind in its files."""
+    rows = filled.rows(FINDINGS, where=pc.field("message_id") == "later")
+    filled.upsert([rows[0] | {"state": "accepted", "last_audit_id": "a1"}], FINDINGS)
+    assert [found.ids for found in missing_of_audit(settings, "a1")] == [1]
+    counts = {(count.stream, count.kind): count.ids for count in open_counts(settings)}
+    assert counts == {
+        ("events", "missing"): 1,
+        ("events", "duplicated"): 1,
+        ("orders", "missing"): 1,
+    }
+    assert open_missing(settings, "events", shards=ALL_SHARDS).ids == 1
+    assert read_findings(settings, WantedFindings({"state": "accepted"}), limit=9).total == 1

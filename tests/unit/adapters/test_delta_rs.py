@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, timedelta, timezone
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, Schema
@@ -143,3 +144,78 @@ def test_partitions_are_columns_when_rows_are_counted(tmp_path: Path) -> None:
     tables.upsert([row("a"), row("b", stream="other")], parted)
     assert tables.counts(parted, by=["stream"], having={"stream": "s"}) == {("s",): 1}
     assert tables.counts(parted, by=["stream"], having={"shard_id": "b"}) == {("other",): 1}
+
+
+def told(*rows: dict[str, object]) -> pa.Table:
+    """Rows as columns, as an engine gives them."""
+    times = pa.timestamp("us", "UTC")
+    fields = [("stream", pa.string()), ("shard_id", pa.string()), ("seen_at", times)]
+    schema = pa.schema([*fields, ("parents", pa.list_(pa.string()))])
+    return pa.Table.from_pylist(list(rows), schema)
+
+
+def test_few_rows_are_given_and_none_of_a_table_that_has_more(tables: DeltaRs) -> None:
+    empty = tables.few(NOTED, most=0)
+    assert empty is not None
+    assert empty.num_rows == 0
+    tables.append(told(row("a"), row("b")), NOTED)
+    found = tables.few(NOTED, most=2)
+    assert found is not None
+    assert sorted(found["shard_id"].to_pylist()) == ["a", "b"]
+    assert tables.few(NOTED, most=1) is None
+    assert tables.is_within(NOTED, rows=2)
+    assert not tables.is_within(NOTED, rows=1)
+
+
+def test_rows_in_many_files_are_not_few(tables: DeltaRs) -> None:
+    for shard_id in "ab":
+        tables.append(told(row(shard_id)), NOTED)
+    assert tables.is_within(NOTED, rows=2, files=2)
+    assert not tables.is_within(NOTED, rows=2, files=1)
+
+
+def test_no_rows_of_a_table_that_was_never_written(tmp_path: Path) -> None:
+    assert DeltaRs(str(tmp_path), Aws()).few(NOTED, most=9) is None
+
+
+def test_no_rows_are_no_commit(tables: DeltaRs) -> None:
+    tables.append(told(), NOTED)
+    assert DeltaTable(f"{tables.path}/noted").version() == 0
+
+
+def test_columns_as_they_are_merged_are_updated_or_inserted(tables: DeltaRs) -> None:
+    tables.append(told(row("a"), row(None)), NOTED)
+    tables.merge(told(row("b", parents=[]), row(None, parents=["p"])), NOTED)
+    found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
+    assert found == [row(None, parents=["p"]), row("a"), row("b", parents=[])]
+
+
+def test_rows_that_are_replaced_are_those_of_the_value_alone(tables: DeltaRs) -> None:
+    odd = "o'dd"
+    tables.append(told(row("a"), row("a", stream=odd), row("b", stream=odd)), NOTED)
+    tables.replace(told(row("c", stream=odd)), NOTED, column="stream", value=odd)
+    found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
+    assert found == [row("a"), row("c", stream=odd)]
+    tables.replace(told(), NOTED, column="stream", value=odd)
+    assert tables.rows(NOTED, where=EVERYTHING) == [row("a")]
+
+
+def test_rows_are_found_by_a_text_when_they_were_merged(tables: DeltaRs) -> None:
+    tables.merge(told(row("a"), row("b")), NOTED)
+    tables.merge(told(row("b", parents=["p"])), NOTED)
+    assert list(tables.found(NOTED, where=pc.field("shard_id") == "b")) == [row("b", parents=["p"])]
+    assert list(tables.found(NOTED, where=pc.field("shard_id") == "0")) == []
+
+
+def test_columns_of_an_older_table_may_lie_in_another_order(tmp_path: Path) -> None:
+    """What it lacked was added at its end."""
+    tables = DeltaRs(str(tmp_path), Aws())
+    lacking = replace(NOTED, columns=tuple(c for c in NOTED.columns if c[0] != "shard_id"))
+    tables.create(lacking)
+    tables.create(NOTED)
+    tables.append(told(row("a")), NOTED)
+    tables.merge(told(row("b")), NOTED)
+    assert {found["shard_id"] for found in tables.rows(NOTED, where=EVERYTHING)} == {"a", "b"}
+    tables.replace(told(row("c"), row("d")), NOTED, column="stream", value="s")
+    found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
+    assert found == [row("c"), row("d")]

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
@@ -23,6 +23,7 @@ from shardaudit.adapters.lake.delta_schema import (
     counts_by_value,
     delta_schema,
     in_utc,
+    near,
     same_key,
     since,
     upgrade,
@@ -37,6 +38,7 @@ Row = dict[str, Any]  # Any: a column's type is what model/tables/audit_tables.p
 
 # In flight while a big table is read in batches: more would be faster, and fill the memory.
 _BATCH_ROWS, _BATCHES_AHEAD, _FILES_AHEAD = 65_536, 2, 1
+_FEW_FILES = 100
 
 
 class WarehouseUnreadableError(RetryableError, OSError):
@@ -66,6 +68,21 @@ class DeltaRs:
         found = self.columns(table, names=table.names, where=where)
         return [] if found is None else [in_utc(row) for row in found.to_pylist()]
 
+    def few(self, table: Table, *, most: int) -> pa.Table | None:
+        """All rows of a table that has at most so many, in few files; None of another one."""
+        found = self.dataset(table)
+        if found is None or not self.is_within(table, rows=most, files=_FEW_FILES):
+            return None
+        with self._answering(table):
+            return found.to_table()
+
+    def is_within(self, table: Table, *, rows: int, files: int | None = None) -> bool:
+        """Whether a table has at most so many rows, in at most so many files, as its log says."""
+        with self._answering(table):
+            counts = pa.table(self._table(table).get_add_actions(flatten=True))["num_records"]
+        are_few = files is None or len(counts) <= files
+        return are_few and not counts.null_count and (pc.sum(counts).as_py() or 0) <= rows
+
     def columns(
         self, table: Table, *, names: Sequence[str], where: pc.Expression
     ) -> pa.Table | None:
@@ -74,11 +91,7 @@ class DeltaRs:
         if found is None:
             return None
         with self._answering(table):
-            # Whole files, then the rows: delta-rs writes texts as string_view, and pyarrow compares
-            # no such column of a file with a text (26.0; "no kernel matching").
-            files = list(found.get_fragments(filter=where))
-            read = ds.FileSystemDataset(files, found.schema, found.format, found.filesystem)
-            return read.to_table(columns=list(names)).filter(where)
+            return near(found, where).to_table(columns=list(names)).filter(where)
 
     def counts(
         self, table: Table, *, by: Sequence[str], having: Mapping[str, str]
@@ -98,7 +111,7 @@ class DeltaRs:
     ) -> Iterator[pa.RecordBatch]:
         """The rows that meet a condition, a part at a time; some texts as dictionaries.
 
-        Only of tables that Spark writes: see `rows` for why.
+        Only of tables into which nothing is merged: see `near` for why.
         """
         found = self._found(table)
         if found is None:
@@ -118,21 +131,53 @@ class DeltaRs:
             pa.default_memory_pool().release_unused()  # a server would keep it all
 
     def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
-        """`rows` of a table that Spark writes and that is too big to be read whole."""
-        for batch in self.batches(table, columns=table.names, where=where):
-            yield from map(in_utc, batch.to_pylist())
+        """`rows` of a table that is too big to be read whole."""
+        found = self.dataset(table)
+        if found is None:
+            return
+        try:
+            with self._answering(table):
+                for batch in near(found, where).to_batches(
+                    batch_size=_BATCH_ROWS,
+                    batch_readahead=_BATCHES_AHEAD,
+                    fragment_readahead=_FILES_AHEAD,
+                ):
+                    yield from map(in_utc, batch.filter(where).select(table.names).to_pylist())
+        finally:
+            pa.default_memory_pool().release_unused()  # a server would keep it all
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """Updates the rows whose key is there, inserts the others. What a row lacks is NULL."""
         values = [{name: row.get(name) for name in table.names} for row in rows]
         with self._answering(table):
             target = self._table(table)
-            target.merge(
-                pa.Table.from_pylist(values, pa.schema(target.schema().to_arrow())),
-                " AND ".join((*same_key(table), *since(values, table))),
-                source_alias="s",
-                target_alias="t",
-            ).when_matched_update_all().when_not_matched_insert_all().execute()
+            fresh = pa.Table.from_pylist(values, pa.schema(target.schema().to_arrow()))
+            self._merge(fresh, target, [*same_key(table), *since(values, table)])
+
+    def merge(self, rows: pa.Table, table: Table) -> None:
+        """`upsert` of rows that are columns already."""
+        with self._answering(table):
+            target = self._table(table)
+            self._merge(_cast(rows, target), target, same_key(table))
+
+    def _merge(self, rows: pa.Table, target: DeltaTable, same: Sequence[str]) -> None:
+        merging = target.merge(rows, " AND ".join(same), source_alias="s", target_alias="t")
+        merging.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def append(self, rows: pa.Table, table: Table) -> None:
+        """Adds rows; no commit where there is none."""
+        if rows.num_rows:
+            with self._answering(table):
+                target = self._table(table)
+                write_deltalake(target, _cast(rows, target), mode="append")
+
+    def replace(self, rows: pa.Table, table: Table, *, column: str, value: str) -> None:
+        """Puts rows in the place of all those whose `column` has `value`, in one commit."""
+        with self._answering(table):
+            target = self._table(table)
+            write_deltalake(
+                target, _cast(rows, target), mode="overwrite", predicate=_has(column, value)
+            )
 
     def add(self, files: Sequence[AddAction], table: Table) -> None:
         """Takes files that lie in the table's folder into the table, in one commit."""
@@ -146,8 +191,7 @@ class DeltaRs:
         if found is None:
             return 0
         with self._answering(table):
-            text = value.replace("'", "''")
-            return int(found.delete(f"{quoted(column)} = '{text}'")["num_deleted_rows"])
+            return int(found.delete(_has(column, value))["num_deleted_rows"])
 
     def has_rows(self, table: Table, *, column: str, value: str) -> bool:
         """Whether any row's `column` has `value`; no other column is read."""
@@ -241,3 +285,20 @@ class DeltaRs:
             if is_refused(error):
                 raise AccessRefusedError(place, said) from error
             raise WarehouseUnreadableError(place, said) from error
+
+
+def _cast(rows: pa.Table, target: DeltaTable) -> pa.Table:
+    """The rows in the table's order and types, copied.
+
+    Spark leaves the offsets of empty arrays out; delta-rs takes whatever lies there for them.
+    """
+    schema = pa.schema(target.schema().to_arrow())
+    if not rows.num_rows:
+        return schema.empty_table()
+    return rows.select(schema.names).cast(schema).take(pa.array(range(rows.num_rows)))
+
+
+def _has(column: str, value: str) -> str:
+    """That a column has a text, as delta-rs wants to be told."""
+    text = value.replace("'", "''")
+    return f"{quoted(column)} = '{text}'"

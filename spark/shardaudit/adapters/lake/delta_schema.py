@@ -160,16 +160,23 @@ def counts_by_value(
     where = pc.scalar(True)
     for name, text in having.items():
         where = where & (pc.field(name) == text)
-    # The condition chooses files, then rows that were read: see `DeltaRs.columns`.
-    files = list(rows.get_fragments(filter=where))
-    near = ds.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
     found: Counter[tuple[Any, ...]] = Counter()
-    for batch in near.to_batches(columns=list({*by, *having}), batch_readahead=2):
+    for batch in near(rows, where).to_batches(columns=list({*by, *having}), batch_readahead=2):
         chosen = pa.Table.from_batches([batch]).filter(where)
         groups = chosen.group_by(list(by)).aggregate([([], "count_all")])
         for row in map(in_utc, groups.to_pylist()):
             found[tuple(row[name] for name in by)] += row["count_all"]
     return found
+
+
+def near(rows: ds.Dataset, where: pc.Expression) -> ds.Dataset:
+    """The files that may have rows which meet a condition; what is read is still to be chosen from.
+
+    delta-rs merges texts as string_view, and pyarrow compares no such column of a file with a text
+    (26.0; "no kernel matching").
+    """
+    files = list(rows.get_fragments(filter=where))
+    return ds.FileSystemDataset(files, rows.schema, rows.format, rows.filesystem)
 
 
 def in_utc(row: dict[str, Any]) -> dict[str, Any]:
