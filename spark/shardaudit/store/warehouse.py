@@ -148,12 +148,14 @@ class Warehouse:
         Input:
             most: how many rows there are at most, where that is known.
         """
-        self._check()
         place = self._open(table)
         # delta-rs holds what is merged into, too.
         if _are_few(most) and self._small.is_within(table, rows=_MERGED_INTO):
-            self._small.merge(gathered(_shaped(rows, table)), table)
+            few = gathered(_shaped(rows, table))
+            self._check()
+            self._small.merge(few, table)
             return
+        self._check()
         same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in table.key)
         _shaped(rows, table).createOrReplaceTempView(_SOURCE)
         self.spark.sql(
@@ -169,12 +171,13 @@ class Warehouse:
         Input:
             most: how many rows there are at most, where that is known.
         """
-        self._check()
         self._open(table)
         if _are_few(most):
             few = gathered(_shaped(rows, table))
+            self._check()
             self._small.replace(few, table, column=column, value=value)
             return
+        self._check()
         # Behind none of the table's own rows: pysail 0.7.2 keeps the others by a union, and its
         # arrays have the names of the first side.
         (
