@@ -171,7 +171,7 @@ class Warehouse:
         Input:
             most: how many rows there are at most, where that is known.
         """
-        self._open(table)
+        place = self._open(table)
         if _are_few(most):
             few = gathered(_shaped(rows, table))
             self._check()
@@ -187,7 +187,7 @@ class Warehouse:
             .write.format("delta")
             .mode("overwrite")
             .option("replaceWhere", f"{quoted(column)} = {literal(value)}")
-            .save(self._open(table))
+            .save(place)
         )
 
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, Schema
 
+from shardaudit.adapters.lake import delta_rs
 from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import WarehouseVersionError
@@ -167,11 +168,12 @@ def test_few_rows_are_given_and_none_of_a_table_that_has_more(tables: DeltaRs) -
     assert not tables.is_within(NOTED, rows=1)
 
 
-def test_rows_in_many_files_are_not_few(tables: DeltaRs) -> None:
+def test_rows_in_many_files_are_not_few(tables: DeltaRs, monkeypatch: pytest.MonkeyPatch) -> None:
     for shard_id in "ab":
         tables.append(told(row(shard_id)), NOTED)
-    assert tables.is_within(NOTED, rows=2, files=2)
-    assert not tables.is_within(NOTED, rows=2, files=1)
+    for files, is_few in ((2, True), (1, False)):
+        monkeypatch.setattr(delta_rs, "_FEW_FILES", files)
+        assert (tables.few(NOTED, most=2) is not None) is is_few
 
 
 def test_no_rows_of_a_table_that_was_never_written(tmp_path: Path) -> None:

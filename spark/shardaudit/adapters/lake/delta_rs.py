@@ -70,18 +70,18 @@ class DeltaRs:
 
     def few(self, table: Table, *, most: int) -> pa.Table | None:
         """All rows of a table that has at most so many, in few files; None of another one."""
-        found = self.dataset(table)
-        if found is None or not self.is_within(table, rows=most, files=_FEW_FILES):
+        found = self._found(table)
+        if found is None:
             return None
         with self._answering(table):
-            return found.to_table()
+            if not _is_within(found, rows=most, files=_FEW_FILES):
+                return None
+            return with_all_columns(found.to_pyarrow_dataset(), table).to_table()
 
-    def is_within(self, table: Table, *, rows: int, files: int | None = None) -> bool:
-        """Whether a table has at most so many rows, in at most so many files, as its log says."""
+    def is_within(self, table: Table, *, rows: int) -> bool:
+        """Whether a table, which there is, has at most so many rows, as its log says."""
         with self._answering(table):
-            counts = pa.table(self._table(table).get_add_actions(flatten=True))["num_records"]
-        are_few = files is None or len(counts) <= files
-        return are_few and not counts.null_count and (pc.sum(counts).as_py() or 0) <= rows
+            return _is_within(self._table(table), rows=rows)
 
     def columns(
         self, table: Table, *, names: Sequence[str], where: pc.Expression
@@ -117,32 +117,38 @@ class DeltaRs:
         if found is None:
             return
         options = ds.ParquetReadOptions(dictionary_columns=set(dictionaries))
-        try:
-            with self._answering(table):
-                rows = found.to_pyarrow_dataset(parquet_read_options=options)
-                yield from with_all_columns(rows, table).to_batches(
-                    columns=list(columns),
-                    filter=where,
-                    batch_size=_BATCH_ROWS,
-                    batch_readahead=_BATCHES_AHEAD,
-                    fragment_readahead=_FILES_AHEAD,
-                )
-        finally:
-            pa.default_memory_pool().release_unused()  # a server would keep it all
+        with self._answering(table):
+            rows = with_all_columns(found.to_pyarrow_dataset(parquet_read_options=options), table)
+        yield from self._parts(rows, table, columns=columns, where=where)
 
     def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
         """`rows` of a table that is too big to be read whole."""
         found = self.dataset(table)
         if found is None:
             return
+        with self._answering(table):
+            files = near(found, where)
+        for batch in self._parts(files, table, columns=table.names):
+            yield from map(in_utc, batch.filter(where).to_pylist())
+
+    def _parts(
+        self,
+        rows: ds.Dataset,
+        table: Table,
+        *,
+        columns: Sequence[str],
+        where: pc.Expression | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of what is read, few files at a time."""
         try:
             with self._answering(table):
-                for batch in near(found, where).to_batches(
+                yield from rows.to_batches(
+                    columns=list(columns),
+                    filter=where,
                     batch_size=_BATCH_ROWS,
                     batch_readahead=_BATCHES_AHEAD,
                     fragment_readahead=_FILES_AHEAD,
-                ):
-                    yield from map(in_utc, batch.filter(where).select(table.names).to_pylist())
+                )
         finally:
             pa.default_memory_pool().release_unused()  # a server would keep it all
 
@@ -285,6 +291,13 @@ class DeltaRs:
             if is_refused(error):
                 raise AccessRefusedError(place, said) from error
             raise WarehouseUnreadableError(place, said) from error
+
+
+def _is_within(table: DeltaTable, *, rows: int, files: int | None = None) -> bool:
+    """Whether a table has at most so many rows, in at most so many files, as its log says."""
+    counts = pa.table(table.get_add_actions(flatten=True))["num_records"]
+    are_few = files is None or len(counts) <= files
+    return are_few and not counts.null_count and (pc.sum(counts).as_py() or 0) <= rows
 
 
 def _cast(rows: pa.Table, target: DeltaTable) -> pa.Table:
