@@ -95,7 +95,7 @@ mutants: setup ## small faults put into the product: which of them no check noti
 delta-tables: setup ## writes the Delta tables of the tests anew, by Apache Spark
 	$(BIN)/python -m tests.delta_tables.make
 
-bench: setup ## speed against plain joins, as ratios
+bench: setup ## the commands, cold, against what a person would write instead; page and replay (an hour)
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.backfill
 

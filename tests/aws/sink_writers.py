@@ -123,7 +123,11 @@ def _rows(spark: SparkSession, name: str) -> DataFrame:
 
 def main(settings: Settings) -> None:
     """Does what it is told, line by line."""
-    spark = spark_session(settings, app="writer")
+    with spark_session(settings, app="writer") as spark:
+        _write(spark, settings)
+
+
+def _write(spark: SparkSession, settings: Settings) -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:

@@ -43,10 +43,10 @@ def main() -> int:
     """Exit code 1 when reading through Spark is slower than it may be."""
     console = Console()
     settings = Settings(warehouse=".bench/none", spark={"spark.master": "local[2]"}, streams={})
-    spark = spark_session(settings, app="bench backfill")
     console.print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    ratio = _replay(spark, console)
-    _merge(spark, console)
+    with spark_session(settings, app="bench backfill") as spark:
+        ratio = _replay(spark, console)
+        _merge(spark, console)
     return int(ratio > AT_MOST)
 
 

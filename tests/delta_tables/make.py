@@ -163,15 +163,13 @@ def keep(folder: Path, name: str) -> None:
 def main() -> None:
     """Makes all of them."""
     settings = Settings.model_validate({"warehouse": "unused", "spark": _TUNING, "streams": {}})
-    spark = spark_session(settings, app="delta tables")
-    with TemporaryDirectory() as place:
+    with TemporaryDirectory() as place, spark_session(settings, app="delta tables") as spark:
         folder = Path(place).resolve()
         for name in TABLES:
             make(spark, folder, name)
         for name in TABLES:
             keep(folder, name)
             sys.stdout.write(f"{name}\n")
-    spark.stop()
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ class BackfillSink:
         Input:
             ids: unique texts in the column `key`; sent: from and to of the times of these rows.
         """
-        rows = self.table().alias("t").where(self._sent_near(sent).condition())
+        rows = self.table().where(self._sent_near(sent).condition())
         same = F.col(quoted(self.id_column)).cast("string") == F.col(key)
         return rows.join(ids, same, how="left_semi")
 

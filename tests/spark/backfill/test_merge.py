@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from delta.tables import DeltaTable
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -61,7 +61,7 @@ def test_rows_are_inserted_once_and_old_ones_not_touched(spark: SparkSession, pa
 
 def test_commit_bears_the_backfills_tag(spark: SparkSession, path: str) -> None:
     SinkMerge(spark, path, "id", ALL).merge(rows(spark, range(9, 11)), tag='{"plan_id": "p"}')
-    last = DeltaTable.forPath(spark, path).history(1).collect()[0]
+    (last,) = DeltaTable(path).history(1)
     assert last["userMetadata"] == '{"plan_id": "p"}'
     assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "none") == "none"
 
@@ -267,16 +267,11 @@ def test_columns_are_known_with_what_the_table_computes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     place = str(tmp_path / "generated")
-    (
-        DeltaTable.create(spark)
-        .location(place)
-        .addColumn("id", "STRING", nullable=False)
-        .addColumn("sent_at", "TIMESTAMP")
-        .addColumn("day", "DATE", generatedAlwaysAs="CAST(sent_at AS DATE)")
-        .addColumn("tags", "MAP<STRING, INT>")
-        .partitionedBy("day")
-        .execute()
+    columns = (
+        "id STRING NOT NULL, sent_at TIMESTAMP, "
+        "day DATE GENERATED ALWAYS AS (CAST(sent_at AS DATE)), tags MAP<STRING, INT>"
     )
+    spark.sql(f"CREATE TABLE delta.`{place}` ({columns}) USING delta PARTITIONED BY (day)")
     assert DeltaSink(place, S3Access()).at().fields == [
         SinkField("id", "string", nullable=False),
         SinkField("sent_at", "timestamp"),

@@ -49,12 +49,6 @@ def totals(row: Row) -> tuple[int, int, int]:
     return row.n, row.sum_lo, row.sum_hi
 
 
-def physical_plan(rows: DataFrame) -> str:
-    rows.collect()  # the final plan is that of the run
-    explained = rows._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 - the plan
-    return str(explained)
-
-
 def test_sums_are_those_of_python_when_rows_repeat(spark: SparkSession) -> None:
     ids = ["a", "b", "b", "é", ""]
     [row] = of_sink(spark, [sink_row(message_id=i) for i in ids]).collect()
@@ -260,10 +254,16 @@ def test_the_first_and_last_arrival_are_known_when_producers_held_messages_back(
 
 
 @pytest.mark.apache_spark
-def test_rows_are_hashed_not_sorted_when_grouped(spark: SparkSession) -> None:
+def test_rows_are_hashed_not_sorted_when_grouped(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     sink = of_sink(spark, [sink_row(0)], [sink_row(1)])
-    traces = trace_fingerprints(spark.createDataFrame([], TRACES.ddl))
+    line = {"message_id": "1", "shard_id": SHARD, "sent_at": T0, "bucket_start": T0}
+    line |= {"counted": True, "location": "producer"}
+    one = [tuple(line.get(name) for name in TRACES.names)]
+    traces = trace_fingerprints(spark.createDataFrame(one, TRACES.ddl))
     for rows in (sink, traces):
-        plan = physical_plan(rows)
+        rows.explain()
+        plan = capsys.readouterr().out
         assert "ObjectHashAggregate" in plan
         assert "SortAggregate" not in plan

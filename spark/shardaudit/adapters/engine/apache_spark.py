@@ -1,12 +1,22 @@
-"""The door to Spark: one way to get a session, on one machine or on a cluster."""
+"""The door to Spark: one way to get a session, on one machine or on a cluster.
+
+The program speaks Spark Connect with a server that this driver's own JVM starts: a plan travels
+there whole and is analysed once. By py4j each column of it would be a call, 24,000 in an audit.
+"""
 
 import os
+import secrets
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any  # py4j's objects have no closer type
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from shardaudit.adapters.engine.connect import connected
 from shardaudit.model.config.settings import Aws, Settings
 from shardaudit.model.errors import FinalError
 
@@ -48,6 +58,17 @@ _ONE_MACHINE = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
+# A server of our own, which takes no one without the token, on a port of this machine.
+_PLUGINS, _TOKEN = "spark.plugins", "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+_SERVER_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
+_SERVER = {
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+    # One program, one session: nobody's classes have to be kept apart.
+    "spark.sql.artifact.isolation.enabled": "false",
+}
+
 
 class JarsMissingError(FinalError, FileNotFoundError):
     """The jars that set-up fetches are not there."""
@@ -56,8 +77,9 @@ class JarsMissingError(FinalError, FileNotFoundError):
         super().__init__(f"no jars in {JARS}: run `make setup` once, with the network on")
 
 
-def spark_session(settings: Settings, *, app: str) -> SparkSession:
-    """The session of this process, made or found.
+@contextmanager
+def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
+    """A session of Spark; it ends with the block, and Spark with it.
 
     Precedence: `[spark]` of the configuration > what keeps our meaning > spark-submit > one
     machine.
@@ -65,26 +87,69 @@ def spark_session(settings: Settings, *, app: str) -> SparkSession:
     Raises:
         JarsMissingError: not under spark-submit, and set-up has not run.
     """
-    under_submit = "PYSPARK_GATEWAY_PORT" in os.environ  # set by spark-submit
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # of a session that started this process
+    context = SparkContext.getOrCreate(_conf(settings, app))
+    context.setLogLevel("ERROR")  # Spark itself sets WARN again
+    try:
+        SparkSession(context)  # the first session starts the server
+        # No other host's name would be taken with a token and without a certificate.
+        with connected(f"sc://localhost:{_port()}") as session:
+            for path in _submitted_sources():
+                session.addArtifacts(path, pyfile=True)
+            yield session
+    finally:
+        with suppress(Py4JError, OSError):  # it may be gone, which the block says better
+            context.stop()
+
+
+def _conf(settings: Settings, app: str) -> SparkConf:
     wanted = _MEANING | settings.spark | _s3a(settings.aws)
-    if under_submit:
+    token = secrets.token_hex()
+    os.environ[_TOKEN] = token  # of our client, and of a JVM that we start
+    if is_submitted():
         SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf cannot see the submit's settings before it
         submitted = SparkConf()
         # --jars, the master and the memory are the submitter's; the rest only where it was silent.
         silent = {k: v for k, v in _ONE_MACHINE.items() if not submitted.contains(k)}
         local = (submitted.get("spark.master") or "").startswith("local")
-        wanted = (silent if local else {}) | wanted
+        wanted = (silent if local else {}) | {"spark.connect.authenticate.token": token} | wanted
     else:
         # Python's workers have to see the packages that we do, whatever `python3` is on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or Spark warns of the host's name
         wanted = _ONE_MACHINE | {"spark.jars": _jars()} | wanted
-    builder = SparkSession.builder.appName(app)
-    for key, value in wanted.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")  # Spark itself sets WARN again
-    return session
+    conf = SparkConf().setAppName(app).setAll(list((wanted | _SERVER).items()))
+    plugins = [wanted.get(_PLUGINS) or conf.get(_PLUGINS), _SERVER_PLUGIN]
+    return conf.set(_PLUGINS, ",".join(filter(None, plugins)))
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this process, and a JVM before it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def hadoop_files() -> tuple[Any, Any]:
+    """Java's package `org.apache.hadoop.fs`, and the configuration of Spark's file systems."""
+    context = _context()
+    hadoop = context._jvm.org.apache.hadoop.fs  # type: ignore[union-attr] # noqa: SLF001 - the way to Hadoop
+    return hadoop, context._jsc.hadoopConfiguration()  # noqa: SLF001
+
+
+def _context() -> SparkContext:
+    """What runs in this process."""
+    return SparkContext.getOrCreate()
+
+
+def _port() -> int:
+    """Where the server listens; py4j knows a Scala object by its class's name alone."""
+    service = getattr(_context()._jvm, f"{_SERVICE}$")  # noqa: SLF001
+    return int(getattr(service, "MODULE$").localPort())
+
+
+def _submitted_sources() -> list[str]:
+    """The files of --py-files, which Spark Connect gives to workers only when it is told."""
+    names = _context().getConf().get("spark.submit.pyFiles", "") or ""
+    return [path for path in names.split(",") if path]
 
 
 def _jars() -> str:

@@ -1,14 +1,13 @@
 """The choice of an engine, made here and nowhere else: one session for the life of a command."""
 
-import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.engine.apache_spark import spark_session
+from shardaudit.adapters.engine.apache_spark import is_submitted, spark_session
 from shardaudit.adapters.engine.embedded import embedded_session
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings
@@ -31,18 +30,17 @@ def started(settings: Settings, *, app: str) -> Iterator[Engine]:
         OpenPortError: the embedded engine's port could be reached by other people.
         JarsMissingError: Apache Spark, and set-up has not run.
     """
-    if chosen(settings) is EngineName.EMBEDDED:
-        with embedded_session(settings) as (session, version):
-            yield Engine(session, version)
-        return
-    session = spark_session(settings, app=app)
     try:
-        yield Engine(session, f"Apache Spark {session.version}")
+        if chosen(settings) is EngineName.EMBEDDED:
+            with embedded_session(settings) as (session, version):
+                yield Engine(session, version)
+        else:
+            with spark_session(settings, app=app) as session:
+                yield Engine(session, f"Apache Spark {session.version}")
     finally:
-        with suppress(Py4JError, OSError):  # it may be gone, which the block says better
-            session.stop()
+        signal.alarm(0)  # of an interruption: all is tidied up
 
 
 def chosen(settings: Settings) -> EngineName:
     """The engine that will run: spark-submit has started one already."""
-    return EngineName.SPARK if "PYSPARK_GATEWAY_PORT" in os.environ else settings.engine
+    return EngineName.SPARK if is_submitted() else settings.engine

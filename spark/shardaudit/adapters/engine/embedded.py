@@ -1,8 +1,5 @@
 """The door to the embedded engine: Sail, Spark Connect in Rust, inside this process. No JVM.
 
-PySpark 4.1 asks the server for it in `__del__`, and waits. Python may collect garbage anywhere: in
-one of our readers, too, for which the server waits itself, and then both wait for ever.
-
 Its server has no password, its settings are the process's environment, and it must not be started
 before a fork: one process runs one command.
 """
@@ -10,19 +7,15 @@ before a fork: one process runs one command.
 import fcntl
 import os
 import shutil
-import signal
 import tempfile
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from queue import SimpleQueue
-from types import FrameType
 from typing import TextIO
 
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.plan import CachedRemoteRelation
 
+from shardaudit.adapters.engine.connect import connected
 from shardaudit.adapters.engine.requirements import (
     embedded_server,
     require_own_machine,
@@ -34,10 +27,6 @@ _PREFIX, _LOCK = "shardaudit-engine-", "held"
 
 # The setting of a session that says how many of our readers may work at the same time.
 _READERS = "spark.shardaudit.readers"
-
-_ENDING = (signal.SIGINT, signal.SIGTERM)
-_TIDYING_S = 15
-_interrupted = threading.Event()
 
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
@@ -80,29 +69,6 @@ def _remove_if_left(folder: Path) -> None:
 
 
 @contextmanager
-def released_apart() -> Iterator[None]:
-    """Has a thread of its own release what falls out of use in the block."""
-    unused: SimpleQueue[CachedRemoteRelation | None] = SimpleQueue()  # may be put to in `__del__`
-    release = CachedRemoteRelation.__del__
-
-    def released() -> None:
-        while (checkpoint := unused.get()) is not None:
-            with suppress(Exception):  # the session is over, and the folder with it
-                release(checkpoint)
-
-    def given_up(checkpoint: CachedRemoteRelation) -> None:
-        unused.put(checkpoint)
-
-    threading.Thread(target=released, daemon=True).start()
-    CachedRemoteRelation.__del__ = given_up  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        CachedRemoteRelation.__del__ = release  # type: ignore[method-assign]
-        unused.put(None)
-
-
-@contextmanager
 def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
     """A session of an engine of our own, and its name and version; both end with the block.
 
@@ -118,40 +84,18 @@ def embedded_session(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
         of_server, version = embedded_server()
         server = of_server(ip="127.0.0.1", port=0)
         server.start(background=True)
-        if threading.current_thread() is threading.main_thread():
-            # The server takes Ctrl-C for itself, and would leave a command waiting for minutes.
-            for number in _ENDING:
-                signal.signal(number, _interrupt)
-        address = server.listening_address
-        session = SparkSession.builder.remote(f"sc://127.0.0.1:{address[1]}").create()
-        # It is in this process: what fails would fail again, and a dead one is asked for minutes.
-        session.client.set_retry_policies([])
-        session.conf.set("spark.sql.session.timeZone", "UTC")
-        # Or every call on a frame looks for a notebook, on all of the path, to say where it stands.
-        session.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
-        session.conf.set(_READERS, str(os.cpu_count() or 1))
+        port = server.listening_address[1]
         try:
-            with released_apart():
+            # The server takes Ctrl-C for itself, and would leave a command waiting for minutes:
+            # what ends a command is set anew behind it.
+            with connected(f"sc://127.0.0.1:{port}") as session:
+                # Or every call on a frame looks for a notebook, on all of the path, to say where
+                # it stands.
+                session.conf.set("spark.python.sql.dataFrameDebugging.enabled", "false")
+                session.conf.set(_READERS, str(os.cpu_count() or 1))
                 yield session, version
         finally:
-            if not _interrupted.is_set():  # or a lock of gRPC's may be held, for ever
-                session.stop()
             server.stop()
-            signal.alarm(0)
-            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # or pyspark would ask for it again
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Ends what is going on; once, so that a second one does not end the tidying up.
-
-    The tidying up ends, too: who hangs in it would keep the warehouse, as it still lives.
-    """
-    for each in _ENDING:
-        signal.signal(each, signal.SIG_IGN)
-    _interrupted.set()
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_TIDYING_S)
-    raise KeyboardInterrupt
 
 
 def most_readers(spark: SparkSession) -> int | None:

@@ -49,6 +49,7 @@ _GONE = (
     "Apache Spark's process is gone: killed, most often for memory (see spark.driver.memory under "
     "[spark] and the limit of the container)"
 )
+_UNREACHABLE = "StatusCode.UNAVAILABLE"  # gRPC's word for a server that is not there
 _PYTHON_STACK = "Traceback (most recent call last):"
 
 
@@ -71,9 +72,13 @@ def spark_errors() -> Iterator[None]:
         # Ctrl-C came first: the embedded engine ends by it, and then cannot be asked to.
         if _came_of(error, KeyboardInterrupt):
             raise KeyboardInterrupt from error
-        if _came_of(error, Py4JNetworkError, ConnectionError) or _is_speechless(error):
-            raise SparkInterruptedError(_GONE) from error
         text = str(error)
+        if (
+            _came_of(error, Py4JNetworkError, ConnectionError)
+            or _is_speechless(error)
+            or _UNREACHABLE in text
+        ):
+            raise SparkInterruptedError(_GONE) from error
         passing = _passing_names(text)
         said = _first_words(text)
         if passing:

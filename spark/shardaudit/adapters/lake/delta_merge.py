@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from delta.tables import DeltaTable
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,6 +21,7 @@ log = logging.getLogger(__name__)
 _MAX_TRIES = 8
 _PAUSE_S = 1.0
 _GONE = "_sa_gone"
+_COMING = "_sa_coming_"  # before a column of rows that come, beside the table's own
 _TAG = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -37,24 +37,24 @@ class Pruning:
     lacking: tuple[str, ...] = ()
 
     def condition(self) -> Column:
-        """What the rows of the target `t` must meet."""
+        """What the rows of the sink must meet."""
         holds = self.is_near()
         for is_lacking in self.are_lacking():
             holds |= is_lacking
         return holds
 
     def is_near(self) -> Column:
-        """Whether a row of the target `t` that has all values can be one of them."""
+        """Whether a row of the sink that has all values can be one of them."""
         holds = F.lit(True)
         for name, (least, most) in self.ranges.items():
-            holds &= F.col(f"t.{quoted(name)}").between(F.lit(least), F.lit(most))
+            holds &= F.col(quoted(name)).between(F.lit(least), F.lit(most))
         for name, values in self.values.items():
-            holds &= F.col(f"t.{quoted(name)}").isin(values)
+            holds &= F.col(quoted(name)).isin(values)
         return holds
 
     def are_lacking(self) -> list[Column]:
-        """Whether a row of the target `t` lacks a value, by column."""
-        return [F.col(f"t.{quoted(name)}").isNull() for name in self.lacking]
+        """Whether a row of the sink lacks a value, by column."""
+        return [F.col(quoted(name)).isNull() for name in self.lacking]
 
 
 def depends_on_message_alone(
@@ -80,9 +80,7 @@ def absent_rows(
     mine, theirs = ids
     # Looked for one by one: by an `or` of them no partition could be left out.
     known = [
-        table.alias("t")
-        .where(place)
-        .select(F.col(f"t.{quoted(theirs)}").cast("string").alias(mine))
+        table.where(place).select(F.col(quoted(theirs)).cast("string").alias(mine))
         for place in (pruning.is_near(), *pruning.are_lacking())
     ]
     return rows.join(reduce(DataFrame.union, known), [mine], how="left_anti")
@@ -132,32 +130,40 @@ class SinkMerge:
             self.spark.conf.unset(_TAG)
 
     def _insert_absent(self, rows: DataFrame) -> None:
-        mine, theirs = (F.col(f"{side}.{quoted(self.id_column)}") for side in "st")
-        values: dict[str, str | Column] = {
-            quoted(name): F.col(f"s.{quoted(name)}") for name in rows.columns
-        }
+        same = F.col(quoted(self.id_column)) == F.col(quoted(_COMING + self.id_column))
         (
-            DeltaTable.forPath(self.spark, self.path)
-            .alias("t")
-            .merge(rows.alias("s"), (theirs == mine) & self.pruning.condition())
-            .whenNotMatchedInsert(values=values)
-            .execute()
+            _coming(rows)
+            .mergeInto(self._target, same & self.pruning.condition())
+            .whenNotMatched()
+            .insert(_values(rows))
+            .merge()
         )
 
     def _replace(self, rows: DataFrame) -> None:
         """Half of the source has the ids, which match; the other half NULL, and is inserted."""
-        mine = F.col(quoted(self.id_column))
-        coming = rows.withColumn(_GONE, F.lit(None).cast(rows.schema[self.id_column].dataType))
-        source = coming.unionByName(rows.withColumn(_GONE, mine))
-        values: dict[str, str | Column] = {
-            quoted(name): F.col(f"s.{quoted(name)}") for name in rows.columns
-        }
-        same = F.col(f"t.{quoted(self.id_column)}") == F.col(f"s.{_GONE}")
+        mine = F.col(quoted(_COMING + self.id_column))
+        source = _coming(rows)
+        none = F.lit(None).cast(rows.schema[self.id_column].dataType)
+        both = source.withColumn(_GONE, none).unionByName(source.withColumn(_GONE, mine))
+        same = F.col(quoted(self.id_column)) == F.col(_GONE)
         (
-            DeltaTable.forPath(self.spark, self.path)
-            .alias("t")
-            .merge(source.alias("s"), same & self.pruning.condition())
-            .whenMatchedDelete()
-            .whenNotMatchedInsert(F.col(f"s.{_GONE}").isNull(), values=values)
-            .execute()
+            both.mergeInto(self._target, same & self.pruning.condition())
+            .whenMatched()
+            .delete()
+            .whenNotMatched(F.col(_GONE).isNull())
+            .insert(_values(rows))
+            .merge()
         )
+
+    @property
+    def _target(self) -> str:
+        return f"delta.{quoted(self.path)}"
+
+
+def _coming(rows: DataFrame) -> DataFrame:
+    """The rows under names that the table does not have: nothing has to say whose column it is."""
+    return rows.select(*(F.col(quoted(n)).alias(_COMING + n) for n in rows.columns))
+
+
+def _values(rows: DataFrame) -> dict[str, Column]:
+    return {quoted(name): F.col(quoted(_COMING + name)) for name in rows.columns}

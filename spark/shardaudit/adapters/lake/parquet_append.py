@@ -7,6 +7,7 @@ from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 
+from shardaudit.adapters.engine.apache_spark import hadoop_files
 from shardaudit.adapters.files.files import S3Access, at_once, list_files, open_file
 from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.lake.parquet_file import old_times, opened_parquet
@@ -115,10 +116,9 @@ def append_files(
     staged = f"{path}/{_STAGED}/{job_id}"
     writer = rows.coalesce(1).write.mode("overwrite").partitionBy(*partitions)
     writer.option("compression", "zstd").parquet(staged)
-    spark = rows.sparkSession
-    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr] # noqa: SLF001 - the way to Hadoop
+    hadoop, configuration = hadoop_files()
     root = hadoop.Path(staged)
-    store = root.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
+    store = root.getFileSystem(configuration)
     for file in list_files(staged, access):
         folder, _, name = file.path.removeprefix(staged).strip("/").rpartition("/")
         target = hadoop.Path("/".join(filter(None, (path, folder))))

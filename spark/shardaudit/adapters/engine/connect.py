@@ -1,0 +1,82 @@
+"""A session of Spark Connect, whichever engine serves it: its beginning, interruption and end."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from types import FrameType
+from typing import cast
+
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.plan import CachedRemoteRelation
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+_TIDYING_S = 15
+_MODE = "SPARK_CONNECT_MODE_ENABLED"  # makes PySpark's functions those of Spark Connect
+_interrupted = threading.Event()
+
+
+@contextmanager
+def connected(url: str) -> Iterator[SparkSession]:
+    """A session with a server of our own on this machine; it ends with the block."""
+    if threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            signal.signal(number, _interrupt)
+    # What `SparkSession.builder` does, which refuses a server where spark-submit gave a master.
+    os.environ[_MODE] = "1"
+    session = ConnectSession.Builder().remote(url).create()
+    # Who fails on this machine would fail again, and a dead one is asked for minutes.
+    session.client.set_retry_policies([])
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        with released_apart():
+            yield cast(SparkSession, session)  # as PySpark does
+    finally:
+        if not _interrupted.is_set():  # or a lock of gRPC's may be held, for ever
+            session.stop()
+        os.environ.pop(_MODE, None)
+
+
+@contextmanager
+def released_apart() -> Iterator[None]:
+    """Has a thread of its own release what falls out of use in the block.
+
+    PySpark 4.1 asks the server for it in `__del__`, and waits. Python may collect garbage anywhere:
+    in one of our readers, too, for which an embedded server waits itself, and then both wait for
+    ever.
+    """
+    unused: SimpleQueue[CachedRemoteRelation | None] = SimpleQueue()  # may be put to in `__del__`
+    release = CachedRemoteRelation.__del__
+
+    def released() -> None:
+        while (checkpoint := unused.get()) is not None:
+            with suppress(Exception):  # the session is over, and the folder with it
+                release(checkpoint)
+
+    def given_up(checkpoint: CachedRemoteRelation) -> None:
+        unused.put(checkpoint)
+
+    threading.Thread(target=released, daemon=True).start()
+    CachedRemoteRelation.__del__ = given_up  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        CachedRemoteRelation.__del__ = release  # type: ignore[method-assign]
+        unused.put(None)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Ends what is going on; once, so that a second one does not end the tidying up.
+
+    The tidying up ends, too: who hangs in it would keep the warehouse, as it still lives. Whoever
+    is done with it takes the alarm back.
+    """
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN)
+    _interrupted.set()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_TIDYING_S)
+    raise KeyboardInterrupt
