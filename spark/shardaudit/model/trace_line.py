@@ -28,6 +28,10 @@ TEXTS = (
 )
 NUMBERS = ("attempt", "session_seq", "sample_rate")
 TIMES = ("sent_at", "acked_at")
+
+# Keys of lines in which a producer's log tells of itself, in the place of a message id.
+GAP, HEALTH = "gap", "health"
+PASSED_OVER = "the line tells of the log itself"  # it is neither a trace nor a bad one
 MAX_MS = 10**14  # year 5138; beyond it is no time, and must not overflow as microseconds
 
 _NOT_AN_OBJECT = "attributes is not an object"
@@ -87,8 +91,12 @@ def trace_fields(trace: Mapping[str, Json], line: bytes, columns: Mapping[str, s
     Input:
         trace, line: what `read_object` made of which line.
         columns: standard name -> key in the object, for every standard name.
+    Output:
+        `fault` is PASSED_OVER where the line is to be left out like a blank one.
     """
     given = {name: trace.get(key) for name, key in columns.items()}
+    if told := _told_by_the_log(trace, columns["message_id"]):
+        return Fields(_NOTHING, fault=told)
     try:
         fields = _fields(given)
         if any(map(may_be_rounded, given.values())):
@@ -97,6 +105,15 @@ def trace_fields(trace: Mapping[str, Json], line: bytes, columns: Mapping[str, s
     except (orjson.JSONEncodeError, RecursionError):
         return Fields(_NOTHING, fault=_TOO_DEEP)
     return fields
+
+
+def _told_by_the_log(line: Mapping[str, Json], id_key: str) -> str | None:
+    if id_key in line:
+        return None
+    if type(line.get(HEALTH)) is dict:
+        return PASSED_OVER
+    gap = line.get(GAP)
+    return f"gap: {gap} traces were dropped by the producer" if type(gap) is int else None
 
 
 def attributes_in(text: str) -> tuple[Texts | None, str | None]:

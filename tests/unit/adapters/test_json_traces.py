@@ -13,7 +13,17 @@ from shardaudit.adapters.files import json_traces
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.adapters.files.loose_traces import LOOSE
 from shardaudit.model.input_columns import TRACE_COLUMNS
-from shardaudit.model.trace_line import MAX_MS, NUMBERS, TEXTS, TIMES, read_object, trace_fields
+from shardaudit.model.trace_line import (
+    GAP,
+    HEALTH,
+    MAX_MS,
+    NUMBERS,
+    PASSED_OVER,
+    TEXTS,
+    TIMES,
+    read_object,
+    trace_fields,
+)
 from tests.builders import Line, cut_off, jsonl, trace_line, write_lines
 
 COLUMNS = {name: name for name in TRACE_COLUMNS}
@@ -79,6 +89,22 @@ def test_lines_keep_their_numbers_when_some_are_blank_or_bad() -> None:
     assert [row["raw"] for row in rows[1:4:2]] == ["bad", "[]"]
 
 
+def test_what_a_log_tells_of_itself_is_no_trace() -> None:
+    gap = {"gap": 12, "session": "s", "session_seq": 7, "reason": "the queue was full"}
+    health = {"health": {"written": 3, "dropped": 12}, "session": "s"}
+    lines: list[Line | str] = [trace_line(), json.dumps(gap), json.dumps(health), trace_line(1)]
+    lines += [trace_line(2, gap=1, health={"heart": "beats"}), '{"gap": "wide", "health": 1}']
+    rows = read(jsonl(lines))
+    assert [(row["line"], row["message_id"], row["fault"]) for row in rows] == [
+        (1, "m0", None),
+        (2, None, "gap: 12 traces were dropped by the producer"),
+        (4, "m1", None),
+        (5, "m2", None),
+        (6, None, None),  # without an id, as any
+    ]
+    assert rows[1]["raw"] == json.dumps(gap)
+
+
 def test_good_lines_are_kept_when_others_are_not_utf8() -> None:
     rows = read(b"good\n\xff\xfe bad\nalso good \xc3\xa9\n")
     assert [(row["line"], row["raw"], row["fault"]) for row in rows] == [
@@ -118,8 +144,11 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 LINES = st.fixed_dictionaries(
     {},
-    optional={name: VALUES for name in TRACE_COLUMNS} | {"_sa_x": st.just(1), "other": VALUES},
-).map(json.dumps) | st.sampled_from(["", " ", "x", "[]", "{}", '{"a":1e400}', r'{"a":"\ud83d"}'])
+    optional={name: VALUES for name in (*TRACE_COLUMNS, GAP, HEALTH)}
+    | {"_sa_x": st.just(1), "other": VALUES},
+).map(json.dumps) | st.sampled_from(
+    ["", " ", "x", "[]", "{}", '{"a":1e400}', r'{"a":"\ud83d"}', '{"gap":3}', '{"health":{}}']
+)
 
 
 @given(st.lists(LINES, max_size=12), st.sampled_from([1, 3, 500]))
@@ -127,7 +156,8 @@ def test_line_is_judged_as_if_alone_when_read_with_others(lines: list[str], size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_traces, "_PIECE_LINES", size)
         rows = read(jsonl(lines))
-    alone = [judged_alone(n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    each = [judged_alone(n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    alone = [row for row in each if row["fault"] != PASSED_OVER]
     assert [as_number(row, "sample_rate") for row in rows] == alone
 
 

@@ -16,8 +16,11 @@ import pyarrow as pa
 from shardaudit.adapters.files.lines import RAW_BYTES, Readable, line_groups
 from shardaudit.adapters.files.loose_traces import LOOSE, attribute_maps, damaged, text_array
 from shardaudit.model.trace_line import (
+    GAP,
+    HEALTH,
     MAX_MS,
     NUMBERS,
+    PASSED_OVER,
     TEXTS,
     TIMES,
     Json,
@@ -87,14 +90,17 @@ def _batch(
         made[name] = text_array(values[name])
     for name in TIMES:
         made |= _times(name, values[name])
-    return pa.RecordBatch.from_arrays([made[name] for name in LOOSE.names], schema=LOOSE)
+    batch = pa.RecordBatch.from_arrays([made[name] for name in LOOSE.names], schema=LOOSE)
+    if PASSED_OVER not in values["fault"]:
+        return batch
+    return batch.filter(pa.array([fault != PASSED_OVER for fault in values["fault"]]))
 
 
 def _values(lines: Sequence[bytes], columns: Mapping[str, str]) -> _Values:
     """For each line what `trace_fields` says, or what `text_array` makes the same of."""
     objects, shapes, faults = _objects(lines)
     values = _by_name(objects, shapes, columns)
-    if _are_usual(values):
+    if _are_usual(values) and all({GAP, HEALTH}.isdisjoint(keys) for keys in shapes):
         return values | {"fault": faults, "attributes_fault": [None] * len(lines)}
     each = [trace_fields(o, line, columns) for o, line in zip(objects, lines, strict=True)]
     return {name: [fields.values[name] for fields in each] for name in TEXTS + NUMBERS + TIMES} | {
