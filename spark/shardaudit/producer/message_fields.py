@@ -1,0 +1,114 @@
+"""What a record's message is called and when it was sent; added to the payload where it is absent.
+
+A payload that gets something added keeps all else as it was written, byte by byte. All of this is
+done in the producer's own threads, for every record: plain code is quick code here.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+PutRecord = Mapping[str, Any]  # as boto3 takes it; Any: its values are the caller's
+FieldSource = str | Callable[[PutRecord], object] | None  # a path in the payload, or a function
+
+_ENVELOPE_ID, _ENVELOPE_TIME = "message_id", "sent_at"
+_Payload = dict[str, Any]  # Any: whatever JSON holds
+_Reader = Callable[[PutRecord, _Payload], object]
+
+
+class Prepared(NamedTuple):
+    """A record as it is put, and what its trace will say; or why there cannot be one."""
+
+    record: PutRecord
+    message_id: str = ""
+    sent_at: str | int = ""
+    fault: str | None = None
+
+
+class _UntraceableError(Exception):
+    """Why there can be no trace of a record. Never leaves this module."""
+
+
+class MessageFields:
+    """Where the two are. None: in the payload under the standard names, added where absent."""
+
+    def __init__(self, message_id: FieldSource = None, sent_at: FieldSource = None) -> None:
+        self._id, self._adds_id = _reader(message_id, _ENVELOPE_ID), message_id is None
+        self._time, self._adds_time = _reader(sent_at, _ENVELOPE_TIME), sent_at is None
+        self._reads_payload = not (callable(message_id) and callable(sent_at))
+
+    def prepared(self, record: PutRecord, at: str) -> Prepared:
+        """The record with both, whatever is wrong with it: no error comes out of here.
+
+        Input:
+            at: the time to be added, where there is none.
+        """
+        try:
+            return self._prepared(record, at)
+        except _UntraceableError as error:
+            return Prepared(record, fault=str(error))
+        except Exception as error:  # noqa: BLE001 - the caller's function, or no record at all
+            return Prepared(record, fault=f"the record could not be read: {type(error).__name__}")
+
+    def _prepared(self, record: PutRecord, at: str) -> Prepared:
+        payload = _payload(record["Data"]) if self._reads_payload else {}
+        message_id, sent_at = self._id(record, payload), self._time(record, payload)
+        added = {}
+        if message_id is None and self._adds_id and _ENVELOPE_ID not in payload:
+            message_id = added[_ENVELOPE_ID] = os.urandom(16).hex()
+        elif type(message_id) is int:
+            message_id = str(message_id)
+        if sent_at is None and self._adds_time and _ENVELOPE_TIME not in payload:
+            sent_at = added[_ENVELOPE_TIME] = at
+        elif isinstance(sent_at, datetime) and sent_at.tzinfo is not None:
+            sent_at = sent_at.isoformat()
+        if not isinstance(message_id, str):
+            raise _UntraceableError("the message id is missing, or no text")
+        if type(sent_at) is not int and not isinstance(sent_at, str):
+            raise _UntraceableError("sent_at is missing, or no time with a zone")
+        if added:
+            record = {**record, "Data": _with_added(record["Data"], added, is_only=not payload)}
+        return Prepared(record, message_id, sent_at)
+
+
+def instant_with_ms(instant: datetime) -> str:
+    """An instant in UTC as ISO 8601, to the millisecond."""
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _reader(source: FieldSource, standard: str) -> _Reader:
+    """What reads a field of a record and its payload; None where there is none."""
+    if callable(source):
+        return lambda record, _payload: source(record)
+    first, *others = (source or standard).split(".")
+
+    def within(_record: PutRecord, payload: _Payload) -> object:
+        found: object = payload.get(first)
+        for key in others:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    return within
+
+
+def _payload(content: str | bytes | bytearray) -> _Payload:
+    try:
+        payload = json.loads(content if isinstance(content, str) else content.decode())
+    except (ValueError, RecursionError):
+        payload = None
+    if type(payload) is not dict:
+        raise _UntraceableError("the payload is no JSON object")
+    return payload
+
+
+def _with_added(
+    content: str | bytes | bytearray, added: dict[str, str], *, is_only: bool
+) -> str | bytes:
+    """The object with more keys at its front."""
+    text = ",".join(f'"{name}":"{value}"' for name, value in added.items())
+    text = f"{{{text}{'' if is_only else ','}"
+    if isinstance(content, str):
+        return content.replace("{", text, 1)
+    return bytes(content).replace(b"{", text.encode(), 1)

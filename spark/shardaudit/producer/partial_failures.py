@@ -1,0 +1,101 @@
+"""One put of many records: what failed of it is put again, what was acknowledged is not."""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from shardaudit.adapters.clock import now
+from shardaudit.producer.message_fields import instant_with_ms
+
+PUT_TRIES = 5
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+
+PutAnswer = dict[str, Any]  # of boto3; Any: each key has a type of its own
+PutRequest = Mapping[str, Any]  # the same
+
+
+class Acknowledged(NamedTuple):
+    """The answer to one record. `attempt`: how many times it was on its way, from 1."""
+
+    shard_id: str
+    sequence_number: str
+    attempt: int
+    acked_at: str
+
+
+def pause(tries: int) -> None:
+    """Waits longer from try to try, and not as long as all the others do."""
+    longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (tries - 1))
+    time.sleep(random.uniform(longest / 2, longest))  # noqa: S311 - to be apart, not to be secret
+
+
+@dataclass(slots=True)
+class RepeatedPut:
+    """`put_records` until all is acknowledged, or five times.
+
+    `put`: boto3's own. `wait`: between two tries, with how many there were.
+    """
+
+    put: Callable[..., PutAnswer]
+    wait: Callable[[int], None] = pause
+
+    def all_of(self, request: PutRequest) -> tuple[PutAnswer, list[Acknowledged | None]]:
+        """The answer to all records in boto3's shape, and who was acknowledged.
+
+        Raises:
+            whatever the first call raises: as without us. A later one's error leaves what failed
+                as failed.
+        """
+        answer = self.put(**request)
+        entries: list[PutAnswer] = list(answer.get("Records", ()))
+        if len(entries) != len(request["Records"]):
+            return answer, []  # of no Kinesis: the caller's to judge
+        sent = _attempts(answer)
+        acks = _acks(entries, sent)
+        failed = [at for at, ack in enumerate(acks) if ack is None]
+        tries = 1
+        while failed and tries < PUT_TRIES:
+            self.wait(tries)
+            again = self._again(request, failed)
+            if again is None:
+                break
+            sent += _attempts(again)
+            tries += 1
+            for at, entry, ack in zip(
+                failed, again["Records"], _acks(again["Records"], sent), strict=True
+            ):
+                entries[at], acks[at] = entry, ack
+            failed = [at for at in failed if acks[at] is None]
+        if tries > 1:
+            answer = {**answer, "Records": entries, "FailedRecordCount": len(failed)}
+        return answer, acks
+
+    def _again(self, request: PutRequest, failed: Sequence[int]) -> PutAnswer | None:
+        records = request["Records"]
+        try:
+            again = self.put(**{**request, "Records": [records[at] for at in failed]})
+        except Exception:  # noqa: BLE001 - the caller must learn what the first call achieved
+            return None
+        return again if len(again.get("Records", ())) == len(failed) else None
+
+
+def acknowledged(answer: PutAnswer) -> Acknowledged | None:
+    """The answer to `put_record`, which raises where it fails."""
+    return _acks([answer], _attempts(answer))[0]
+
+
+def _acks(entries: Sequence[PutAnswer], attempt: int) -> list[Acknowledged | None]:
+    at = instant_with_ms(now())
+    return [
+        Acknowledged(entry["ShardId"], entry["SequenceNumber"], attempt, at)
+        if entry.get("SequenceNumber")
+        else None
+        for entry in entries
+    ]
+
+
+def _attempts(answer: PutAnswer) -> int:
+    """How many times boto3 itself sent it."""
+    return 1 + int(answer.get("ResponseMetadata", {}).get("RetryAttempts", 0))

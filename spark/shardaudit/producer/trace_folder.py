@@ -1,0 +1,66 @@
+"""Where trace files go: a folder or S3. A file appears whole, or not at all."""
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any, Protocol
+
+_S3 = ("s3://", "s3a://")
+
+
+class TraceFolder(Protocol):
+    """A place for whole files."""
+
+    def write(self, name: str, content: bytes) -> None:
+        """Writes a file; one of the same name is the same file.
+
+        Raises:
+            Exception: it is not there; a later try may work.
+        """
+
+
+class DiskFolder:
+    """A folder on disk, made when it is needed."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path.removeprefix("file://"))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Under a hidden name, which no ingest reads, until all of it is on the disk."""
+        self._path.mkdir(parents=True, exist_ok=True)
+        hidden = self._path / f".{name}.part"
+        with hidden.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(self._path / name)
+
+
+class S3Folder:
+    """A prefix in a bucket. One request puts a whole object: S3 shows nothing before its end."""
+
+    def __init__(self, place: str, client: Any | None) -> None:  # Any: a client of boto3
+        bucket, _, prefix = place.partition("://")[2].partition("/")
+        self._bucket, self._prefix = bucket, f"{prefix.rstrip('/')}/" if prefix else ""
+        self._client = client
+        self._process = os.getpid()
+        self._is_own = client is None
+
+    def write(self, name: str, content: bytes) -> None:
+        """One PutObject."""
+        if self._is_own and (self._client is None or self._process != os.getpid()):
+            # A session of its own: those of boto3 are not to be shared by threads, nor a client's
+            # connections by processes.
+            session = importlib.import_module("boto3.session").Session()
+            self._client, self._process = session.client("s3"), os.getpid()
+        assert self._client is not None  # noqa: S101 - given, or made above
+        self._client.put_object(Bucket=self._bucket, Key=self._prefix + name, Body=content)
+
+
+def trace_folder(place: str, s3: Any | None = None) -> TraceFolder:  # Any: a client of boto3
+    """The folder of a path, a `file://` or an `s3://` address.
+
+    Input:
+        s3: boto3's client to use there; None: one with the usual chain of credentials.
+    """
+    return S3Folder(place, s3) if place.startswith(_S3) else DiskFolder(place)

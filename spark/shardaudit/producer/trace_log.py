@@ -1,0 +1,232 @@
+"""The trace log of a process: one thread writes what others add, and none of them waits for it.
+
+While a file cannot be written it is tried again and again; meanwhile the queue fills, and what has
+no room is counted. A file is in memory until it is whole: a killed process loses at most what it
+had not flushed, and its session's numbers end there.
+"""
+
+import atexit
+import logging
+import os
+import re
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from shardaudit.adapters.clock import now
+from shardaudit.producer.message_fields import instant_with_ms
+from shardaudit.producer.packed_lines import PackedLines, Teller
+from shardaudit.producer.trace_folder import TraceFolder
+from shardaudit.producer.trace_queue import Trace, TraceQueue
+
+_LONGEST_PAUSE_S = 30.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLimits:
+    """`queued`: traces that wait for the thread, some 10 MB. `file_bytes`: packed."""
+
+    queued: int = 20_000
+    file_bytes: int = 8 * 2**20
+    file_age_s: float = 60.0
+    health_every_s: float = 60.0
+    look_every_s: float = 0.2
+    pause_s: float = 0.5  # before a file is tried again, at first
+    patience_s: float = 10.0  # of a flush, of a close
+
+
+class LogStats(NamedTuple):
+    """Traces by what became of them, and the bytes of the files that were written.
+
+    `written` + `dropped` + `queued` are the acknowledged records of the sample.
+    """
+
+    written: int
+    dropped: int
+    queued: int
+    bytes: int
+
+
+class TraceLog:
+    """Adds traces to files of a folder. For any thread, also in a child after a fork."""
+
+    def __init__(self, folder: TraceFolder, teller: Teller, limits: LogLimits) -> None:
+        self._folder, self._limits = folder, limits
+        self._begin(teller)
+        _logs.add(self)
+        atexit.register(self.close)
+
+    def _begin(self, teller: Teller) -> None:
+        """A session with nothing in it yet."""
+        self._teller = replace(teller, session=uuid.uuid4().hex)
+        self._queue = TraceQueue(self._limits.queued)
+        self._file = PackedLines(self._teller)
+        self._file_since = self._health_since = self._until = time.monotonic()
+        self._files = self._written = self._bytes = 0
+        self._asked = self._done = 0
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        self._changed = threading.Condition()
+
+    def begin_in_child(self) -> None:
+        """After a fork: what waits is the parent's to write, and so is its session."""
+        is_closed = self._is_closed
+        self._begin(self._teller)
+        if is_closed:
+            self._is_closed = True
+            self._queue.shut()
+
+    @property
+    def stats(self) -> LogStats:
+        """What became of the traces so far; after the close nothing waits any more."""
+        # In this order: what is written or dropped meanwhile was numbered before.
+        written, dropped = self._written, self._queue.dropped
+        rest = self._queue.numbered - written - dropped
+        if self._is_closed:  # what even now is not written will not be
+            return LogStats(written, dropped + rest, 0, self._bytes)
+        return LogStats(written, dropped, rest, self._bytes)
+
+    def add(self, traces: Iterable[Trace | str]) -> None:
+        """Takes traces, or reasons why there is none; see `TraceQueue.add`."""
+        self._queue.add(traces)
+        if self._thread is None and not self._is_closed:
+            self._start()
+        if len(self._queue) > self._limits.queued // 4:
+            self._wake()
+
+    def flush(self, timeout_s: float | None = None) -> bool:
+        """Whether all that was added before is in files now; waits for it, ten seconds at most."""
+        patience = self._limits.patience_s if timeout_s is None else timeout_s
+        with self._changed:
+            if not self._is_at_work():
+                return self.stats.queued == 0
+            self._asked += 1
+            asked = self._asked
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: self._done >= asked, patience)
+
+    def close(self) -> None:
+        """Flushes, and ends the thread; what cannot be written in ten seconds is dropped."""
+        if self._is_closed:
+            return
+        atexit.unregister(self.close)
+        self._queue.shut()
+        with self._changed:
+            self._is_closed = True
+            self._until = time.monotonic() + self._limits.patience_s
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(self._limits.patience_s)
+        if dropped := self.stats.dropped:
+            log.warning("%d traces of session %s were dropped", dropped, self._teller.session)
+
+    def _is_at_work(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _start(self) -> None:
+        with self._changed:
+            if self._thread is not None:
+                return
+            self._thread = threading.Thread(target=self._run, name="shardaudit-traces", daemon=True)
+            try:
+                self._thread.start()
+            except RuntimeError:  # no more threads: the producer goes on, its traces are counted
+                self._thread = None
+
+    def _wake(self) -> None:
+        # Never waits: whoever holds it will look by itself.
+        if self._changed.acquire(blocking=False):
+            try:
+                self._changed.notify_all()
+            finally:
+                self._changed.release()
+
+    def _run(self) -> None:
+        """The thread, to its end."""
+        while True:
+            with self._changed:
+                if self._asked == self._done and not self._is_closed:
+                    self._changed.wait(self._limits.look_every_s)
+                asked, is_closing = self._asked, self._is_closed
+            self._take()
+            if asked > self._done or is_closing or self._is_full():
+                if not self._write_file(is_last=is_closing):
+                    return
+                with self._changed:
+                    self._done = asked
+                    self._changed.notify_all()
+            if is_closing and not len(self._queue):
+                return
+
+    def _take(self) -> None:
+        if entries := self._queue.take():
+            if not self._file.lines:
+                self._file_since = time.monotonic()
+            self._file.add(entries)
+
+    def _is_full(self) -> bool:
+        is_old = time.monotonic() - self._file_since >= self._limits.file_age_s
+        return self._file.size_bytes >= self._limits.file_bytes or (is_old and self._file.lines > 0)
+
+    def _write_file(self, *, is_last: bool) -> bool:
+        """Whether the file, if it has lines, is where it belongs; False: there is no time left."""
+        if not self._file.lines:
+            return True
+        if is_last or time.monotonic() - self._health_since >= self._limits.health_every_s:
+            self._health_since = time.monotonic()
+            self._file.add_health(self._health(), instant_with_ms(now()))
+        content = self._file.content()
+        name = re.sub(r"[^A-Za-z0-9_.-]", "-", self._teller.producer_id)
+        name = f"traces-{name[:100]}-{self._teller.session}-{self._files:06d}.jsonl.gz"
+        if not self._is_written(name, content):
+            return False
+        with self._changed:
+            self._written += self._file.traces
+            self._bytes += len(content)
+        self._files += 1
+        self._file = PackedLines(self._teller)
+        return True
+
+    def _is_written(self, name: str, content: bytes) -> bool:
+        pause_s = self._limits.pause_s
+        while True:
+            try:
+                self._folder.write(name, content)
+            except Exception as error:  # noqa: BLE001 - a full disk, S3, a client of the caller's
+                log.warning("%s is not written yet: %s: %s", name, type(error).__name__, error)
+            else:
+                return True
+            with self._changed:
+                was_closed = self._is_closed
+                self._changed.wait_for(lambda: self._is_closed is not was_closed, pause_s)  # noqa: B023 - asked at once
+                if self._is_closed and time.monotonic() >= self._until:
+                    return False
+            # Whoever closes waits ten seconds.
+            pause_s = self._limits.pause_s if was_closed else min(_LONGEST_PAUSE_S, 2 * pause_s)
+
+    def _health(self) -> dict[str, int]:
+        """As it is once this file is written."""
+        return {
+            "written": self._written + self._file.traces,
+            "dropped": self._queue.dropped,
+            "queued": len(self._queue),
+            "bytes": self._bytes,
+        }
+
+
+# Not kept alive by it.
+_logs: "weakref.WeakSet[TraceLog]" = weakref.WeakSet()
+
+
+def _begin_in_child() -> None:
+    for each in list(_logs):
+        each.begin_in_child()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,0 +1,129 @@
+"""boto3's Kinesis client, and a trace of each record that it gets acknowledged."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from shardaudit.adapters.clock import now
+from shardaudit.model.errors import ConfigError
+from shardaudit.producer.message_fields import FieldSource, MessageFields, Prepared, instant_with_ms
+from shardaudit.producer.packed_lines import Teller
+from shardaudit.producer.partial_failures import Acknowledged, PutAnswer, RepeatedPut, acknowledged
+from shardaudit.producer.sample import is_sampled
+from shardaudit.producer.trace_folder import trace_folder
+from shardaudit.producer.trace_log import LogLimits, LogStats, TraceLog
+from shardaudit.producer.trace_queue import Trace
+
+Client = Any  # boto3 makes its clients' methods at run time
+
+
+def traced(  # noqa: PLR0913 - the contract
+    client: Client,
+    to: str,
+    *,
+    producer_id: str,
+    sample_rate: float = 1.0,
+    message_id: FieldSource = None,
+    sent_at: FieldSource = None,
+    s3: Client | None = None,
+) -> "TracedKinesis":
+    """The client, writing traces into a folder or below an `s3://` address.
+
+    Input:
+        producer_id: who puts, as the traces say it.
+        sample_rate: the share of ids that is traced; the same as in the audit's configuration.
+        message_id, sent_at: paths in a JSON payload (`meta.id`), or functions of the record; None:
+            taken from the payload's `message_id` and `sent_at`, added where it has none.
+        s3: boto3's client for an `s3://` address; None: one with the usual chain of credentials.
+
+    Raises:
+        ConfigError: an argument cannot be used.
+    """
+    if not producer_id:
+        raise ConfigError("traced(): producer_id", producer_id, "a name")
+    if not 0 < sample_rate <= 1:
+        raise ConfigError("traced(): sample_rate", sample_rate, "a share over 0, at most 1")
+    teller = Teller(producer_id, session="", location="producer", sample_rate=sample_rate)
+    log = TraceLog(trace_folder(to, s3), teller, LogLimits())
+    return TracedKinesis(client, log, MessageFields(message_id, sent_at), sample_rate)
+
+
+class TracedKinesis:
+    """Puts and traces; what else the client has is the client's. Any thread may call it."""
+
+    def __init__(
+        self, client: Client, log: TraceLog, fields: MessageFields, sample_rate: float
+    ) -> None:
+        self._client, self._log, self._fields = client, log, fields
+        self._sample_rate = sample_rate
+
+    def put_record(self, **request: Any) -> PutAnswer:
+        """boto3's `put_record`."""
+        prepared = self._fields.prepared(request, instant_with_ms(now()))
+        answer: PutAnswer = self._client.put_record(**prepared.record)
+        with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
+            self._trace(request, [prepared], [acknowledged(answer)])
+        return answer
+
+    def put_records(self, **request: Any) -> PutAnswer:
+        """boto3's `put_records`; entries that fail are put again, up to five times in all."""
+        records = request.get("Records")
+        if not isinstance(records, Sequence):
+            return self._client.put_records(**request)  # type: ignore[no-any-return] # boto3's
+        at = instant_with_ms(now())
+        prepared = [self._fields.prepared(record, at) for record in records]
+        put = RepeatedPut(self._client.put_records)
+        answer, acks = put.all_of({**request, "Records": [each.record for each in prepared]})
+        if acks:
+            self._trace(request, prepared, acks)
+        return answer
+
+    def flush(self) -> bool:
+        """Whether all traces of what was acknowledged before are in files; waits ten seconds."""
+        return self._log.flush()
+
+    def close(self) -> None:
+        """Flushes and ends the log. The client stays open, and puts without traces then."""
+        self._log.close()
+
+    @property
+    def stats(self) -> LogStats:
+        """What became of the traces so far."""
+        return self._log.stats
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # asked before it is made, as by copy()
+            raise AttributeError(name)
+        return getattr(self._client, name)
+
+    def _trace(
+        self,
+        request: PutAnswer,
+        prepared: Sequence[Prepared],
+        acks: Sequence[Acknowledged | None],
+    ) -> None:
+        stream = request.get("StreamName") or str(request.get("StreamARN", "")).rpartition("/")[2]
+        self._log.add(list(self._traces(stream, prepared, acks)))
+
+    def _traces(
+        self, stream: str, prepared: Sequence[Prepared], acks: Sequence[Acknowledged | None]
+    ) -> Iterator[Trace | str]:
+        for each, ack in zip(prepared, acks, strict=True):
+            if ack is None:
+                continue
+            if each.fault is not None:
+                yield each.fault
+            elif is_sampled(each.message_id, self._sample_rate):
+                yield Trace(each.message_id, stream, each.sent_at, ack)

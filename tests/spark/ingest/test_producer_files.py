@@ -1,0 +1,56 @@
+"""What `shardaudit.producer` writes, as the ingest reads it."""
+
+import gzip
+import json
+from datetime import timedelta
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+from shardaudit.columns.instants import in_sample
+from shardaudit.producer import traced
+from shardaudit.producer.sample import is_sampled
+from tests.builders import NOW, T0
+from tests.spark.lake import Lake
+from tests.unit.producer.puts import FakeKinesis
+
+IDS = [
+    "",
+    "m0",
+    "ä" * 40,
+    "\u20ac\U0001f600",
+    *("x" * n for n in (3, 4, 7, 8, 31, 32, 33, 64, 200)),
+]
+
+
+def test_producer_samples_the_ids_that_every_engine_samples(lake: Lake) -> None:
+    ids = IDS + [f"order-{number}" for number in range(500)]
+    rows = lake.spark.createDataFrame([(each,) for each in ids], "message_id string")
+    for rate in (0.01, 0.5, 0.999999):
+        told = rows.select("message_id", in_sample(F.col("message_id"), rate).alias("is_in"))
+        expected = {row.message_id: row.is_in for row in told.collect()}
+        assert {each: is_sampled(each, rate) for each in ids} == expected
+
+
+def test_traces_are_kept_and_a_gap_is_told_when_a_producer_dropped_some(lake: Lake) -> None:
+    sent_at = (T0 + timedelta(seconds=5)).isoformat()
+    records = [
+        {"Data": json.dumps({"message_id": f"m{n}", "sent_at": sent_at}), "PartitionKey": "k"}
+        for n in range(3)
+    ]
+    nameless = [{"Data": "no json", "PartitionKey": "k"}] * 2
+    with traced(FakeKinesis(), str(lake.traces), producer_id="p") as producer:
+        producer.put_records(StreamName="kinesis-events", Records=records + nameless)
+    [file] = lake.traces.iterdir()
+    assert b'"health"' in gzip.decompress(Path(file).read_bytes())
+    summary = lake.ingest(now=NOW + timedelta(days=365))
+    kept = lake.kept()
+    assert sorted((row.message_id, row.session_seq, row.attempt) for row in kept) == [
+        ("m0", 0, 1),
+        ("m1", 1, 1),
+        ("m2", 2, 1),
+    ]
+    assert [(row.line, row.reason) for row in lake.refused()] == [
+        (4, "gap: 2 traces were dropped by the producer")
+    ]
+    assert (summary.trace_rows, summary.quarantined) == (3, 1)

@@ -1,0 +1,118 @@
+"""A Kinesis that answers as it is told, folders that fail, and what a log left."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any  # of JSON and of boto3's answers
+
+from shardaudit.producer.packed_lines import Teller
+from shardaudit.producer.partial_failures import Acknowledged
+from shardaudit.producer.trace_log import LogLimits
+from shardaudit.producer.trace_queue import Trace
+
+ROOT = Path(__file__).parents[3]
+TELLER = Teller("p-1", session="", location="producer", sample_rate=1.0)
+QUICK = LogLimits(look_every_s=0.01, pause_s=0.01, patience_s=5)
+
+
+@dataclass
+class FakeKinesis:
+    """`failing`: of each call's number and each record, whether its entry fails."""
+
+    failing: Callable[[int, dict[str, Any]], bool] = lambda _call, _record: False
+    raising: dict[int, Exception] = field(default_factory=dict)
+    calls: list[list[dict[str, Any]]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _number: int = 0
+
+    def put_records(self, **request: Any) -> dict[str, Any]:
+        with self._lock:
+            self.calls.append(request["Records"])
+            call = len(self.calls)
+            if call in self.raising:
+                raise self.raising[call]
+            entries = [
+                {"ErrorCode": "InternalFailure", "ErrorMessage": f"call {call}"}
+                if self.failing(call, record)
+                else self._ack()
+                for record in request["Records"]
+            ]
+        failed = sum("ErrorCode" in entry for entry in entries)
+        return {"FailedRecordCount": failed, "Records": entries, "EncryptionType": "NONE"}
+
+    def put_record(self, **request: Any) -> dict[str, Any]:
+        with self._lock:
+            self.calls.append([request])
+            return self._ack() | {"ResponseMetadata": {"RetryAttempts": 2}}
+
+    def list_shards(self, **_: Any) -> str:
+        return "passed on"
+
+    def _ack(self) -> dict[str, str]:
+        self._number += 1
+        return {"ShardId": "shardId-000000000000", "SequenceNumber": str(self._number)}
+
+
+@dataclass
+class StubbornFolder:
+    """A place that takes nothing while it is stopped."""
+
+    is_stopped: bool = False
+    files: dict[str, bytes] = field(default_factory=dict)
+    tries: int = 0
+
+    def write(self, name: str, content: bytes) -> None:
+        self.tries += 1
+        if self.is_stopped:
+            raise OSError("no space left on device")
+        self.files[name] = content
+
+    def lines(self) -> list[dict[str, Any]]:
+        return unpacked(self.files.values())
+
+
+def unpacked(contents: Iterable[bytes]) -> list[dict[str, Any]]:
+    """The lines of files in the order of their numbers, without those of health."""
+    lines = [json.loads(line) for one in contents for line in gzip.decompress(one).splitlines()]
+    return [line for line in lines if "health" not in line]
+
+
+def logged(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a folder's files, without those of health."""
+    return unpacked(file.read_bytes() for file in sorted(folder.glob("[!.]*")))
+
+
+def traces(first: int, count: int = 1) -> list[Trace]:
+    """As many, with numbers in their ids."""
+    ack = Acknowledged("shardId-000000000000", "1", 1, "2026-11-24T12:00:00.000Z")
+    return [
+        Trace(f"m{number}", "events", "2026-11-24T11:59:59.000Z", ack)
+        for number in range(first, first + count)
+    ]
+
+
+def records(count: int, *, first: int = 0) -> list[dict[str, Any]]:
+    """Records with payloads of JSON that have an id and a time."""
+    payload = {"sent_at": "2026-11-24T12:00:00Z"}
+    return [
+        {"Data": json.dumps(payload | {"message_id": f"m{n}"}).encode(), "PartitionKey": str(n)}
+        for n in range(first, first + count)
+    ]
+
+
+def python(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A process of its own that ran some code."""
+    paths = os.pathsep.join(map(str, (ROOT / "spark", ROOT)))
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )

@@ -1,0 +1,108 @@
+"""Where a message's id and time are taken from, and how they are added to a payload."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any  # of JSON
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardaudit.producer.message_fields import FieldSource, MessageFields
+
+NO_OBJECT = "the payload is no JSON object"
+NO_ID = "the message id is missing, or no text"
+NO_TIME = "sent_at is missing, or no time with a zone"
+NOW = "2026-11-24T12:00:01.000Z"
+AT = "2026-11-24T12:00:00Z"
+KEYS = st.text(max_size=4).filter(lambda key: key not in ("message_id", "sent_at"))
+OBJECTS = st.dictionaries(
+    KEYS,
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=2),
+    ),
+    max_size=3,
+)
+
+
+@given(OBJECTS, st.sampled_from(["", " \n"]), st.booleans())
+def test_both_are_added_and_all_else_stays_when_a_payload_has_neither(
+    payload: dict[str, Any], blank: str, as_text: bool
+) -> None:
+    text = blank + json.dumps(payload, ensure_ascii=False)
+    record = {"Data": text if as_text else text.encode(), "PartitionKey": "k"}
+    before = dict(record)
+    found = MessageFields().prepared(record, NOW)
+    assert found.fault is None
+    content = found.record["Data"]
+    assert type(content) is type(record["Data"])
+    put = json.loads(content)
+    assert put == payload | {"message_id": found.message_id, "sent_at": found.sent_at}
+    assert found.record["PartitionKey"] == "k"
+    assert record == before
+    assert found.sent_at == NOW
+
+
+def test_what_is_there_stays_when_only_one_is_added() -> None:
+    record = {"Data": b'{"message_id": 17, "price": 1.50}'}
+    found = MessageFields().prepared(record, NOW)
+    assert found.message_id == "17"
+    rest = b'"message_id": 17, "price": 1.50}'
+    assert found.record["Data"] == b'{"sent_at":"%s",' % str(found.sent_at).encode() + rest
+
+
+@pytest.mark.parametrize(
+    ("message_id", "sent_at", "expected"),
+    [
+        ("meta.id", "meta.at", ("a", AT)),
+        ("number", "ms", ("7", 1795183200000)),
+        (lambda record: record["PartitionKey"], "ms", ("key", 1795183200000)),
+        (
+            "meta.id",
+            lambda _: datetime(2026, 11, 24, tzinfo=UTC),
+            ("a", "2026-11-24T00:00:00+00:00"),
+        ),
+    ],
+)
+def test_they_are_taken_from_where_the_caller_says(
+    message_id: FieldSource, sent_at: FieldSource, expected: tuple[str, object]
+) -> None:
+    payload = {"meta": {"id": "a", "at": AT}, "number": 7, "ms": 1795183200000}
+    record = {"Data": json.dumps(payload), "PartitionKey": "key"}
+    found = MessageFields(message_id, sent_at).prepared(record, NOW)
+    assert (found.message_id, found.sent_at) == expected
+    assert found.record is record
+
+
+def test_payload_is_not_read_when_both_are_functions() -> None:
+    record = {"Data": b"\x00\xff", "PartitionKey": "key"}
+    found = MessageFields(lambda r: r["PartitionKey"], lambda _: AT).prepared(record, NOW)
+    assert (found.message_id, found.fault) == ("key", None)
+
+
+@pytest.mark.parametrize(
+    ("data", "message_id", "sent_at", "fault"),
+    [
+        (b"no json", None, None, NO_OBJECT),
+        (b"[1]", None, None, NO_OBJECT),
+        (b"\xff\xfe", "id", "at", NO_OBJECT),
+        (17, None, None, "the record could not be read: AttributeError"),
+        ('{"a": 1}'.encode("utf-16"), None, None, NO_OBJECT),
+        (b'{"message_id": null}', None, None, NO_ID),
+        (b"{}", "meta.id", None, NO_ID),
+        (b'{"meta": 1}', "meta.id", None, NO_ID),
+        (b'{"id": 1.5}', "id", None, NO_ID),
+        (b'{"id": true}', "id", None, NO_ID),
+        (b'{"id": "a"}', "id", "at", NO_TIME),
+        (b'{"id": "a"}', "id", lambda _: datetime(2026, 1, 1), NO_TIME),  # noqa: DTZ001 - the fault
+        (b"{}", lambda r: r["no such key"], AT, "the record could not be read: KeyError"),
+    ],
+)
+def test_record_goes_as_it_is_when_it_cannot_be_traced(
+    data: object, message_id: FieldSource, sent_at: FieldSource, fault: str
+) -> None:
+    record = {"Data": data, "PartitionKey": "k"}
+    found = MessageFields(message_id, sent_at).prepared(record, NOW)
+    assert found.record is record
+    assert found.fault == fault

@@ -1,0 +1,196 @@
+"""A log loses nothing in silence: files that cannot be written, closes, forks, kills."""
+
+import gzip
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shardaudit.producer.trace_folder import DiskFolder
+from shardaudit.producer.trace_log import LogLimits, TraceLog
+from shardaudit.producer.trace_queue import FULL
+from tests.unit.producer.puts import QUICK, TELLER, StubbornFolder, logged, python, traces
+
+
+def wait_until(condition: object) -> None:
+    assert callable(condition)
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.005)
+    raise AssertionError("it does not come about")
+
+
+def test_all_is_in_a_file_when_flushed() -> None:
+    folder = StubbornFolder()
+    log = TraceLog(folder, TELLER, QUICK)
+    log.add(traces(0, 3))
+    assert log.flush()
+    assert log.stats == (3, 0, 0, sum(map(len, folder.files.values())))
+    log.add(traces(3, 2))
+    assert log.flush()
+    log.close()
+    lines = folder.lines()
+    assert [line["message_id"] for line in lines] == ["m0", "m1", "m2", "m3", "m4"]
+    assert [line["session_seq"] for line in lines] == [0, 1, 2, 3, 4]
+    assert len({line["session"] for line in lines}) == 1
+    assert len(folder.files) == 2
+
+
+def test_nothing_is_written_when_nothing_was_acknowledged() -> None:
+    folder = StubbornFolder()
+    log = TraceLog(folder, TELLER, QUICK)
+    assert log.flush()
+    log.close()
+    log.close()
+    assert (folder.files, log.stats) == ({}, (0, 0, 0, 0))
+
+
+@pytest.mark.parametrize("limits", [replace(QUICK, file_bytes=1), replace(QUICK, file_age_s=0)])
+def test_file_ends_when_it_is_large_or_old(limits: LogLimits) -> None:
+    folder = StubbornFolder()
+    log = TraceLog(folder, TELLER, limits)
+    for at in range(3):
+        log.add(traces(at))
+        wait_until(lambda: log.stats.written == at + 1)  # noqa: B023 - asked at once
+    assert len(folder.files) == 3
+    log.close()
+
+
+def test_health_is_the_last_line_of_a_log() -> None:
+    folder = StubbornFolder()
+    log = TraceLog(folder, TELLER, QUICK)
+    log.add([*traces(0, 3), "no id"])
+    log.close()
+    [content] = folder.files.values()
+    last = json.loads(gzip.decompress(content).splitlines()[-1])
+    assert last["health"] == {"written": 3, "dropped": 1, "queued": 0, "bytes": 0}
+    assert last["producer_id"] == "p-1"
+
+
+def test_health_is_told_after_its_time() -> None:
+    folder = StubbornFolder()
+    log = TraceLog(folder, TELLER, replace(QUICK, health_every_s=0))
+    log.add(traces(0))
+    log.flush()
+    [content] = folder.files.values()
+    assert b'"health"' in gzip.decompress(content)
+    log.close()
+
+
+def test_drops_are_counted_exactly_when_the_disk_is_stopped_and_comes_back() -> None:
+    folder = StubbornFolder(is_stopped=True)
+    log = TraceLog(folder, TELLER, replace(QUICK, queued=10))
+    log.add(traces(0, 5))
+    assert not log.flush(0.02)
+    wait_until(lambda: folder.tries > 1)
+    for at in range(5, 105, 10):
+        log.add(traces(at, 10))
+    assert log.stats[:3] == (0, 90, 15)
+    folder.is_stopped = False
+    assert log.flush()
+    log.add(traces(105))
+    log.close()
+    lines = folder.lines()
+    [gap] = [line for line in lines if "gap" in line]
+    assert (gap["gap"], gap["session_seq"], gap["reason"]) == (90, 15, FULL)
+    assert [line["session_seq"] for line in lines] == [*range(16), 105]
+    assert log.stats[:3] == (16, 90, 0)
+
+
+def test_what_could_not_be_written_is_dropped_when_closed() -> None:
+    folder = StubbornFolder(is_stopped=True)
+    log = TraceLog(folder, TELLER, replace(QUICK, patience_s=0.1))
+    log.add(traces(0, 7))
+    assert not log.flush()
+    log.close()
+    log.close()
+    assert log.stats == (0, 7, 0, 0)
+    log.add(traces(7, 2))
+    assert log.stats == (0, 9, 0, 0)
+
+
+def test_log_is_whole_when_the_disk_comes_back_while_it_closes() -> None:
+    folder = StubbornFolder(is_stopped=True)
+    log = TraceLog(folder, TELLER, replace(QUICK, queued=4))
+    log.add(traces(0, 2))
+    assert not log.flush(0.02)
+    log.add(traces(2, 6))
+    folder.is_stopped = False
+    log.close()
+    assert [line["session_seq"] for line in folder.lines()] == [0, 1, 2, 3, 4, 5, 6]
+    assert log.stats[:3] == (6, 2, 0)
+
+
+def test_adding_never_waits_when_a_write_hangs(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    class Hanging:
+        def write(self, _name: str, content: bytes) -> None:
+            with fifo.open("wb") as pipe:  # until somebody reads
+                pipe.write(content)
+
+    log = TraceLog(Hanging(), TELLER, replace(QUICK, queued=10, patience_s=0.05))
+    log.add(traces(0))
+    assert not log.flush()
+    log.add(traces(1, 100))
+    log.close()
+    assert log.stats == (0, 101, 0, 0)
+    assert fifo.read_bytes()  # lets the thread go
+
+
+CHILD = """
+import os, signal, sys
+from shardaudit.producer.trace_folder import DiskFolder
+from shardaudit.producer.trace_log import TraceLog
+from tests.unit.producer.puts import QUICK, TELLER, traces
+log = TraceLog(DiskFolder(sys.argv[1]), TELLER, QUICK)
+log.add(traces(0, 3))
+"""
+ENDS = {
+    "exit": "sys.exit()",
+    "error": "raise ValueError",
+    "kill": "log.flush(); log.add(traces(3, 2)); os.kill(os.getpid(), signal.SIGKILL)",
+    "fork": (
+        "pid = os.fork(); log.add(traces(10, 2) if pid else traces(20, 2));\n"
+        "pid and os.waitpid(pid, 0)"
+    ),
+}
+
+
+def left_by(end: str, folder: Path) -> list[tuple[str, int, str]]:
+    process = python(CHILD + ENDS[end], str(folder))
+    assert process.returncode == {"kill": -signal.SIGKILL, "error": 1}.get(end, 0), process.stderr
+    assert [file for file in folder.iterdir() if file.name.startswith(".")] == []
+    return [(line["session"], line["session_seq"], line["message_id"]) for line in logged(folder)]
+
+
+@pytest.mark.parametrize("end", ["exit", "error", "kill"])
+def test_what_was_added_or_flushed_is_there_when_a_process_ends(end: str, tmp_path: Path) -> None:
+    found = left_by(end, tmp_path)
+    assert [(seq, name) for _, seq, name in found] == [(0, "m0"), (1, "m1"), (2, "m2")]
+
+
+def test_parent_and_child_write_sessions_of_their_own_when_forked(tmp_path: Path) -> None:
+    sessions: dict[str, list[tuple[int, str]]] = {}
+    for session, seq, name in left_by("fork", tmp_path):
+        sessions.setdefault(session, []).append((seq, name))
+    assert sorted(sessions.values()) == [
+        [(0, "m0"), (1, "m1"), (2, "m2"), (3, "m10"), (4, "m11")],
+        [(0, "m20"), (1, "m21")],
+    ]
+
+
+def test_file_has_no_name_before_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append(os.listdir(tmp_path / "logs")))  # noqa: PTH208 - names
+    DiskFolder(f"file://{tmp_path}/logs").write("a.gz", b"x")
+    assert seen == [[".a.gz.part"]]
+    assert [file.name for file in (tmp_path / "logs").iterdir()] == ["a.gz"]

@@ -1,0 +1,66 @@
+"""The numbers of a session are dense: each is a trace's or a gap's, and what is dropped is told."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardaudit.producer.trace_queue import FULL, Gap, Numbered, Trace, TraceQueue
+from tests.unit.producer.puts import traces
+
+NO_ID = "the message id is missing, or no text"
+# How many traces are added, or how many records there is no trace of, or None: all is taken out.
+STEPS = st.lists(
+    st.none() | st.tuples(st.integers(0, 9), st.sampled_from(["", NO_ID, "other"])), max_size=40
+)
+
+
+@given(STEPS, st.integers(1, 7))
+def test_all_that_is_added_is_written_or_in_a_gap(
+    steps: list[tuple[int, str] | None], capacity: int
+) -> None:
+    queue, taken, added = TraceQueue(capacity), list[Numbered | Gap](), 0
+    for step in steps:
+        if step is None:
+            taken += queue.take()
+        else:
+            count, why = step
+            queue.add([why] * count if why else traces(added, count))
+            added += count
+        assert len(queue) <= capacity + 1
+    taken += queue.take()
+
+    spans = [(e.session_seq, e.session_seq + (e.count if isinstance(e, Gap) else 1)) for e in taken]
+    assert [start for start, _ in spans] == [0, *(end for _, end in spans)][: len(spans)]
+    written = [e for e in taken if isinstance(e, Numbered)]
+    dropped = sum(e.count for e in taken if isinstance(e, Gap))
+    assert len(written) + dropped == added == queue.numbered
+    assert queue.dropped == dropped
+    assert all(entry.trace.message_id == f"m{entry.session_seq}" for entry in written)
+
+
+def test_what_has_no_room_is_one_gap_when_the_queue_is_full() -> None:
+    queue = TraceQueue(2)
+    queue.add(traces(0, 5))
+    queue.add([NO_ID])
+    queue.add(traces(6, 1))
+    assert [*queue.take()] == [*map(Numbered, (0, 1), traces(0, 2)), Gap(2, 5, FULL)]
+    queue.add(traces(7))
+    assert queue.take() == [Numbered(7, traces(7)[0])]
+
+
+def test_each_reason_is_a_gap_of_its_own_when_there_is_room() -> None:
+    queue = TraceQueue(9)
+    mixed: list[Trace | str] = [NO_ID, NO_ID, "other", *traces(3), NO_ID]
+    queue.add(mixed)
+    assert [e for e in queue.take() if isinstance(e, Gap)] == [
+        Gap(0, 2, NO_ID),
+        Gap(2, 1, "other"),
+        Gap(4, 1, NO_ID),
+    ]
+
+
+def test_what_comes_late_is_counted_when_the_queue_is_shut() -> None:
+    queue = TraceQueue(9)
+    queue.add(traces(0))
+    queue.shut()
+    queue.add(traces(1, 3))
+    assert (len(queue.take()), queue.numbered, queue.dropped) == (1, 4, 3)

@@ -1,0 +1,155 @@
+"""The wrapped client as a producer uses it: boto3's answers, a trace of what they acknowledge."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any  # of boto3's answers
+
+import pytest
+
+from shardaudit.model.errors import ConfigError
+from shardaudit.producer import traced
+from shardaudit.producer.sample import is_sampled, xxh64
+from shardaudit.producer.trace_folder import trace_folder
+from tests.unit.producer.puts import FakeKinesis, logged, python, records
+
+HEAVY = ("boto3", "botocore", "pyspark", "airflow", "pydantic", "pyarrow", "orjson", "zstandard")
+
+
+def test_each_acknowledged_record_is_a_line_when_some_fail(tmp_path: Path) -> None:
+    kinesis = FakeKinesis(lambda call, record: call == 1 and record["PartitionKey"] == "1")
+    with traced(kinesis, str(tmp_path), producer_id="orders/1") as producer:
+        answer = producer.put_records(StreamName="events", Records=records(3))
+    assert [entry["SequenceNumber"] for entry in answer["Records"]] == ["1", "3", "2"]
+    first, second, _ = lines = logged(tmp_path)
+    assert [(line["message_id"], line["attempt"]) for line in lines] == [
+        ("m0", 1),
+        ("m1", 2),
+        ("m2", 1),
+    ]
+    assert first["sent_at"] == second["sent_at"] == "2026-11-24T12:00:00Z"
+    assert first["acked_at"] <= second["acked_at"]
+    told = [first[name] for name in ("stream", "producer_id", "sample_rate", "sequence_number")]
+    assert told == ["events", "orders/1", 1.0, "1"]
+
+
+def test_nothing_is_traced_that_was_not_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    kinesis = FakeKinesis(lambda _, record: record["PartitionKey"] == "1")
+    with traced(kinesis, str(tmp_path), producer_id="p") as producer:
+        answer = producer.put_records(StreamName="events", Records=records(2))
+    assert answer["FailedRecordCount"] == 1
+    assert [line["message_id"] for line in logged(tmp_path)] == ["m0"]
+
+
+def test_one_record_is_put_with_what_was_added_to_it(tmp_path: Path) -> None:
+    kinesis = FakeKinesis()
+    arn = "arn:aws:kinesis:us-east-1:123456789012:stream/orders"
+    with traced(kinesis, str(tmp_path), producer_id="p") as producer:
+        producer.put_record(StreamARN=arn, Data=b'{"a":1}', PartitionKey="k")
+        assert producer.list_shards() == "passed on"
+    [[put]] = kinesis.calls
+    [line] = logged(tmp_path)
+    content = json.loads(put["Data"])
+    assert (line["message_id"], line["sent_at"]) == (content["message_id"], content["sent_at"])
+    assert (line["stream"], line["attempt"]) == ("orders", 3)
+
+
+def test_records_without_an_id_are_put_and_told_as_a_gap(tmp_path: Path) -> None:
+    kinesis = FakeKinesis()
+    odd: list[Any] = [{"Data": b"no json", "PartitionKey": "k"}]
+    with traced(kinesis, str(tmp_path), producer_id="p") as producer:
+        producer.put_records(StreamName="events", Records=odd * 2 + records(1))
+        producer.flush()
+        assert producer.stats[:3] == (1, 2, 0)
+    assert kinesis.calls[0][:2] == odd * 2
+    gap, trace = logged(tmp_path)
+    assert (gap["gap"], gap["session_seq"], trace["session_seq"]) == (2, 0, 2)
+
+
+def test_sample_is_dense_and_the_same_everywhere(tmp_path: Path) -> None:
+    with traced(FakeKinesis(), str(tmp_path), producer_id="p", sample_rate=0.1) as producer:
+        producer.put_records(StreamName="events", Records=records(400))
+    lines = logged(tmp_path)
+    expected = [f"m{n}" for n in range(400) if is_sampled(f"m{n}", 0.1)]
+    assert [line["message_id"] for line in lines] == expected
+    assert 20 < len(lines) < 60
+    assert [line["session_seq"] for line in lines] == list(range(len(lines)))
+    assert {line["sample_rate"] for line in lines} == {0.1}
+
+
+# Those of xxHash itself.
+@pytest.mark.parametrize(
+    ("content", "hashed"),
+    [
+        (b"", 0xEF46DB3751D8E999),
+        (b"abc", 0x44BC2CF5AD770999),
+        (b"Nobody inspects the spammish repetition", 0xFBCEA83C8A378BF1),
+    ],
+)
+def test_hash_is_that_of_xxhash(content: bytes, hashed: int) -> None:
+    assert xxh64(content, 0) == hashed
+
+
+def test_threads_share_one_dense_session(tmp_path: Path) -> None:
+    with traced(FakeKinesis(), str(tmp_path), producer_id="p") as producer:
+
+        def put(first: int) -> None:
+            producer.put_records(StreamName="events", Records=records(10, first=first))
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(put, range(0, 1000, 10)))
+    lines = logged(tmp_path)
+    assert sorted(line["session_seq"] for line in lines) == list(range(1000))
+    assert len({line["message_id"] for line in lines}) == 1000
+
+
+def test_puts_go_on_when_the_log_cannot_be_written_or_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    kinesis = FakeKinesis()
+    producer = traced(kinesis, str(tmp_path / "file"), producer_id="p")
+    producer._log._limits = producer._log._limits.__class__(patience_s=0.05)  # noqa: SLF001 - not ten seconds
+    producer.put_records(StreamName="events", Records=records(3))
+    producer.close()
+    producer.close()
+    producer.put_records(StreamName="events", Records=records(2))
+    assert (producer.stats, len(kinesis.calls)) == ((0, 5, 0, 0), 2)
+
+
+def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
+    class S3:
+        def __init__(self) -> None:
+            self.put: list[dict[str, Any]] = []
+
+        def put_object(self, **request: Any) -> None:
+            self.put.append(request)
+
+    client = S3()
+    trace_folder("s3://logs/traces/events/", client).write("a", b"x")
+    trace_folder("s3a://logs", client).write("a", b"x")
+    assert client.put == [
+        {"Bucket": "logs", "Key": "traces/events/a", "Body": b"x"},
+        {"Bucket": "logs", "Key": "a", "Body": b"x"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"sample_rate": 0}, {"sample_rate": 1.1}, {"producer_id": ""}]
+)
+def test_arguments_are_refused_when_no_log_can_come_of_them(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        traced(FakeKinesis(), "logs", **({"producer_id": "p"} | arguments))
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, time; at = time.process_time(); import shardaudit.producer;"
+        "print(time.process_time() - at, *sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    seconds, *modules = done.stdout.split()
+    assert set(modules).isdisjoint(HEAVY)
+    assert float(seconds) < 0.3
