@@ -36,10 +36,11 @@ _COMMANDS = {
     "dedupe": _Entry("dedupe_command", "plans and runs the removal of what landed twice"),
     "maintain": _Entry("maintain_command", "merges the warehouse's small files, deletes old ones"),
     "report": _Entry("report_command", "writes what the page shows into one HTML file"),
+    "lint-traces": _Entry("lint_traces_command", "says what is wrong in somebody's trace files"),
     "doctor": _Entry("doctor", "checks engine, Java, jars, configuration, warehouse, stream, sink"),
     "simulate": _Entry("simulate_command", "makes a stream, traces and a sink with planted faults"),
 }
-_OVERVIEW = "\n".join(f"  {name:<10} {entry.does}" for name, entry in _COMMANDS.items())
+_OVERVIEW = "\n".join(f"  {name:<12} {entry.does}" for name, entry in _COMMANDS.items())
 _EXIT_CODES = """\
 exit codes:
   0 done   1 failed, will not work by trying again   2 bad arguments or configuration

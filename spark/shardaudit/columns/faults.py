@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.sequence import PATTERN
+from shardaudit.model.trace_line import GAP_REASON
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 MAX_AHEAD = timedelta(days=1)
@@ -102,6 +103,11 @@ def is_clock_fault(reason: Column) -> Column:
 def is_foreign_fault(reason: Column) -> Column:
     """Whether another stream is the reason: nothing is wrong with the row."""
     return reason.startswith(_FOREIGN)
+
+
+def is_gap(reason: Column) -> Column:
+    """Whether a producer's log tells of traces that it dropped: nothing is wrong with the line."""
+    return reason.startswith(GAP_REASON)
 
 
 def cut(raw: Column) -> Column:

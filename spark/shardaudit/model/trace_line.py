@@ -31,6 +31,7 @@ TIMES = ("sent_at", "acked_at")
 
 # Keys of lines in which a producer's log tells of itself, in the place of a message id.
 GAP, HEALTH = "gap", "health"
+GAP_REASON = "gap: "
 PASSED_OVER = "the line tells of the log itself"  # it is neither a trace nor a bad one
 MAX_MS = 10**14  # year 5138; beyond it is no time, and must not overflow as microseconds
 
@@ -113,7 +114,9 @@ def _told_by_the_log(line: Mapping[str, Json], id_key: str) -> str | None:
     if type(line.get(HEALTH)) is dict:
         return PASSED_OVER
     gap = line.get(GAP)
-    return f"gap: {gap} traces were dropped by the producer" if type(gap) is int else None
+    if type(gap) is not int:
+        return None
+    return f"{GAP_REASON}{gap} traces were dropped by the producer"
 
 
 def attributes_in(text: str) -> tuple[Texts | None, str | None]:

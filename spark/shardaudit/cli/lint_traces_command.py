@@ -1,0 +1,72 @@
+"""`shardaudit lint-traces`."""
+
+import argparse
+from contextlib import ExitStack
+from dataclasses import asdict
+
+from rich.console import Group
+from rich.text import Text
+
+from shardaudit.adapters.clock import now
+from shardaudit.adapters.engine.door import started
+from shardaudit.adapters.engine.engine_errors import spark_errors
+from shardaudit.adapters.files.files import s3_access
+from shardaudit.cli.command import Desk, Reply
+from shardaudit.ingest.linted_traces import LintReport, linted_traces
+from shardaudit.model.choices import EngineName
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ExitCode
+from shardaudit.report.plain import counted, harmless
+
+EXAMPLES = """\
+  shardaudit lint-traces traces-0001.jsonl.gz
+  shardaudit lint-traces --stream events s3a://logs/traces/events/a.jsonl
+"""
+_STAGES = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The files."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="local, or s3a://…")
+    text = "its name in the configuration: its columns, its format; default: the standard ones"
+    parser.add_argument("--stream", help=text)
+
+
+def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+    """Reads them as an ingest would, and writes nothing."""
+    name = arguments.stream
+    settings = desk.settings() if name is not None else _without_file(desk)
+    stream = None if name is None else (name, settings.stream(name))
+    progress = desk.progress(_STAGES)
+    with spark_errors(), ExitStack() as stack:
+        with progress.stage("start the engine"):
+            engine = stack.enter_context(started(settings, app="shardaudit lint-traces"))
+        with progress.stage("read the files"):
+            report = linted_traces(
+                engine.session,
+                arguments.files,
+                s3_access(settings.aws),
+                stream=stream,
+                now=now(),
+            )
+    exit_code = ExitCode.FAILED if report.faulty else ExitCode.DONE
+    return Reply(document=asdict(report), view=_view(report), exit_code=exit_code)
+
+
+def _without_file(desk: Desk) -> Settings:
+    """Somebody's own log can be looked at before there is a configuration."""
+    settings = Settings(warehouse="unused", engine=EngineName.EMBEDDED, streams={})
+    return settings.with_engine(desk.engine)
+
+
+def _view(report: LintReport) -> Group:
+    lines = [harmless(str(fault)) for fault in report.faults]
+    if report.faulty > len(lines):
+        lines.append(f"… and {report.faulty - len(lines):,} more")
+    told = f"; {counted(report.gaps, 'gap')}, told by the producer" if report.gaps else ""
+    lines.append(
+        f"{counted(report.files, 'file')}: {counted(report.traces, 'trace')}, "
+        f"{counted(report.faulty, 'fault')}{told}"
+    )
+    # A line each, however long it is.
+    return Group(*(Text(line, no_wrap=True, overflow="ignore") for line in lines))

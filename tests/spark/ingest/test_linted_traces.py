@@ -1,0 +1,65 @@
+"""What the ingest would refuse of somebody's trace files, by file and line."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from shardaudit.adapters.files.files import S3Access
+from shardaudit.ingest.linted_traces import LintReport, linted_traces
+from shardaudit.model.config.settings import Stream
+from shardaudit.model.errors import ConfigError
+from tests.builders import NOW, Line, cut_off, noise, trace_line, write_lines
+from tests.spark.lake import Lake
+
+BAD: list[Line | str] = [
+    trace_line(0, stream="somebody's"),
+    "no json",
+    trace_line(1, sequence_number=4959),
+    '{"gap": 3, "session": "s", "session_seq": 7}',
+    trace_line(2, sent_at="2026-11-24T12:00:00"),
+]
+FAULTS = [
+    "bad.jsonl:2: the line is not JSON",
+    "bad.jsonl:3: sequence_number is not a text: as a JSON number it may have lost digits",
+    "bad.jsonl:5: sent_at is not an ISO 8601 time with a zone, nor epoch milliseconds",
+]
+
+
+def lint(
+    spark: SparkSession, *files: Path, stream: tuple[str, Stream] | None = None
+) -> tuple[LintReport, list[str]]:
+    paths = [str(file) for file in files]
+    report = linted_traces(spark, paths, S3Access(), stream=stream, now=NOW)
+    return report, [str(replace(f, file=Path(f.file).name)) for f in report.faults]
+
+
+def test_faults_are_named_by_file_and_line(spark: SparkSession, tmp_path: Path) -> None:
+    sound = write_lines(tmp_path / "sound.jsonl.gz", [trace_line(number) for number in range(9)])
+    torn = cut_off(
+        write_lines(
+            tmp_path / "a-torn.jsonl.gz",
+            [trace_line(n, attributes={"n": noise(n)}) for n in range(2000)],
+        )
+    )
+    bad = write_lines(tmp_path / "bad.jsonl", BAD)
+    report, faults = lint(spark, bad, sound, torn, bad)
+    assert faults == [*FAULTS, "a-torn.jsonl.gz: the gzip file breaks off"]
+    assert (report.files, report.gaps, report.faulty) == (3, 1, 4)
+    assert 9 + 1 < report.traces < 2000 + 10
+
+
+def test_names_and_stream_are_those_of_the_configuration(lake: Lake) -> None:
+    lake.trace_columns = {"message_id": "id"}
+    lines = [trace_line(0), trace_line(1, stream="others"), trace_line(2)]
+    path = lake.log("a.jsonl", [{"id": line.pop("message_id"), **line} for line in lines])
+    _, faults = lint(lake.spark, path, stream=("events", lake.stream))
+    assert faults == ["a.jsonl:2: the trace is of another stream than events or kinesis-events"]
+    _, faults = lint(lake.spark, path)
+    assert faults == [f"a.jsonl:{line}: message_id is missing" for line in (1, 2, 3)]
+
+
+def test_file_that_is_not_there_is_an_argument(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a file that is there"):
+        lint(spark, tmp_path / "none.jsonl")
