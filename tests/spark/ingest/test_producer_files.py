@@ -7,11 +7,15 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.clock import now
 from shardaudit.columns.instants import in_sample
 from shardaudit.producer import traced
 from shardaudit.producer.sample import is_sampled
+from shardaudit.store.warehouse import Warehouse
 from tests.builders import NOW, T0
+from tests.history import Question, SinkRow
 from tests.spark.lake import Lake
+from tests.spark.trial import Trial
 from tests.unit.producer.puts import FakeKinesis
 
 IDS = [
@@ -54,3 +58,32 @@ def test_traces_are_kept_and_a_gap_is_told_when_a_producer_dropped_some(lake: La
         (4, "gap: 2 traces were dropped by the producer")
     ]
     assert (summary.trace_rows, summary.quarantined) == (3, 1)
+
+
+def test_a_stream_is_ok_when_all_that_was_put_landed(warehouse: Warehouse, tmp_path: Path) -> None:
+    at = now().replace(second=0, microsecond=0) - timedelta(hours=1)
+    stream = Trial(warehouse, tmp_path, Question(at, at + timedelta(minutes=2), now()))
+    kinesis = FakeKinesis(lambda call, record: call == 1 and record["PartitionKey"] == "7")
+    sent = {f"m{n}": at + timedelta(seconds=5 * n) for n in range(20)}
+    with traced(kinesis, stream.stream.traces.path, producer_id="p") as producer:
+        answer = producer.put_records(
+            StreamName="events",
+            Records=[
+                {
+                    "Data": json.dumps({"message_id": name, "sent_at": sent_at.isoformat()}),
+                    "PartitionKey": name.removeprefix("m"),
+                }
+                for name, sent_at in sent.items()
+            ],
+        )
+    late = timedelta(seconds=3)
+    stream.land(
+        [
+            SinkRow(name, ack["ShardId"], ack["SequenceNumber"], sent_at, sent_at + late)
+            for (name, sent_at), ack in zip(sent.items(), answer["Records"], strict=True)
+        ]
+    )
+    stream.ingest()
+    found = stream.audit().audit
+    told = (found.verdict, found.sent, found.landed, found.matched, found.trace_coverage)
+    assert told == ("ok", 20, 20, 20, 1.0)

@@ -1,0 +1,77 @@
+"""The producer's wrapper with boto3's own clients, on stand-ins of Kinesis and S3."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shardaudit.producer import traced
+from shardaudit.simulate.kinesis_stream import endpoint_client
+from shardaudit.simulate.s3proxy import s3_proxy
+from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
+from tests.aws.streams import Stream
+from tests.unit.producer.puts import logged, records, unpacked
+from tests.unit.simulate.kinesis import name
+
+pytestmark = pytest.mark.aws
+
+
+@pytest.fixture
+def stream() -> Iterator[Stream]:
+    with kinesis_stand_in() as url:
+        events = Stream(endpoint_client(url), "events")
+        events.make(2)
+        yield events
+        events.client.close()
+
+
+def on_the_stream(stream: Stream) -> dict[tuple[str, str], str]:
+    """(shard, sequence number) -> message id, of all that is there."""
+    return {
+        (name(shard), record["SequenceNumber"]): json.loads(record["Data"])["message_id"]
+        for shard in (0, 1)
+        for record in stream.get(stream.iterator("TRIM_HORIZON", name(shard)))["Records"]
+    }
+
+
+def test_each_record_of_the_stream_has_one_trace_when_some_were_put_again(
+    stream: Stream, tmp_path: Path
+) -> None:
+    control = StandInControl(stream.client.meta.endpoint_url)
+    fault = {"operation": "PutRecords", "per_record": True, "times": 30}
+    control.change({"faults": [fault]})
+    with traced(stream.client, str(tmp_path), producer_id="p") as producer:
+        answer = producer.put_records(StreamName="events", Records=records(100))
+        ack = producer.put_record(StreamName="events", Data=b'{"a": 1}', PartitionKey="k")
+        assert len(producer.list_shards(StreamName="events")["Shards"]) == 2
+    assert (answer["FailedRecordCount"], len(answer["Records"])) == (0, 100)
+    lines = logged(tmp_path)
+    traced_ids = {(ln["shard_id"], ln["sequence_number"]): ln["message_id"] for ln in lines}
+    assert len(lines) == 101
+    assert traced_ids == on_the_stream(stream)
+    assert sorted(line["attempt"] for line in lines) == [1] * 71 + [2] * 30
+    assert (ack["ShardId"], ack["SequenceNumber"]) in traced_ids
+    assert {line["stream"] for line in lines} == {"events"}
+
+
+def test_files_are_whole_objects_of_a_bucket(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "s3" / "logs").mkdir(parents=True)
+    with s3_proxy(tmp_path / "s3") as endpoint:
+        for key, value in endpoint.environment().items():
+            monkeypatch.setenv(key, value)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint.url)
+        with traced(stream.client, "s3://logs/traces/", producer_id="p") as producer:
+            producer.put_records(StreamName="events", Records=records(3))
+            assert producer.flush()
+            assert producer.stats[:3] == (3, 0, 0)
+    files = list((tmp_path / "s3" / "logs" / "traces").iterdir())
+    assert [line["message_id"] for line in unpacked(f.read_bytes() for f in files)] == [
+        "m0",
+        "m1",
+        "m2",
+    ]
+    assert all(gzip.decompress(file.read_bytes()) for file in files)
