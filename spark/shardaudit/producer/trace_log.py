@@ -203,12 +203,17 @@ class TraceLog:
             else:
                 return True
             with self._changed:
-                was_closed = self._is_closed
-                self._changed.wait_for(lambda: self._is_closed is not was_closed, pause_s)  # noqa: B023 - asked at once
+                self._wait_to_try_again(pause_s)
                 if self._is_closed and time.monotonic() >= self._until:
                     return False
-            # Whoever closes waits ten seconds.
-            pause_s = self._limits.pause_s if was_closed else min(_LONGEST_PAUSE_S, 2 * pause_s)
+                # Whoever closes waits ten seconds.
+                longer_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
+                pause_s = self._limits.pause_s if self._is_closed else longer_s
+
+    def _wait_to_try_again(self, pause_s: float) -> None:
+        """Until then; a close ends the wait once."""
+        was_closed = self._is_closed
+        self._changed.wait_for(lambda: self._is_closed is not was_closed, pause_s)
 
     def _health(self) -> dict[str, int]:
         """As it is once this file is written."""

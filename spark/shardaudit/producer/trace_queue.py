@@ -43,7 +43,7 @@ class TraceQueue:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may close what it interrupted
         self._entries: list[Numbered | Gap] = []
         self._is_shut = False
         self.numbered = 0  # of both kinds, since the start

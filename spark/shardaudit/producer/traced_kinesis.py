@@ -32,7 +32,7 @@ def traced(  # noqa: PLR0913 - the contract
 
     Input:
         producer_id: who puts, as the traces say it.
-        sample_rate: the share of ids that is traced; the same as in the audit's configuration.
+        sample_rate: the share of ids that is traced; not less than in the audit's configuration.
         message_id, sent_at: paths in a JSON payload (`meta.id`), or functions of the record; None:
             taken from the payload's `message_id` and `sent_at`, added where it has none.
         s3: boto3's client for an `s3://` address; None: one with the usual chain of credentials.

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -194,3 +195,13 @@ def test_file_has_no_name_before_it_is_whole(
     DiskFolder(f"file://{tmp_path}/logs").write("a.gz", b"x")
     assert seen == [[".a.gz.part"]]
     assert [file.name for file in (tmp_path / "logs").iterdir()] == ["a.gz"]
+
+
+def test_close_tries_soon_again_when_the_pauses_had_grown() -> None:
+    folder = StubbornFolder(is_stopped=True)
+    log = TraceLog(folder, TELLER, replace(QUICK, patience_s=5))
+    log.add(traces(0))
+    assert not log.flush(0.2)
+    threading.Timer(0.1, lambda: setattr(folder, "is_stopped", False)).start()
+    log.close()
+    assert log.stats[:3] == (1, 0, 0)
