@@ -1,4 +1,4 @@
-"""What becomes of findings from one audit to the next, in plain Python (DESIGN section 6)."""
+"""What becomes of findings from one audit to the next, in plain Python (docs/verdicts.md)."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -119,7 +119,7 @@ def assert_agreement(
 
 
 def assert_sums(published: Published) -> None:
-    """The invariants of DESIGN section 10, over what was published."""
+    """The invariants of docs/contract.md, over what was published."""
     row, cells = published.audit, list(published.cells.values())
     assert row.sent == row.matched + row.missing + row.pending
     assert row.landed == row.matched - row.vanished + row.extra_rows + row.untraced

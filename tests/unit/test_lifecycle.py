@@ -1,4 +1,4 @@
-"""The oracle's life of a finding: each rule of DESIGN section 6 about states, once."""
+"""The oracle's life of a finding: each rule of docs/verdicts.md about states, once."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command leaves behind for the shell and for Airflow (CONTRACT)."""
+    """What a command leaves behind for the shell and for Airflow (docs/contract.md)."""
 
     DONE = 0
     FAILED = 1

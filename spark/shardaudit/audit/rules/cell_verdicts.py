@@ -1,4 +1,4 @@
-"""Counts to the verdict of each cell (DESIGN section 6)."""
+"""Counts to the verdict of each cell (docs/verdicts.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Evidence to kinds and causes, ids to the counts of their cells (DESIGN section 6)."""
+"""Evidence to kinds and causes, ids to the counts of their cells (docs/verdicts.md)."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,6 +1,6 @@
 """Frozen settings, one class per concern, built once from `shardaudit.toml`.
 
-Everything in CONTRACT's "Configuration" is accepted and checked here, before Spark starts.
+Everything in docs/configuration.md is accepted and checked here, before Spark starts.
 Credentials have no place in it: they come from the usual AWS chain.
 """
 
