@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
-from shardaudit.backfill.dedupe_plan import stored_dedupe
+from shardaudit.backfill.dedupe_plan import StoredDedupe, stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
-from shardaudit.backfill.rules.planned import Plan
+from shardaudit.backfill.rules.planned import Plan, StoredWindow
 from shardaudit.backfill.run import ACTIONS, REPLAY, VERIFY, Running, replay_of, run_backfill
 from shardaudit.backfill.verify import Verified
 from shardaudit.cli.backfill_command import exit_code
@@ -113,14 +113,14 @@ class Loss:
         assert run_backfill(running, ACTIONS[VERIFY]) is not None
         return exit_code(running, VERIFY)
 
-    def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> dict[str, object]:
-        row = stored_dedupe(self.warehouse, plan_id)
-        assert row is not None
+    def dedupe(self, plan_id: str, *, approve_as: str | None = "ann") -> StoredDedupe:
+        plan = stored_dedupe(self.warehouse, plan_id)
+        assert plan is not None
         dedupe = Dedupe(
             warehouse=self.warehouse,
             settings=self.settings,
             gates=open_gates(None),
-            row=row,
+            plan=plan,
             sink=backfill_sink(self.warehouse.spark, self.settings, NAME),
             retention=self.kept,
             now=lambda: self.scenario.as_of,
@@ -128,14 +128,14 @@ class Loss:
         )
         dedupe.remove(approve_as=approve_as)
         dedupe.verify()
-        return dedupe.row
+        return dedupe.plan
 
     def gates(self, plan: Plan) -> dict[str, tuple[str, int]]:
         """What was judged when the plan was verified: by suite its state and its rows."""
         rows = self.warehouse.rows(GATES, where=pc.field("plan_id") == plan.plan_id)
         return {row["suite"]: (row["state"], row["rows"]) for row in rows}
 
-    def windows(self, plan: Plan) -> list[dict[str, object]]:
+    def windows(self, plan: Plan) -> list[StoredWindow]:
         return stored_windows(self.warehouse, plan.plan_id)
 
     def findings(self) -> Counter[tuple[str, str]]:

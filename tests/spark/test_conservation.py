@@ -30,9 +30,9 @@ from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, sent_range, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.replay import WindowReader
-from shardaudit.backfill.rounds import Replay, _changes
+from shardaudit.backfill.rounds import Replay, window_as_read
 from shardaudit.backfill.rules.pace import Pace
-from shardaudit.backfill.rules.planned import Plan
+from shardaudit.backfill.rules.planned import Plan, StoredWindow
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.run import Running
 from shardaudit.backfill.verify import verify
@@ -197,10 +197,10 @@ class Days:
             verify(replay, self.settings, self.gates, clock_now=self.world.now)
 
     def _replay(self, plan: Plan) -> Replay:
-        rows = stored_windows(self.lake.warehouse, plan.plan_id)
+        windows = stored_windows(self.lake.warehouse, plan.plan_id)
         return Replay(
             self.lake.warehouse,
-            Ledger(self.lake.warehouse, rows, "test"),
+            Ledger(self.lake.warehouse, windows, "test"),
             None,
             ReadSettings(StreamAddress("kinesis-events"), 0.5),
             self.kept,
@@ -211,11 +211,12 @@ class Days:
     def _round(self, replay: Replay, killed_after: str | None) -> None:
         """As `Replay.round`: reads by the product's reader, lands what the sink does not have."""
         wanted = {row.message_id for row in replay.planned_ids().select("message_id").collect()}
-        read = {str(row["window_id"]): self._read(row) for row in replay.ledger.rows}
-        takes_all, sent = replay.ledger.rows[0]["takes_all"], sent_range(replay.ledger.rows)
+        windows = replay.ledger.windows
+        read = [(window, *self._read(window)) for window in windows]
+        takes_all, sent = windows[0].takes_all, sent_range(windows)
         found = {
             message.message_id: message
-            for messages, _ in read.values()
+            for _, messages, _ in read
             for message in messages
             if (sent.covers(message.sent_at) if takes_all else message.message_id in wanted)
         }
@@ -226,23 +227,23 @@ class Days:
         if absent:
             self._land_ours(replay, absent)
         landed = {message.message_id for message in absent}
-        changes = {}
-        for one, (messages, outcome) in read.items():
+        ended = []
+        for window, messages, outcome in read:
             ids = {message.message_id for message in messages}
-            changes[one] = _changes(outcome, len(landed & ids))
+            ended.append(window_as_read(window, outcome, len(landed & ids)))
             landed -= ids
-        replay.ledger.save_each(changes, now=self.world.now)
+        replay.ledger.store(ended, now=self.world.now)
 
-    def _read(self, row: dict[str, object]) -> tuple[list[Message], ReadOutcome]:
+    def _read(self, window: StoredWindow) -> tuple[list[Message], ReadOutcome]:
         wanted = ReadWindow(
-            window_id=str(row["window_id"]),
-            shard_id=str(row["shard_id"]),
-            start=_instant(row["window_start"]),
-            end=_instant(row["window_end"]),
+            window_id=window.window_id,
+            shard_id=window.shard_id,
+            start=window.window_start,
+            end=window.window_end,
             horizon=self.world.now - self.kept.length,
-            start_sequence=_text(row["start_sequence_number"]),
-            end_sequence=_text(row["end_sequence_number"]),
-            is_expected=int(str(row["expected_ids"])) > 0,
+            start_sequence=window.start_sequence_number,
+            end_sequence=window.end_sequence_number,
+            is_expected=window.expected_ids > 0,
         )
         time = Time()
         client = KeptShard(self.world.kept(wanted.shard_id), time=time)
@@ -465,12 +466,3 @@ def _cell(message: Message) -> tuple[str, datetime]:
 
 def _bucket(instant: datetime) -> datetime:
     return T0 + (instant - T0) // BUCKET * BUCKET
-
-
-def _instant(value: object) -> datetime:
-    assert isinstance(value, datetime)
-    return value
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)

@@ -1,13 +1,15 @@
 """`dedupe plan`, and `dedupe purge` of what a dedupe had kept: neither touches the sink."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any, Self
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.backfill.stamped_apart import sent_edges
 from shardaudit.model.config.settings import Settings
@@ -28,6 +30,37 @@ class DedupePlan:
     stream: str
     ids: int
     extra_rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDedupe:
+    """A plan as it is stored, and what its runs made of it: a row of `dedupes`.
+
+    Its fields are the table's columns, where the meaning of each stands.
+    """
+
+    plan_id: str
+    stream: str
+    ids: int
+    extra_rows: int
+    sent_from: datetime
+    sent_to: datetime
+    state: WindowState = WindowState.PLANNED
+    removed_rows: int | None = None
+    approved_by: str | None = None
+    created_at: datetime
+    updated_at: datetime
+    error: str | None = None
+    owner: str | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:  # Any: a column's type is what its table says
+        """The plan that a row of the table holds."""
+        return cls(**{**row, "state": WindowState(row["state"])})
+
+    def row(self) -> dict[str, object]:
+        """The row of the table that holds it."""
+        return asdict(self) | {"state": self.state.value}
 
 
 def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: datetime) -> DedupePlan:
@@ -57,30 +90,35 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: date
     plan_id = f"{name}-dedupe-{row.digest.lower()}"
     before = stored_dedupe(warehouse, plan_id)
     sent = sent_edges(warehouse, name, findings, sent=(row.sent_from, row.sent_to), bucket=bucket)
-    edges = {"sent_from": sent[0], "sent_to": sent[1]}
-    if before is None or WindowState(before["state"]).is_over:
+    if before is None or before.state.is_over:
         ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
         # In this order: a plan that is there has its ids.
         warehouse.replace(ids, DEDUPE_IDS, column="plan_id", value=plan_id)
-        planned = {
-            "plan_id": plan_id,
-            "stream": name,
-            "ids": row.ids,
-            "extra_rows": row.extra_rows,
-            "state": WindowState.PLANNED.value,
-            "created_at": now,
-            "updated_at": now,
-        }
-        warehouse.upsert([planned | edges], DEDUPES)
+        planned = StoredDedupe(
+            plan_id=plan_id,
+            stream=name,
+            ids=row.ids,
+            extra_rows=row.extra_rows,
+            sent_from=sent[0],
+            sent_to=sent[1],
+            created_at=now,
+            updated_at=now,
+        )
     else:  # who asked for it finds it by its time
-        warehouse.upsert([before | edges | {"updated_at": now}], DEDUPES)
+        planned = replace(before, sent_from=sent[0], sent_to=sent[1], updated_at=now)
+    store_dedupe(warehouse, planned)
     return DedupePlan(plan_id, name, row.ids, row.extra_rows)
 
 
-def stored_dedupe(warehouse: Warehouse, plan_id: str) -> Row | None:
-    """The plan's row, None when there is no such plan."""
+def stored_dedupe(warehouse: Warehouse, plan_id: str) -> StoredDedupe | None:
+    """The plan, None when there is no such plan."""
     rows = warehouse.rows(DEDUPES, where=pc.field("plan_id") == plan_id)
-    return rows[0] if rows else None
+    return StoredDedupe.of(rows[0]) if rows else None
+
+
+def store_dedupe(warehouse: Warehouse, plan: StoredDedupe) -> None:
+    """Stores the plan as it is now."""
+    warehouse.upsert([plan.row()], DEDUPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +141,11 @@ def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
         rows = read_rows(settings, DEDUPES, where=pc.field("plan_id") == plan_id)
         if not rows:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
-        state = str(rows[0]["state"])
-        if state != WindowState.VERIFIED:
+        plan = StoredDedupe.of(rows[0])
+        if plan.state is not WindowState.VERIFIED:
             wanted = "verified: until then its rows may be needed; `shardaudit dedupe run` ends it"
-            raise ConfigError(f"plan {plan_id}", state, wanted)
+            raise ConfigError(f"plan {plan_id}", plan.state.value, wanted)
         held.check()
         tables = DeltaRs(settings.warehouse, settings.aws)
         gone = tables.delete(REMOVED_ROWS, column="plan_id", value=plan_id)
-        return Purge(plan_id, str(rows[0]["stream"]), gone)
+        return Purge(plan_id, plan.stream, gone)

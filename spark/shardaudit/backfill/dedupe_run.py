@@ -5,17 +5,17 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.clock import now as clock_now
-from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
+from shardaudit.backfill.dedupe_plan import StoredDedupe, store_dedupe
 from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.approval import approver
 from shardaudit.backfill.rules.copies import (
@@ -28,12 +28,11 @@ from shardaudit.backfill.rules.copies import (
 )
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.ingest.job import ingest_stream
-from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
-from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
+from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, REMOVED_ROWS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 from shardaudit.report.plain import messages
@@ -51,7 +50,7 @@ class Dedupe:
     warehouse: Warehouse
     settings: Settings
     gates: Gates | None
-    row: Row
+    plan: StoredDedupe
     sink: BackfillSink
     retention: Retention
     now: Callable[[], datetime]
@@ -61,16 +60,16 @@ class Dedupe:
     @property
     def plan_id(self) -> str:
         """The plan's."""
-        return str(self.row["plan_id"])
+        return self.plan.plan_id
 
     @property
     def name(self) -> str:
         """The stream's name in the configuration."""
-        return str(self.row["stream"])
+        return self.plan.stream
 
     @property
     def _sent(self) -> tuple[datetime, datetime]:
-        return self.row["sent_from"], self.row["sent_to"]
+        return self.plan.sent_from, self.plan.sent_to
 
     def remove(self, *, approve_as: str | None) -> None:
         """Approves it, and takes the rows out of the sink. Killed at any moment, it is run again.
@@ -78,16 +77,14 @@ class Dedupe:
         Raises:
             ConfigError: nobody approved it.
         """
-        if self.row["state"] == WindowState.VERIFIED:
+        if self.plan.state is WindowState.VERIFIED:
             return
         with self.progress.stage("approve"):
-            priced = self.row | {"estimated_bytes": 0}
-            who = approver([priced], asked=approve_as, backfill=Backfill())
-            self._save(state=WindowState.APPROVED.value, approved_by=who)
+            who = approver([self.plan], asked=approve_as)
+            self._save(replace(self.plan, state=WindowState.APPROVED, approved_by=who))
         with self.progress.stage("remove"):
-            removed = self._remove()
-            before = int(self.row["removed_rows"] or 0)
-            self._save(state=WindowState.MERGED.value, removed_rows=before + removed)
+            removed = (self.plan.removed_rows or 0) + self._remove()
+            self._save(replace(self.plan, state=WindowState.MERGED, removed_rows=removed))
 
     def verify(self) -> None:
         """Proves it by an audit.
@@ -95,16 +92,16 @@ class Dedupe:
         Raises:
             ConfigError: no run of it began.
         """
-        if self.row["state"] == WindowState.VERIFIED:
+        if self.plan.state is WindowState.VERIFIED:
             return
-        if self.row["state"] in (WindowState.PLANNED, WindowState.CANCELLED):
+        if self.plan.state in (WindowState.PLANNED, WindowState.CANCELLED):
             wanted = "a plan that `dedupe run` or `dedupe remove` began"
             raise ConfigError("--plan", self.plan_id, wanted)
         with self.progress.stage("verify"):
             left = self._left_after_audit()
             error = f"{messages(left)} still in the sink more than once" if left else None
             state = WindowState.INCOMPLETE if left else WindowState.VERIFIED
-            self._save(state=state.value, error=error)
+            self._save(replace(self.plan, state=state, error=error))
 
     def _remove(self) -> int:
         copies = self._copies().localCheckpoint()
@@ -144,11 +141,11 @@ class Dedupe:
         ingest_stream(
             self.warehouse, self.settings, self.name, now=max(as_of, clock), progress=SILENT
         )
-        until = self.row["sent_to"] + datetime.resolution
+        until = self.plan.sent_to + datetime.resolution
         request = AuditRequest(
             name=self.name,
             stream=self.settings.stream(self.name),
-            window=Window(self.row["sent_from"], until),
+            window=Window(self.plan.sent_from, until),
             as_of=as_of,
             retention=self.retention,
         )
@@ -161,6 +158,6 @@ class Dedupe:
         ids = self._ids().select("message_id")
         return findings.join(ids, ["message_id"], how="left_semi").count()
 
-    def _save(self, **changes: object) -> None:
-        self.row = self.row | {"updated_at": self.now(), "owner": self.owner} | changes
-        self.warehouse.upsert([self.row], DEDUPES)
+    def _save(self, plan: StoredDedupe) -> None:
+        self.plan = replace(plan, updated_at=self.now(), owner=self.owner)
+        store_dedupe(self.warehouse, self.plan)

@@ -4,7 +4,7 @@ Nothing of the stream's shards is read, and nothing is written but the plan.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Row
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.evidence import ingested
-from shardaudit.backfill.ledger import store_plan, stored_windows
+from shardaudit.backfill.ledger import store_plan, store_windows, stored_windows
 from shardaudit.backfill.rules.missing import (
     asked_for,
     by_arrival,
@@ -30,7 +30,7 @@ from shardaudit.backfill.rules.plan import (
     wanted_stretches,
     whole_ranges,
 )
-from shardaudit.backfill.rules.planned import Plan, Stretch, WindowState
+from shardaudit.backfill.rules.planned import Plan, Stretch
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
@@ -38,7 +38,7 @@ from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
-from shardaudit.model.tables.backfill_tables import BACKFILL_IDS, BACKFILLS
+from shardaudit.model.tables.backfill_tables import BACKFILL_IDS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.window import Window, coalesced
@@ -145,12 +145,12 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     )
     plan = planned(_ranges(warehouse, request, of_cells, window, terms), terms)
     before = stored_windows(warehouse, plan.plan_id)
-    if plan.windows and all(WindowState(row["state"]).is_over for row in before):
+    if plan.windows and all(window.state.is_over for window in before):
         # In this order: a plan whose windows are there has its ids.
         _store_ids(warehouse, plan, missing)
         store_plan(warehouse, plan, now=now)
     elif before:  # who asked for it finds it by its time
-        warehouse.upsert([row | {"updated_at": now} for row in before], BACKFILLS)
+        store_windows(warehouse, [replace(window, updated_at=now) for window in before])
     return plan
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.backfill.rules.planned import Repair, WindowState, window_order
+from shardaudit.backfill.rules.planned import Repair, StoredWindow, WindowState, window_order
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
@@ -89,21 +89,17 @@ class RunReport:
         return all(line.state.is_over for line in self.windows)
 
 
-def window_lines(rows: Sequence[Row]) -> tuple[WindowLine, ...]:
-    """The rows as a report shows them."""
-    names = [field.name for field in fields(WindowLine) if field.name != "state"]
-    return tuple(
-        WindowLine(**{name: row[name] for name in names}, state=WindowState(row["state"]))
-        for row in rows
-    )
+def window_lines(windows: Sequence[StoredWindow]) -> tuple[WindowLine, ...]:
+    """The windows as a report shows them."""
+    names = [field.name for field in fields(WindowLine)]
+    return tuple(WindowLine(**{name: getattr(one, name) for name in names}) for one in windows)
 
 
-def minutes_to_read(rows: Sequence[Row]) -> float:
+def minutes_to_read(windows: Sequence[StoredWindow]) -> float:
     """Until the slowest shard is read: shards are read at once, a shard's windows in turn."""
     by_shard: dict[str, float] = {}
-    for row in rows:
-        shard_id = str(row["shard_id"])
-        by_shard[shard_id] = by_shard.get(shard_id, 0.0) + float(row["estimated_seconds"])
+    for one in windows:
+        by_shard[one.shard_id] = by_shard.get(one.shard_id, 0.0) + one.estimated_seconds
     return round(max(by_shard.values(), default=0.0) / 60, 1)
 
 
@@ -187,13 +183,13 @@ def proposal(
         return None
     plan_id = _newest(waiting)["plan_id"]
     windows = sorted(
-        (row for row in waiting if row["plan_id"] == plan_id),
-        key=lambda row: window_order(str(row["window_id"])),
+        (StoredWindow.of(row) for row in waiting if row["plan_id"] == plan_id),
+        key=lambda window: window_order(window.window_id),
     )
     text = plan_markdown(
         stream, window_lines(windows), as_of=as_of, minutes=minutes_to_read(windows)
     )
-    return Proposal(plan_id, text, sum(int(row["estimated_bytes"]) for row in windows))
+    return Proposal(plan_id, text, sum(window.estimated_bytes for window in windows))
 
 
 def dedupe_proposal(settings: Settings, stream: str, *, since: datetime) -> Proposal | None:

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,10 +14,9 @@ from shardaudit.adapters.aws.kinesis_fan_out import (
     registered_consumer,
     remove_consumers,
 )
-from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.backfill.kinesis_source import ReadSettings, read_outcome_of, read_windows
 from shardaudit.backfill.landing import Landing
-from shardaudit.backfill.ledger import Ledger, sent_range
+from shardaudit.backfill.ledger import Ledger, plan_ids, sent_range
 from shardaudit.backfill.rules.decode import (
     ID,
     ORDER,
@@ -29,12 +27,12 @@ from shardaudit.backfill.rules.decode import (
     WINDOW,
     unique_rows,
 )
-from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
-from shardaudit.model.tables.backfill_tables import BACKFILL_IDS, BACKFILLS
+from shardaudit.model.tables.backfill_tables import BACKFILL_IDS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.report.plain import counted, harmless, instant
 from shardaudit.store.transitions import change_state
@@ -68,12 +66,12 @@ class Replay:
     @property
     def plan_id(self) -> str:
         """The plan's."""
-        return str(self.ledger.rows[0]["plan_id"])
+        return self.ledger.windows[0].plan_id
 
     @property
     def name(self) -> str:
         """The stream's name in the configuration."""
-        return str(self.ledger.rows[0]["stream"])
+        return self.ledger.windows[0].stream
 
     def planned_ids(self) -> DataFrame:
         """The missing messages of the plan: rows of BACKFILL_IDS."""
@@ -88,13 +86,14 @@ class Replay:
             & F.col("state").isin([state.value for state in states])
         )
 
-    def round(self, windows: list[Row]) -> int:
+    def round(self, windows: list[StoredWindow]) -> int:
         """Reads these windows, lands what was found, stores what came of each: bytes read."""
         assert self.landing is not None  # noqa: S101 - or there are no rounds
         started = self.now()
+        running = {w.window_id: replace(w, state=WindowState.RUNNING, error=None) for w in windows}
         with self.turn():
-            self.ledger.save(windows, now=started, state=WindowState.RUNNING.value, error=None)
-        rows = self._read(windows, horizon=started - self.retention.length).localCheckpoint()
+            self.ledger.store(running.values(), now=started)
+        rows = self._records(windows, horizon=started - self.retention.length).localCheckpoint()
         told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
         outcomes = [read_outcome_of(row.outcome) for row in told]
         records = rows.where(F.col("outcome").isNull())
@@ -104,25 +103,26 @@ class Replay:
         with self.turn():
             self._quarantine(wanted.where(F.col(REASON).isNotNull()))
             landed = self._landed(self.landing, rows_to_land, records)
-            self.ledger.save_each(
-                {o.window_id: _changes(o, landed.get(o.window_id, 0)) for o in outcomes},
-                now=self.now(),
-            )
+            ended = [
+                window_as_read(running[o.window_id], o, landed.get(o.window_id, 0))
+                for o in outcomes
+            ]
+            self.ledger.store(ended, now=self.now())
         return sum(o.size_bytes for o in outcomes)
 
-    def _read(self, windows: list[Row], *, horizon: datetime) -> DataFrame:
+    def _records(self, windows: list[StoredWindow], *, horizon: datetime) -> DataFrame:
         wanted = [
             ReadWindow(
-                window_id=row["window_id"],
-                shard_id=row["shard_id"],
-                start=row["window_start"],
-                end=row["window_end"],
+                window_id=window.window_id,
+                shard_id=window.shard_id,
+                start=window.window_start,
+                end=window.window_end,
                 horizon=horizon,
-                start_sequence=row["start_sequence_number"],
-                end_sequence=row["end_sequence_number"],
-                is_expected=row["expected_ids"] > 0,
+                start_sequence=window.start_sequence_number,
+                end_sequence=window.end_sequence_number,
+                is_expected=window.expected_ids > 0,
             )
-            for row in windows
+            for window in windows
         ]
         spark = self.warehouse.spark
         return read_windows(spark, self.reading, wanted)
@@ -132,8 +132,8 @@ class Replay:
 
         What cannot be decoded may be one of them: it stays in, for the quarantine.
         """
-        if self.ledger.rows[0]["takes_all"]:
-            wanted = sent_range(self.ledger.rows)
+        if self.ledger.windows[0].takes_all:
+            wanted = sent_range(self.ledger.windows)
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
             return decoded.where((sent >= F.lit(wanted.start)) & (sent < F.lit(wanted.end)))
         # Unique on the id on the right: the key of BACKFILL_IDS within a plan.
@@ -189,21 +189,25 @@ class Replay:
         return counts
 
 
-def _changes(outcome: ReadOutcome, merged_rows: int) -> dict[str, object]:
-    state = WindowState.MERGED if outcome.is_complete else WindowState.INCOMPLETE
-    return {
-        "state": state.value,
-        "read_records": outcome.records,
-        "merged_rows": merged_rows,
-        "expired_from": outcome.expired_from,
-        "expired_to": outcome.expired_to,
-        "begins_at": outcome.begins_at,
-        "error": outcome.error,
-    }
+def window_as_read(window: StoredWindow, outcome: ReadOutcome, merged_rows: int) -> StoredWindow:
+    """The window after it was read, and so many rows of it landed."""
+    return replace(
+        window,
+        state=WindowState.MERGED if outcome.is_complete else WindowState.INCOMPLETE,
+        read_records=outcome.records,
+        merged_rows=merged_rows,
+        expired_from=outcome.expired_from,
+        expired_to=outcome.expired_to,
+        begins_at=outcome.begins_at,
+        error=outcome.error,
+    )
 
 
 def in_rounds(
-    windows: Sequence[Row], read: Callable[[list[Row]], int], *, max_bytes: int = ROUND_BYTES
+    windows: Sequence[StoredWindow],
+    read: Callable[[list[StoredWindow]], int],
+    *,
+    max_bytes: int = ROUND_BYTES,
 ) -> None:
     """Has all windows read, in their order.
 
@@ -233,34 +237,36 @@ def in_rounds(
         raise failure
 
 
-def first_round(windows: Sequence[Row], *, max_bytes: int) -> list[Row]:
+def first_round(windows: Sequence[StoredWindow], *, max_bytes: int) -> list[StoredWindow]:
     """The first windows, one at least, of at most so many estimated bytes."""
-    found: list[Row] = []
+    found: list[StoredWindow] = []
     size = 0
-    for row in windows:
-        size += int(row["estimated_bytes"])
+    for window in windows:
+        size += window.estimated_bytes
         if found and size > max_bytes:
             break
-        found.append(row)
+        found.append(window)
     return found
 
 
-def next_limit(limit: int, windows: Sequence[Row], *, read_bytes: int, at_most: int) -> int:
+def next_limit(
+    limit: int, windows: Sequence[StoredWindow], *, read_bytes: int, at_most: int
+) -> int:
     """How many estimated bytes the next round may have, when these windows brought so many.
 
     An estimate is what a full shard would hold. A round holds at most `at_most` bytes when the next
     windows are as full as these; they may be fuller: so it grows tenfold at most.
     """
-    estimated = sum(int(row["estimated_bytes"]) for row in windows)
+    estimated = sum(window.estimated_bytes for window in windows)
     fitting = at_most * estimated // max(read_bytes, 1)
     return max(at_most, min(10 * limit, fitting))
 
 
-def _named(windows: Sequence[Row]) -> str:
+def _named(windows: Sequence[StoredWindow]) -> str:
     """Windows by their shards and first deadline."""
-    shards = sorted({str(row["shard_id"]) for row in windows})
+    shards = sorted({window.shard_id for window in windows})
     where = harmless(shards[0]) if len(shards) == 1 else counted(len(shards), "shard")
-    until = instant(min(row["deadline"] for row in windows))
+    until = instant(min(window.deadline for window in windows))
     return f"{counted(len(windows), 'window')} of {where} until {until}"
 
 
@@ -271,8 +277,7 @@ def fan_out(replay: Replay, *, warehouse: str, reads: bool) -> Iterator[Replay]:
     A consumer that a run of any of the stream's plans left behind is removed first, also when
     nothing is to be read any more: nobody else runs one, the claim on its backfills is ours.
     """
-    plans = replay.warehouse.rows(BACKFILLS, where=pc.field("stream") == replay.name)
-    ours = {consumer_name(warehouse, str(row["plan_id"])) for row in plans}
+    ours = {consumer_name(warehouse, one) for one in plan_ids(replay.warehouse, replay.name)}
     address, name = replay.reading.address, consumer_name(warehouse, replay.plan_id)
     if not reads:
         remove_consumers(address, ours)

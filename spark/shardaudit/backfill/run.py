@@ -11,7 +11,7 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow.compute as pc
@@ -19,16 +19,15 @@ import pyarrow.compute as pc
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.clock import now as clock_now
-from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.request_target import deliver
 from shardaudit.audit.gates import Gates
 from shardaudit.backfill.kinesis_source import JSON, ReadSettings, decoder
 from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.rounds import Replay, fan_out, in_rounds
-from shardaudit.backfill.rules.approval import approver, check_sink_is_safe
+from shardaudit.backfill.rules.approval import approver, check_sink_is_safe, policy_of
 from shardaudit.backfill.rules.hand_over import request_document
-from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.choices import BackfillMode
@@ -65,7 +64,7 @@ def stream_of(settings: Settings, plan_id: str) -> str:
     rows = read_rows(settings, BACKFILLS, where=pc.field("plan_id") == plan_id)
     if not rows:
         raise ConfigError("--plan", plan_id, "a plan that `shardaudit backfill plan` printed")
-    name = str(rows[0]["stream"])
+    name: str = rows[0]["stream"]
     settings.stream(name)
     return name
 
@@ -84,8 +83,8 @@ def replay_of(
         ConfigError: its stream cannot be written.
         StreamRefusedError: there is no such stream; nothing is read.
     """
-    rows = stored_windows(warehouse, plan_id)
-    name = str(rows[0]["stream"])
+    windows = stored_windows(warehouse, plan_id)
+    name = windows[0].stream
     stream = settings.stream(name)
     address = StreamAddress(
         stream.stream_name, settings.aws.region, settings.aws.endpoint("kinesis")
@@ -94,7 +93,7 @@ def replay_of(
     ShardPages(address).check_stream()
     return Replay(
         warehouse=warehouse,
-        ledger=Ledger(warehouse, rows, f"{platform.node()}/{os.getpid()}"),
+        ledger=Ledger(warehouse, windows, f"{platform.node()}/{os.getpid()}"),
         landing=landing_of(warehouse, settings, name),
         reading=ReadSettings(address, stream.backfill.read_share, stream.backfill.decoder),
         retention=retention_of(warehouse, name, stream),
@@ -160,13 +159,14 @@ class Running:
         ledger, now = self.replay.ledger, self.replay.now()
         waiting = ledger.of(WindowState.PLANNED)
         backfill = self.settings.stream(self.replay.name).backfill
-        who = approver(ledger.rows, asked=self.approve_as, backfill=backfill)
+        policy = policy_of(backfill, sum(window.estimated_bytes for window in ledger.windows))
+        who = approver(ledger.windows, asked=self.approve_as, policy=policy)
         with self.replay.turn():
             self._approved_by(who, waiting, now)
 
-    def _approved_by(self, who: str, waiting: Sequence[Row], now: datetime) -> None:
-        ledger = self.replay.ledger
-        ledger.save(waiting, now=now, state=WindowState.APPROVED.value, approved_by=who)
+    def _approved_by(self, who: str, waiting: Sequence[StoredWindow], now: datetime) -> None:
+        approved = [replace(w, state=WindowState.APPROVED, approved_by=who) for w in waiting]
+        self.replay.ledger.store(approved, now=now)
         planned = self.replay.planned_ids().select("message_id")
         chosen = self.replay.findings(State.OPEN).join(planned, ["message_id"], how="left_semi")
         chosen = chosen.localCheckpoint()
@@ -198,9 +198,10 @@ class Running:
             document = request_document(windows, stream_name=stream.stream_name)
             aws, name = self.settings.aws, self.replay.plan_id
             deliver(document, target, name=name, aws=aws, token_env=token_env)
-            now, state = self.replay.now(), WindowState.RUNNING.value
+            asked = [replace(w, state=WindowState.RUNNING, error=None) for w in windows]
+            now = self.replay.now()
             with self.replay.turn():
-                self.replay.ledger.save(windows, now=now, state=state, error=None)
+                self.replay.ledger.store(asked, now=now)
 
     def verify(self) -> None:
         """Proves it by an audit.
@@ -221,27 +222,27 @@ class Stage:
     """A step of a run: its name, what it says of a plan's windows, and what it does."""
 
     name: str
-    says: Callable[[Sequence[Row], BackfillMode], str]
+    says: Callable[[Sequence[StoredWindow], BackfillMode], str]
     act: Callable[[Running], None]
 
 
-def _says_approve(rows: Sequence[Row], mode: BackfillMode) -> str:
+def _says_approve(windows: Sequence[StoredWindow], mode: BackfillMode) -> str:
     del mode
-    ids = sum(int(row["expected_ids"]) for row in rows)
+    ids = sum(window.expected_ids for window in windows)
     return f"approve: a person's name is stored, {counted(ids, 'finding')} planned"
 
 
-def _says_replay(rows: Sequence[Row], mode: BackfillMode) -> str:
-    shards = len({row["shard_id"] for row in rows})
-    where = f"{counted(len(rows), 'window')} of {counted(shards, 'shard')}"
-    what = "all records" if any(row["takes_all"] for row in rows) else "the missing messages"
+def _says_replay(windows: Sequence[StoredWindow], mode: BackfillMode) -> str:
+    shards = len({window.shard_id for window in windows})
+    where = f"{counted(len(windows), 'window')} of {counted(shards, 'shard')}"
+    what = "all records" if any(w.takes_all for w in windows) else "the missing messages"
     if mode is BackfillMode.REQUEST:
         return f"replay: your own job is asked for {where}"
     return f"replay: reads {where}; {what} that the sink does not have {_LANDS[mode]}"
 
 
-def _says_verify(rows: Sequence[Row], mode: BackfillMode) -> str:
-    del rows
+def _says_verify(windows: Sequence[StoredWindow], mode: BackfillMode) -> str:
+    del windows
     audited = "verify: the sink is ingested and the time is audited again"
     if mode.hands_over:
         return f"{audited}; what has not landed by then is left to later audits, or another run"
@@ -263,7 +264,7 @@ def run_backfill(running: Running, stages: Sequence[Stage] = STAGES) -> Verified
     Raises:
         ConfigError: nobody approved the plan, or it was cancelled.
     """
-    if all(WindowState(row["state"]).is_over for row in running.replay.ledger.rows):
+    if all(window.state.is_over for window in running.replay.ledger.windows):
         return None
     for stage in stages:
         with running.progress.stage(stage.name):

@@ -1,8 +1,8 @@
 """Audits again what a backfill wrote, and settles its findings and windows."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
@@ -10,22 +10,24 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
-from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.backfill.ledger import sent_range
 from shardaudit.backfill.rounds import SOURCE, Replay
 from shardaudit.backfill.rules.plan import ASKED_FOR
-from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.ingest.job import ingest_stream
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.gate import SummaryRow
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS, QUARANTINE
 from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.window import Window
 from shardaudit.report.plain import counted, messages
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.transitions import change_state
 
+AskedRange = tuple[StoredWindow, Window]  # of a range by hand: when its messages were sent
 LEFT = (State.OPEN.value, State.PLANNED.value, State.REPLAYED.value)
 
 
@@ -64,30 +66,30 @@ def proofs(replay: Replay, audit_id: str) -> dict[str, Proof]:
     Input:
         audit_id: of an audit of exactly the plan's time.
     """
-    rows = replay.ledger.rows
+    windows = replay.ledger.windows
     found: dict[str, Proof] = defaultdict(Proof)
-    for window_id, proof in _of_planned(replay, rows):
+    for window_id, proof in _of_planned(replay, windows):
         found[window_id] += proof
-    asked = [row for row in rows if row["because"] == ASKED_FOR and row["sent_from"] is not None]
+    asked = [(w, w.sent) for w in windows if w.because == ASKED_FOR and w.sent is not None]
     if asked:
         for window_id, proof in [*_of_others(replay, asked), *_of_cells(replay, asked, audit_id)]:
             found[window_id] += proof
-    return {str(row["window_id"]): found[str(row["window_id"])] for row in rows}
+    return {window.window_id: found[window.window_id] for window in windows}
 
 
-def _of_planned(replay: Replay, rows: Sequence[Row]) -> list[tuple[str, Proof]]:
+def _of_planned(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, Proof]]:
     # Unique on message_id on both sides: the key of findings within a stream and kind, and that
     # of the ids within a plan.
     states = replay.planned_ids().join(
         _missing(replay).select("message_id", "state"), ["message_id"], how="inner"
     )
-    windows = _begins(replay, rows)
+    windows = _begins(replay, stored)
     arrived = F.coalesce("acked_at", "sent_at")
     judged = states.join(windows, ["window_id"], how="left")
     return _counted(judged, arrived)
 
 
-def _of_others(replay: Replay, asked: Sequence[Row]) -> list[tuple[str, Proof]]:
+def _of_others(replay: Replay, asked: Sequence[AskedRange]) -> list[tuple[str, Proof]]:
     """The messages in the ranges that nobody knew to be missing when the plan was made."""
     found = _in_parts(replay, asked, _missing(replay), F.col("sent_at"))
     planned = replay.planned_ids().select("message_id")
@@ -95,7 +97,9 @@ def _of_others(replay: Replay, asked: Sequence[Row]) -> list[tuple[str, Proof]]:
     return _counted(others, F.col("sent_at"))
 
 
-def _of_cells(replay: Replay, asked: Sequence[Row], audit_id: str) -> list[tuple[str, Proof]]:
+def _of_cells(
+    replay: Replay, asked: Sequence[AskedRange], audit_id: str
+) -> list[tuple[str, Proof]]:
     """What is on its way, as far as the audit knows, and what it cannot judge yet, or at all."""
     is_unjudged = F.col("verdict") == Verdict.INCONCLUSIVE.value
     is_open = (F.col("pending") > 0) | (F.col("verdict") == Verdict.PENDING.value) | is_unjudged
@@ -136,17 +140,19 @@ def _counted(judged: DataFrame, arrived: Column) -> list[tuple[str, Proof]]:
     ]
 
 
-def _begins(replay: Replay, rows: Sequence[Row]) -> DataFrame:
-    values = [(str(row["window_id"]), row["begins_at"]) for row in rows]
+def _begins(replay: Replay, windows: Sequence[StoredWindow]) -> DataFrame:
+    values = [(window.window_id, window.begins_at) for window in windows]
     ddl = "window_id string, begins_at timestamp"
     return F.broadcast(own_rows(replay.warehouse.spark, values, ddl))
 
 
-def _in_parts(replay: Replay, asked: Sequence[Row], rows: DataFrame, instant: Column) -> DataFrame:
+def _in_parts(
+    replay: Replay, asked: Sequence[AskedRange], rows: DataFrame, instant: Column
+) -> DataFrame:
     """The rows that lie in one of the ranges of their shard, with `window_id` and `begins_at`."""
     values = [
-        (row["shard_id"], row["window_id"], row["sent_from"], row["sent_to"], row["begins_at"])
-        for row in asked
+        (window.shard_id, window.window_id, sent.start, sent.end, window.begins_at)
+        for window, sent in asked
     ]
     ddl = (
         "shard_id string, window_id string, sent_from timestamp, sent_to timestamp, "
@@ -160,8 +166,8 @@ def _in_parts(replay: Replay, asked: Sequence[Row], rows: DataFrame, instant: Co
     return near.join(parts, ["shard_id"], how="inner").where(inside)
 
 
-def _edges(asked: Sequence[Row]) -> tuple[datetime, datetime]:
-    return min(row["sent_from"] for row in asked), max(row["sent_to"] for row in asked)
+def _edges(asked: Sequence[AskedRange]) -> tuple[datetime, datetime]:
+    return min(sent.start for _, sent in asked), max(sent.end for _, sent in asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +203,7 @@ def verify(
     request = AuditRequest(
         name=name,
         stream=settings.stream(name),
-        window=sent_range(replay.ledger.rows),
+        window=sent_range(replay.ledger.windows),
         as_of=as_of,
         retention=replay.retention,
     )
@@ -205,12 +211,10 @@ def verify(
     report = audit(warehouse, request, judged, now=clock_now, progress=progress)
     proven = proofs(replay, report.audit_id)
     hands_over = request.stream.backfill_mode.hands_over
-    ends = {
-        str(row["window_id"]): _handed_over(row, proven) if hands_over else _end(row, proven)
-        for row in _not_over(replay)
-    }
-    cut_short = sum(_is_cut_short(row, proven, hands_over=hands_over) for row in _not_over(replay))
-    replay.ledger.save_each(ends, now=as_of)
+    waiting = [(w, proven[w.window_id]) for w in replay.ledger.windows if not w.state.is_over]
+    ended = _handed_over if hands_over else _ended
+    cut_short = sum(_is_cut_short(*one, hands_over=hands_over) for one in waiting)
+    replay.ledger.store([ended(*one) for one in waiting], now=as_of)
     if not hands_over:
         _reopen(replay, as_of)
     total = sum(proven.values(), Proof())
@@ -218,56 +222,54 @@ def verify(
     return Verified(report.audit_id, *counts, hands_over=hands_over)
 
 
-def _is_cut_short(row: Row, proven: Mapping[str, Proof], *, hands_over: bool) -> bool:
+def _is_cut_short(window: StoredWindow, proof: Proof, *, hands_over: bool) -> bool:
     done = (WindowState.MERGED, WindowState.RUNNING) if hands_over else (WindowState.MERGED,)
-    proof = proven[str(row["window_id"])]
-    return row["state"] not in done or (proof.unsettled > 0 and not proof.left)
+    return window.state not in done or (proof.unsettled > 0 and not proof.left)
 
 
-def _read_windows(replay: Replay) -> list[Row]:
+def _read_windows(replay: Replay) -> list[SummaryRow]:
     """The windows that were read, as their gate wants them."""
     own = {"source": SOURCE, "batch_id": replay.plan_id}
     refused = replay.warehouse.counts(QUARANTINE, by=["source"], having=own).total()
-    rows = [row for row in replay.ledger.rows if row["read_records"] is not None]
-    read = sum(row["read_records"] for row in rows)
-    takes_all = any(row["takes_all"] for row in rows)
-    merged = sum(row["merged_rows"] or 0 for row in rows)
+    windows = [window for window in replay.ledger.windows if window.read_records is not None]
+    read = sum(window.read_records or 0 for window in windows)
+    takes_all = any(window.takes_all for window in windows)
+    merged = sum(window.merged_rows or 0 for window in windows)
     # Of all windows: one that was read may have brought what was expected of one that was not.
-    expected = sum(row["expected_ids"] for row in replay.ledger.rows)
+    expected = sum(window.expected_ids for window in replay.ledger.windows)
     too_many = 0 if takes_all else max(0, merged - expected)
-    shown = ("window_id", "shard_id", "state", "expected_ids", "read_records", "merged_rows")
     return [
         {
-            **{name: row[name] for name in shown},
+            "window_id": window.window_id,
+            "shard_id": window.shard_id,
+            "state": window.state.value,
+            "expected_ids": window.expected_ids,
+            "read_records": window.read_records,
+            "merged_rows": window.merged_rows,
             "takes_all": takes_all,
             "rows_too_many": too_many,
             "refused_share": refused / read if read else 0.0,
-            "expired": row["expired_from"] is not None,
+            "expired": window.expired_from is not None,
         }
-        for row in rows
+        for window in windows
     ]
 
 
-def _not_over(replay: Replay) -> list[Row]:
-    return [row for row in replay.ledger.rows if not WindowState(row["state"]).is_over]
-
-
-def _end(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
+def _ended(window: StoredWindow, proof: Proof) -> StoredWindow:
     """A window's last state: incomplete while a message is missing that the stream may have."""
-    proof = proven[str(row["window_id"])]
-    if error := _unproven(row, proof):
-        return {"state": WindowState.INCOMPLETE.value, "error": error}
+    if error := _unproven(window, proof):
+        return replace(window, state=WindowState.INCOMPLETE, error=error)
     if proof.gone:
         error = f"{messages(proof.gone)} had left the stream before it was read"
-        return {"state": WindowState.EXPIRED.value, "error": error}
-    is_expired = proof.expired or _has_expired(row)
-    return {"state": (WindowState.EXPIRED if is_expired else WindowState.VERIFIED).value}
+        return replace(window, state=WindowState.EXPIRED, error=error)
+    is_expired = proof.expired or _has_expired(window)
+    return replace(window, state=WindowState.EXPIRED if is_expired else WindowState.VERIFIED)
 
 
-def _unproven(row: Row, proof: Proof) -> str | None:
+def _unproven(window: StoredWindow, proof: Proof) -> str | None:
     """Why nobody can say yet that the window's messages are there or gone for good."""
-    if row["state"] != WindowState.MERGED:
-        return row["error"] or "no run read it to its end"
+    if window.state is not WindowState.MERGED:
+        return window.error or "no run read it to its end"
     if proof.left > proof.gone:
         return f"{messages(proof.left)} not found in the stream as it is now"
     if proof.gone:
@@ -280,20 +282,20 @@ def _unproven(row: Row, proof: Proof) -> str | None:
     return None
 
 
-def _has_expired(row: Row) -> bool:
+def _has_expired(window: StoredWindow) -> bool:
     """Whether a part of a range was gone. Of planned messages, each says so itself."""
-    if not row["takes_all"] or row["expired_to"] is None:
+    if not window.takes_all or window.expired_to is None:
         return False
-    return bool(row["sent_from"] is None or row["expired_to"] > row["sent_from"])
+    return window.sent_from is None or window.expired_to > window.sent_from
 
 
-def _handed_over(row: Row, proven: Mapping[str, Proof]) -> dict[str, object]:
+def _handed_over(window: StoredWindow, proof: Proof) -> StoredWindow:
     """What somebody else lands ends when all of it has; until then it stays as it is."""
-    left = proven[str(row["window_id"])].left
-    if left and row["state"] in (WindowState.MERGED, WindowState.RUNNING):
-        return {"error": f"{messages(left)} not landed yet"}
-    landed = row if left else row | {"state": WindowState.MERGED}
-    return {"error": None} | _end(landed, proven)
+    if not proof.left:
+        return _ended(replace(window, state=WindowState.MERGED, error=None), proof)
+    if window.state in (WindowState.MERGED, WindowState.RUNNING):
+        return replace(window, error=f"{messages(proof.left)} not landed yet")
+    return _ended(window, proof)
 
 
 def _reopen(replay: Replay, now: datetime) -> None:

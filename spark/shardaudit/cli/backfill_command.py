@@ -101,16 +101,16 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
             shard_ids=tuple(arguments.shard),
         )
         plan = plan_backfill(warehouse, request, now=now())
-        rows = stored_windows(warehouse, plan.plan_id)
+        windows = stored_windows(warehouse, plan.plan_id)
         stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
     planned = sum(w.expected_ids for w in plan.windows if w.because.startswith("stuck"))
     report = PlanReport(
         plan_id=plan.plan_id,
         stream=name,
         as_of=as_of,
-        windows=window_lines(rows),
-        stages=tuple(stage.says(rows, stream.backfill_mode) for stage in STAGES),
-        minutes=minutes_to_read(rows),
+        windows=window_lines(windows),
+        stages=tuple(stage.says(windows, stream.backfill_mode) for stage in STAGES),
+        minutes=minutes_to_read(windows),
         extension=plan.extension,
         stuck_left_out=0 if window else stuck - planned,
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
@@ -134,12 +134,12 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
         replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
         running = Running(replay, settings, gates, arguments.approve_as, progress)
         verified = run_backfill(running, stages)
-    rows = replay.ledger.rows
+    windows = replay.ledger.windows
     report = RunReport(
         plan_id=plan_id,
         stream=replay.name,
-        approved_by=str(rows[0]["approved_by"]),
-        windows=window_lines(rows),
+        approved_by=windows[0].approved_by or "nobody",
+        windows=window_lines(windows),
         audit_id=verified.audit_id if verified else None,
         recovered=verified.recovered if verified else 0,
         expired=verified.expired if verified else 0,
@@ -168,7 +168,7 @@ def _had_left(running: Running) -> bool:
     """Whether messages had left the stream before they were read, and nobody else lands them."""
     stream = running.settings.stream(running.replay.name)
     expired = running.replay.ledger.of(WindowState.EXPIRED)
-    return not stream.backfill_mode.hands_over and any(row["error"] for row in expired)
+    return not stream.backfill_mode.hands_over and any(window.error for window in expired)
 
 
 def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:

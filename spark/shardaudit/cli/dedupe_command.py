@@ -9,7 +9,12 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.gates import open_gates
-from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
+from shardaudit.backfill.dedupe_plan import (
+    StoredDedupe,
+    plan_dedupe,
+    purge_removed_rows,
+    stored_dedupe,
+)
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.rules.approval import check_dedupe
@@ -40,7 +45,7 @@ class DedupeReport:
     state: WindowState
     ids: int
     removed_rows: int
-    approved_by: str
+    approved_by: str | None
     error: str | None
     engine: str
 
@@ -98,17 +103,17 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     gates = None if action == REMOVE else open_gates(settings.expectations)
     progress = desk.progress(_STAGES[action])
     with session(settings, owner=f"dedupe {action} {plan_id}", progress=progress) as warehouse:
-        row = stored_dedupe(warehouse, plan_id)
-        if row is None:
+        plan = stored_dedupe(warehouse, plan_id)
+        if plan is None:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")
-        name = str(row["stream"])
+        name = plan.stream
         stream = settings.stream(name)
         check_dedupe(name, stream, spark_settings=settings.spark)
         dedupe = Dedupe(
             warehouse=warehouse,
             settings=settings,
             gates=gates,
-            row=row,
+            plan=plan,
             sink=backfill_sink(warehouse.spark, settings, name),
             retention=retention_of(warehouse, name, stream),
             now=now if as_of is None else lambda: as_of,
@@ -119,10 +124,8 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
             dedupe.remove(approve_as=arguments.approve_as)
         if action != REMOVE:
             dedupe.verify()
-    names = ("plan_id", "stream", "ids", "removed_rows", "approved_by", "error")
-    state = WindowState(dedupe.row["state"])
-    stored = {name: dedupe.row[name] for name in names}
-    report = DedupeReport(state=state, engine=warehouse.engine, **stored)
+    report = _report(dedupe.plan, engine=warehouse.engine)
+    state = report.state
     rows = counted(report.removed_rows, "row")
     by = "" if action == VERIFY else f" by {report.engine}"
     text = f"Dedupe {plan_id}: {state}; {rows} removed{by}"
@@ -130,6 +133,19 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     is_done = state is WindowState.VERIFIED or (action == REMOVE and state is WindowState.MERGED)
     exit_code = ExitCode.DONE if is_done else ExitCode.FAILED
     return Reply(document=report, view=Text(harmless(said)), exit_code=exit_code)
+
+
+def _report(plan: StoredDedupe, *, engine: str) -> DedupeReport:
+    return DedupeReport(
+        plan_id=plan.plan_id,
+        stream=plan.stream,
+        state=plan.state,
+        ids=plan.ids,
+        removed_rows=plan.removed_rows or 0,
+        approved_by=plan.approved_by,
+        error=plan.error,
+        engine=engine,
+    )
 
 
 def _purge(arguments: argparse.Namespace, desk: Desk) -> Reply:

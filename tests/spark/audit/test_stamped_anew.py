@@ -129,8 +129,8 @@ def test_a_dedupe_looks_where_any_attempt_of_its_messages_was_stamped(lake: Lake
         assert plan.plan_id is not None
         stored = stored_dedupe(lake.warehouse, plan.plan_id)
         assert stored is not None
-        assert stored["sent_from"] == T0 + timedelta(seconds=3300)
-        assert stored["sent_to"] == T0 + timedelta(seconds=until) - timedelta.resolution
+        assert stored.sent_from == T0 + timedelta(seconds=3300)
+        assert stored.sent_to == T0 + timedelta(seconds=until) - timedelta.resolution
 
 
 def test_a_backfill_looks_where_attempts_of_its_messages_were_stamped(lake: Lake) -> None:

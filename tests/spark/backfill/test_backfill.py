@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
+from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.gate import CONTRACTS
 from shardaudit.model.tables.audit_tables import FINDINGS
@@ -26,7 +27,7 @@ def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None
     assert loss.planned().plan_id == plan.plan_id
     with pytest.raises(ConfigError, match="--approve-as"):
         loss.run(plan, approve_as=None)
-    assert {w["state"] for w in loss.windows(plan)} == {"planned"}
+    assert {w.state for w in loss.windows(plan)} == {"planned"}
     assert loss.findings()["lost", "open"] == 9
 
     loss.control.change({"throttle": True, "empty_pages": 3, "iterator_ttl_s": 60.0})
@@ -44,8 +45,8 @@ def test_every_lost_message_lands_once_and_the_audit_says_so(loss: Loss) -> None
     wanted = loss.simulated.planted_ids("lost")
     assert {landed[one] for one in wanted} == {1}
     assert sum(landed.values()) == sum(before.values()) + 10
-    assert {w["state"] for w in loss.windows(plan)} <= {"verified", "expired"}
-    assert {w["approved_by"] for w in loss.windows(plan)} == {"ann"}
+    assert {w.state for w in loss.windows(plan)} <= {"verified", "expired"}
+    assert {w.approved_by for w in loss.windows(plan)} == {"ann"}
     new = [row for row in loss.simulated.sink if row["landed_at"] == loss.scenario.as_of]
     assert len(new) == 10
     for row in new:
@@ -67,12 +68,12 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     assert plan_dedupe(loss.warehouse, NAME, bucket=MINUTE, now=later) == plan
     stored = stored_dedupe(loss.warehouse, plan.plan_id)
     assert stored is not None
-    assert (stored["created_at"], stored["updated_at"]) == (loss.scenario.as_of, later)
+    assert (stored.created_at, stored.updated_at) == (loss.scenario.as_of, later)
     with pytest.raises(ConfigError, match="--approve-as"):
         loss.dedupe(plan.plan_id, approve_as=None)
     for _ in range(2):
-        row = loss.dedupe(plan.plan_id)
-        assert (row["state"], row["removed_rows"], row["error"]) == ("verified", 3, None)
+        done = loss.dedupe(plan.plan_id)
+        assert (done.state, done.removed_rows, done.error) == ("verified", 3, None)
     assert loss.landed() == Counter(before.keys())
     kept = loss.warehouse.read(REMOVED_ROWS).collect()
     assert {row.message_id for row in kept} == doubled
@@ -104,8 +105,8 @@ def test_run_that_was_cut_short_is_finished_by_the_next(loss: Loss) -> None:
     first = loss.run(plan)
     assert first is not None
     assert first.cut_short == 3
-    states = Counter(w["state"] for w in loss.windows(plan))
-    assert states["incomplete"] == 3
+    states = Counter(w.state for w in loss.windows(plan))
+    assert states[WindowState.INCOMPLETE] == 3
     second = loss.run(plan)
     assert second is not None
     assert (second.left, second.cut_short) == (0, 0)
@@ -117,12 +118,12 @@ def test_what_a_replay_left_is_told_by_the_proof_and_read_by_the_next(loss: Loss
     plan = loss.planned()
     with pytest.raises(ConfigError, match="a plan that was approved"):
         loss.verified(plan)
-    assert {w["state"] for w in loss.windows(plan)} == {"planned"}
+    assert {w.state for w in loss.windows(plan)} == {"planned"}
 
     fault = {"operation": "GetRecords", "error": "AccessDeniedException", "status": 400}
     loss.control.change({"faults": [fault | {"times": 1}]})
     assert loss.replayed(plan) == ExitCode.RETRY
-    states = Counter(w["state"] for w in loss.windows(plan))
+    states = Counter(w.state for w in loss.windows(plan))
     assert states == {"merged": len(loss.windows(plan)) - 1, "incomplete": 1}
     assert loss.findings()["lost", "open"] == 0
     assert loss.verified(plan) == ExitCode.FAILED
@@ -130,7 +131,7 @@ def test_what_a_replay_left_is_told_by_the_proof_and_read_by_the_next(loss: Loss
 
     assert loss.replayed(plan) == ExitCode.DONE
     assert loss.verified(plan) == ExitCode.DONE
-    assert {w["state"] for w in loss.windows(plan)} <= {"verified", "expired"}
+    assert {w.state for w in loss.windows(plan)} <= {"verified", "expired"}
     landed = loss.landed()
     assert {landed[one] for one in loss.simulated.planted_ids("lost")} == {1}
 
@@ -150,5 +151,5 @@ def test_range_by_hand_brings_all_that_the_sink_does_not_have(loss: Loss) -> Non
     ]
     assert len(in_range) > 60
     assert min(landed[one] for one in in_range) == 1
-    assert {(w["state"], w["error"]) for w in loss.windows(plan)} == {("verified", None)}
+    assert {(w.state, w.error) for w in loss.windows(plan)} == {("verified", None)}
     assert loss.findings()["stuck_shard", "recovered"] > 0

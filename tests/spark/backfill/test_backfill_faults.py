@@ -51,8 +51,8 @@ def test_each_message_lands_once_whatever_the_stream_does_meanwhile(loss: Loss) 
     assert verified is not None
     assert (verified.left, verified.cut_short, verified.unjudged) == (0, 0, 1)
     # Nobody traced the aggregate's messages: of their cell no audit can say that all is there.
-    (untraced,) = [row for row in loss.windows(plan) if row["state"] != "verified"]
-    assert untraced["error"] == (
+    (untraced,) = [w for w in loss.windows(plan) if w.state != "verified"]
+    assert untraced.error == (
         "of 1 cell no audit can say that all is there: too few of its landed messages have a trace"
     )
     landed = loss.landed()

@@ -93,7 +93,7 @@ def test_republished_messages_are_put_once_and_recovered_when_they_landed(loss: 
     verified = loss.run(plan)
     assert verified is not None
     assert (verified.left, verified.cut_short, verified.hands_over) == (10, 0, True)
-    assert {w["state"] for w in loss.windows(plan)} == {"merged"}
+    assert {w.state for w in loss.windows(plan)} == {"merged"}
     records = loss.records("again")
     messages = [json.loads(record) for record in records]
     assert Counter(m["message_id"] for m in messages) == Counter(lost(loss))
@@ -105,7 +105,7 @@ def test_republished_messages_are_put_once_and_recovered_when_they_landed(loss: 
     verified = loss.run(plan)
     assert verified is not None
     assert (verified.recovered, verified.left) == (10, 0)
-    assert {w["state"] for w in loss.windows(plan)} == {"verified"}
+    assert {w.state for w in loss.windows(plan)} == {"verified"}
     assert loss.findings()["lost", "recovered"] == 9
     assert len(loss.records("again")) == 10
 
@@ -118,7 +118,7 @@ def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> N
     verified = loss.run(plan)
     assert verified is not None
     assert (verified.left, verified.cut_short) == (10, 0)
-    assert {w["state"] for w in loss.windows(plan)} == {"running"}
+    assert {w.state for w in loss.windows(plan)} == {"running"}
     (file,) = asked.iterdir()
     document = json.loads(file.read_text())
     assert file.name == f"{plan.plan_id}.json"
@@ -132,7 +132,7 @@ def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> N
     verified = loss.run(plan)
     assert verified is not None
     assert (verified.recovered, verified.left) == (10, 0)
-    assert {w["state"] for w in loss.windows(plan)} == {"verified"}
+    assert {w.state for w in loss.windows(plan)} == {"verified"}
 
 
 def test_users_decoder_brings_what_ours_does(loss: Loss) -> None:

@@ -5,7 +5,7 @@ Nothing is read or merged here: the windows are said to have been read to their 
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -16,7 +16,7 @@ from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.rounds import Replay
-from shardaudit.backfill.rules.planned import Plan, WindowState
+from shardaudit.backfill.rules.planned import Plan, StoredWindow, WindowState
 from shardaudit.backfill.run import RUN, Running, run_backfill
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.cli.backfill_command import exit_code
@@ -30,11 +30,11 @@ from tests.spark.lake import Lake
 S, MIN, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 RANGE = Window(T0, T0 + 20 * MIN)
 RETENTION = 7 * DAY
-MERGED: dict[str, object] = {
-    "state": WindowState.MERGED.value,
-    "read_records": 1,
-    "merged_rows": 0,
-}
+
+
+def merged(window: StoredWindow, *, begins_at: datetime | None) -> StoredWindow:
+    state = WindowState.MERGED
+    return replace(window, state=state, read_records=1, merged_rows=0, begins_at=begins_at)
 
 
 @dataclass
@@ -60,11 +60,13 @@ class Repair:
         )
         return plan_backfill(self.lake.warehouse, request, now=self.as_of)
 
-    def verified(self, plan: Plan, **changes: object) -> tuple[Verified, list[tuple[str, object]]]:
+    def verified(
+        self, plan: Plan, *, begins_at: datetime | None = None
+    ) -> tuple[Verified, list[tuple[str, object]]]:
         """What the verification says, and the state and error of each window."""
-        rows = stored_windows(self.lake.warehouse, plan.plan_id)
-        ledger = Ledger(self.lake.warehouse, rows, "test")
-        ledger.save(rows, now=self.as_of, **MERGED | changes)
+        windows = stored_windows(self.lake.warehouse, plan.plan_id)
+        ledger = Ledger(self.lake.warehouse, windows, "test")
+        ledger.store([merged(w, begins_at=begins_at) for w in windows], now=self.as_of)
         reading = ReadSettings(StreamAddress("kinesis-events"), 0.5)
         kept = Retention(RETENTION)
         bucket = self.lake.stream.bucket
@@ -72,7 +74,7 @@ class Repair:
             self.lake.warehouse, ledger, None, reading, kept, bucket, lambda: self.as_of
         )
         found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
-        return found, [(row["state"], row["error"]) for row in ledger.rows]
+        return found, [(window.state, window.error) for window in ledger.windows]
 
 
 @pytest.fixture

@@ -37,8 +37,8 @@ def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
     assert report.verdict is Verdict.DUPLICATION
     plan = plan_dedupe(lake.warehouse, lake.name, bucket=lake.stream.bucket, now=NOW)
     assert plan.plan_id is not None
-    row = stored_dedupe(lake.warehouse, plan.plan_id)
-    assert row is not None
+    stored = stored_dedupe(lake.warehouse, plan.plan_id)
+    assert stored is not None
     streams = {lake.name: lake.stream.model_dump()}
     settings = Settings.model_validate(
         {"warehouse": str(lake.folder / "warehouse"), "streams": streams}
@@ -47,7 +47,7 @@ def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
         warehouse=lake.warehouse,
         settings=settings,
         gates=open_gates(None),
-        row=row,
+        plan=stored,
         sink=backfill_sink(lake.spark, settings, lake.name),
         retention=DAY,
         now=lambda: NOW + timedelta(minutes=1),
@@ -57,7 +57,7 @@ def test_of_attempts_minutes_apart_one_row_stays(lake: Lake) -> None:
         dedupe.verify()
     dedupe.remove(approve_as="ann")
     dedupe.verify()
-    assert (dedupe.row["state"], dedupe.row["removed_rows"]) == ("verified", 1)
+    assert (dedupe.plan.state, dedupe.plan.removed_rows) == ("verified", 1)
     landed = lake.spark.read.format("delta").load(str(lake.sink))
     left = [(at.message_id, at.sequence_number) for at in landed.collect()]
     expected = [(at["message_id"], at["sequence_number"]) for at in (sink_row(600), sink_row(610))]

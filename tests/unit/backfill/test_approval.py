@@ -2,43 +2,44 @@
 
 import pytest
 
-from shardaudit.backfill.rules.approval import approver
+from shardaudit.backfill.rules.approval import approver, policy_of
+from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.model.choices import Approval
 from shardaudit.model.config.parts import Backfill
 from shardaudit.model.errors import ConfigError
+from tests.unit.backfill.windows import stored_window
 
 
-def windows(*states: str, by: str | None = None) -> list[dict[str, object]]:
-    row = {"plan_id": "p", "estimated_bytes": 600, "approved_by": by}
-    return [row | {"state": state} for state in states]
+def windows(*states: str, by: str | None = None) -> list[StoredWindow]:
+    return [stored_window(state=WindowState(state), approved_by=by) for state in states]
 
 
 def test_plan_is_not_run_without_an_approval() -> None:
     with pytest.raises(ConfigError, match="--approve-as"):
-        approver(windows("planned"), asked=None, backfill=Backfill())
+        approver(windows("planned"), asked=None, policy=policy_of(Backfill(), 600))
 
 
 @pytest.mark.parametrize("name", ["ann", " ann "])
 def test_person_approves(name: str) -> None:
-    assert approver(windows("planned"), asked=name, backfill=Backfill()) == "ann"
+    assert approver(windows("planned"), asked=name) == "ann"
 
 
 def test_first_approval_stays_when_the_plan_is_run_again() -> None:
     before = windows("merged", "incomplete", by="ann")
-    assert approver(before, asked="bob", backfill=Backfill()) == "ann"
+    assert approver(before, asked="bob") == "ann"
 
 
 @pytest.mark.parametrize(("limit", "is_let"), [(1200, True), (1199, False)])
 def test_policy_approves_up_to_its_size(limit: int, is_let: bool) -> None:
     policy = Backfill(approve=Approval.AUTO, auto_max_bytes=limit)
-    asked = windows("planned", "planned")
+    asked, who = windows("planned", "planned"), policy_of(policy, 1200)
     if is_let:
-        assert approver(asked, asked=None, backfill=policy).startswith("policy")
+        assert approver(asked, asked=None, policy=who).startswith("policy")
     else:
         with pytest.raises(ConfigError):
-            approver(asked, asked=None, backfill=policy)
+            approver(asked, asked=None, policy=who)
 
 
 def test_cancelled_plan_stays_cancelled() -> None:
     with pytest.raises(ConfigError, match="cancelled"):
-        approver(windows("cancelled", "planned"), asked="ann", backfill=Backfill())
+        approver(windows("cancelled", "planned"), asked="ann")

@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -20,10 +19,12 @@ from shardaudit.adapters.request_target import (
 )
 from shardaudit.backfill.kinesis_source import _decoded
 from shardaudit.backfill.rules.hand_over import ATTRIBUTE, marked, request_document
+from shardaudit.backfill.rules.planned import StoredWindow
 from shardaudit.model.config.settings import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.builders import T0
+from tests.unit.backfill.windows import stored_window
 from tests.unit.simulate.kinesis import Kinesis, name
 
 _JSON = st.recursive(
@@ -75,20 +76,9 @@ def test_records_that_are_never_taken_are_told(
         put_all(kinesis.client, "s", [("k", b"x")] * 3)
 
 
-def windows() -> list[dict[str, object]]:
+def windows() -> list[StoredWindow]:
     return [
-        {
-            "plan_id": "events-1",
-            "window_id": f"{n:05}",
-            "shard_id": "s",
-            "window_start": T0,
-            "window_end": T0 + timedelta(minutes=7),
-            "start_sequence_number": None,
-            "end_sequence_number": None,
-            "expected_ids": n,
-            "deadline": T0 + timedelta(days=1),
-            "owner": "not told",
-        }
+        stored_window(window_id=f"{n:05}", window_start=T0, expected_ids=n, owner="not told")
         for n in (1, 2)
     ]
 

@@ -1,22 +1,18 @@
 """How many windows are read and landed together."""
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shardaudit.backfill.rounds import first_round, in_rounds, next_limit
+from shardaudit.backfill.rules.planned import StoredWindow
+from tests.unit.backfill.windows import stored_window
 
 LIMIT = 4000
 
 
-def windows(*sizes: int) -> list[dict[str, object]]:
-    deadline = datetime(2026, 11, 2, tzinfo=UTC)
-    return [
-        {"window_id": str(n), "estimated_bytes": size, "shard_id": "s", "deadline": deadline}
-        for n, size in enumerate(sizes)
-    ]
+def windows(*sizes: int) -> list[StoredWindow]:
+    return [stored_window(window_id=str(n), estimated_bytes=b) for n, b in enumerate(sizes)]
 
 
 class Stream:
@@ -25,11 +21,11 @@ class Stream:
     def __init__(self, *failing: int) -> None:
         self.failing, self.read = {str(n) for n in failing}, list[str]()
 
-    def __call__(self, these: list[dict[str, object]]) -> int:
-        for row in these:
-            self.read.append(str(row["window_id"]))
-            if row["window_id"] in self.failing:
-                raise RuntimeError(f"window {row['window_id']}")
+    def __call__(self, these: list[StoredWindow]) -> int:
+        for window in these:
+            self.read.append(window.window_id)
+            if window.window_id in self.failing:
+                raise RuntimeError(f"window {window.window_id}")
         return LIMIT * len(these)
 
 
@@ -44,7 +40,7 @@ def test_every_window_is_in_one_round_in_order_and_no_round_is_too_large(
     waiting, limit, seen = windows(*sizes), LIMIT, []
     while waiting:
         these = first_round(waiting, max_bytes=limit)
-        estimated = [int(str(row["estimated_bytes"])) for row in these]
+        estimated = [window.estimated_bytes for window in these]
         read_bytes = percent * sum(estimated) // 100  # a whole number: nothing is cut off
         assert len(these) == 1 or read_bytes <= LIMIT
         seen += these

@@ -1,6 +1,7 @@
 """Whether a plan may be run: who lets it, and whether the sink may be written at all."""
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
@@ -17,32 +18,51 @@ _LOG_STORE = "spark.delta.logStore.s3a.impl"
 _MULTI_WRITER = "io.delta.storage.S3DynamoDBLogStore"
 
 
-def approver(
-    windows: Sequence[Mapping[str, object]], *, asked: str | None, backfill: Backfill
-) -> str:
+class Approvable(Protocol):
+    """What is approved: a window of a backfill, or a dedupe as a whole."""
+
+    @property
+    def plan_id(self) -> str:
+        """The plan's."""
+
+    @property
+    def state(self) -> WindowState:
+        """Where it is in its life."""
+
+    @property
+    def approved_by(self) -> str | None:
+        """Who approved it before."""
+
+
+def policy_of(backfill: Backfill, size_bytes: int) -> str | None:
+    """The name under which policy lets a plan run that reads so many bytes; None: it does not."""
+    limit = backfill.auto_max_bytes
+    if backfill.approve is Approval.AUTO and limit is not None and size_bytes <= limit:
+        return f"{POLICY}: at most {size_bytes:,} of {limit:,} bytes"
+    return None
+
+
+def approver(parts: Sequence[Approvable], *, asked: str | None, policy: str | None = None) -> str:
     """The name under which the plan runs: who approved it before, who asks now, or the policy.
 
     Input:
-        windows: the plan's rows of BACKFILLS, at least one.
+        parts: all of the plan, at least one; policy: as `policy_of` says, None for what a person
+        approves always.
 
     Raises:
         ConfigError: nobody did, or the plan was cancelled.
     """
-    plan_id = str(windows[0]["plan_id"])
-    if any(row["state"] == WindowState.CANCELLED for row in windows):
+    plan_id = parts[0].plan_id
+    if any(part.state is WindowState.CANCELLED for part in parts):
         raise ConfigError("--plan", plan_id, "a plan that was not cancelled")
-    before = [str(row["approved_by"]) for row in windows if row["approved_by"] is not None]
-    if before and all(row["state"] != WindowState.PLANNED for row in windows):
+    before = [part.approved_by for part in parts if part.approved_by is not None]
+    if before and all(part.state is not WindowState.PLANNED for part in parts):
         return before[0]
-    if asked is not None and asked.strip():
-        return asked.strip()
-    size_bytes = sum(int(str(row["estimated_bytes"])) for row in windows)
-    limit = backfill.auto_max_bytes
-    if backfill.approve is Approval.AUTO and limit is not None and size_bytes <= limit:
-        return f"{POLICY}: at most {size_bytes:,} of {limit:,} bytes"
-    raise ConfigError(
-        f"plan {plan_id}", "no approval", "--approve-as NAME, the person who lets it run"
-    )
+    who = (asked or "").strip() or policy
+    if who is None:
+        wanted = "--approve-as NAME, the person who lets it run"
+        raise ConfigError(f"plan {plan_id}", "no approval", wanted)
+    return who
 
 
 def check_sink_is_safe(name: str, stream: Stream, *, spark_settings: Mapping[str, str]) -> None:

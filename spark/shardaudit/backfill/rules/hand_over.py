@@ -1,8 +1,10 @@
 """A plan in other hands: records put into a stream again, or windows as JSON for a user's job."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+
+from shardaudit.backfill.rules.planned import StoredWindow
 
 ATTRIBUTE = "replayed_by"
 
@@ -28,17 +30,17 @@ def marked(content: bytes, plan_id: str) -> bytes:
     return text[:-1].rstrip() + comma + f' "{ATTRIBUTE}": {json.dumps(plan_id)}}}'.encode()
 
 
-def request_document(windows: Sequence[Mapping[str, object]], *, stream_name: str) -> str:
+def request_document(windows: Sequence[StoredWindow], *, stream_name: str) -> str:
     """The request. It is the same each time, and so may be sent twice: `plan_id` is its key.
 
     Input:
-        windows: rows of BACKFILLS, of one plan, at least one.
+        windows: of one plan, at least one.
     """
     document = {
-        "plan_id": windows[0]["plan_id"],
+        "plan_id": windows[0].plan_id,
         "stream_name": stream_name,
         "iterator_type": "AT_TIMESTAMP",
-        "windows": [{name: _plain(row[name]) for name in _WINDOW} for row in windows],
+        "windows": [{name: _plain(getattr(one, name)) for name in _WINDOW} for one in windows],
     }
     return json.dumps(document, indent=2) + "\n"
 

@@ -1,8 +1,10 @@
 """What is planned to be read again: stretches of missing messages, windows, their price."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any, Self
 
 from shardaudit.model.window import Window
 
@@ -107,6 +109,62 @@ class PlannedWindow:
     end_sequence: str | None = None
     takes_all: bool = False
     buckets: tuple[datetime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredWindow:
+    """A planned window as it is stored, and what a run made of it: a row of `backfills`.
+
+    Its fields are the table's columns, where the meaning of each stands.
+    """
+
+    plan_id: str
+    window_id: str
+    stream: str
+    shard_id: str
+    window_start: datetime
+    window_end: datetime
+    start_sequence_number: str | None = None
+    end_sequence_number: str | None = None
+    expected_ids: int
+    estimated_bytes: int
+    estimated_seconds: float
+    deadline: datetime
+    feasible: bool
+    state: WindowState = WindowState.PLANNED
+    read_records: int | None = None
+    merged_rows: int | None = None
+    expired_from: datetime | None = None
+    expired_to: datetime | None = None
+    error: str | None = None
+    approved_by: str | None = None
+    created_at: datetime
+    updated_at: datetime
+    estimated_records: int
+    estimated_calls: int
+    because: str
+    takes_all: bool = False
+    owner: str | None = None
+    heartbeat_at: datetime | None = None
+    sent_from: datetime | None = None
+    sent_to: datetime | None = None
+    begins_at: datetime | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:  # Any: a column's type is what its table says
+        """The window that a row of the table holds."""
+        return cls(**{**row, "state": WindowState(row["state"])})
+
+    @property
+    def sent(self) -> Window | None:
+        """When its messages were sent; None: not stored, or those of others, that arrived late."""
+        if self.sent_from is None or self.sent_to is None:
+            return None
+        return Window(self.sent_from, self.sent_to)
+
+    def row(self) -> dict[str, object]:
+        """The row of the table that holds it."""
+        return asdict(self) | {"state": self.state.value}
 
 
 @dataclass(frozen=True, slots=True)
