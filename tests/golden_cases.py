@@ -16,9 +16,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any  # JSON has no closer type
 
+from shardaudit.model.config.fields import parse_duration
 from shardaudit.model.retention import Shorter
 from shardaudit.model.verdict import Kind, State
-from shardaudit.model.window import parse_duration, parse_instant
+from shardaudit.model.window import parse_instant
 from tests.history import (
     EPOCH,
     Cell,

@@ -1,13 +1,10 @@
-"""Instants, durations and half-open UTC windows."""
+"""Instants and half-open UTC windows."""
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from shardaudit.model.errors import ConfigError
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def parse_instant(text: str, *, where: str) -> datetime:
@@ -24,14 +21,6 @@ def parse_instant(text: str, *, where: str) -> datetime:
     if instant.tzinfo is None:
         raise ConfigError(where, text, wanted)
     return in_utc
-
-
-def parse_duration(text: str, *, where: str) -> timedelta:
-    """The length that a text as `60s`, `10m`, `168h` or `7d` names; always above zero."""
-    match = re.fullmatch(r"([1-9]\d{0,8})([smhd])", text)
-    if match is None:
-        raise ConfigError(where, text, "a whole number with a unit s, m, h or d, as 10m")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,19 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.window import parse_duration
 
+_TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 # An address' code for a character, and what no address has.
 _UNLIKE_DELTA = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f\x7f]")
+
+
+def parse_duration(text: str, *, where: str) -> timedelta:
+    """The length that a text as `60s`, `10m`, `168h` or `7d` names; always above zero."""
+    match = re.fullmatch(r"([1-9]\d{0,8})([smhd])", text)
+    if match is None:
+        raise ConfigError(where, text, "a whole number with a unit s, m, h or d, as 10m")
+    return timedelta(**{_TIME_UNITS[match[2]]: int(match[1])})
 
 
 def _duration(value: object) -> object:
