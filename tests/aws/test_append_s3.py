@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from shardaudit.adapters.aws.s3 import s3_client
-from shardaudit.model.config.settings import Aws, Settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import Settings
 from shardaudit.simulate.s3proxy import REGION, s3_proxy
 from tests.aws.sink_writers import DAYS, JOB_ID, SPARK, SinkWriter, message_ids
 from tests.slow_s3 import SlowS3, slow_s3

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.aws.s3 import S3RefusedError, S3UnreachableError, s3_client
-from shardaudit.model.config.settings import Aws, Settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ClaimLostError, WarehouseBusyError
 from shardaudit.simulate.s3proxy import s3_proxy
 from shardaudit.store import lock as claims

@@ -13,7 +13,8 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
 from shardaudit.adapters.engine.apache_spark import JARS
-from shardaudit.model.config.settings import Aws, Settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import Settings
 from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
 from tests.aws.sink_writers import SPARK, SinkWriter, message_ids
 from tests.slow_s3 import SlowS3, slow_s3

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.simulate.s3proxy import s3_proxy
 from tests.noted import EVERYTHING, NOTED, row
 

@@ -5,7 +5,8 @@ import pytest
 from moto import mock_aws
 
 from shardaudit.adapters.aws.s3 import S3RefusedError
-from shardaudit.model.config.settings import Aws, Settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import Settings
 from shardaudit.page.page_report import keep_html
 
 pytestmark = pytest.mark.aws

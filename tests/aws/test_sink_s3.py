@@ -9,7 +9,7 @@ from shardaudit.adapters.files.files import FileStore, S3Access, s3_access
 from shardaudit.adapters.lake.delta_log import CommitGoneError
 from shardaudit.adapters.lake.delta_sink import DeltaSink
 from shardaudit.ingest.rules.commits import net_change
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.s3proxy import REGION, s3_proxy
 from tests.sink_reading import delta_rows

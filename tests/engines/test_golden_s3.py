@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
 from shardaudit.store.warehouse import Warehouse
 from tests.engines.process import EngineProcess

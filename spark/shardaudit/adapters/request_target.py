@@ -8,7 +8,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import ConfigError, FinalError, RetryableError
 
 _TIMEOUT_S = 30

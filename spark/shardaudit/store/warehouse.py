@@ -19,7 +19,7 @@ from shardaudit.adapters.engine.written import written
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, delete_folder, s3_access
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.columns.sql_name import literal, quoted
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.table import Table

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.lake import delta_rs
 from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import WarehouseVersionError
 from tests.noted import EVERYTHING, NOTED, T0, row
 

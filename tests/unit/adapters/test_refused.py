@@ -10,7 +10,7 @@ from shardaudit.adapters.files.files import StorageError, storage_error
 from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.lake import delta_rs
 from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.tables.audit_tables import AUDITS
 
 # As pyarrow 26, delta-rs 1.6 and a local disk said them.

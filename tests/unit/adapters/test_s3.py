@@ -8,7 +8,7 @@ from shardaudit.adapters.aws.s3 import (
     delta_rs_options,
     s3_error,
 )
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 
 
 @pytest.mark.parametrize(

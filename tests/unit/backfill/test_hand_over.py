@@ -20,7 +20,7 @@ from shardaudit.adapters.request_target import (
 from shardaudit.backfill.kinesis_source import _decoded
 from shardaudit.backfill.rules.hand_over import ATTRIBUTE, marked, request_document
 from shardaudit.backfill.rules.planned import StoredWindow
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.simulate.stand_in.server import StandIn
 from tests.builders import T0

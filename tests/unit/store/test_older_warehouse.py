@@ -12,7 +12,8 @@ from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import delta_schema
 from shardaudit.audit.published import published_audit
 from shardaudit.cli.main import main
-from shardaudit.model.config.settings import Aws, load_settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ExitCode, WarehouseVersionError
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION, Table

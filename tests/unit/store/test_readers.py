@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
-from shardaudit.model.config.settings import Aws, Settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.tables.watch_tables import SHARDS

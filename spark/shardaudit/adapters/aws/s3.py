@@ -7,7 +7,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.files.refused import is_refused, plain_words
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 if TYPE_CHECKING:  # the stubs are installed for development only

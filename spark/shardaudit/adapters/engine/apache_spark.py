@@ -17,7 +17,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.connect import connected
-from shardaudit.model.config.settings import Aws, Settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError
 
 JARS = Path(__file__).parents[4] / ".cache" / "jars" / "spark"

@@ -13,7 +13,7 @@ from pyarrow import fs
 
 from shardaudit.adapters.files.local_files import is_hidden, local_files
 from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.source import SourceFile
 

@@ -30,7 +30,7 @@ from shardaudit.adapters.lake.delta_schema import (
     with_all_columns,
 )
 from shardaudit.columns.sql_name import quoted
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.tables.table import Table
 

@@ -34,7 +34,7 @@ from shardaudit.adapters.lake.sink_file import (
     WantedColumn,
     partition_value,
 )
-from shardaudit.model.config.settings import Aws
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import SinkField
 from shardaudit.model.source import DeltaFile, SourceFile

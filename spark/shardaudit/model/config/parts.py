@@ -1,6 +1,6 @@
-"""Parts of the configuration: what runs the program, who is told, how lost messages come back."""
+"""Parts of the configuration: AWS, what runs it, who is told, how lost messages come back."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,12 +13,30 @@ from shardaudit.model.config.fields import (
     SizeBytes,
     Target,
     Text,
+    Url,
     Variable,
     one_of,
 )
 from shardaudit.model.errors import ConfigError
 
 ENGINE = "SHARDAUDIT_ENGINE"  # in the environment: comes before the configuration's
+
+
+Service = Literal["s3", "kinesis", "dynamodb"]
+
+
+class Aws(BaseModel):
+    """Where AWS is. Credentials come from the usual chain, never from here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    region: Text | None = None
+    endpoint_url: Url | None = None
+    endpoints: dict[Service, Url] = {}
+
+    def endpoint(self, service: Service) -> str | None:
+        """The address of a stand-in for the service; None means AWS itself."""
+        return self.endpoints.get(service, self.endpoint_url)
 
 
 class Embedded(BaseModel):

@@ -10,7 +10,7 @@ import re
 import tomllib
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -29,13 +29,12 @@ from shardaudit.model.config.fields import (
     Share,
     SparkText,
     Text,
-    Url,
     WarehousePlace,
     delta_place,
     explain_invalid,
     one_of,
 )
-from shardaudit.model.config.parts import Backfill, Embedded, Notify, asked_engine
+from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, asked_engine
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.retention import MAX_RETENTION
@@ -44,23 +43,9 @@ from shardaudit.model.tables.table import INTERNAL_PREFIX
 DAY = timedelta(days=1)
 _SECRET_KEY = re.compile(r"(?i)(secret\.?key|access\.?key|session\.?token|password)$")
 
-Service = Literal["s3", "kinesis", "dynamodb"]
-
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Aws(_Frozen):
-    """Where AWS is. Credentials come from the usual chain, never from here."""
-
-    region: Text | None = None
-    endpoint_url: Url | None = None
-    endpoints: dict[Service, Url] = {}
-
-    def endpoint(self, service: Service) -> str | None:
-        """The address of a stand-in for the service; None means AWS itself."""
-        return self.endpoints.get(service, self.endpoint_url)
 
 
 def _known_columns(columns: dict[str, str], known: tuple[str, ...]) -> dict[str, str]:
