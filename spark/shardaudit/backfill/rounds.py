@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 class Replay:
     """What the rounds of one run have in common. `now` is the run's --as-of, or the clock.
 
-    Without a `landing` nothing is read here: somebody else is asked to. `turn` holds the warehouse
-    for a block of writes: while the stream is read, audits and watches have theirs.
+    Without a `landing` nothing is read here: somebody else is asked to. `writing` holds the
+    warehouse for a block of writes: while the stream is read, audits and watches have theirs.
     """
 
     warehouse: Warehouse
@@ -61,7 +61,7 @@ class Replay:
     retention: Retention
     bucket: timedelta
     now: Callable[[], datetime]
-    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    writing: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def plan_id(self) -> str:
@@ -91,7 +91,7 @@ class Replay:
         assert self.landing is not None  # noqa: S101 - or there are no rounds
         started = self.now()
         running = {w.window_id: replace(w, state=WindowState.RUNNING, error=None) for w in windows}
-        with self.turn():
+        with self.writing():
             self.ledger.store(running.values(), now=started)
         rows = self._records(windows, horizon=started - self.retention.length).localCheckpoint()
         told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
@@ -100,7 +100,7 @@ class Replay:
         decoded = self.landing.sink.decoded(records, landed_at=self.now())
         wanted = self._wanted(decoded).localCheckpoint()
         rows_to_land = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
-        with self.turn():
+        with self.writing():
             self._quarantine(wanted.where(F.col(REASON).isNotNull()))
             landed = self._landed(self.landing, rows_to_land, records)
             ended = [

@@ -75,7 +75,7 @@ def replay_of(
     plan_id: str,
     *,
     as_of: datetime | None,
-    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+    writing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Replay:
     """What it takes to replay a stored plan.
 
@@ -99,7 +99,7 @@ def replay_of(
         retention=retention_of(warehouse, name, stream),
         bucket=stream.bucket,
         now=now if as_of is None else lambda: as_of,
-        turn=turn,
+        writing=writing,
     )
 
 
@@ -161,7 +161,7 @@ class Running:
         backfill = self.settings.stream(self.replay.name).backfill
         policy = policy_of(backfill, sum(window.estimated_bytes for window in ledger.windows))
         who = approver(ledger.windows, asked=self.approve_as, policy=policy)
-        with self.replay.turn():
+        with self.replay.writing():
             self._approved_by(who, waiting, now)
 
     def _approved_by(self, who: str, waiting: Sequence[StoredWindow], now: datetime) -> None:
@@ -200,7 +200,7 @@ class Running:
             deliver(document, target, name=name, aws=aws, token_env=token_env)
             asked = [replace(w, state=WindowState.RUNNING, error=None) for w in windows]
             now = self.replay.now()
-            with self.replay.turn():
+            with self.replay.writing():
                 self.replay.ledger.store(asked, now=now)
 
     def verify(self) -> None:
@@ -213,7 +213,7 @@ class Running:
             wanted = "a plan that was approved, by `backfill run` or `backfill replay`"
             raise ConfigError("--plan", self.replay.plan_id, wanted)
         assert self.gates is not None  # noqa: S101 - or there is no such stage
-        with self.replay.turn():
+        with self.replay.writing():
             self.verified = verify(self.replay, self.settings, self.gates, clock_now=clock_now())
 
 

@@ -23,7 +23,7 @@ from shardaudit.backfill.run import (
     stream_of,
 )
 from shardaudit.cli.command import Desk, Reply
-from shardaudit.cli.session import session, session_in_turns
+from shardaudit.cli.session import long_session, session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
@@ -129,9 +129,9 @@ def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     with (
         # One at a time of a stream: two would read its shards at twice their share.
         warehouse_lock(settings, owner=owner, name=f"backfill-{name}"),
-        session_in_turns(settings, owner=owner, progress=progress) as (warehouse, turns),
+        long_session(settings, owner=owner, progress=progress) as (warehouse, lock),
     ):
-        replay = replay_of(warehouse, settings, plan_id, as_of=as_of, turn=turns.turn)
+        replay = replay_of(warehouse, settings, plan_id, as_of=as_of, writing=lock.taken)
         running = Running(replay, settings, gates, arguments.approve_as, progress)
         verified = run_backfill(running, stages)
     windows = replay.ledger.windows

@@ -18,7 +18,7 @@ PATIENCE = timedelta(hours=1)
 
 
 @dataclass(slots=True)
-class Turns:
+class WriteLock:
     """The claim on a warehouse, taken for one stretch of writes after the other."""
 
     settings: Settings
@@ -26,7 +26,7 @@ class Turns:
     _held: Lock | None = None
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def taken(self) -> Iterator[None]:
         """Holds the warehouse for the block, once whoever has it gave it back.
 
         Raises:
@@ -40,29 +40,29 @@ class Turns:
                 self._held = None
 
     def check(self) -> None:
-        """Returns while a turn holds the warehouse.
+        """Returns while it holds the warehouse.
 
         Raises:
             ClaimLostError: it is not held, or not any more.
         """
         if self._held is None:
-            raise ClaimLostError(self.settings.warehouse, "nobody: this run is between two turns")
+            raise ClaimLostError(self.settings.warehouse, "nobody: this run does not write now")
         self._held.check()
 
 
 @contextmanager
-def session_in_turns(
+def long_session(
     settings: Settings, *, owner: str, progress: Progress
-) -> Iterator[tuple[Warehouse, Turns]]:
-    """The warehouse for a run of hours: to be read at any time, to be written in a turn.
+) -> Iterator[tuple[Warehouse, WriteLock]]:
+    """The warehouse for a run of hours: to be read at any time, to be written under the lock.
 
     Raises:
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    turns = Turns(settings, owner)
+    lock = WriteLock(settings, owner)
     with spark_errors(), ExitStack() as stack:
-        yield _warehouse(stack, settings, owner, progress, check=turns.check), turns
+        yield _warehouse(stack, settings, owner, progress, check=lock.check), lock
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.cli.session import Turns
+from shardaudit.cli.session import WriteLock
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseBusyError
 from shardaudit.store import lock as claims
@@ -214,13 +214,13 @@ def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(
         assert other.answer() == "gave"
 
 
-def test_nothing_is_written_between_two_turns(settings: Settings) -> None:
-    turns = Turns(settings, "me")
+def test_nothing_is_written_without_the_lock(settings: Settings) -> None:
+    lock = WriteLock(settings, "me")
     for _ in range(2):
-        with pytest.raises(ClaimLostError, match="between two turns"):
-            turns.check()
-        with turns.turn():
-            turns.check()
+        with pytest.raises(ClaimLostError, match="does not write now"):
+            lock.check()
+        with lock.taken():
+            lock.check()
             with pytest.raises(WarehouseBusyError), warehouse_lock(settings, owner="audit"):
                 pass
     with warehouse_lock(settings, owner="audit"):
