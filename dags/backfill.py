@@ -4,24 +4,22 @@ plan → propose (what it costs, until when) → approve (a person, unless polic
 repair (reads and merges the windows, the most urgent first; or removes what is doubled) → verify →
 gates.
 It is started by hand, with the form behind "Trigger". A rejection, or no answer within a day,
-cancels the plan: nothing is done. Questions of many runs wait side by side; of the tasks that run a
-command one of a kind runs at a time, over all of them. What writes into the sink (`repair`)
-always goes to Apache Spark; `plan` and `verify` run on the configuration's engine.
+cancels the plan: nothing is done. Questions of many streams wait side by side, of one stream the
+newest alone: it replaces the one before it, which goes within ten minutes. Of the tasks that run a
+command one of a kind runs at a time, over all runs. What writes into the sink (`repair`) always
+goes to Apache Spark; `plan` and `verify` run on the configuration's engine.
 """
 
 from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import TriggerRule, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from shardaudit.adapters.clock import now
 from shardaudit.airflow.backfill_steps import (
-    APPROVE,
     PLAN,
-    REJECT,
     REPAIR,
     VERIFY,
     Proposed,
@@ -32,6 +30,7 @@ from shardaudit.airflow.backfill_steps import (
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.gate_check import check_backfill
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.plan_question import PlanQuestion
 from shardaudit.airflow.planned import PlannedJob
 
 TO_ANSWER = timedelta(hours=24)
@@ -44,16 +43,16 @@ BODY = "{{ ti.xcom_pull(task_ids='propose')['markdown'] }}"
 @task
 def prepare() -> PlannedJob:
     """What makes the plan that the form asks for."""
-    return planning_job(get_current_context()["params"])
+    context = get_current_context()
+    return planning_job(context["params"], request_id=context["run_id"])
 
 
 @task
 def propose() -> Proposed:
-    """The plan, for a person to read."""
+    """The plan that was made for this run, for a person to read."""
     context = get_current_context()
-    run = context["dag_run"]
-    since = run.start_date or run.run_after  # what was planned earlier is not this run's
-    return proposed(context["params"], since=since, now=now())
+    asker = context["dag_run"].triggering_user_name
+    return proposed(context["params"], request_id=context["run_id"], asker=asker, now=now())
 
 
 @task.branch
@@ -91,7 +90,12 @@ def gates(plan: Proposed | None) -> None:
 def backfill() -> None:
     """Plans, asks, runs."""
     planning: Any = prepare()  # Any: Airflow gives the tasks the value, not the XComArg that it is
-    approve = _approval()
+    approve = PlanQuestion(
+        task_id="approve",
+        subject=f"Run the plan {PLAN_ID}?",
+        body=BODY,
+        answer_within=TO_ANSWER,
+    )
     made = ShardauditJob(task_id="plan", command=PLAN, planned=planning, max_active_tis_per_dag=1)
     plan: Any = propose()
     branch: Any = who_approves(plan)
@@ -112,20 +116,6 @@ def backfill() -> None:
     # Red when one of them is: the gates go on after a failure.
     [repair, verify, judged] >> EmptyOperator(
         task_id="all_done", trigger_rule=TriggerRule.NONE_FAILED
-    )
-
-
-def _approval() -> HITLOperator:
-    """The question. Never tried again by itself: each try would ask the person anew."""
-    return HITLOperator(
-        task_id="approve",
-        subject=f"Run the plan {PLAN_ID}?",
-        body=BODY,
-        options=[APPROVE, REJECT],
-        defaults=REJECT,
-        response_timeout=TO_ANSWER,
-        retries=0,
-        execution_timeout=None,
     )
 
 

@@ -4,8 +4,8 @@ Where messages are missing behind a consumer, or more landed than was sent, an a
 first: the DAG `nightly_audit` over that time alone. Then the DAG `backfill` is started once for
 each stream that the watch's event has in alarm. A stuck tail is in its plan as soon as it must be
 read within hours; nothing is read before somebody approved it there.
-The next alarm asks anew: its plan holds what the one before it holds, if that is still unanswered,
-and a message in two approved plans lands once.
+The next alarm asks anew, and its question replaces the one before it: its plan holds what that one
+holds, as long as nobody has answered. A message in two approved plans lands once.
 """
 
 from datetime import timedelta

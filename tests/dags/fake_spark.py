@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 
 # FAKE_EXIT in its environment: {"<command> <stream>": exit code} as JSON, or by the last two
-# words of the call; 0 for the others, below zero a signal that ends it.
+# words of the call; 0 for the others, below zero a signal that ends it. FAKE_PLAN: the id of the
+# stored plan that `backfill plan` notes for who asks.
 _PROGRAM = """#!{python}
 import json, os, sys, time
 with open({calls!r}, "a") as calls:
@@ -21,6 +22,16 @@ with open({pid!r}, "w") as noted:
     noted.write(str(os.getpid()))
 print("the words of", command, stream, flush=True)
 codes = json.loads(os.environ.get("FAKE_EXIT", "{{}}"))
+asked = next((a for a in sys.argv if a.startswith("--request=")), "").partition("=")[2]
+if asked and "FAKE_PLAN" in os.environ:
+    from pathlib import Path
+    from shardaudit.adapters.clock import now
+    from shardaudit.backfill.questions import AskedPlan, store_request
+    from shardaudit.backfill.rules.planned import Repair
+    from shardaudit.model.config.settings import load_settings
+    settings = load_settings(Path(sys.argv[sys.argv.index("--config") + 1]))
+    plan = AskedPlan(asked, stream, Repair.MISSING, os.environ["FAKE_PLAN"])
+    store_request(settings, plan, now=now())
 code = codes.get(f"{{command}} {{stream}}", codes.get(" ".join(sys.argv[-2:]), 0))
 if code < 0:
     os.kill(os.getpid(), -code)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from deltalake import write_deltalake
 
+from shardaudit.backfill.questions import AskedPlan, store_request
+from shardaudit.backfill.rules.planned import Repair
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.tables.backfill_tables import BACKFILLS
 from tests.dags.warehouses import START, arrow
@@ -39,3 +41,10 @@ def store(config: Path, plan_id: str = "p", *, windows: int = 2, **fields: objec
     ]
     place = load_settings(config).warehouse + "/backfills"
     write_deltalake(place, arrow(BACKFILLS, rows), mode="append")
+
+
+def request(
+    config: Path, request_id: str = "r", *, plan_id: str | None = "p", what: Repair = Repair.MISSING
+) -> None:
+    """A run's request, as its command notes it."""
+    store_request(load_settings(config), AskedPlan(request_id, "events", what, plan_id), now=NOW)

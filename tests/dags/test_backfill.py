@@ -1,7 +1,7 @@
 import argparse
 import json
 from copy import deepcopy
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,22 @@ from shardaudit.airflow.backfill_steps import (
     PLAN,
     REPAIR,
     VERIFY,
+    Proposed,
     RejectedError,
     planning_job,
     proposed,
     running_job,
 )
 from shardaudit.airflow.planned import PlanRefusedError
+from shardaudit.backfill.rules.planned import Repair
 from shardaudit.cli.backfill_command import add_arguments
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.tables.backfill_tables import DEDUPES
 from tests.dags.fake_spark import read_calls
-from tests.dags.stored_plans import NOW, store
-from tests.dags.warehouses import START, arrow
+from tests.dags.stored_plans import NOW, request, store
+from tests.dags.warehouses import arrow
 
 DAGS = Path(__file__).parents[2] / "dags"
-ASKED = START + timedelta(hours=4)
 USER = {"id": "7", "name": "ann"}
 
 
@@ -40,6 +41,12 @@ def dag(dags: dict[str, DAG]) -> DAG:
 
 def form(**fields: object) -> dict[str, object]:
     return {"stream": "events", **fields}
+
+
+def asked(config: Path, form_: dict[str, object], plan_id: str = "p") -> Proposed:
+    """What is asked of a run whose command has noted the plan."""
+    request(config, plan_id=plan_id, what=Repair(str(form_.get("what", "missing"))))
+    return proposed(form_, request_id="r", asker="bob", now=NOW)
 
 
 def answer(option: str, user: dict[str, str] | None = USER) -> dict[str, Any]:
@@ -80,8 +87,8 @@ def test_nothing_runs_before_somebody_answered(dag: DAG) -> None:
     for name in ("plan", "repair", "verify"):
         assert dag.get_task(name).max_active_tis_per_dag == 1
     approve: Any = dag.get_task("approve")
-    assert (approve.defaults, approve.retries) == (["Reject"], 0)
-    assert approve.response_timeout == timedelta(hours=24)
+    assert (approve.options, approve.defaults) == (["Approve", "Reject"], None)
+    assert approve.answer_within == timedelta(hours=24)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_form_becomes_a_command_line() -> None:
         dry_run=False,
         as_of=None,
     )
-    job = planning_job(wanted)
+    job = planning_job(wanted, request_id="r")
     assert job["arguments"][PLAN][2:] == [
         "backfill",
         "plan",
@@ -119,6 +126,7 @@ def test_form_becomes_a_command_line() -> None:
         "--include-stuck",
         "--shard=s-1",
         "--shard=s-2",
+        "--request=r",
     ]
     assert job["driver"] == {"spark.driver.memory": "5g"}
 
@@ -126,7 +134,8 @@ def test_form_becomes_a_command_line() -> None:
 @pytest.mark.usefixtures("config")
 def test_a_value_of_the_form_is_never_an_option() -> None:
     """What Airflow's API lets through: the pattern is the form's, the command line is ours."""
-    words = planning_job(form(shards=["x", "--config", "--plan=p"]))["arguments"][PLAN]
+    job = planning_job(form(shards=["x", "--config", "--plan=p"]), request_id="r")
+    words = job["arguments"][PLAN]
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     asked = parser.parse_args(words[3:])
@@ -146,48 +155,48 @@ def test_a_value_of_the_form_is_never_an_option() -> None:
 )
 def test_what_cannot_be_planned_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(PlanRefusedError):
-        planning_job(form(**wrong))
+        planning_job(form(**wrong), request_id="r")
 
 
 def test_person_reads_what_must_be_set_before_it_can_run(config: Path) -> None:
     store(config)
     config.write_text(config.read_text().replace('path = "sink/events"', 'path = "s3a://lake/e"'))
-    plan = proposed(form(), since=ASKED, now=NOW)
+    plan = asked(config, form())
     assert "**Before it can run:** streams.events.sink.exclusive" in plan["markdown"]
 
 
 def test_person_reads_what_it_costs_and_until_when(config: Path) -> None:
     store(config)
-    plan = proposed(form(), since=ASKED, now=NOW)
+    plan = asked(config, form())
     assert (plan["plan_id"], plan["needs_person"]) == ("p", True)
     for words in ("6 messages", "at most 20 MiB in 4 calls", "2026-11-01T23:58:00Z", "shard\\|1"):
         assert words in plan["markdown"]
 
 
 @pytest.mark.parametrize(
-    ("fields", "asked"),
-    [({"state": "verified"}, {}), ({"updated_at": START}, {}), ({}, {"dry_run": True})],
+    ("fields", "more", "said"),
+    [({"state": "verified"}, {}, "plan p is over"), ({}, {"dry_run": True}, "a dry run: plan p")],
 )
 def test_run_stops_when_there_is_nothing_to_do(
-    config: Path, fields: dict[str, object], asked: dict[str, object]
+    config: Path, fields: dict[str, object], more: dict[str, object], said: str
 ) -> None:
     store(config, "p", windows=2, **fields)
-    with pytest.raises(AirflowSkipException):
-        proposed(form(**asked), since=ASKED, now=NOW)
+    with pytest.raises(AirflowSkipException, match=said):
+        asked(config, form(**more))
 
 
 def test_policy_needs_no_person_up_to_its_size(config: Path) -> None:
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "20MiB"\n'
     config.write_text(config.read_text() + backfill)
     store(config)
-    assert proposed(form(), since=ASKED, now=NOW)["needs_person"] is False
-    store(config, "larger", estimated_bytes=11 * 2**20, updated_at=NOW + timedelta(minutes=1))
-    assert proposed(form(), since=ASKED, now=NOW)["needs_person"] is True
+    assert asked(config, form())["needs_person"] is False
+    store(config, "larger", estimated_bytes=11 * 2**20)
+    assert asked(config, form(), "larger")["needs_person"] is True
 
 
 def test_plan_runs_in_the_name_of_who_approved_it(config: Path) -> None:
     store(config)
-    plan = proposed(form(), since=ASKED, now=NOW)
+    plan = asked(config, form())
     job = running_job(form(), plan, answer("Approve"), now=NOW)
     assert {action: words[2:] for action, words in job["arguments"].items()} == {
         REPAIR: ["backfill", "replay", "--plan=p", "--approve-as=ann"],
@@ -202,7 +211,7 @@ def test_what_somebody_else_lands_goes_the_same_way(config: Path) -> None:
     backfill = '\n[streams.events.backfill]\nmode = "request"\nrequest_to = "asked"\n'
     config.write_text(config.read_text() + backfill)
     store(config)
-    plan = proposed(form(), since=ASKED, now=NOW)
+    plan = asked(config, form())
     job = running_job(form(), plan, answer("Approve"), now=NOW)
     assert job["arguments"][REPAIR][2:] == ["backfill", "replay", "--plan=p", "--approve-as=ann"]
     assert job["arguments"][VERIFY][2:] == ["backfill", "verify", "--plan=p"]
@@ -213,7 +222,7 @@ def test_rejected_plan_is_cancelled_with_who_and_when(
     config: Path, user: dict[str, str] | None, who: str
 ) -> None:
     store(config)
-    plan = proposed(form(), since=ASKED, now=NOW)
+    plan = asked(config, form())
     with pytest.raises(RejectedError, match=who):
         running_job(form(), plan, answer("Reject", user), now=NOW)
     assert states(config) == {("cancelled", f"rejected by {who} at {NOW.isoformat()}")}
@@ -222,13 +231,14 @@ def test_rejected_plan_is_cancelled_with_who_and_when(
 
 def test_dedupe_is_planned_approved_and_run_as_a_backfill_is(config: Path) -> None:
     duplicates = form(what="duplicates", **{"from": None}, shards=[], as_of="2026-11-02T00:00:00Z")
-    assert planning_job(duplicates)["arguments"][PLAN][2:] == ["dedupe", "plan", "--stream=events"]
+    planned = planning_job(duplicates, request_id="r")["arguments"][PLAN][2:]
+    assert planned == ["dedupe", "plan", "--stream=events", "--request=r"]
     store(config)
     with pytest.raises(AirflowSkipException):
-        proposed(duplicates, since=ASKED, now=NOW)
+        asked(config, duplicates, "d")
     store_dedupe(config)
-    store_dedupe(config, "older", updated_at=NOW - timedelta(minutes=1))
-    plan = proposed(duplicates, since=ASKED, now=NOW)
+    store_dedupe(config, "newer", updated_at=NOW + timedelta(minutes=1))
+    plan = asked(config, duplicates, "d")
     assert plan["plan_id"] == "d"
     for words in ("5 messages", "7 rows", "removed_rows"):
         assert words in plan["markdown"]
@@ -242,13 +252,13 @@ def test_no_policy_lets_rows_be_removed(config: Path) -> None:
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
     config.write_text(config.read_text() + backfill)
     store_dedupe(config)
-    assert proposed(form(what="duplicates"), since=ASKED, now=NOW)["needs_person"] is True
+    assert asked(config, form(what="duplicates"), "d")["needs_person"] is True
 
 
 def test_rejected_dedupe_is_cancelled_and_no_backfill_with_it(config: Path) -> None:
     store(config, "d")  # of the same name
     store_dedupe(config)
-    plan = proposed(form(what="duplicates"), since=ASKED, now=NOW)
+    plan = asked(config, form(what="duplicates"), "d")
     with pytest.raises(RejectedError, match="nothing was done"):
         running_job(form(what="duplicates"), plan, answer("Reject"), now=NOW)
     assert states(config) == {("planned", None)}
@@ -261,14 +271,16 @@ def test_a_replay_that_fails_is_proven_all_the_same(
 ) -> None:
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
     config.write_text(config.read_text() + backfill)
-    store(config, updated_at=datetime.now(UTC) + timedelta(hours=1))
+    store(config)
+    monkeypatch.setenv("FAKE_PLAN", "p")
     monkeypatch.setenv("FAKE_EXIT", json.dumps({"replay --plan=p": 1}))
     run = dag.test(run_conf={"stream": "events"})
     ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
     assert ended["approve"] == "skipped"
     assert (ended["repair"], ended["verify"], str(run.state)) == ("failed", "success", "failed")
     calls = [call[call.index("backfill") + 1 :] for call in read_calls(spark_calls)]
-    assert calls == [["plan", "--stream=events"], ["replay", "--plan=p"], ["verify", "--plan=p"]]
+    planned = ["plan", "--stream=events", f"--request={run.run_id}"]
+    assert calls == [planned, ["replay", "--plan=p"], ["verify", "--plan=p"]]
 
 
 @pytest.mark.usefixtures("_airflow_warns", "_database")
@@ -277,7 +289,8 @@ def test_run_is_red_when_the_proof_is(
 ) -> None:
     backfill = '\n[streams.events.backfill]\napprove = "auto"\nauto_max_bytes = "1GiB"\n'
     config.write_text(config.read_text() + backfill)
-    store(config, updated_at=datetime.now(UTC) + timedelta(hours=1))
+    store(config)
+    monkeypatch.setenv("FAKE_PLAN", "p")
     monkeypatch.setenv("FAKE_EXIT", json.dumps({"verify --plan=p": 1}))
     run = dag.test(run_conf={"stream": "events"})
     ended = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}

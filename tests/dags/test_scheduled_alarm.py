@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from functools import partial
 from http.server import HTTPServer
 from pathlib import Path
@@ -14,7 +13,6 @@ from urllib.error import HTTPError
 
 import pytest
 
-from shardaudit.adapters.clock import now
 from tests.dags.fake_spark import install_fake_spark, read_calls
 from tests.dags.news import news
 from tests.dags.receivers import Web, running
@@ -70,37 +68,50 @@ def asks(airflow: LocalAirflow, number: int) -> bool:
     return any((task.task_id, task.state) == ("approve", "awaiting_input") for task in tasks)
 
 
+def answer(airflow: LocalAirflow, number: int) -> None:
+    """Approves the plan of that backfill."""
+    run_id = runs(airflow)[number]["dag_run_id"]
+    airflow.api().answer("backfill", run_id, "approve", option="Approve")
+
+
+def planned(airflow: LocalAirflow, number: int) -> list[str]:
+    """The command that plans for that backfill."""
+    run_id = runs(airflow)[number]["dag_run_id"]
+    return ["plan", "--stream=events", f"--request={run_id}"]
+
+
 def backfills(calls: Path) -> list[list[str]]:
     """What was submitted of the command `backfill`, the first first."""
     submitted = [words for words in read_calls(calls) if "backfill" in words]
     return [words[words.index("backfill") + 1 :] for words in submitted]
 
 
-def test_an_alarm_becomes_a_question_and_the_next_alarm_another_beside_it(
+def test_an_alarm_becomes_a_question_and_the_next_alarms_question_replaces_it(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Web, "got", [])
     calls = install_fake_spark(tmp_path / "bin", python=sys.executable, name=SUBMIT)
-    store(config, updated_at=now() + timedelta(hours=1))  # what the fake does not plan
+    store(config)  # what the fake does not plan
+    monkeypatch.setenv("FAKE_PLAN", "p")
     news(config.with_name("warehouse"), "s1")
     with listening(config, calls.parent) as airflow:
         assert watched(airflow) == 1
         until(lambda: asks(airflow, 0), seconds=240)
         assert [run["conf"] for run in runs(airflow)] == [{"stream": "events"}]
-        assert backfills(calls) == [["plan", "--stream=events"]]
+        assert backfills(calls) == [planned(airflow, 0)]
 
         assert watched(airflow) == 1  # the same alarm: nothing is published
         news(config.with_name("warehouse"), "s2")
         assert watched(airflow) == 2
         until(lambda: asks(airflow, 1), seconds=240)
-        assert asks(airflow, 0)
         assert len(runs(airflow)) == len(runs(airflow, "backfill_on_alarm")) == 2
 
-        airflow.api().answer(
-            "backfill", runs(airflow)[0]["dag_run_id"], "approve", option="Approve"
-        )
-        until(lambda: runs(airflow)[0]["state"] == "success", seconds=240)
+        answer(airflow, 0)  # before it looked whether it is still asked
+        until(lambda: runs(airflow)[0]["state"] == "failed", seconds=240)
         assert asks(airflow, 1)
+        assert backfills(calls) == [planned(airflow, 0), planned(airflow, 1)]
+        answer(airflow, 1)
+        until(lambda: runs(airflow)[1]["state"] == "success", seconds=240)
     _, _, (*replay, approval), verify = backfills(calls)
     assert replay == ["replay", "--plan=p"]
     assert approval.startswith("--approve-as=")

@@ -2,9 +2,10 @@
 
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -13,9 +14,13 @@ from shardaudit.airflow.planned import CONFIG, PlannedJob, PlanRefusedError, con
 from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import Repair
 from shardaudit.model.choices import Approval
+from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ConfigError, FinalError
+from shardaudit.model.errors import ConfigError, FinalError, ShardauditError
 from shardaudit.model.window import parse_instant
+
+if TYPE_CHECKING:
+    from shardaudit.backfill.proposal import Proposal
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +38,21 @@ class Proposed(TypedDict):
     plan_id: str
     markdown: str
     needs_person: bool
+    request_id: str
+    approvers: list[str]  # their ids in Airflow; none: whoever may answer in Airflow
+    not_by: str | None  # the name of who asked, where another person must approve
 
 
 class RejectedError(FinalError, AirflowFailException):
-    """Nobody approved the plan: it is cancelled, and nothing was done."""
+    """Nobody approved the plan; what nobody ran of it is cancelled, and nothing was done."""
 
 
-def planning_job(form: Mapping[str, object]) -> PlannedJob:
-    """The job that makes the plan which the form asks for.
+class ReplacedError(FinalError, AirflowFailException):
+    """Somebody approved a plan that a newer one had replaced: nothing was done."""
+
+
+def planning_job(form: Mapping[str, object], *, request_id: str) -> PlannedJob:
+    """The job that makes the plan which the form asks for, and notes it for this run.
 
     Raises:
         PlanRefusedError: what was asked cannot be done; says what was found and what would do.
@@ -53,7 +65,7 @@ def planning_job(form: Mapping[str, object]) -> PlannedJob:
             )
         settings, name = configured(), str(form["stream"])
         settings.stream(name)
-        words = [f"--stream={name}", *_chosen(form)]
+        words = [f"--stream={name}", *_chosen(form), f"--request={request_id}"]
     except ConfigError as error:
         raise PlanRefusedError(str(error)) from error
     return _job(settings, form, {PLAN: words})
@@ -75,41 +87,106 @@ def _chosen(form: Mapping[str, object]) -> list[str]:
     return words
 
 
-def proposed(form: Mapping[str, object], *, since: datetime, now: datetime) -> Proposed:
-    """The plan that was made, for a person to read.
+def proposed(
+    form: Mapping[str, object], *, request_id: str, asker: str | None, now: datetime
+) -> Proposed:
+    """The plan that was made for this run, for a person to read; it replaces older questions.
+
+    Input:
+        asker: the name of who started the run; None: nobody, as after an alarm.
 
     Raises:
-        AirflowSkipException: there is nothing to bring back, or the run is a dry one.
+        AirflowSkipException: there is nothing to bring back, the run is a dry one, or a newer plan
+        of the stream is already asked for.
+        PlanRefusedError: nobody is left who may approve it.
+        NoPlanError: the command noted no plan for this run.
     """
+    settings, name = configured(), str(form["stream"])
+    found = _found(settings, form, request_id=request_id, now=now)
+    backfill = settings.stream(name).backfill
+    by_policy = _is_let(backfill, found.estimated_bytes)
+    not_by = asker if backfill.four_eyes else None
+    approvers = [one for one in backfill.approvers if one != not_by]
+    if backfill.approvers and not approvers and not by_policy:
+        said = f"streams.{name}.backfill.approvers: {not_by} alone, who asked for the plan"
+        raise PlanRefusedError(f"{said}; wanted another name, as four_eyes is set")
+    replaced = _asks(settings, request_id, is_decided=by_policy, now=now)
+    parts = [found.markdown]
+    if replaced:
+        parts.append(f"It replaces what was asked before and not answered: {', '.join(replaced)}.")
+    if not by_policy:
+        parts += _who_may(approvers, not_by)
+    return {
+        "plan_id": found.plan_id,
+        "markdown": "\n\n".join(parts),
+        "needs_person": not by_policy,
+        "request_id": request_id,
+        "approvers": approvers,
+        "not_by": not_by,
+    }
+
+
+def _is_let(backfill: Backfill, size_bytes: int | None) -> bool:
+    """Whether the policy lets it through without a person."""
+    limit, is_auto = backfill.auto_max_bytes, backfill.approve is Approval.AUTO
+    return is_auto and limit is not None and size_bytes is not None and size_bytes <= limit
+
+
+def _found(
+    settings: Settings, form: Mapping[str, object], *, request_id: str, now: datetime
+) -> "Proposal":
+    """The plan of this run, told in the log."""
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
     from shardaudit.backfill.proposal import dedupe_proposal, proposal  # noqa: PLC0415
+    from shardaudit.backfill.questions import asked_plan  # noqa: PLC0415
 
-    settings, name = configured(), str(form["stream"])
-    as_of = form.get("as_of")
+    name, as_of = str(form["stream"]), form.get("as_of")
     at = now if as_of is None else parse_instant(str(as_of), where="as_of")
-    if _what(form) is Repair.DUPLICATES:
-        found = dedupe_proposal(settings, name, since=since)
-    else:
-        found = proposal(settings, name, since=since, as_of=at)
-    if found is None:
+    plan_id = asked_plan(settings, request_id).plan_id
+    if plan_id is None:
         raise AirflowSkipException(f"nothing of {name} is to be put right")
-    markdown = found.markdown
+    is_dedupe = _what(form) is Repair.DUPLICATES
+    found = (
+        dedupe_proposal(settings, plan_id) if is_dedupe else proposal(settings, plan_id, as_of=at)
+    )
+    if found is None:
+        raise AirflowSkipException(f"plan {plan_id} is over already")
     first = why_not_run(name, settings.stream(name), spark_settings=settings.spark)
-    if first and _what(form) is Repair.MISSING:
-        markdown += f"\n\n**Before it can run:** {first}"
-    for line in markdown.splitlines():
+    if first and not is_dedupe:
+        found = replace(found, markdown=f"{found.markdown}\n\n**Before it can run:** {first}")
+    for line in found.markdown.splitlines():
         log.info("%s", line)
     if form.get("dry_run"):
-        raise AirflowSkipException(f"a dry run: plan {found.plan_id} waits for another one")
-    backfill = settings.stream(name).backfill
-    limit, size = backfill.auto_max_bytes, found.estimated_bytes
-    by_policy = (
-        backfill.approve is Approval.AUTO
-        and limit is not None
-        and size is not None
-        and size <= limit
-    )
-    return {"plan_id": found.plan_id, "markdown": markdown, "needs_person": not by_policy}
+        raise AirflowSkipException(f"a dry run: plan {plan_id} waits for another one")
+    return found
+
+
+def _asks(settings: Settings, request_id: str, *, is_decided: bool, now: datetime) -> list[str]:
+    """Makes the run's question the stream's; the plans whose questions it replaces."""
+    from shardaudit.backfill.questions import RequestState, ask_for  # noqa: PLC0415 - as above
+
+    mine, older = ask_for(settings, request_id, is_decided=is_decided, now=now)
+    if mine.state is RequestState.REPLACED:
+        raise AirflowSkipException(f"plan {mine.plan_id} is not asked for: {mine.reason}")
+    for one in older:
+        log.info("plan %s of the run %s is no longer asked for", one.plan_id, one.request_id)
+    return [f"plan {one.plan_id} of the run `{one.request_id}`" for one in older]
+
+
+def _who_may(approvers: Sequence[str], not_by: str | None) -> list[str]:
+    who = [f"It may be approved by {', '.join(approvers)}."] if approvers else []
+    return who + ([f"Not by {not_by}, who asked for it."] if not_by else [])
+
+
+def is_replaced(request_id: str) -> bool:
+    """Whether a newer plan replaced the run's question; not, as long as nobody can say."""
+    from shardaudit.backfill.questions import RequestState, asked_plan  # noqa: PLC0415 - as above
+
+    try:
+        return asked_plan(configured(), request_id).state is RequestState.REPLACED
+    except ShardauditError as error:
+        log.warning("whether it is still asked cannot be looked up: %s", error)
+        return False
 
 
 def running_job(
@@ -122,13 +199,31 @@ def running_job(
 
     Raises:
         RejectedError: a person said no, or nobody answered; the plan is cancelled.
+        ReplacedError: a person approved it after a newer one had replaced it.
+        AirflowSkipException: it was replaced, and nobody had answered.
     """
     settings = configured()
     by: list[str] = []
     if answer is not None:
+        _check_asked(settings, plan, answer, now=now)
         by = [f"--approve-as={_approver(settings, form, plan, answer, now=now)}"]
     words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
     return _job(settings, form, {REPAIR: [*words, *by], VERIFY: words})
+
+
+def _check_asked(
+    settings: Settings, plan: Proposed, answer: Mapping[str, Any], *, now: datetime
+) -> None:
+    """Ends the question; returns when it was the stream's until now."""
+    from shardaudit.backfill.questions import RequestState, decide_request  # noqa: PLC0415
+
+    asked = decide_request(settings, plan["request_id"], now=now)
+    if asked.state is not RequestState.REPLACED:
+        return
+    said = f"plan {plan['plan_id']} is not asked for any more: {asked.reason}; nothing was done"
+    if answer["chosen_options"] == [APPROVE]:
+        raise ReplacedError(f"{said}. Answer the newer question")
+    raise AirflowSkipException(said)
 
 
 def _approver(
@@ -139,15 +234,22 @@ def _approver(
     *,
     now: datetime,
 ) -> str:
-    """Who approved the plan; without an approval it is cancelled."""
+    """Who approved the plan; without an approval what nobody ran of it is cancelled."""
     from shardaudit.backfill.proposal import cancel_plan  # noqa: PLC0415 - as above
 
     user = answer.get("responded_by_user")
     who = str(user["name"]) if user else "nobody in time"
     if answer["chosen_options"] != [APPROVE]:
         reason = f"rejected by {who} at {now.isoformat(timespec='seconds')}"
-        cancel_plan(settings, plan["plan_id"], what=_what(form), reason=reason, now=now)
-        raise RejectedError(f"plan {plan['plan_id']} is cancelled: {reason}; nothing was done")
+        done = cancel_plan(settings, plan["plan_id"], what=_what(form), reason=reason, now=now)
+        others = f" ({'/'.join(done.others)})" if done.others else ""
+        if not done.rows:
+            said = f"{reason}, which cancels nothing: plan {plan['plan_id']} was taken up before"
+            raise RejectedError(f"{said}{others}")
+        rest = f", but not what was taken up before{others}" if others else ""
+        raise RejectedError(
+            f"plan {plan['plan_id']} is cancelled{rest}: {reason}; nothing was done"
+        )
     return who
 
 

@@ -174,38 +174,45 @@ class Proposal:
     estimated_bytes: int | None
 
 
-def proposal(
-    settings: Settings, stream: str, *, since: datetime, as_of: datetime
-) -> Proposal | None:
-    """The newest plan of the stream that was made from then on; None when nothing was to plan."""
-    waiting = _waiting(settings, BACKFILLS, stream, since)
+def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal | None:
+    """The backfill of that id; None when all of it is over."""
+    waiting = _waiting(settings, BACKFILLS, plan_id)
     if not waiting:
         return None
-    plan_id = _newest(waiting)["plan_id"]
     windows = sorted(
-        (StoredWindow.of(row) for row in waiting if row["plan_id"] == plan_id),
-        key=lambda window: window_order(window.window_id),
+        (StoredWindow.of(row) for row in waiting), key=lambda window: window_order(window.window_id)
     )
     text = plan_markdown(
-        stream, window_lines(windows), as_of=as_of, minutes=minutes_to_read(windows)
+        windows[0].stream,
+        window_lines(windows),
+        as_of=as_of,
+        minutes=minutes_to_read(windows),
     )
     return Proposal(plan_id, text, sum(window.estimated_bytes for window in windows))
 
 
-def dedupe_proposal(settings: Settings, stream: str, *, since: datetime) -> Proposal | None:
-    """The newest dedupe of the stream that was planned from then on; None when there is none."""
-    waiting = _waiting(settings, DEDUPES, stream, since)
+def dedupe_proposal(settings: Settings, plan_id: str) -> Proposal | None:
+    """The dedupe of that id; None when it is over."""
+    waiting = _waiting(settings, DEDUPES, plan_id)
     if not waiting:
         return None
-    row = _newest(waiting)
-    text = dedupe_markdown(stream, ids=int(row["ids"]), extra_rows=int(row["extra_rows"]))
-    return Proposal(str(row["plan_id"]), text, None)
+    [row] = waiting
+    text = dedupe_markdown(row["stream"], ids=int(row["ids"]), extra_rows=int(row["extra_rows"]))
+    return Proposal(plan_id, text, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """How many rows of a plan were cancelled, and which states the others are in."""
+
+    rows: int
+    others: tuple[WindowState, ...]
 
 
 def cancel_plan(
     settings: Settings, plan_id: str, *, what: Repair, reason: str, now: datetime
-) -> int:
-    """Ends a plan that nobody ran: how many of its rows; `reason` says who did it.
+) -> Cancelled:
+    """Ends what nobody ran of a plan; `reason` says who did it.
 
     Raises:
         WarehouseBusyError: another run holds the warehouse.
@@ -218,14 +225,10 @@ def cancel_plan(
         held.check()
         if waiting:
             DeltaRs(settings.warehouse, settings.aws).upsert(waiting, table)
-        return len(waiting)
+    others = {WindowState(row["state"]) for row in rows} - {WindowState.PLANNED}
+    return Cancelled(len(waiting), tuple(sorted(others)))
 
 
-def _waiting(settings: Settings, table: Table, stream: str, since: datetime) -> list[Row]:
-    made = (pc.field("stream") == stream) & (pc.field("updated_at") >= since)
-    rows = read_rows(settings, table, where=made)
+def _waiting(settings: Settings, table: Table, plan_id: str) -> list[Row]:
+    rows = read_rows(settings, table, where=pc.field("plan_id") == plan_id)
     return [row for row in rows if not WindowState(row["state"]).is_over]
-
-
-def _newest(rows: list[Row]) -> Row:
-    return max(rows, key=lambda row: (row["updated_at"], row["plan_id"]))

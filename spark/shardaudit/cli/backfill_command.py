@@ -9,8 +9,9 @@ from shardaudit.backfill.backfill_view import plan_view, run_view
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.backfill.proposal import PlanReport, RunReport, minutes_to_read, window_lines
+from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import why_not_run
-from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
+from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
 from shardaudit.backfill.run import (
     ACTIONS,
     REPLAY,
@@ -62,6 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also what is behind a stopped shard: when its consumer resumes, it lands again",
     )
+    plan.add_argument(
+        "--request", metavar="ID", help="the run of the DAG backfill that asks, and finds it by ID"
+    )
     run = actions.add_parser("run", help="reads, merges and verifies an approved plan")
     replay = actions.add_parser("replay", help="reads and merges it, without the proof")
     verify = actions.add_parser("verify", help="verifies what was read and merged before")
@@ -103,6 +107,10 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
         plan = plan_backfill(warehouse, request, now=now())
         windows = stored_windows(warehouse, plan.plan_id)
         stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
+        if arguments.request is not None:
+            plan_id = plan.plan_id if plan.windows else None
+            asked = AskedPlan(arguments.request, name, Repair.MISSING, plan_id)
+            store_request(settings, asked, now=now())
     planned = sum(w.expected_ids for w in plan.windows if w.because.startswith("stuck"))
     report = PlanReport(
         plan_id=plan.plan_id,

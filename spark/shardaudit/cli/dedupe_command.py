@@ -17,8 +17,9 @@ from shardaudit.backfill.dedupe_plan import (
 )
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink, sink_sources
+from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import check_dedupe
-from shardaudit.backfill.rules.planned import SINK_WRITING, WindowState
+from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
 from shardaudit.cli.command import Desk, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
@@ -55,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     plan = actions.add_parser("plan", help="which rows would go; nothing is removed yet")
     plan.add_argument("--stream", required=True, help="its name in the configuration")
+    plan.add_argument(
+        "--request", metavar="ID", help="the run of the DAG backfill that asks, and finds it by ID"
+    )
     run = actions.add_parser("run", help="leaves one row of each message, the first that landed")
     remove = actions.add_parser("remove", help="the same, without the proof")
     verify = actions.add_parser("verify", help="proves by an audit what was removed before")
@@ -86,6 +90,9 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     ):
         sink_sources(settings, name)  # or it could not be run
         plan = plan_dedupe(warehouse, name, bucket=stream.bucket, now=now())
+        if arguments.request is not None:
+            asked = AskedPlan(arguments.request, name, Repair.DUPLICATES, plan.plan_id)
+            store_request(settings, asked, now=now())
     if plan.plan_id is None:
         return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
     text = (

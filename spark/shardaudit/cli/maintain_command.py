@@ -1,20 +1,18 @@
 """`shardaudit maintain`."""
 
 import argparse
-from datetime import timedelta
 
 from shardaudit.cli.command import Desk, Reply
 from shardaudit.cli.session import session
 from shardaudit.report.render import upkeep_view
 from shardaudit.store.lock import warehouse_lock
-from shardaudit.store.lock_files import WATCH
+from shardaudit.store.lock_files import A_WATCH, WATCH
 from shardaudit.store.maintain import OF_LEDGER, OF_WATCH, maintain
 
 EXAMPLES = """\
   shardaudit maintain
 """
 _STAGES = 3
-A_WATCH = timedelta(minutes=5)  # longer than one lasts
 
 
 def add_arguments(_parser: argparse.ArgumentParser) -> None:

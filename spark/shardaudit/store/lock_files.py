@@ -5,6 +5,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_s3 import S3Client
 
 FOLDER = "_claims"
-WATCH = "watch"  # the claim on shards, positions, notifications, holes: no other run writes them
+# The claim on shards, positions, notifications, holes, plan_requests: no other run writes them.
+WATCH = "watch"
+A_WATCH = timedelta(minutes=5)  # longer than one lasts
 _FILE = re.compile(r"(\d{12})\.json$")
 # 412: the key exists. 409: somebody else is writing it at this moment (S3 API, PutObject).
 _EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}

@@ -25,6 +25,7 @@ from shardaudit.model.tables.backfill_tables import (
     BACKFILLS,
     DEDUPE_IDS,
     DEDUPES,
+    PLAN_REQUESTS,
     REMOVED_ROWS,
 )
 from shardaudit.model.tables.table import Table
@@ -37,7 +38,7 @@ OF_LEDGER = (
     BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
     WATERMARKS, QUIET_TIMES,
 )  # fmt: skip
-OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS, HOLES)
+OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS, HOLES, PLAN_REQUESTS)
 MANY_FILES = 16  # in one partition: fewer are not worth a rewrite
 
 

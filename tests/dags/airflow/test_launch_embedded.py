@@ -190,7 +190,14 @@ def test_environment_comes_before_the_configuration(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("what", ["missing", "duplicates"])
 def test_repair_is_planned_and_verified_on_the_engine_and_done_by_apache_spark(what: str) -> None:
     form: dict[str, object] = {"stream": "events", "what": what}
-    assert planning_job(form)["engines"] == {PLAN: "embedded"}
-    plan: Proposed = {"plan_id": "p", "markdown": "", "needs_person": False}
+    assert planning_job(form, request_id="r")["engines"] == {PLAN: "embedded"}
+    plan: Proposed = {
+        "plan_id": "p",
+        "markdown": "",
+        "needs_person": False,
+        "request_id": "r",
+        "approvers": [],
+        "not_by": None,
+    }
     wanted = {REPAIR: "spark", VERIFY: "embedded"}
     assert running_job(form, plan, None, now=NIGHT)["engines"] == wanted

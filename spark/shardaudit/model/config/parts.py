@@ -82,6 +82,8 @@ class Backfill(BaseModel):
     `fanout`: read by a consumer of our own, which costs money and takes nothing of others' share.
     `republish_to` is a stream, `request_to` an address or a folder: each of its mode alone.
     `request_token_env` names the variable whose value the address gets as a bearer token.
+    `approvers`: the ids in Airflow of who may approve a plan there, none: whoever may answer;
+    `four_eyes`: who asked for it may not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -96,6 +98,8 @@ class Backfill(BaseModel):
     fanout: bool = False
     approve: Annotated[Approval, Field(strict=False)] = Approval.ALWAYS
     auto_max_bytes: SizeBytes | None = None
+    approvers: list[Text] = []
+    four_eyes: bool = False
 
     @model_validator(mode="after")
     def _auto_has_a_ceiling(self) -> Self:

@@ -94,6 +94,21 @@ DEDUPE_IDS = Table(
     ("plan_id",),
 )
 
+PLAN_REQUESTS = Table(
+    "plan_requests",
+    (
+        ("request_id", "string", "the run of the DAG backfill that asked for a plan"),
+        ("stream", "string", ""),
+        ("what", "string", "missing | duplicates"),
+        ("plan_id", "string", "NULL: nothing was to be put right"),
+        ("number", "bigint", "counts the stream's requests: the greatest is the newest"),
+        ("state", "string", "planned | asked | decided | replaced"),
+        ("reason", "string", "what replaced its question"),
+        ("updated_at", "timestamp", ""),
+    ),
+    ("request_id",),
+)
+
 REMOVED_ROWS = Table(
     "removed_rows",
     (

@@ -1,0 +1,223 @@
+"""One question of a stream at a time, and only for who may answer it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
+
+from shardaudit.airflow.backfill_steps import (
+    Proposed,
+    RejectedError,
+    ReplacedError,
+    is_replaced,
+    proposed,
+    running_job,
+)
+from shardaudit.airflow.plan_question import LOOK, PlanQuestion
+from shardaudit.airflow.planned import PlanRefusedError
+from shardaudit.backfill.questions import NoPlanError
+from shardaudit.backfill.rules.planned import Repair
+from tests.dags.stored_plans import NOW, request, store
+
+FORM: dict[str, object] = {"stream": "events"}
+DAY = timedelta(hours=24)
+
+
+def asked(config: Path, plan_id: str, request_id: str, *, asker: str | None = None) -> Proposed:
+    """A plan that was stored, noted for a run, and is asked for by it."""
+    store(config, plan_id)
+    request(config, request_id, plan_id=plan_id)
+    return proposed(FORM, request_id=request_id, asker=asker, now=NOW)
+
+
+def answer(option: str, name: str | None = "ann") -> dict[str, Any]:
+    return {
+        "chosen_options": [option],
+        "params_input": {},
+        "responded_at": datetime.now(UTC),
+        "responded_by_user": name and {"id": name, "name": name},
+    }
+
+
+def configure(config: Path, *lines: str) -> None:
+    config.write_text("\n".join((config.read_text(), "[streams.events.backfill]", *lines)))
+
+
+def test_a_run_proposes_its_own_plan_whatever_the_clocks_say(config: Path) -> None:
+    store(config, "other", updated_at=NOW + timedelta(hours=1))
+    mine = asked(config, "mine", "r1")
+    assert mine["plan_id"] == "mine"  # the worker's clock is five hours behind the other's
+
+
+def test_no_plan_of_its_own_is_red_and_nothing_to_plan_is_not(config: Path) -> None:
+    store(config, "other")
+    with pytest.raises(NoPlanError, match="r1"):
+        proposed(FORM, request_id="r1", asker=None, now=NOW)
+    request(config, "r1", plan_id=None)
+    with pytest.raises(AirflowSkipException, match="nothing of events"):
+        proposed(FORM, request_id="r1", asker=None, now=NOW)
+
+
+def test_a_newer_plan_replaces_the_older_question_and_says_so(config: Path) -> None:
+    older = asked(config, "p1", "r1")
+    assert not is_replaced("r1")
+    newer = asked(config, "p2", "r2")
+    assert "plan p1 of the run `r1`" in newer["markdown"]
+    assert is_replaced("r1")
+    assert not is_replaced("r2")
+    with pytest.raises(AirflowSkipException, match="plan p2 of the run r2 replaces it"):
+        running_job(FORM, older, answer("Reject", None), now=NOW)
+    with pytest.raises(ReplacedError, match="nothing was done"):
+        running_job(FORM, older, answer("Approve"), now=NOW)
+    assert running_job(FORM, newer, answer("Approve"), now=NOW)["stream"] == "events"
+
+
+def test_what_was_answered_is_not_replaced_nor_is_another_repairs_question(config: Path) -> None:
+    first = asked(config, "p1", "r1")
+    running_job(FORM, first, answer("Approve"), now=NOW)
+    request(config, "d", plan_id="d1", what=Repair.DUPLICATES)
+    assert "replaces" not in asked(config, "p2", "r2")["markdown"]
+    assert not is_replaced("d")
+
+
+def test_a_run_that_comes_late_does_not_ask_for_an_older_plan(config: Path) -> None:
+    store(config, "p1")
+    request(config, "r1", plan_id="p1")
+    asked(config, "p2", "r2")
+    with pytest.raises(AirflowSkipException, match="plan p1 is not asked for: plan p2"):
+        proposed(FORM, request_id="r1", asker=None, now=NOW)
+    assert not is_replaced("r2")
+
+
+def test_a_dry_run_replaces_no_question(config: Path) -> None:
+    asked(config, "p1", "r1")
+    store(config, "p2")
+    request(config, "r2", plan_id="p2")
+    with pytest.raises(AirflowSkipException, match="dry run"):
+        proposed(FORM | {"dry_run": True}, request_id="r2", asker=None, now=NOW)
+    assert not is_replaced("r1")
+
+
+@pytest.mark.parametrize("state", ["running", "verified"])
+def test_a_rejection_that_cancels_nothing_says_so(config: Path, state: str) -> None:
+    store(config, "p", state=state)
+    request(config)
+    plan: Proposed = {
+        "plan_id": "p",
+        "markdown": "",
+        "needs_person": True,
+        "request_id": "r",
+        "approvers": [],
+        "not_by": None,
+    }
+    with pytest.raises(RejectedError, match=f"cancels nothing: .*{state}"):
+        running_job(FORM, plan, answer("Reject"), now=NOW)
+
+
+def test_only_who_is_named_is_asked_and_not_who_asked(config: Path) -> None:
+    configure(config, 'approvers = ["ann", "bob"]', "four_eyes = true")
+    plan = asked(config, "p", "r", asker="bob")
+    assert (plan["approvers"], plan["not_by"]) == (["ann"], "bob")
+    assert "approved by ann." in plan["markdown"]
+    alarm = asked(config, "p2", "r2")
+    assert (alarm["approvers"], alarm["not_by"]) == (["ann", "bob"], None)
+
+
+def test_a_plan_that_nobody_may_approve_is_refused(config: Path) -> None:
+    configure(config, 'approvers = ["bob"]', "four_eyes = true")
+    with pytest.raises(PlanRefusedError, match="bob alone"):
+        asked(config, "p", "r", asker="bob")
+
+
+class _Pulls:
+    """What a task instance gives of other tasks."""
+
+    id = "a task"
+
+    def __init__(self, plan: Proposed) -> None:
+        self.plan = plan
+
+    def xcom_pull(self, task_ids: str) -> Proposed:
+        assert task_ids == "propose"
+        return self.plan
+
+
+@pytest.fixture
+def put(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The questions that Airflow was given."""
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "airflow.providers.standard.operators.hitl.upsert_hitl_detail",
+        lambda **detail: given.append(detail),
+    )
+    return given
+
+
+@contextmanager
+def waits() -> Iterator[list[TaskAwaitingInput]]:
+    """That the block parks the task until it is called again."""
+    found: list[TaskAwaitingInput] = []
+    with pytest.raises(TaskAwaitingInput) as raised:
+        yield found
+    found.append(raised.value)
+
+
+def question(plan: Proposed) -> tuple[PlanQuestion, Any]:
+    task = PlanQuestion(task_id="approve", subject="?", answer_within=DAY)
+    pulls = _Pulls(plan)
+    return task, {"ti": pulls, "task_instance": pulls}
+
+
+TIMEOUT = {"error": "", "error_type": "timeout"}
+
+
+def test_question_stands_until_it_is_replaced(config: Path, put: list[dict[str, Any]]) -> None:
+    task, context = question(asked(config, "p1", "r1"))
+    with waits() as parked:
+        task.execute(context)
+    assert parked[0].timeout == LOOK
+    with waits() as again:
+        task.execute_complete(context, TIMEOUT, **(parked[0].kwargs or {}))
+    assert again[0].kwargs == parked[0].kwargs
+    asked(config, "p2", "r2")
+    ended = task.execute_complete(context, TIMEOUT, **(again[0].kwargs or {}))
+    assert (ended["chosen_options"], ended["responded_by_user"]) == (["Reject"], None)
+    assert len(put) == 1
+
+
+def test_nobody_in_time_is_a_rejection(config: Path, put: list[dict[str, Any]]) -> None:
+    task, context = question(asked(config, "p1", "r1"))
+    over = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
+    ended = task.execute_complete(context, TIMEOUT, until=over)
+    assert ended["chosen_options"] == ["Reject"]
+    assert put == []
+
+
+def test_a_warehouse_that_does_not_answer_ends_no_question(
+    config: Path, put: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, context = question(asked(config, "p1", "r1"))
+    monkeypatch.setenv("SHARDAUDIT_CONFIG", str(config.with_name("none.toml")))
+    until = (datetime.now(UTC) + DAY).isoformat()
+    with waits():
+        task.execute_complete(context, TIMEOUT, until=until)
+    assert put == []
+
+
+def test_who_asked_is_asked_in_vain_where_four_eyes_must_see_it(
+    config: Path, put: list[dict[str, Any]]
+) -> None:
+    configure(config, 'approvers = ["ann", "cleo"]', "four_eyes = true")
+    task, context = question(asked(config, "p1", "r1", asker="bob"))
+    until = (datetime.now(UTC) + DAY).isoformat()
+    with waits():
+        task.execute_complete(context, answer("Approve", "bob"), until=until)
+    assert put[0]["assigned_users"] == [{"id": n, "name": n} for n in ("ann", "cleo")]
+    own_no = task.execute_complete(context, answer("Reject", "bob"), until=until)
+    assert own_no["chosen_options"] == ["Reject"]
+    got = task.execute_complete(context, answer("Approve", "ann"), until=until)
+    assert got["responded_by_user"]["name"] == "ann"
