@@ -9,7 +9,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 from shardaudit.adapters.clock import now
 from shardaudit.airflow.planned import PlannedJob, configured
 from shardaudit.airflow.telemetry import emit
-from shardaudit.report.figures import watch_figures
+from shardaudit.model.config.settings import Settings
+from shardaudit.report.figures import health_figures, watch_figures
 
 _RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
@@ -27,14 +28,25 @@ def tell(planned: PlannedJob) -> int:
 
     settings, name = configured(), planned["stream"]
     emit("watch", name, watch_figures(watch_since(settings, name, since=now() - _RECENT)))
-    return notify_stream(settings, name)
+    told = notify_stream(settings, name)
+    _emit_health(settings, name)  # behind the alarms: it may fail
+    return told
 
 
 def tell_audits(planned: PlannedJob) -> int:
     """The same for what the stream's audits found to have changed."""
     from shardaudit.watch.notify import notify_audits  # noqa: PLC0415
 
-    return notify_audits(configured(), planned["stream"])
+    settings, name = configured(), planned["stream"]
+    told = notify_audits(settings, name)
+    _emit_health(settings, name)
+    return told
+
+
+def _emit_health(settings: Settings, name: str) -> None:
+    from shardaudit.store.health_times import read_health  # noqa: PLC0415 - as above
+
+    emit("health", name, health_figures(read_health(settings, name, now=now())))
 
 
 def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:

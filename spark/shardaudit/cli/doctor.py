@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
+from shardaudit.adapters.clock import now
 from shardaudit.adapters.engine.jars import jar_problems
 from shardaudit.adapters.engine.requirements import (
     INSTALL,
@@ -29,6 +30,7 @@ from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.input_columns import SINK_COLUMNS
 from shardaudit.report.next_steps import retention_note, too_short
 from shardaudit.report.plain import counted, harmless, length
+from shardaudit.store.health_times import read_health
 from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
 
 EXAMPLES = """\
@@ -166,6 +168,18 @@ def _outside(settings: Settings) -> Iterator[Line]:
             partial(_sink, settings, stream),
             cure="check sink.path, its rights, sink.format and sink.columns",
         )
+        yield _looked(
+            f"{name}: health",
+            partial(_health, settings, name),
+            cure="switch on the DAGs nightly_audit and retention_watch, or look at their last runs",
+            without=WARN,
+        )
+
+
+def _health(settings: Settings, stream: str) -> tuple[str, str]:
+    at = now()
+    health = read_health(settings, stream, now=at)
+    return (WARN if health.troubles(at) else OK), health.sentence(at)
 
 
 def _looked(

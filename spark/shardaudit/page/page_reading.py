@@ -18,11 +18,13 @@ from shardaudit.page.page_streams import (
     stream_line,
 )
 from shardaudit.page.page_words import Metric
+from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import retention_note, stamping_note
 from shardaudit.store.audits import newest_watch, open_counts
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.findings import WantedFindings, read_findings, transitions_of
+from shardaudit.store.health_times import last_read
 
 MAX_BINS = 200
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
@@ -85,6 +87,8 @@ def read_line(
     """The stream's line, and the shards of its newest watch."""
     shards = newest_watch(settings, name, now=now)
     line = stream_line(name, audits=audits, findings=findings, shards=shards, now=now)
+    read_at = last_read(settings, name)
+    line = replace(line, read_at=read_at, is_read_old=is_old(read_at, now, limit=OLD_AUDIT))
     newest = newest_audit(audits)
     if newest is None:
         return line, shards

@@ -6,18 +6,17 @@ has no verdict that could be taken for a good one.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from shardaudit.model.audit_id import AuditOrder, audit_order
 from shardaudit.model.verdict import Level, Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
+from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
 
 StoredRow = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
-OLD_AUDIT = timedelta(hours=26)  # every night, and two hours for the run itself
-OLD_WATCH = timedelta(hours=1)  # every 15 minutes
 TREND_AUDITS = 60
 
 
@@ -50,6 +49,7 @@ class StreamLine:
     `refused`: the audit after it, when that one was rejected or failed and published nothing.
     `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
     `engine`: what ran the audit; None for one from before it was kept.
+    `read_at`: when something new was last read, of the side for which that is longer ago.
     `notes`: what its newest audit found of the stream's habits, a sentence each.
     """
 
@@ -70,6 +70,8 @@ class StreamLine:
     is_watch_old: bool
     refused: Refused | None
     looked_again: int
+    read_at: datetime | None = None
+    is_read_old: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -121,6 +123,7 @@ def stream_line(
 ) -> StreamLine:
     """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
     newest = newest_audit(audits)
+    audited_at: datetime | None = newest["as_of"] if newest else None
     last = max(_published(audits), key=_ran_at, default=None)
     refused = _refused(audits, newest)
     mine = [found for found in findings if found.stream == name]
@@ -129,9 +132,9 @@ def stream_line(
     return StreamLine(
         name=name,
         verdict=Verdict(newest["verdict"]).value if newest else UNKNOWN,
-        is_old=newest is None or refused is not None or now - newest["as_of"] > OLD_AUDIT,
+        is_old=refused is not None or is_old(audited_at, now, limit=OLD_AUDIT),
         audit_id=newest["audit_id"] if newest else None,
-        audited_at=newest["as_of"] if newest else None,
+        audited_at=audited_at,
         window=Window(newest["window_start"], newest["window_end"]) if newest else None,
         coverage=newest["trace_coverage"] if newest else None,
         watermark=last["watermark"] if last else None,
@@ -141,7 +144,7 @@ def stream_line(
         deadline=min((f.deadline for f in mine if f.deadline), default=None),
         level=max(levels, key=lambda level: level.rank).value if levels else UNKNOWN,
         watched_at=watched_at,
-        is_watch_old=watched_at is None or now - watched_at > OLD_WATCH,
+        is_watch_old=is_old(watched_at, now, limit=OLD_WATCH),
         refused=refused,
         looked_again=sum(_is_again(row, newest) for row in _published(audits)) if newest else 0,
     )

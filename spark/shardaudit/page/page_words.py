@@ -118,6 +118,7 @@ STREAM_NUMBERS = {
     "findings": "messages with something wrong that is not settled yet",
     "deadline": "the first open missing message leaves the stream then",
     "level": "the most urgent shard of the newest watch",
+    "read": "when something new was last read, of traces and sink: whichever is longer ago",
     "audited": "when the newest published audit looked",
     "engine": "what ran that audit: it decides how long one takes, not what it finds",
 }

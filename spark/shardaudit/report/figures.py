@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from shardaudit.model.verdict import Level, ShardState, Verdict
+from shardaudit.report.health import Health
 from shardaudit.report.summary import AuditReport
 
 _TROUBLED = (ShardState.STALLED, ShardState.SILENT, ShardState.REWOUND, ShardState.LAGGING)
@@ -52,6 +53,11 @@ def watch_figures(rows: Iterable[Mapping[str, object]]) -> Figures:
         "start_by_timestamp": _seconds(_first(times["start_by"])),
         "observed_timestamp": _seconds(max(times["observed_at"], default=None)),
     }
+
+
+def health_figures(health: Health) -> Figures:
+    """When a stream was last looked at: what is not sent again ages by itself."""
+    return {f"{what}_timestamp": _seconds(at) for what, at in health.times.items()}
 
 
 def _count(rows: Iterable[Mapping[str, object]], column: str, value: str) -> int:

@@ -3,7 +3,7 @@
 import gc
 import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,9 @@ from deltalake import write_deltalake
 from shardaudit.airflow.audit_verdict import judge
 from shardaudit.airflow.planned import PlannedAudit
 from shardaudit.airflow.telemetry import emit
-from shardaudit.airflow.watch_news import tell
+from shardaudit.airflow.watch_news import tell, tell_audits
 from shardaudit.model.tables.watch_tables import SHARDS
-from tests.dags.warehouses import arrow, audit, cell, missing, write_result
+from tests.dags.warehouses import START, Row, arrow, audit, cell, missing, write_result
 
 
 class Listener:
@@ -66,6 +66,17 @@ def planned(audit_id: str) -> PlannedAudit:
     return {"stream": "events", "audit_id": audit_id, "driver": {}, "arguments": {}, "engines": {}}
 
 
+def batch(side: str, number: int, done_at: datetime | None, *, state: str = "done") -> Row:
+    return {
+        "batch_id": f"events/{side}/{number}",
+        "stream": "events",
+        "side": side,
+        "number": number,
+        "state": state,
+        "done_at": done_at,
+    }
+
+
 def test_an_audit_sends_its_figures_also_when_it_is_red(config: Path, statsd: Listener) -> None:
     write_result(
         config.with_name("warehouse"),
@@ -105,6 +116,34 @@ def test_a_watch_sends_its_figures(config: Path, statsd: Listener) -> None:
     assert heard["airflow.shardaudit.watch.observed_timestamp.events"] == pytest.approx(
         now.timestamp(), abs=1
     )
+
+
+def test_health_is_sent_with_the_news_also_of_what_never_was(
+    config: Path, statsd: Listener
+) -> None:
+    write_result(
+        config.with_name("warehouse"),
+        audits=[
+            audit("a"),
+            audit("later", as_of=START + timedelta(hours=9), status="rejected"),
+        ],
+        batches=[
+            batch("traces", 1, START),
+            batch("traces", 2, START + timedelta(hours=3)),
+            batch("sink", 1, START + timedelta(hours=2)),
+            batch("sink", 2, None, state="planned"),
+        ],
+    )
+    tell_audits(planned("a"))
+    wanted = {
+        "read": START + timedelta(hours=2),
+        "audited": START + timedelta(hours=1),
+    }
+    heard = statsd.heard()
+    assert {
+        what: heard[f"airflow.shardaudit.health.{what}_timestamp.events"] for what in wanted
+    } == {what: at.timestamp() for what, at in wanted.items()}
+    assert heard["airflow.shardaudit.health.watched_timestamp.events"] == 0
 
 
 def test_a_streams_name_is_one_part_of_the_metrics_name(statsd: Listener) -> None:

@@ -106,6 +106,14 @@ def test_a_viewer_sees_the_pages_under_a_strict_policy(
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_what_was_never_read_says_so_and_a_watch_says_how_long_ago(
+    visitors: dict[str, Visitor],
+) -> None:
+    page = visitors["viewer"].get("/").text
+    assert "never read" in page
+    assert re.search(r"level-of-urgent.*?\d+ (s|min) ago", page)
+
+
 def test_only_who_may_start_a_backfill_is_offered_one(visitors: dict[str, Visitor]) -> None:
     assert "Backfill this" in visitors["admin"].get("/shard", **SHARD).text
     for path, query in (("/shard", SHARD), ("/stream", {"stream": STREAM})):

@@ -1,0 +1,50 @@
+"""Whether anybody still looks at a stream: how long ago it was read, audited and watched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from shardaudit.report.plain import length
+
+# Older says nothing about now. Every night, and two hours for the run itself; every 15 minutes.
+OLD_AUDIT, OLD_WATCH = timedelta(hours=26), timedelta(hours=1)
+_LIMITS = {"read": OLD_AUDIT, "audited": OLD_AUDIT, "watched": OLD_WATCH}
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """When a stream was last looked at; None: never.
+
+    `read_at`: when something new was last read, of the side (traces, sink) for which that is longer
+    ago; `audited_at`: the "now" of the published audit that reaches furthest.
+    """
+
+    read_at: datetime | None
+    audited_at: datetime | None
+    watched_at: datetime | None
+
+    @property
+    def times(self) -> Mapping[str, datetime | None]:
+        """The times by what was done then."""
+        return {"read": self.read_at, "audited": self.audited_at, "watched": self.watched_at}
+
+    def troubles(self, now: datetime) -> list[str]:
+        """What was never done or too long ago, a phrase each; none when all is recent."""
+        return [
+            _said(what, at, now)
+            for what, at in self.times.items()
+            if is_old(at, now, limit=_LIMITS[what])
+        ]
+
+    def sentence(self, now: datetime) -> str:
+        """All of it in one sentence."""
+        return ", ".join(_said(what, at, now) for what, at in self.times.items())
+
+
+def _said(what: str, at: datetime | None, now: datetime) -> str:
+    return f"never {what}" if at is None else f"{what} {length(now - at)} ago"
+
+
+def is_old(at: datetime | None, now: datetime, *, limit: timedelta) -> bool:
+    """Whether a look says nothing about now; one that never was does not."""
+    return at is None or now - at > limit

@@ -1,0 +1,48 @@
+"""A run of the DAG finds the plan that its own command made, and no other."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from shardaudit.backfill.questions import asked_plan
+from shardaudit.model.config.settings import load_settings
+from tests.spark.commands import run
+
+CONFIG = """
+warehouse = "lake"
+engine = "embedded"
+[streams.events]
+stream_name = "events"
+retention = "8760h"
+traces = { path = "traces" }
+sink = { path = "sink" }
+"""
+SENT = datetime(2026, 11, 1, tzinfo=UTC)
+RANGE = ["--from=2026-11-01T00:00:00Z", "--to=2026-11-01T01:00:00Z"]
+
+
+def test_a_plan_is_noted_for_the_run_that_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    config = tmp_path / "shardaudit.toml"
+    config.write_text(CONFIG)
+    (tmp_path / "traces").mkdir()
+    instants = pa.array([SENT], pa.timestamp("us", "UTC"))
+    texts = {"message_id": ["m"], "shard_id": ["s"], "sequence_number": ["1"]}
+    rows = pa.table({**texts, "sent_at": instants, "landed_at": instants})
+    write_deltalake(str(tmp_path / "sink"), rows)
+    run(tmp_path, ["ingest", "--stream=events"])
+
+    planning = ["backfill", "plan", "--stream=events", "--as-of=2026-11-02T00:00:00Z", "--json"]
+    made = json.loads(run(tmp_path, [*planning, *RANGE, "--request=r1"]))
+    run(tmp_path, [*planning, "--request=r2"])  # nothing is missing
+    run(tmp_path, ["dedupe", "plan", "--stream=events", "--request=r3"])
+    settings = load_settings(config)
+    found = [asked_plan(settings, name) for name in ("r1", "r2", "r3")]
+    assert [asked.plan_id for asked in found] == [made["plan_id"], None, None]
+    assert [asked.what.value for asked in found] == ["missing", "missing", "duplicates"]
