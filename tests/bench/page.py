@@ -15,6 +15,7 @@ from pathlib import Path
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
+from shardaudit.page.routes import Rights
 from shardaudit.page.site import Site
 from tests.bench.timing import median_seconds
 from tests.page_warehouse import STREAM, shard_name, write_warehouse
@@ -38,6 +39,7 @@ def main(folder: str) -> None:
         "sink": {"path": "unused"},
     }
     settings = Settings.model_validate({"warehouse": str(warehouse), "streams": {STREAM: stream}})
+    rights = Rights(may_backfill=True, may_see=lambda _: True)
     pages = Site(lambda: settings, now).pages().by_path
     one = {"first": shard_name(375), "last": shard_name(375)}
     some = {"first": shard_name(360), "last": shard_name(371)}
@@ -53,9 +55,9 @@ def main(folder: str) -> None:
     found = {}
     for name, (path, query) in asked.items():
         start = time.perf_counter()
-        body = str(pages[path](query, True).body)
+        body = str(pages[path](query, rights).body)
         first = time.perf_counter() - start
-        seconds = median_seconds(partial(pages[path], query, True))
+        seconds = median_seconds(partial(pages[path], query, rights))
         found[name] = {"first": first, "seconds": seconds, "kib": len(body.encode()) / 1024}
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     peak_gib = peak_kib / 2**20 if sys.platform != "darwin" else peak_kib / 2**30

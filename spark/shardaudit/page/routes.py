@@ -19,7 +19,7 @@ from airflow.models.dag import DagModel
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 
-from shardaudit.model.errors import ConfigError, ShardauditError
+from shardaudit.model.errors import ConfigError, FinalError, ShardauditError
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +51,28 @@ class PageAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Rights:
+    """What Airflow lets the user do: start a backfill, and see what bears a resource's name."""
+
+    may_backfill: bool
+    may_see: Callable[[str], bool]
+
+
+class HiddenStreamError(FinalError, PermissionError):
+    """Airflow does not let the user see the stream."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Your roles in Airflow do not show you the stream {name}.")
+
+
+@dataclass(frozen=True, slots=True)
 class Pages:
     """The pages by their paths, and the one that tells a problem (its title, its words).
 
-    A page gets its address's parameters, and whether the user may start a backfill.
+    A page gets its address's parameters, and the user's rights.
     """
 
-    by_path: Mapping[str, Callable[[Mapping[str, str], bool], PageAnswer]]
+    by_path: Mapping[str, Callable[[Mapping[str, str], Rights], PageAnswer]]
     problem: Callable[[str, str], PageAnswer]
 
 
@@ -88,7 +103,7 @@ def page_app(pages: Pages) -> FastAPI:
     return app
 
 
-_Page = Callable[[Mapping[str, str], bool], PageAnswer]
+_Page = Callable[[Mapping[str, str], Rights], PageAnswer]
 
 
 def _route(
@@ -107,7 +122,9 @@ def _route(
 
 def _shown(pages: Pages, page: _Page, given: Mapping[str, str], user: GetUserDep) -> Response:
     try:
-        return _response(page(given, may_backfill(user)))
+        return _response(page(given, rights_of(user)))
+    except HiddenStreamError as error:
+        return _response(pages.problem("This is not shown", str(error)), status=403)
     except ConfigError as error:
         return _response(pages.problem("This cannot be shown", str(error)), status=400)
     except ShardauditError as error:
@@ -117,15 +134,20 @@ def _shown(pages: Pages, page: _Page, given: Mapping[str, str], user: GetUserDep
         return _response(pages.problem("Nothing can be said now", said), status=503)
 
 
-def may_backfill(user: GetUserDep) -> bool:
-    """Whether Airflow lets the user start runs of the backfill, as its own route asks."""
-    team = DagModel.get_team_name(TRIGGERED_DAG)
-    return get_auth_manager().is_authorized_dag(
+def rights_of(user: GetUserDep) -> Rights:
+    """What Airflow lets the user do, as its own routes ask."""
+    manager, team = get_auth_manager(), DagModel.get_team_name(TRIGGERED_DAG)
+    may_backfill = manager.is_authorized_dag(
         method="POST",
         access_entity=DagAccessEntity.RUN,
         details=DagDetails(id=TRIGGERED_DAG, team_name=team),
         user=user,
     )
+
+    def may_see(resource: str) -> bool:
+        return manager.is_authorized_custom_view(method="GET", resource_name=resource, user=user)
+
+    return Rights(may_backfill, may_see)
 
 
 def _response(answer: PageAnswer, *, status: int = 200) -> Response:

@@ -7,7 +7,7 @@ from datetime import datetime
 from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
 from shardaudit.backfill.rules.planned import Price
 from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
-from shardaudit.model.config.settings import Settings
+from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import Window
@@ -24,7 +24,7 @@ from shardaudit.page.page_reading import (
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import due_shards
 from shardaudit.page.page_values import common_values, due_lines, stream_values
-from shardaudit.page.routes import PageAnswer, Pages
+from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
 from shardaudit.store.audits import audits_of, newest_watch, open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
@@ -76,6 +76,15 @@ def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None
     )
 
 
+def _is_shown(stream: Stream, rights: Rights) -> bool:
+    return stream.page_resource is None or rights.may_see(stream.page_resource)
+
+
+def _check_shown(settings: Settings, name: str, rights: Rights) -> None:
+    if not _is_shown(settings.stream(name), rights):
+        raise HiddenStreamError(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """The pages over a configuration, that is read anew for each, and a clock."""
@@ -102,29 +111,32 @@ class Site:
         values = {"title": title, "problem": words, "now": self.clock()}
         return PageAnswer(html_page("problem.html", values))
 
-    def streams(self, _given: Parameters, _may_backfill: bool) -> PageAnswer:
-        """Every stream of the configuration."""
+    def streams(self, _given: Parameters, rights: Rights) -> PageAnswer:
+        """Every stream of the configuration that the user may see."""
         settings, now = self.settings(), self.clock()
         found = open_findings(settings)
         lines = [
             read_line(settings, name, audits_of(settings, name), findings=found, now=now)[0]
-            for name in settings.streams
+            for name, stream in settings.streams.items()
+            if _is_shown(stream, rights)
         ]
-        links = {name: PageState(stream=name).link("stream") for name in settings.streams}
+        links = {line.name: PageState(stream=line.name).link("stream") for line in lines}
         values = {"title": "Streams", "now": now, "lines": lines, "links": links}
         return PageAnswer(html_page("streams.html", values))
 
-    def stream(self, given: Parameters, may_backfill: bool) -> PageAnswer:
+    def stream(self, given: Parameters, rights: Rights) -> PageAnswer:
         """One stream, or some of its shards."""
         settings, now, state = self.settings(), self.clock(), PageState.parse(given)
+        _check_shown(settings, state.stream, rights)
         values = stream_values(settings, state, audits_of(settings, state.stream), now=now)
-        if may_backfill:
+        if rights.may_backfill:
             values["offer"] = offer_of(settings, state, values["shown"])
         return PageAnswer(html_page("stream.html", values))
 
-    def shard(self, given: Parameters, may_backfill: bool) -> PageAnswer:
+    def shard(self, given: Parameters, rights: Rights) -> PageAnswer:
         """One shard in one time."""
         settings, now, state = self.settings(), self.clock(), PageState.parse(given)
+        _check_shown(settings, state.stream, rights)
         if state.shards.first is None or state.shards.first != state.shards.last:
             raise ConfigError("first, last", "other than one shard", "one shard's id in both")
         audits = audits_of(settings, state.stream)
@@ -146,14 +158,14 @@ class Site:
             "states": [one.value for one in State],
             "is_cell": state.window is not None,
             "wider": state.link("shard", window=None),
-            "offer": offer_of(settings, state, shown) if may_backfill else None,
+            "offer": offer_of(settings, state, shown) if rights.may_backfill else None,
         }
         return PageAnswer(html_page("shard.html", values))
 
-    def download(self, given: Parameters, _may_backfill: bool) -> PageAnswer:
+    def download(self, given: Parameters, rights: Rights) -> PageAnswer:
         """All findings of a state, as CSV."""
         settings, state = self.settings(), PageState.parse(given)
-        settings.stream(state.stream)
+        _check_shown(settings, state.stream, rights)
         wanted = wanted_findings(state, state.window)
         lines = csv_lines(each_finding(settings, wanted))
         return PageAnswer(lines, "text/csv; charset=utf-8", "findings.csv")

@@ -120,6 +120,44 @@ def test_only_who_may_start_a_backfill_is_offered_one(visitors: dict[str, Visito
         assert "ackfill this" not in visitors["viewer"].get(path, **query).text
 
 
+def test_a_stream_with_a_resource_is_seen_by_who_may_get_it(
+    visitors: dict[str, Visitor], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.api_fastapi.auth.managers.simple import simple_auth_manager  # noqa: PLC0415
+
+    from shardaudit.page.routes import page_app  # noqa: PLC0415
+    from shardaudit.page.site import Site  # noqa: PLC0415
+
+    asked = []
+
+    def is_authorized(_manager: object, *, method: str, resource_name: str, user: Any) -> bool:
+        asked.append((method, resource_name))
+        return bool(user.role == "admin")
+
+    monkeypatch.setattr(
+        simple_auth_manager.SimpleAuthManager, "is_authorized_custom_view", is_authorized
+    )
+    hidden = settings.streams[STREAM].model_copy(update={"page_resource": "payments"})
+    own = settings.model_copy(
+        update={"streams": {STREAM: hidden, "open": settings.streams[STREAM]}}
+    )
+    app = page_app(Site(lambda: own, now).pages())
+    viewer, admin = (Visitor(app, visitors[role].token) for role in ("viewer", "admin"))
+    listed = f'href="stream?stream={STREAM}"'
+    assert listed in admin.get("/").text
+    page = viewer.get("/").text
+    assert listed not in page
+    assert 'href="stream?stream=open"' in page
+    for path, query in (
+        ("/stream", {"stream": STREAM}),
+        ("/shard", SHARD),
+        ("/findings.csv", SHARD),
+    ):
+        assert viewer.get(path, **query).status_code == 403
+        assert admin.get(path, **query).status_code == 200
+    assert set(asked) == {("GET", "payments")}
+
+
 def test_hostile_ids_are_texts_in_the_page_and_in_the_download(
     visitors: dict[str, Visitor],
 ) -> None:
@@ -237,7 +275,7 @@ def test_slow_storage_keeps_neither_the_page_nor_airflow_waiting(
     monkeypatch.setattr(airflow_page, "_LONGEST_S", 0.2)
     hangs = threading.Event()
 
-    def slow(_given: object, _may: bool) -> airflow_page.PageAnswer:
+    def slow(_given: object, _rights: object) -> airflow_page.PageAnswer:
         hangs.wait(30)
         return airflow_page.PageAnswer("late")
 

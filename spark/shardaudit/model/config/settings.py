@@ -109,7 +109,10 @@ class Positions(_Frozen):
 
 
 class Stream(_Frozen):
-    """One stream: its logs, its sink and what is asked of it."""
+    """One stream: its logs, its sink and what is asked of it.
+
+    `page_resource`: of Airflow's auth manager; who may not GET it does not see it on the page.
+    """
 
     stream_name: Name
     retention: Duration | None = None
@@ -120,6 +123,7 @@ class Stream(_Frozen):
     sample_rate: PositiveShare = 1.0
     trace_coverage_floor: Share = 0.99
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    page_resource: Text | None = None
     traces: Traces
     sink: Sink
     positions: Positions = Positions()
