@@ -28,9 +28,11 @@ from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.input_columns import SINK_COLUMNS
+from shardaudit.model.tables.table import WAREHOUSE_VERSION
 from shardaudit.report.next_steps import retention_note, too_short
 from shardaudit.report.plain import counted, harmless, length
 from shardaudit.store.health_times import read_health
+from shardaudit.store.migrations import check_versions
 from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
 
 EXAMPLES = """\
@@ -145,6 +147,11 @@ def _outside(settings: Settings) -> Iterator[Line]:
         partial(_warehouse, settings),
         cure="check [aws] and the credentials, or make the place writable for this user",
     )
+    yield _looked(
+        "warehouse's version",
+        partial(_version, settings),
+        cure="an earlier one: `shardaudit migrate`; a later one: install what wrote it",
+    )
     for name, stream in settings.streams.items():
         yield _looked(
             f"{name}: Kinesis",
@@ -196,6 +203,11 @@ def _looked(
 def _warehouse(settings: Settings) -> tuple[str, str]:
     probe_warehouse(settings)
     return OK, f"{settings.warehouse} is writable"
+
+
+def _version(settings: Settings) -> tuple[str, str]:
+    check_versions(settings)
+    return OK, f"{WAREHOUSE_VERSION}, or no table yet"
 
 
 def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:

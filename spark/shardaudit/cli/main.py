@@ -35,6 +35,7 @@ _COMMANDS = {
     "backfill": _Entry("backfill_command", "plans and runs the reading of what was lost again"),
     "dedupe": _Entry("dedupe_command", "plans and runs the removal of what landed twice"),
     "maintain": _Entry("maintain_command", "merges the warehouse's small files, deletes old ones"),
+    "migrate": _Entry("migrate_command", "brings a warehouse of an earlier version to this one"),
     "report": _Entry("report_command", "writes what the page shows into one HTML file"),
     "lint-traces": _Entry("lint_traces_command", "says what is wrong in somebody's trace files"),
     "doctor": _Entry("doctor", "checks engine, Java, jars, configuration, warehouse, stream, sink"),

@@ -4,10 +4,11 @@ import argparse
 
 from shardaudit.cli.command import Desk, Reply
 from shardaudit.cli.session import session
+from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.report.render import upkeep_view
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, WATCH
-from shardaudit.store.maintain import OF_LEDGER, OF_WATCH, maintain
+from shardaudit.store.maintain import maintain
 
 EXAMPLES = """\
   shardaudit maintain

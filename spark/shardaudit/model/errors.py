@@ -77,14 +77,19 @@ class SinkSchemaError(FinalError, KeyError):
         return self.text  # KeyError would quote it
 
 
-class WarehouseVersionError(FinalError, RuntimeError):
-    """The warehouse was written by another version of shardaudit."""
+class WarehouseVersionError(ConfigError):
+    """A table of the warehouse was written by another version of shardaudit."""
 
-    def __init__(self, *, table: str, found: str, wanted: str) -> None:
+    def __init__(self, *, table: str, found: str, oldest: int, wanted: int) -> None:
+        is_older = found.isdecimal() and oldest <= int(found) < wanted
+        cure = (
+            "run `shardaudit migrate`, which keeps what is in it"
+            if is_older
+            else "install the version of shardaudit that wrote it, or a later one that knows it"
+        )
+        # Without the path: whoever may see the page need not know it.
         super().__init__(
-            f"table {table} has warehouse version {found}, this shardaudit reads {wanted}: "
-            "install the version that wrote it, or point `warehouse` at a new folder; "
-            "the traces and the sink are read again from the start"
+            f"table {table} of the warehouse", f"version {found}", f"version {wanted}: {cure}"
         )
 
 

@@ -6,39 +6,9 @@ An ingest every quarter of an hour leaves a hundred files a day, which every aud
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from shardaudit.model.tables.audit_tables import (
-    AUDITS,
-    BATCHES,
-    CELLS,
-    EVIDENCE,
-    FINDINGS,
-    FINGERPRINTS,
-    GATES,
-    QUARANTINE,
-    QUIET_TIMES,
-    TRACES,
-    TRANSITIONS,
-    WATERMARKS,
-)
-from shardaudit.model.tables.backfill_tables import (
-    BACKFILL_IDS,
-    BACKFILLS,
-    DEDUPE_IDS,
-    DEDUPES,
-    PLAN_REQUESTS,
-    REMOVED_ROWS,
-)
 from shardaudit.model.tables.table import Table
-from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.store.warehouse import Warehouse
 
-# Tables of one claim each.
-OF_LEDGER = (
-    TRACES, FINGERPRINTS, BATCHES, QUARANTINE, CELLS, EVIDENCE, FINDINGS, TRANSITIONS, AUDITS,
-    BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
-    WATERMARKS, QUIET_TIMES,
-)  # fmt: skip
-OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS, HOLES, PLAN_REQUESTS)
 MANY_FILES = 16  # in one partition: fewer are not worth a rewrite
 
 

@@ -9,10 +9,11 @@ import pytest
 from deltalake import DeltaTable
 
 from shardaudit.model import tables
+from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS, FINGERPRINTS, TRACES, TRANSITIONS
 from shardaudit.model.tables.table import Table
 from shardaudit.store import maintain as module
-from shardaudit.store.maintain import OF_LEDGER, OF_WATCH, maintain
+from shardaudit.store.maintain import maintain
 from shardaudit.store.warehouse import Warehouse
 from tests.cases import MS, START
 from tests.history import SinkRow, Trace

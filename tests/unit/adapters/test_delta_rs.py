@@ -99,7 +99,7 @@ def test_warehouse_of_another_version_is_refused_when_opened(tmp_path: Path) -> 
         configuration={"shardaudit.warehouseVersion": "0"},
         raise_if_key_not_exists=False,
     )
-    with pytest.raises(WarehouseVersionError, match="warehouse version 0"):
+    with pytest.raises(WarehouseVersionError, match="found 'version 0', wanted"):
         DeltaRs(str(tmp_path), Aws()).create(NOTED)
 
 

@@ -1,4 +1,4 @@
-"""A warehouse of version 2, from before `audits.engine`: read as it is, upgraded when written."""
+"""A table that lacks columns of today: they are NULL when it is read, there once it is opened."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION, Table
 from tests.configurations import LEAST
 
-# As version 2 had them.
+# As a program of this version may have had them: a new column makes no new version.
 TEXTS = ("audit_id", "stream", "status", "verdict", "self_check", "config_digest", "inputs")
 TIMES = ("window_start", "window_end", "as_of", "started_at", "finished_at", "watermark")
 COUNTS = (
@@ -33,6 +33,7 @@ OLD_AUDITS = Table(
     tuple((name, kind, "") for kind, names in KINDS.items() for name in names),
     ("audit_id",),
 )
+THIS = str(WAREHOUSE_VERSION)
 START = datetime(2026, 11, 1, tzinfo=UTC)
 EVERYTHING = pc.scalar(True)
 AUDIT = {
@@ -48,8 +49,8 @@ AUDIT = {
 }
 
 
-def write_old(folder: Path, table: Table = OLD_AUDITS, *, version: str = "2") -> DeltaRs:
-    """A warehouse with an empty table of an earlier version."""
+def write_old(folder: Path, table: Table = OLD_AUDITS, *, version: str = THIS) -> DeltaRs:
+    """A warehouse with an empty table."""
     DeltaTable.create(
         folder / table.name,
         delta_schema(table),
@@ -66,20 +67,20 @@ def version(folder: Path) -> str | None:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A configuration whose warehouse has one audit of version 2."""
+    """A configuration whose warehouse has one audit from before `audits.engine`."""
     file = tmp_path / "shardaudit.toml"
     file.write_text(LEAST)
     write_old(tmp_path / "lake").upsert([AUDIT], OLD_AUDITS)
     return file
 
 
-def test_page_shows_an_audit_of_an_older_warehouse_and_leaves_it_as_it_is(config: Path) -> None:
+def test_page_shows_an_audit_without_a_column_and_leaves_it_as_it_is(config: Path) -> None:
     out = config.with_name("report.html")
     words = ["--config", str(config), "report", "--stream=events", f"--out={out}"]
     assert main(words) == ExitCode.DONE
     assert "<dt>Engine</dt><dd>–</dd>" in out.read_text()
     assert published_audit(load_settings(config), "events", "old").engine is None
-    assert version(config.parent / "lake" / "audits") == "2"
+    assert DeltaTable(config.parent / "lake" / "audits").version() == 1
 
 
 def test_rows_stay_and_the_column_is_there_when_an_older_table_is_opened(config: Path) -> None:
@@ -95,33 +96,13 @@ def test_rows_stay_and_the_column_is_there_when_an_older_table_is_opened(config:
     }
     unlike = {"audit_id": None, "engine": None}
     assert rows["old"] | unlike == rows["new"] | unlike
-    assert version(place / "audits") == WAREHOUSE_VERSION
-    # One commit each: made, written, the column, the version, written.
-    assert DeltaTable(place / "audits").version() == 4
+    # One commit each: made, written, the columns, written.
+    assert DeltaTable(place / "audits").version() == 3
 
 
-def test_table_that_lacks_nothing_gets_the_version_alone(tmp_path: Path) -> None:
+def test_table_that_lacks_nothing_is_left_as_it_is(tmp_path: Path) -> None:
     write_old(tmp_path, CELLS).create(CELLS)
-    assert version(tmp_path / "cells") == WAREHOUSE_VERSION
-    assert DeltaTable(tmp_path / "cells").version() == 1
-
-
-def test_column_that_a_table_of_this_version_lacks_is_added(tmp_path: Path) -> None:
-    """Two unreleased programs may have the same version, and not the same columns."""
-    tables = write_old(tmp_path, version=WAREHOUSE_VERSION)
-    tables.create(AUDITS)
-    tables.upsert([AUDIT | {"engine": "Apache Spark 4.1.4"}], AUDITS)
-    assert [row["engine"] for row in tables.rows(AUDITS, where=EVERYTHING)] == [
-        "Apache Spark 4.1.4"
-    ]
-
-
-def test_upgrade_that_was_cut_off_is_done_again(config: Path) -> None:
-    place = config.parent / "lake"
-    lacking = [f for f in delta_schema(AUDITS).fields if f.name == "engine"]
-    DeltaTable(place / "audits").alter.add_columns(lacking)
-    DeltaRs(str(place), Aws()).create(AUDITS)
-    assert version(place / "audits") == WAREHOUSE_VERSION
+    assert DeltaTable(tmp_path / "cells").version() == 0
 
 
 def test_column_that_a_table_lacks_is_null_in_every_way_to_read_it(tmp_path: Path) -> None:
@@ -137,9 +118,9 @@ def test_column_that_a_table_lacks_is_null_in_every_way_to_read_it(tmp_path: Pat
     assert [row["compared"] for row in tables.found(CELLS, where=is_null)] == [None]
 
 
-@pytest.mark.parametrize("other", ["0", "1", "5", "none"])
-def test_version_that_is_not_known_is_refused_when_opened(tmp_path: Path, other: str) -> None:
+@pytest.mark.parametrize("other", ["0", "1", "3", "5", "none"])
+def test_version_that_is_not_this_one_is_refused_when_opened(tmp_path: Path, other: str) -> None:
     tables = write_old(tmp_path, version=other)
-    with pytest.raises(WarehouseVersionError, match=f"warehouse version {other}, this"):
+    with pytest.raises(WarehouseVersionError, match=f"found 'version {other}', wanted"):
         tables.create(AUDITS)
     assert version(tmp_path / "audits") == other

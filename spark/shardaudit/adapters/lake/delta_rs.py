@@ -20,13 +20,16 @@ from shardaudit.adapters.aws.s3 import delta_rs_options
 from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.adapters.lake.delta_schema import (
     CONFIGURATION,
+    add_columns,
+    check_version,
     counts_by_value,
     delta_schema,
     in_utc,
+    known_version,
     near,
     same_key,
     since,
-    upgrade,
+    stamp,
     with_all_columns,
 )
 from shardaudit.columns.sql_name import quoted
@@ -50,10 +53,14 @@ class WarehouseUnreadableError(RetryableError, OSError):
 
 @dataclass(frozen=True, slots=True)
 class DeltaRs:
-    """The tables under one path, `s3a://…` or a folder."""
+    """The tables under one path, `s3a://…` or a folder, all of this version.
+
+    `is_migrating`: or of an earlier one.
+    """
 
     path: str
     aws: Aws
+    is_migrating: bool = False
 
     def dataset(self, table: Table) -> ds.Dataset | None:
         """What a table holds, to be filtered; None when it was never written."""
@@ -205,15 +212,16 @@ class DeltaRs:
         return found is not None and found.num_rows > 0
 
     def create(self, table: Table) -> None:
-        """Makes the table, empty, when there is none; of an older version it becomes this one.
+        """Makes the table, empty, when there is none; one that lacks columns gets them.
 
         Raises:
-            WarehouseVersionError: it is there, written by a version that cannot become this one.
+            WarehouseVersionError: it is there, of another version.
         """
         found = self._found(table)
         with self._answering(table):
             if found is not None:
-                upgrade(found, table, place=self._place(table))
+                known_version(found, table)
+                add_columns(found, table)
                 return
             DeltaTable.create(
                 self._address(table),
@@ -224,6 +232,25 @@ class DeltaRs:
                 storage_options=delta_rs_options(self.aws),
                 raise_if_key_not_exists=False,
             )
+
+    def version(self, table: Table) -> int | None:
+        """The version of the table; None when it was never written.
+
+        Raises:
+            WarehouseVersionError: it is not one of those that are read here.
+        """
+        found = self._found(table)
+        return None if found is None else known_version(found, table)
+
+    def add_columns(self, table: Table) -> list[str]:
+        """Adds the columns that the table lacks, whatever its version; returns their names."""
+        with self._answering(table):
+            return add_columns(self._table(table), table)
+
+    def stamp(self, table: Table, version: int) -> None:
+        """Says of the table which version it is of."""
+        with self._answering(table):
+            stamp(self._table(table), version)
 
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:
         """Rewrites each partition of more than `above` files into few: (files removed, added).
@@ -267,9 +294,11 @@ class DeltaRs:
     def _found(self, table: Table) -> DeltaTable | None:
         try:
             with self._answering(table):
-                return self._table(table)
+                found = self._table(table)
         except TableNotFoundError:
             return None
+        (known_version if self.is_migrating else check_version)(found, table)
+        return found
 
     def _table(self, table: Table) -> DeltaTable:
         return DeltaTable(self._address(table), storage_options=delta_rs_options(self.aws))

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, Schema
 from shardaudit.adapters.files.files import storage_error
 from shardaudit.adapters.files.refused import one_line
 from shardaudit.model.errors import ConfigError, WarehouseVersionError
-from shardaudit.model.tables.table import OLDER_VERSIONS, WAREHOUSE_VERSION, Table
+from shardaudit.model.tables.table import OLDEST_VERSION, WAREHOUSE_VERSION, Table
 
 # By the names of Delta's protocol, "Table Features".
 READABLE = {
@@ -37,7 +37,8 @@ _CATALOG = re.compile(r"catalog-managed")
 _VERSION = re.compile(r"Unsupported minimum reader version (?P<version>[0-9]+)")
 
 _VERSION_PROPERTY = "shardaudit.warehouseVersion"
-CONFIGURATION = {_VERSION_PROPERTY: WAREHOUSE_VERSION}
+_UNSAID = "none"
+CONFIGURATION = {_VERSION_PROPERTY: str(WAREHOUSE_VERSION)}
 
 _DELTA_NAMES = {"bigint": "long", "int": "integer"}  # where Delta's differ from Spark SQL's
 
@@ -93,23 +94,51 @@ def with_all_columns(rows: ds.Dataset, table: Table) -> ds.Dataset:
     return rows.replace_schema(pa.schema([*rows.schema, *lacking])) if lacking else rows
 
 
-def upgrade(found: DeltaTable, table: Table, *, place: str) -> None:
-    """Adds what a table of an older version lacks; its rows stay as they are.
-
-    Killed in between, it is still the older one, and is done again.
+def check_version(found: DeltaTable, table: Table) -> None:
+    """Returns when a table can be read: it is of no other version.
 
     Raises:
-        WarehouseVersionError: it was written by a version that cannot become this one.
+        WarehouseVersionError: it is.
     """
-    version = found.metadata().configuration.get(_VERSION_PROPERTY, "none")
-    if version not in {WAREHOUSE_VERSION, *OLDER_VERSIONS}:
-        raise WarehouseVersionError(table=place, found=version, wanted=WAREHOUSE_VERSION)
+    version = _version(found)
+    if version not in {_UNSAID, str(WAREHOUSE_VERSION)}:
+        raise _of_another_version(table, version)
+
+
+def known_version(found: DeltaTable, table: Table) -> int:
+    """The version of a table, at most this one.
+
+    Raises:
+        WarehouseVersionError: a later one, one before the oldest, or none wrote it.
+    """
+    version = _version(found)
+    if not (version.isdecimal() and OLDEST_VERSION <= int(version) <= WAREHOUSE_VERSION):
+        raise _of_another_version(table, version)
+    return int(version)
+
+
+def stamp(found: DeltaTable, version: int) -> None:
+    """Says of a table which version it is of."""
+    found.alter.set_table_properties({_VERSION_PROPERTY: str(version)}, raise_if_not_exists=False)
+
+
+def add_columns(found: DeltaTable, table: Table) -> list[str]:
+    """Adds the columns that a table lacks, NULL in its rows; returns their names."""
     known = {field.name for field in found.schema().fields}
     lacking = [field for field in delta_schema(table).fields if field.name not in known]
     if lacking:
         found.alter.add_columns(lacking)
-    if version != WAREHOUSE_VERSION:
-        found.alter.set_table_properties(CONFIGURATION, raise_if_not_exists=False)
+    return [field.name for field in lacking]
+
+
+def _of_another_version(table: Table, version: str) -> WarehouseVersionError:
+    return WarehouseVersionError(
+        table=table.name, found=version, oldest=OLDEST_VERSION, wanted=WAREHOUSE_VERSION
+    )
+
+
+def _version(found: DeltaTable) -> str:
+    return str(found.metadata().configuration.get(_VERSION_PROPERTY, _UNSAID))
 
 
 def _field(name: str, kind: str) -> dict[str, object]:

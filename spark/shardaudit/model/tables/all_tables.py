@@ -1,0 +1,32 @@
+"""All tables of the warehouse, by the claim that whoever writes them holds."""
+
+from shardaudit.model.tables.audit_tables import (
+    AUDITS,
+    BATCHES,
+    CELLS,
+    EVIDENCE,
+    FINDINGS,
+    FINGERPRINTS,
+    GATES,
+    QUARANTINE,
+    QUIET_TIMES,
+    TRACES,
+    TRANSITIONS,
+    WATERMARKS,
+)
+from shardaudit.model.tables.backfill_tables import (
+    BACKFILL_IDS,
+    BACKFILLS,
+    DEDUPE_IDS,
+    DEDUPES,
+    PLAN_REQUESTS,
+    REMOVED_ROWS,
+)
+from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, POSITIONS, SHARDS
+
+OF_LEDGER = (
+    TRACES, FINGERPRINTS, BATCHES, QUARANTINE, CELLS, EVIDENCE, FINDINGS, TRANSITIONS, AUDITS,
+    BACKFILLS, BACKFILL_IDS, DEDUPES, DEDUPE_IDS, REMOVED_ROWS, GATES,
+    WATERMARKS, QUIET_TIMES,
+)  # fmt: skip
+OF_WATCH = (SHARDS, POSITIONS, NOTIFICATIONS, HOLES, PLAN_REQUESTS)
