@@ -22,10 +22,10 @@ from tests.history import (
     number_order,
 )
 from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, silenced, thin_cells
-from tests.oracle_places import counting_order, with_places
+from tests.oracle_places import counting_order
 from tests.oracle_quiet import silent_spans
 from tests.oracle_shards import Shard, shard_facts
-from tests.oracle_vanished import Known, Memory, known_cells
+from tests.oracle_vanished import Known, Memory, known_cells, placed
 
 Sides = dict[datetime, set[str]]
 
@@ -34,7 +34,7 @@ def reconcile(history: History, question: Question, memory: Memory | None = None
     """What the audit must find in a history. `memory`: of the audits before it."""
     memory = memory or Memory()
     known = known_cells(history, question, memory)
-    history = with_places(history, read_from=question.start - question.settle_grace)
+    history = placed(history, question)
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)

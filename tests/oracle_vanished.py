@@ -21,7 +21,7 @@ from tests.history import (
     SinkRow,
     Trace,
 )
-from tests.oracle_places import counting_order
+from tests.oracle_places import counting_order, with_places
 
 _Sent = tuple[dict[Cell, list[str]], dict[Cell, datetime]]
 
@@ -66,6 +66,7 @@ class Memory:
     ) -> None:
         """One more audit, with the findings after it."""
         sent, _ = _sent(history, question)
+        history = placed(history, question)
         rows: dict[Cell, list[str]] = defaultdict(list)
         for row in history.rows:
             rows[row.shard_id, question.bucket_start(row.sent_at)].append(row.message_id)
@@ -79,12 +80,19 @@ class Memory:
         }
 
 
+def placed(history: History, question: Question) -> History:
+    """The history in which each row has its place; those that lacked it are of batch 0."""
+    return with_places(history, read_from=question.start - question.settle_grace)
+
+
 def known_cells(history: History, question: Question, memory: Memory) -> dict[Cell, Known]:
     """The cells of which all was known when or after the last of it left the stream.
 
     They held just what was sent, each id once; or an audit saw them so, and nothing of them was on
-    its way. Rows that do not say where they belong are in no cell of the ledger.
+    its way. Rows that do not say where they belong are in no cell of the ledger: those that are
+    there now stood beside all that it held.
     """
+    history = placed(history, question)
     pasts: dict[Cell, _Past] = defaultdict(_Past)
     for row in (*history.rows, *(gone.row for gone in history.left)):
         if not row.lacks:
@@ -171,7 +179,7 @@ class _Past:
     def states(self, *, since: datetime) -> list[list[str]]:
         """What it held until an ingest after that time was the first to see something else."""
         changes = {(gone.batch, gone.seen_at) for gone in self.left}
-        changes |= {(row.batch, row.seen_at) for row in self.rows if row.seen_at}
+        changes |= {(row.batch, row.seen_at) for row in self.rows if row.seen_at and row.batch}
         return [self.before(batch) for batch, seen_at in changes if seen_at > since]
 
 

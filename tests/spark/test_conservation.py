@@ -309,8 +309,9 @@ class Days:
             )
         }
         rows = [row for one in world.sink.values() for row in one]
-        fit -= {_cell(row.message) for row in rows if row.lacks in {"shard_id", "sent_at"}}
-        gone = [r for r in rows if _cell(r.message) in fit and world.random.random() < share]
+        # No batch counts the others: of those that leave the ledger does not know.
+        placed = [row for row in rows if row.lacks not in {"shard_id", "sent_at"}]
+        gone = [r for r in placed if _cell(r.message) in fit and world.random.random() < share]
         self._delete(gone)
         ids = {row.message.message_id for row in gone}
         self.thinned |= ids

@@ -31,6 +31,7 @@ LATER = EARLY + 25 * HOUR  # what was retried early has left the stream too
 LAST_OF_ALL = LATER + 5 * HOUR
 IDS, LAST = ["0", "1", "2", "3"], "120"  # named by the second in which they were sent
 HELD_BACK = "30"
+NO_SHARD, ANY = frozenset({"shard_id"}), frozenset[str]()
 
 Change = tuple[str, list[str]]  # what happens to which ids
 
@@ -89,6 +90,7 @@ class Days:
             for week, what, ids in told
             if what.startswith("landed")
             for row in self.rows(week, ids, at, twin=what == "landed elsewhere")
+            for row in [replace(row, lacks=NO_SHARD if what == "landed without a shard" else ANY)]
         )
         self.trial.land(came)
         self.history = replace(self.history, rows=self.history.rows + came)
@@ -143,6 +145,7 @@ def begun(warehouse: Warehouse, folder: Path, weeks: Iterable[str]) -> Days:
     return days
 
 
+ANEW = [(what, IDS[:1]) for what in ("gone", "landed without a shard")]
 BY_RETRY = [(what, IDS[:1]) for what in ("sent elsewhere", "landed elsewhere", "gone here")]
 # What happens when; then verdict, rows, vanished, missing of its minute in the end.
 WEEKS: dict[str, tuple[dict[datetime, list[Change]], tuple[str, int, int, int]]] = {
@@ -188,6 +191,14 @@ WEEKS: dict[str, tuple[dict[datetime, list[Change]], tuple[str, int, int, int]]]
     "rewritten between two ingests": (
         {EARLY: [("gone", IDS), ("landed", IDS)], LATE: [("gone", IDS)]},
         ("ok", 0, 4, 0),
+    ),
+    "one written without its shard, the rest deleted": (
+        {EARLY: ANEW, LATE: [("gone", IDS[1:])]},
+        ("ok", 1, 3, 0),
+    ),
+    "one by mistake, one written without its shard, the rest deleted": (
+        {EARLY: [*ANEW, ("gone", IDS[1:2])], LATE: [("gone", IDS[2:])]},
+        ("loss", 1, 2, 1),
     ),
     "deleted, and one written to another shard": (
         {LATE: [("gone", IDS), ("landed elsewhere", IDS[:1])]},

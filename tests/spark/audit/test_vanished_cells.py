@@ -53,6 +53,7 @@ class Seen:
 class Case:
     """A cell. Traces: (batch, when they came, which ids); rows: (batch, minute of it, -: gone).
 
+    `unplaced`: the ids of rows that are there now, and that no batch counted.
     `told`: by_ledger, by_audit, late_from, seen_at; None: it is not among them.
     """
 
@@ -60,6 +61,7 @@ class Case:
     rows: tuple[tuple[int, int, Ids], ...]
     told: Said | None
     seen: Seen | None = None
+    unplaced: Ids = ()
 
 
 SENT, LANDED, GONE = (1, 0, TWO), (1, 1, TWO), (2, 62, (-1, -2))
@@ -104,6 +106,25 @@ CASES: dict[str, Case] = {
     "as it was seen, held back": Case(
         ((1, 90, TWO),), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE, vanished=1)
     ),
+    "beside an unplaced one": Case(
+        (SENT,), ((1, 1, ONE), (2, 62, (-1,))), BY_LEDGER, unplaced=(2,)
+    ),
+    "beside an unplaced one, gone too early": Case(
+        (SENT,), ((1, 1, ONE), (2, 61, (-1,))), None, unplaced=(2,)
+    ),
+    "beside an unplaced one, never complete": Case(
+        (SENT,), ((1, 1, ONE), (2, 62, (-1,))), None, unplaced=(3,)
+    ),
+    "seen so, beside an unplaced one": Case(
+        ((1, 0, (1, 2, 3)),),
+        ((1, 1, ONE), (2, 62, (-1,))),
+        (False, True, None, 65),
+        Seen((1, 2, 3), TWO),
+        unplaced=(2,),
+    ),
+    "seen so, the unplaced one gone too": Case(
+        ((1, 0, (1, 2, 3)),), ((1, 1, ONE), (2, 62, (-1,))), None, Seen((1, 2, 3), TWO)
+    ),
     "by both": Case((SENT,), (LANDED, HALF), (True, True, None, 65), Seen(TWO, ONE, vanished=1)),
 }  # fmt: skip
 
@@ -126,6 +147,8 @@ def ledger_rows(name: str, case: Case) -> Iterable[Row]:
         yield {"batch_id": f"{name}/t{number}", "side": "traces"} | whose | sums(ids) | at
     for number, _, ids in case.rows:
         yield {"batch_id": f"{name}/s{number}", "side": "sink"} | whose | sums(ids)
+    if case.unplaced:
+        yield {"side": "sink"} | whose | sums(case.unplaced)
 
 
 def batches(name: str, case: Case) -> Iterable[Row]:
