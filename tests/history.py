@@ -30,7 +30,7 @@ class SinkRow:
     """One delivery. `own`: a backfill of ours landed it, at a time at which nobody else did.
 
     `lacks`: what the sink does not say of it, though it stands here. `seen_at`: when an ingest
-    found a row that does not say when it landed: by then it had. `batch`: which ingest brought it.
+    found it: by then it had landed, whatever it says itself. `batch`: which ingest brought it.
     """
 
     message_id: str
@@ -46,9 +46,9 @@ class SinkRow:
     @property
     def landed_by(self) -> datetime:
         """When it landed, at the latest."""
-        landed = self.landed_at or self.seen_at
-        assert landed is not None
-        return landed
+        times = [at for at in (self.landed_at, self.seen_at) if at]
+        assert times
+        return min(times)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ def with_places(history: History, *, read_from: datetime) -> History:
 def _first_landings(rows: Iterable[SinkRow]) -> dict[str, datetime]:
     first: dict[str, datetime] = {}
     for row in rows:
-        first[row.message_id] = min(row.landed_by, first.get(row.message_id, row.landed_by))
+        landed_at = row.landed_at or row.landed_by
+        first[row.message_id] = min(landed_at, first.get(row.message_id, landed_at))
     return first
 
 

@@ -128,11 +128,17 @@ def test_a_cell_has_the_greatest_of_all_its_rows_however_long_they_took(
     assert row["at"] == int(_landed(900).timestamp())
 
 
-def test_landing_in_the_future_moves_no_frontier_when_clocks_are_wrong(spark: SparkSession) -> None:
-    rows = [sink_row(0), sink_row(1, landed_at=NOW + timedelta(days=3))]
-    [row] = of_sink(spark, rows).select("*", F.unix_seconds("last_at").alias("at")).collect()
-    assert row["at"] == int(T0.timestamp()) + 30
-    assert (row.n, row.latency_counts[19]) == (2, 1)
+@pytest.mark.parametrize("ahead", [timedelta(hours=9), timedelta(days=3)])
+@pytest.mark.parametrize("name", ["last_at", "unnumbered_at"])
+def test_a_landing_in_the_future_had_landed_by_now_when_clocks_are_wrong(
+    spark: SparkSession, ahead: timedelta, name: str
+) -> None:
+    without = {"sequence_number": None} if name == "unnumbered_at" else {}
+    rows = [sink_row(0, **without), sink_row(1, landed_at=NOW + ahead, **without)]
+    [row] = of_sink(spark, rows).select("*", F.unix_seconds(name).alias("at")).collect()
+    assert row["at"] == int(NOW.timestamp())
+    late = 16 if ahead < timedelta(days=1) else 19
+    assert (row.n, row.latency_counts[late]) == (2, 1)
 
 
 def test_rows_that_do_not_say_when_they_landed_had_by_now(spark: SparkSession) -> None:

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.columns.faults import MAX_AHEAD
 from shardaudit.columns.instants import bucket_start
 from shardaudit.ingest.rules.deliveries import DELIVERY, UNPLACED
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
@@ -82,7 +81,8 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
 
     Input:
         added, removed: `sink.judged_sink_rows`.
-        now: a landing time over a day ahead of it moves no frontier.
+        now: when the sink was looked at. What was there had landed, whatever its own time says: a
+        clock that is ahead, or local time, would hide for so long that a consumer stands still.
     Output:
         `location`, CELL, MEASURES, `added` (good rows, bigint); one row with a NULL `bucket_start`
         counts in `n` the added rows that cannot be used, one with UNPLACED those that lack a place;
@@ -99,7 +99,7 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
     is_placed = is_good & (F.col("bucket_start") != F.lit(UNPLACED))
     is_own = F.coalesce("is_own", F.lit(False))
     is_consumed = is_good & ~is_own
-    landed_at = F.when(F.col("landed_at") <= F.lit(now + MAX_AHEAD), F.col("landed_at"))
+    landed_at = F.when(F.col("landed_at") > F.lit(now), F.lit(now)).otherwise(F.col("landed_at"))
     is_bare = is_consumed & F.col("landed_at").isNull()
     is_unnumbered = is_added & is_consumed & F.col("sequence_number").isNull()
     per_bin = (
