@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.suites import SuiteJudge, understood_suites
+from shardaudit.audit.suites import ShippedSuites, SuiteJudge, understood_suites
 from shardaudit.model.gate import (
     BACKFILL_GATE,
     RESULT_GATE,
@@ -54,7 +54,7 @@ def open_gates(folder: str | None) -> Gates:
     Raises:
         ConfigError: a suite cannot be understood: file, line, what would do.
     """
-    return Gates(understood_suites(folder))
+    return Gates(understood_suites(folder) if folder else ShippedSuites())
 
 
 def store(

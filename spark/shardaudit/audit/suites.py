@@ -1,11 +1,13 @@
 """The suites of a folder, understood: without Spark, so that `doctor` need not wait for it."""
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Thread
 from typing import Protocol
 
 from shardaudit.adapters.suite_files import load_suites
-from shardaudit.model.gate import SuiteResult, SummaryRow
+from shardaudit.model.gate import Suite, SuiteResult, SummaryRow
 
 
 class SuiteJudge(Protocol):
@@ -21,8 +23,35 @@ def understood_suites(folder: str | None) -> SuiteJudge:
     Raises:
         ConfigError: a suite cannot be understood: file, line, what would do.
     """
-    suites = load_suites(Path(folder) if folder else None)  # no typing error waits for the import
-    # Great Expectations takes seconds to import: only who judges pays for it.
+    return _great_expectations(load_suites(Path(folder) if folder else None))
+
+
+class ShippedSuites:
+    """What judges by the suites that are shipped, understood beside whatever else is done.
+
+    They are known to be sound: nobody has to wait until Great Expectations says so.
+    """
+
+    def __init__(self) -> None:
+        self._understood: Future[SuiteJudge] = Future()
+        suites = load_suites(None)
+        # A daemon: Ctrl-C does not wait for an import.
+        Thread(target=_understand, args=(suites, self._understood), daemon=True).start()
+
+    def judge(self, name: str, rows: Sequence[SummaryRow]) -> SuiteResult:
+        """What each check of the suite says of the rows."""
+        return self._understood.result().judge(name, rows)
+
+
+def _understand(suites: Sequence[Suite], understood: "Future[SuiteJudge]") -> None:
+    try:
+        understood.set_result(_great_expectations(suites))
+    except BaseException as error:  # noqa: BLE001 - it is raised where the judge is asked
+        understood.set_exception(error)
+
+
+def _great_expectations(suites: Sequence[Suite]) -> SuiteJudge:
+    # It takes seconds to import: only who judges pays for it, and no typing error waits for it.
     from shardaudit.adapters.quality import Quality as GreatExpectations  # noqa: PLC0415
 
     return GreatExpectations(suites)

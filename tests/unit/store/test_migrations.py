@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import stamp
 from shardaudit.cli.main import main
-from shardaudit.model.config.settings import Aws, Settings, load_settings
+from shardaudit.model.config.parts import Aws
+from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseVersionError
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS

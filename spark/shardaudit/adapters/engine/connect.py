@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.plan import CachedRemoteRelation
@@ -30,6 +30,7 @@ def connected(url: str) -> Iterator[SparkSession]:
     session = ConnectSession.Builder().remote(url).create()
     # Who fails on this machine would fail again, and a dead one is asked for minutes.
     session.client.set_retry_policies([])
+    remember_settings(session.client)
     session.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         with released_apart():
@@ -38,6 +39,26 @@ def connected(url: str) -> Iterator[SparkSession]:
         if not _interrupted.is_set():  # or a lock of gRPC's may be held, for ever
             session.stop()
         os.environ.pop(_MODE, None)
+
+
+def remember_settings(client: Any) -> None:  # Any: the types of what PySpark keeps to itself
+    """Has a session ask for each setting once, until one is set: nobody else sets them.
+
+    PySpark 4.1 asks the server anew for each time that a plan names.
+    """
+    ask = client.config
+    known: dict[bytes, Any] = {}
+
+    def answered(operation: Any) -> Any:
+        if operation.WhichOneof("op_type") not in ("get", "get_with_default"):
+            known.clear()
+            return ask(operation)
+        question = operation.SerializeToString(deterministic=True)
+        if question not in known:
+            known[question] = ask(operation)
+        return known[question]
+
+    client.config = answered
 
 
 @contextmanager
