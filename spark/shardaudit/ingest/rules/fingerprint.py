@@ -211,22 +211,22 @@ def _is_hashed() -> Column:
 
 def _per_cell(per_bin: DataFrame) -> DataFrame:
     """The rows per (cell, latency bin) put together: one row per cell."""
-    by_bin = F.struct(F.col("latency_bin").alias("bin"), "n")
     grouped = per_bin.groupBy(*_CELL).agg(
         *(F.sum(name).alias(name) for name in (*_SUMS, "added", *_ROWS)),
         *(F.max(name).alias(name) for name in ("max_key", "last_at", "unnumbered_at")),
-        F.collect_list(by_bin).alias("by_bin"),
+        # No list of bins: the embedded engine makes an object of it for each cell.
+        F.array(*(_rows_in_bin(i) for i in range(LATENCY_BINS))).alias("latency_counts"),
+        _hashed_not_sorted(),
     )
-    counts = F.map_from_entries(F.filter("by_bin", lambda entry: entry["bin"].isNotNull()))
     return (
-        grouped.withColumn("counts", counts)
-        .withColumn(
-            "latency_counts",
-            F.array(*(F.coalesce(F.col("counts")[i], F.lit(0)) for i in range(LATENCY_BINS))),
-        )
+        grouped.where(_is_hashed())
         .withColumns(_no_arrivals())
         .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_measures(), "added")
     )
+
+
+def _rows_in_bin(i: int) -> Column:
+    return F.sum(F.when(F.col("latency_bin") == i, F.col("n")).otherwise(0))
 
 
 def _no_arrivals() -> dict[str, Column]:
