@@ -38,6 +38,7 @@ from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
     last_arrival,
+    overdue_cells,
     vanished_cells,
     vanished_ids,
     with_vanished,
@@ -276,7 +277,8 @@ def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
         came.unionByName(went).unionByName(told), seen_at, seen_so, cells.select("shard_id")
     )
     by_now = Deadlines(MINUTE, KEPT, T0 + 31 * MINUTE, Damage(sink=((T0, T0 + MINUTE),)))
-    return by(with_vanished(cells, vanished_cells(cells, past, by_now)), "shard_id", "bucket_start")
+    gone = vanished_cells(overdue_cells(cells, past, by_now), past, by_now)
+    return by(with_vanished(cells, gone), "shard_id", "bucket_start")
 
 
 @table()

@@ -33,6 +33,7 @@ from shardaudit.audit.rules.vanished import (
     Past,
     is_emptied,
     last_arrival,
+    overdue_cells,
     vanished_cells,
     vanished_ids,
     with_vanished,
@@ -274,7 +275,9 @@ def _ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> _Ledg
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
     known = past(warehouse, request, both, told)
-    gone = vanished_cells(cells, known, deadlines(request, both))
+    by = deadlines(request, both)
+    over = overdue_cells(cells, known, by).localCheckpoint()
+    gone = vanished_cells(over, known, by)
     whole = with_bucket_digest(with_vanished(cells, gone), sums).localCheckpoint()
     return _Ledger(sums, whole, facts, known.missing)
 

@@ -143,7 +143,7 @@ class AuditRow:
             & (F.col("bucket_start") >= F.lit(window.start))
             & (F.col("bucket_start") < F.lit(window.end))
         )
-        bins = (F.sum(F.col("latency_counts")[i]).alias(str(i)) for i in range(LATENCY_BINS))
+        bins = (F.sum(F.get("latency_counts", i)).alias(str(i)) for i in range(LATENCY_BINS))
         [sums] = landed.agg(*bins).collect()
         counts = [rows or 0 for rows in sums]
         return quantile(counts, 0.5), quantile(counts, 0.99)

@@ -15,6 +15,7 @@ from shardaudit.audit.rules.vanished import (
     Past,
     is_emptied,
     last_arrival,
+    overdue_cells,
     vanished_cells,
     vanished_ids,
     with_vanished,
@@ -190,7 +191,8 @@ def told(spark: SparkSession, *, damage: Damage, as_of: int) -> dict[str, object
     )
     missing = frame(spark, "message_id string", ())
     by = Deadlines(MINUTE, KEPT, T0 + as_of * MINUTE, damage)
-    found = vanished_cells(cells, Past(ledger, of_batches, audited, missing), by)
+    past = Past(ledger, of_batches, audited, missing)
+    found = vanished_cells(overdue_cells(cells, past, by), past, by)
     rows = with_vanished(cells, found).withColumn("is_emptied", is_emptied()).collect()
     assert len(rows) == len(CASES)
     assert all(row.was_known == (row.by_ledger or row.by_audit) for row in rows)

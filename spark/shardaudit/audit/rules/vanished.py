@@ -59,19 +59,14 @@ class Past:
     missing: DataFrame
 
 
-def vanished_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
-    """The cells of which all was known until after a deadline, or that an audit saw as they are.
-
-    Known is what was complete, by the ledger; or what an audit saw just so, when nothing of it was
-    on its way. What left the sink while the stream still had a message of the cell is lost,
-    whatever came later. What an unreadable file may have fed is not judged.
+def overdue_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
+    """The cells that `vanished_cells` looks at: those that differ and are past a deadline.
 
     Input:
         cells: of `compared_cells`, of sums with `last_arrival`.
     Output:
-        `shard_id`, `bucket_start`, unique; `by_ledger`, `by_audit` (boolean: by what all is known);
-        `late_from` (when the stream took the first of what was sent later, and was not known to the
-        ledger then; NULL: nothing); `seen_at` (as of when an audit saw it as it is, or NULL).
+        `shard_id`, `bucket_start`, unique; `sent_n, …`, `deadline`, `digest` of what it is now;
+        `digest_then`, `gone_then`, `seen_at` of the audit that saw it last, or NULL.
     """
     first, last = (may_be_there_until(F.col(n) + F.lit(by.bucket), by.kept) for n in _EDGES)
     is_due = F.col("differs") & (F.col("sent_n") > 0) & (first < F.lit(by.as_of))
@@ -83,12 +78,28 @@ def vanished_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
         F.col("as_of").alias("seen_at"),
     )
     # Unique on the cell on the right.
-    over = (
+    return (
         cells.where(is_due & ~is_dark)
         .withColumns({"deadline": last, "digest": sums_digest()})
         .join(seen, CELL, how="left")
         .select(*CELL, *_SENT, *_SEEN, "digest", "gone_then")
     )
+
+
+def vanished_cells(over: DataFrame, past: Past, by: Deadlines) -> DataFrame:
+    """The cells of which all was known until after a deadline, or that an audit saw as they are.
+
+    Known is what was complete, by the ledger; or what an audit saw just so, when nothing of it was
+    on its way. What left the sink while the stream still had a message of the cell is lost,
+    whatever came later. What an unreadable file may have fed is not judged.
+
+    Input:
+        over: of `overdue_cells`, read: it is looked at five times.
+    Output:
+        `shard_id`, `bucket_start`, unique; `by_ledger`, `by_audit` (boolean: by what all is known);
+        `late_from` (when the stream took the first of what was sent later, and was not known to the
+        ledger then; NULL: nothing); `seen_at` (as of when an audit saw it as it is, or NULL).
+    """
     states = _states(over, past)
     is_over = F.col("deadline") < F.lit(by.as_of)
     is_same = F.col("digest") == F.col("digest_then")
