@@ -54,9 +54,9 @@ def remember_settings(client: Any) -> None:  # Any: the types of what PySpark ke
             known.clear()
             return ask(operation)
         question = operation.SerializeToString(deterministic=True)
-        if question not in known:
-            known[question] = ask(operation)
-        return known[question]
+        if (answer := known.get(question)) is None:  # another thread may forget it meanwhile
+            answer = known[question] = ask(operation)
+        return answer
 
     client.config = answered
 
