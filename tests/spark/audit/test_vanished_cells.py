@@ -94,6 +94,28 @@ CASES: dict[str, Case] = {
     "later, and gone with it": Case(
         (SENT, (2, 2, (3,))), (LANDED, (2, 3, (3,)), (3, 64, (-1, -2, -3))), BY_LEDGER
     ),
+    "one message": Case(((1, 0, ONE),), ((1, 1, ONE), (2, 62, (-1,))), BY_LEDGER),
+    "gone and there again": Case((SENT,), (LANDED, GONE, (3, 63, TWO)), None),
+    "of two places, one later": Case(((1, 0, ONE), (1, 30, (2,))), (LANDED, GONE), None),
+    "came in two batches, gone too early": Case(
+        ((1, 0, ONE), (2, 30, (2,))), (LANDED, (2, 70, (-1, -2))), None
+    ),
+    "held back, gone after the audit": Case(((1, 39, TWO),), (LANDED, (2, 101, (-1, -2))), None),
+    "nothing counts but what came later": Case(
+        ((1, 0, ()), (2, 50, TWO)), ((1, 62, ONE),), None
+    ),
+    "later, of two places": Case(
+        (SENT, (2, 50, (3,)), (2, 70, (4,))), (LANDED, GONE), (True, False, 50, None)
+    ),
+    "complete without what came later, and with it": Case(
+        (SENT, (2, 5, (3,))), (LANDED, (2, 65, (3,)), (3, 68, (-1, -2, -3))), BY_LEDGER
+    ),
+    "complete twice without what came later": Case(
+        ((1, 0, ONE), (2, 5, (2,)), (3, 50, (3,))),
+        ((1, 1, ONE), (2, 65, (2,)), (3, 70, (-1, -2))),
+        (True, False, 50, None),
+    ),
+    "nothing sent, seen so": Case((), (LANDED, HALF), None, Seen((), TWO)),
     "seen so": Case((SENT,), ((1, 1, ONE), (2, 62, (-1,))), BY_AUDIT, Seen(TWO, ONE)),
     "seen so, gone too early": Case((SENT,), ((1, 1, ONE), (2, 61, (-1,))), None, Seen(TWO, ONE)),
     "seen, one on its way": Case(
@@ -107,6 +129,16 @@ CASES: dict[str, Case] = {
     "as it was seen, held back": Case(
         ((1, 90, TWO),), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE, vanished=1)
     ),
+    "as it was seen, held back until now": Case(
+        ((1, 39, TWO),), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE, vanished=1)
+    ),
+    "as it was seen, one held back": Case(
+        ((1, 0, ONE), (2, 90, (2,))),
+        ((1, 1, ONE),),
+        (False, False, None, 65),
+        Seen(TWO, ONE, vanished=1),
+    ),
+    "unplaced alone, then one more": Case((SENT,), ((1, 62, (3,)),), BY_LEDGER, unplaced=TWO),
     "beside an unplaced one": Case(
         (SENT,), ((1, 1, ONE), (2, 62, (-1,))), BY_LEDGER, unplaced=(2,)
     ),
@@ -143,7 +175,7 @@ def sums(ids: Iterable[int]) -> Row:
 
 def ledger_rows(name: str, case: Case) -> Iterable[Row]:
     whose = {"shard_id": name, "bucket_start": T0}
-    for number, came, ids in case.traces:
+    for number, came, ids in case.traces:  # of one batch several: of several locations
         at = {"arrived_from": T0 + came * MINUTE, "arrived_until": T0 + came * MINUTE}
         yield {"batch_id": f"{name}/t{number}", "side": "traces"} | whose | sums(ids) | at
     for number, _, ids in case.rows:
@@ -153,7 +185,7 @@ def ledger_rows(name: str, case: Case) -> Iterable[Row]:
 
 
 def batches(name: str, case: Case) -> Iterable[Row]:
-    for number, _, _ in case.traces:
+    for number in {number for number, _, _ in case.traces}:
         yield {"batch_id": f"{name}/t{number}", "number": number, "planned_at": T0}
     for number, at, _ in case.rows:
         planned_at = T0 + at * MINUTE
@@ -186,15 +218,17 @@ def told(spark: SparkSession, *, damage: Damage, as_of: int) -> dict[str, object
     ).withColumn("sums_digest", sums_digest())
     shards = frame(spark, "shard_id string", ({"shard_id": name} for name in CASES))
     cells = compared_cells(
-        grid(shards, window=Window(T0, T0 + MINUTE), bucket=MINUTE),
+        grid(shards, window=Window(T0, T0 + 2 * MINUTE), bucket=MINUTE),
         cell_sums(ledger, last_arrival(MINUTE)),
     )
     missing = frame(spark, "message_id string", ())
     by = Deadlines(MINUTE, KEPT, T0 + as_of * MINUTE, damage)
     past = Past(ledger, of_batches, audited, missing)
     found = vanished_cells(overdue_cells(cells, past, by), past, by)
-    rows = with_vanished(cells, found).withColumn("is_emptied", is_emptied()).collect()
+    both = with_vanished(cells, found).withColumn("is_emptied", is_emptied())
+    rows = both.where(F.col("bucket_start") == F.lit(T0)).collect()
     assert len(rows) == len(CASES)
+    assert both.where(F.col("was_known")).count() == sum(row.was_known for row in rows)
     assert all(row.was_known == (row.by_ledger or row.by_audit) for row in rows)
     assert {row.shard_id for row in rows if row.is_emptied} == {
         row.shard_id for row in rows if row.was_known and not row.landed_n and not row.late_from
@@ -261,6 +295,7 @@ def test_ids_that_landed_once_are_told(spark: SparkSession) -> None:
         | {"cells": ["a", "b"][:places], "landed_count": rows, "sent_count": sent}
         for name, (_, (came, places, rows, sent), _) in IDS.items()
     ]
+    ids.append(ids[0] | {"message_id": "of the next minute", "bucket_start": T0 + MINUTE})
     missing = [{"message_id": name} for name in IDS if name.endswith("missing")]
     found = vanished_ids(
         frame(

@@ -124,14 +124,12 @@ def _states(over: DataFrame, past: Past) -> DataFrame:
 
     Rows that no batch counted are there now: beside each state, they stood until after it.
     """
-    number = F.when(F.col("batch_id").isNull(), 0).otherwise(F.col("number"))
     # Unique on the cell and on the batch on the right.
     parts = (
         past.ledger.where(F.col("side") == "sink")
         .join(over, CELL, how="inner")
         .join(past.batches.select("batch_id", "number", "planned_at"), ["batch_id"], how="left")
-        .withColumn("number", number)
-        .where(F.col("number").isNotNull())
+        .withColumn("number", F.coalesce("number", F.lit(0)))
         .groupBy(*CELL, "number")
         .agg(
             *(F.sum(name).alias(name) for name in SUMS),
