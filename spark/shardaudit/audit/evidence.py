@@ -17,7 +17,7 @@ from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.columns.instants import in_windows
-from shardaudit.ingest.rules.batch_inputs import sink_inputs
+from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger, placed_rows
 from shardaudit.ingest.rules.repeats import REACH
@@ -40,6 +40,7 @@ class Ingested:
     `has_places`: whether it has a column for each row's shard and one for its time.
     `counted`: by side what its batches added to the ledger, as they said when they were done. Those
     of before warehouse version 4 do not say so: of them, what it holds.
+    `shape`: how the ledger's cells were cut; NULL before there are any.
     """
 
     sink_inputs: str | None
@@ -50,6 +51,7 @@ class Ingested:
     came_unplaced: tuple[tuple[datetime, int], ...]
     has_places: bool
     counted: dict[str, int]
+    shape: CellShape | None
 
     def as_json(self) -> str:
         """The batches that an audit stands on."""
@@ -79,6 +81,7 @@ def ingested(warehouse: Warehouse, name: str) -> Ingested:
         ),
         has_places=not (sink and sink[-1]) or sink_inputs(sink[-1]).has_places,
         counted=_counted(warehouse, name, done),
+        shape=next((shape_of(row["inputs"]) for row in done if row["inputs"]), None),
     )
 
 

@@ -21,6 +21,7 @@ from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.summaries import summaries
 from shardaudit.audit.watermarks import moved_watermark, stored_holds, unmoved_watermark
+from shardaudit.ingest.batches import cell_shape
 from shardaudit.ingest.ingest_sink import SinkSide
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
@@ -44,6 +45,7 @@ def audit(
     the sink that were ingested and broke since are set aside, and what they fed is inconclusive.
 
     Raises:
+        ConfigError: the ledger's cells were cut with another bucket or sample rate.
         UnsoundFilesError: the sink has changed since it was ingested; stored as failed.
         InvariantError: the numbers do not add up; the audit is stored as rejected, with the gates.
         GateError: an expectation does not hold, or nobody knows; stored in the same way.
@@ -63,6 +65,7 @@ def _audited(
     warehouse: Warehouse, request: AuditRequest, gates: Gates, *, now: datetime, progress: Progress
 ) -> AuditReport:
     state = ingested(warehouse, request.name)
+    cell_shape(request.name, request.stream, state.shape)
     row = AuditRow(warehouse, request, state, started_at=now)
     with row.running():
         planted = canary(warehouse.spark, request, state.damage)

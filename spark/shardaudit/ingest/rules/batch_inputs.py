@@ -241,6 +241,11 @@ def sink_inputs(text: str) -> SinkInputs:
     return DeltaInputs.from_json(text) if is_delta else ParquetInputs.from_json(text)
 
 
+def shape_of(text: str) -> CellShape:
+    """How a batch of whatever side put ids into cells."""
+    return CellShape(**json.loads(text)["shape"])
+
+
 def with_landings(inputs: SomeSinkInputs, landings: Iterable[int]) -> SomeSinkInputs:
     """The same, knowing of more times at which a backfill of ours landed rows, in µs since 1970.
 
