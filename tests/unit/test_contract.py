@@ -5,6 +5,7 @@
 
 import re
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -81,11 +82,16 @@ def options(usage: str) -> tuple[set[str], set[str]]:
     return required, set(OPTION.findall(usage)) - required
 
 
+def words_of(usage: str) -> str:
+    """The command, and its action where it has some: what stands before options and places."""
+    return " ".join(takewhile(lambda word: re.fullmatch(r"[a-z][a-z-]*", word), usage.split()))
+
+
 def usages(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """What each command, or each action of one, says of its options."""
     overview = help_of(capsys).partition("commands:\n")[2].partition("\n\n")[0]
     found = {}
-    for name in re.findall(r"(?m)^  (\w+) ", overview):
+    for name in re.findall(r"(?m)^  ([\w-]+) ", overview):
         said = help_of(capsys, name)
         actions = re.findall(r"(?m)^    (\w+) +\w", said.partition("ACTION\n")[2])
         for words in [[name, action] for action in actions] or [[name]]:
@@ -96,7 +102,7 @@ def usages(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 def test_commands_take_the_options_that_are_promised(capsys: pytest.CaptureFixture[str]) -> None:
     text = section("Commands")
     common = set(OPTION.findall(text.partition("Times are")[0]))
-    said = {re.split(r" [-(\[]", usage)[0]: options(usage) for usage in first_cells(text)}
+    said = {words_of(usage): options(usage) for usage in first_cells(text)}
     found = {words: options(usage) for words, usage in usages(capsys).items()}
     assert said == {
         words: (set(), set()) if words.startswith("simulate") else (required, others - common)
