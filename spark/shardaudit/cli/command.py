@@ -19,7 +19,7 @@ from rich.logging import RichHandler
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ExitCode, ShardauditError
-from shardaudit.report.plain import harmless
+from shardaudit.report.plain import harmless, visible
 from shardaudit.report.progress import Live, Logged, Progress
 from shardaudit.report.summary import as_json
 
@@ -148,6 +148,14 @@ class _JsonLines(logging.Formatter):
         return json.dumps(said)
 
 
+class _PlainLines(logging.Formatter):
+    """Each record in one line, whatever is in it: names of files and shards come from outside."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = visible(record.message)
+        return super().formatMessage(record)
+
+
 def _configure_logging(console: Console, *, debug: bool, as_json: bool) -> None:
     """Our own lines from INFO on, at a terminal (where progress moves) from WARNING on."""
     handler: logging.Handler
@@ -157,11 +165,11 @@ def _configure_logging(console: Console, *, debug: bool, as_json: bool) -> None:
         handler.setFormatter(_JsonLines())
     elif is_watched:
         handler = RichHandler(console=console, show_path=False, markup=False)
+        handler.setFormatter(_PlainLines("%(message)s"))
     else:
         handler = logging.StreamHandler(console.file)
-        formatter = logging.Formatter(
-            "%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ"
-        )
+        line = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+        formatter = _PlainLines(line, "%Y-%m-%dT%H:%M:%SZ")
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

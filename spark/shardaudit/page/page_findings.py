@@ -1,5 +1,6 @@
 """Findings as the page and the download show them."""
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -7,8 +8,10 @@ from typing import Any
 
 _Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
-# A spreadsheet runs what begins with one of these. OWASP, "CSV Injection".
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# A spreadsheet runs what begins with one of these, also where they are fullwidth or where what is
+# before them cannot be seen. OWASP, "CSV Injection".
+_FORMULA = ("=", "+", "-", "@")
+_LINE_TURNS = ("\t", "\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,9 @@ def csv_lines(findings: Iterable[_Row]) -> Iterator[str]:
 
 def harmless_cell(text: str) -> str:
     """The text as a spreadsheet shows it, and never runs it."""
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+    seen = next((c for c in text if unicodedata.category(c)[0] not in "CZM"), "")
+    is_run = unicodedata.normalize("NFKC", seen).startswith(_FORMULA)
+    return f"'{text}" if is_run or text.lstrip(" ").startswith(_LINE_TURNS) else text
 
 
 def _finding(row: _Row, steps: tuple[Step, ...]) -> FindingRow:
@@ -82,6 +87,10 @@ def _line(cells: Sequence[str]) -> str:
     return ",".join(f'"{cell}"' for cell in quoted) + "\r\n"
 
 
+def _pair(name: str, value: str | None) -> str:
+    return name if value is None else f"{name}={value}"
+
+
 def _text(value: object) -> str:
     match value:
         case None:
@@ -89,5 +98,5 @@ def _text(value: object) -> str:
         case datetime():
             return value.isoformat()
         case list():  # a map comes as pairs
-            return " ".join("=".join(v) if isinstance(v, tuple) else str(v) for v in value)
+            return " ".join(_pair(*v) if isinstance(v, tuple) else str(v) for v in value)
     return str(value)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from shardaudit.page.page_map import letter
 from shardaudit.page.page_words import (
@@ -19,10 +20,11 @@ from shardaudit.page.page_words import (
     STREAM_NUMBERS,
     Metric,
 )
-from shardaudit.report.plain import length
+from shardaudit.report.plain import length, visible
 
 _ASSETS = files("shardaudit.page") / "assets"
 _SHOWN = 72
+_SHOWN_ATTRIBUTES = 50  # of a message, which may have as many as a line of 8 MiB holds
 
 
 def _short(text: str | None) -> str:
@@ -45,9 +47,16 @@ def _size(count: float) -> str:
     return f"{value:,.1f} TiB"
 
 
+def _plain(value: object) -> object:
+    """A text from outside without what a browser obeys instead of showing it."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return visible(str(value)) if is_text else value
+
+
 _ENVIRONMENT = Environment(
     loader=PackageLoader("shardaudit.page"),
     autoescape=True,
+    finalize=_plain,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -57,6 +66,7 @@ _ENVIRONMENT.filters.update(
 )
 _ENVIRONMENT.globals.update(
     METRICS=METRICS,
+    SHOWN_ATTRIBUTES=_SHOWN_ATTRIBUTES,
     MEANINGS=MEANINGS,
     COUNTS=MAP_COUNTS,
     GATE_LOOKS=GATE_LOOKS,

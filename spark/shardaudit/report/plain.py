@@ -1,6 +1,5 @@
 """Texts that come from outside, made harmless for a terminal and a log."""
 
-import unicodedata
 from datetime import datetime, timedelta
 
 from rich.text import Text
@@ -14,7 +13,12 @@ def harmless(text: str) -> str:
     That is: control characters, line ends of every kind, characters that turn the reading
     direction, and halves of surrogate pairs. A backslash is doubled, so that nothing is ambiguous.
     """
-    return "".join(_shown(character) for character in text)
+    return visible(text.replace("\\", "\\\\"))
+
+
+def visible(text: str) -> str:
+    """The same with a backslash as it is: for a page, where one is nothing but itself."""
+    return text if text.isprintable() else "".join(map(_shown, text))
 
 
 def cell(text: str | None) -> Text:
@@ -52,8 +56,6 @@ def messages(count: int) -> str:
 
 
 def _shown(character: str) -> str:
-    if character == "\\":
-        return "\\\\"
-    if character == " " or unicodedata.category(character)[0] not in "CZ":
+    if character.isprintable():
         return character
     return character.encode("unicode_escape", "surrogatepass").decode()

@@ -14,6 +14,7 @@ from tests.dags.warehouses import MINUTE, arrow
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EVIL = "for example <script>alert(1)</script> \\n=cmd() {{ x }}"
+SHARD = "s1\r\nBcc: all\u202e"  # from a trace: Kinesis has no such name
 
 
 class BrokenLineError(Exception):
@@ -42,8 +43,8 @@ def settings(config: Path) -> Settings:
         {
             "notification_id": "s",
             "kind": "change",
-            "shard_id": "s1",
-            "text": "z",
+            "shard_id": SHARD,
+            "text": f"{SHARD} waits",
             "observed_at": NOON,
         },
     ]
@@ -90,4 +91,14 @@ def test_the_watch_does_not_hear_of_audits(settings: Settings) -> None:
     assert notify_stream(settings, "events", sender=letters.append) == 1
     assert [letter.message_id for letter in letters] == ["s"]
     assert pending(settings) == {"a1", "a2"}
-    assert [news.shard_id for news in alarms(settings, "events")] == ["s1"]
+    assert [news.shard_id for news in alarms(settings, "events")] == [SHARD]
+
+
+def test_a_shards_name_adds_no_line_and_turns_none_where_it_is_told(settings: Settings) -> None:
+    """A line end in a mail's subject keeps it from being sent, and all that is behind it."""
+    letters: list[OutgoingMessage] = []
+    notify_stream(settings, "events", sender=letters.append)
+    shown = r"s1\r\nBcc: all\u202e"
+    assert [(letter.title, letter.text) for letter in letters] == [
+        (f"shardaudit: WARN: events {shown}", f"{shown} waits")
+    ]

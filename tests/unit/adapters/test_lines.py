@@ -65,6 +65,13 @@ def test_all_frames_are_read_when_zstd_has_several() -> None:
     assert read(content) == [(1, "a", None), (2, "bc", None), (3, "d", None)]
 
 
+@pytest.mark.parametrize("kind", [0x50, 0x5F])
+def test_all_frames_are_read_when_pzstd_put_others_before_them(kind: int) -> None:
+    other = bytes([kind]) + b"\x2a\x4d\x18\x04\0\0\0size"
+    content = other + zstandard.compress(b"a\nb") + other + zstandard.compress(b"c\n")
+    assert read(content, "x.zst") == [(1, "a", None), (2, "bc", None)]
+
+
 def test_what_came_before_is_kept_when_gzip_breaks_off() -> None:
     whole = jsonl([trace_line(i) for i in range(2000)])
     packed = gzip.compress(whole)

@@ -201,3 +201,21 @@ def test_no_row_is_made_up_when_texts_are_not_utf8(tmp_path: Path) -> None:
     path.write_bytes(content.replace(b"shardId", b"sh\xff\xfeIdd"))
     [row] = read(path)
     assert row["line"] is None
+
+
+def test_last_value_counts_when_an_attribute_is_there_twice(tmp_path: Path) -> None:
+    """No engine takes a map with a key twice: every audit ended with it."""
+    pairs = [[("a", "1"), ("b", None), ("a", "2")], None, [], [("a", "3")]] * 2
+    attributes = pa.array(pairs, pa.map_(pa.string(), pa.string()))
+    ids, shards = pa.array([f"m{i}" for i in range(8)]), pa.array([SHARD] * 8)
+    content = pa.table(
+        {
+            "message_id": ids,
+            "shard_id": shards,
+            "sent_at": pa.array([SENT] * 8, pa.timestamp("us", "UTC")),
+            "attributes": attributes,
+        }
+    )
+    rows = read(written(tmp_path, content, row_group_size=3))
+    once = [[("a", "2"), ("b", None)], None, [], [("a", "3")]]
+    assert [row["attributes"] for row in rows] == once * 2

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 import signal
 import socket
@@ -98,6 +99,14 @@ def test_every_line_of_the_log_is_an_object_when_asked(
     assert lines[-1]["message"].startswith("--out: found")
     assert "Traceback" in lines[-2]["traceback"]
     assert all(datetime.fromisoformat(line["time"]).tzinfo for line in lines)
+
+
+def test_a_name_from_outside_makes_no_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal(as_json=False, debug=False)
+    name = "a.jsonl\n2026-11-20T00:00:00Z INFO all is well\x1b[2J\u202e"
+    logging.getLogger("shardaudit.test").warning("%s: a\\b", name)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith(r"a.jsonl\n2026-11-20T00:00:00Z INFO all is well\x1b[2J\u202e: a\b")
 
 
 @pytest.mark.parametrize("kind", [WarehouseUnreadableError, StorageError])

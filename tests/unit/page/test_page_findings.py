@@ -4,6 +4,7 @@ import csv
 import io
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,20 @@ def test_a_hostile_id_is_marked_as_text_and_otherwise_kept() -> None:
     (row,) = csv.DictReader(io.StringIO(text, newline=""))
     assert row["message_id"] == '\'=cmd()|"x"!A1'
     assert (row["sequence_numbers"], row["attributes"]) == ("1 2", "table=orders row==1")
+
+
+@pytest.mark.parametrize("begin", ["\0", "\ufeff", "\u200b \u00a0"])
+@pytest.mark.parametrize("sign", ["=", "\uff1d", "\uff0b", "\uff0d", "\uff20"])
+def test_a_formula_is_marked_behind_what_cannot_be_seen(begin: str, sign: str) -> None:
+    text = "".join(csv_lines([finding(f"{begin}{sign}cmd()")]))
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert row["message_id"] == f"'{begin}{sign}cmd()"
+
+
+def test_an_attribute_without_a_value_is_downloaded_by_its_name() -> None:
+    row = finding("a") | {"attributes": [("gone", None), ("n", "1")]}
+    (read,) = csv.DictReader(io.StringIO("".join(csv_lines([row])), newline=""))
+    assert read["attributes"] == "gone n=1"
 
 
 def test_a_finding_has_its_own_steps_oldest_first() -> None:

@@ -13,7 +13,9 @@ CHUNK_BYTES = 4 * 2**20
 _PACKED_CHUNK_BYTES = 128 * 2**10
 _ZSTD_STEP_BYTES = 4 * 2**10
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP = b"\x1f\x8b"
+# A frame of content, or one to be passed over, as pzstd puts before each. RFC 8878.
+_ZSTD = (b"\x28\xb5\x2f\xfd", *(bytes([kind]) + b"\x2a\x4d\x18" for kind in range(0x50, 0x60)))
 _ENDINGS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _OTHERS = {
     b"PAR1": "Parquet",

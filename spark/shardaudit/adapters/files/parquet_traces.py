@@ -129,9 +129,18 @@ def _attributes(column: pa.Array) -> dict[str, pa.Array]:
     try:
         if pa.types.is_struct(column.type):
             column = _struct_as_map(column)
-        return {"attributes": column.cast(ATTRIBUTES)}
+        return {"attributes": _with_single_keys(column.cast(ATTRIBUTES))}
     except pa.ArrowException as error:
         raise _wrong_type("attributes", column.type, "a map of texts") from error
+
+
+def _with_single_keys(maps: pa.MapArray) -> pa.Array:
+    """The maps; of a key that is in one twice, the last value, as in JSON. No engine takes both."""
+    lists = pa.ListArray.from_arrays(maps.offsets, maps.keys)
+    keys = pa.table({"row": pc.list_parent_indices(lists), "key": pc.list_flatten(lists)})
+    if keys.group_by(["row", "key"]).aggregate([]).num_rows == keys.num_rows:
+        return maps
+    return attribute_maps([None if each is None else dict(each) for each in maps.to_pylist()])
 
 
 def _struct_as_map(column: pa.Array) -> pa.Array:
