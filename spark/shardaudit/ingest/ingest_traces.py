@@ -4,12 +4,14 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import FileStore, at_once, list_files
-from shardaudit.adapters.files.sources import read_traces, storage_errors
+from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.ingest.batches import (
     Batch,
     Batches,
@@ -18,6 +20,7 @@ from shardaudit.ingest.batches import (
     quarantine,
     quarantined,
 )
+from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
@@ -75,11 +78,12 @@ class TraceSide:
     def _new_inputs(self) -> TraceInputs:
         traces = self._stream.traces
         listed = list_files(traces.path, self._access)
+        seen = self._seen - given_again(still_kept_back(self._batches.done), self._access)
         return TraceInputs(
             columns={name: traces.columns.get(name, name) for name in TRACE_COLUMNS},
             shape=self._shape,
             format=str(traces.format),
-            files=tuple(file for file in listed if file not in self._seen),
+            files=tuple(file for file in listed if file not in seen),
         )
 
     def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
@@ -146,17 +150,12 @@ class TraceSide:
 
     def _write_judged(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Puts every row into a table: the good ones into TRACES, the others into QUARANTINE."""
-        loose = read_traces(
-            self._warehouse.spark,
-            self._opened(inputs),
-            self._access,
-            columns=inputs.columns,
-            is_parquet=inputs.format == "parquet",
+        kept_back = set(still_kept_back(self._batches.done))
+        judged = going_on(
+            partial(self._judged, batch, inputs),
+            is_tried_before=batch.is_resumed or not kept_back.isdisjoint(inputs.files),
+            gives_others=lambda: gives_any(self._stream.traces.path, self._access),
         )
-        judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
-        with storage_errors():
-            # Read once, for what is counted, refused and kept: a file may change in between.
-            judged = judged.localCheckpoint()
         tally = tallied(judged)
         if tally.bad:
             refused = judged.where(F.col("reason").isNotNull())
@@ -166,6 +165,21 @@ class TraceSide:
         if inputs.kept:
             discarded(self._warehouse, batch)
         return done
+
+    def _judged(self, batch: Batch, inputs: TraceInputs, goes_on: bool) -> DataFrame:
+        """The rows of the files, read once for all: a file may change in between.
+
+        `goes_on`: without the files that the storage does not give.
+        """
+        spark, kind = (
+            self._warehouse.spark,
+            TraceReading(inputs.columns, inputs.format == "parquet"),
+        )
+        opened = self._opened(inputs)
+        loose = read_traces(spark, opened, self._access, kind=kind, goes_on=goes_on)
+        judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
+        with storage_errors():
+            return judged.localCheckpoint()
 
     def _opened(self, inputs: TraceInputs) -> dict[str, SourceFile]:
         """The files by their paths, or the copies that were made of them."""

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.parquet_traces import kept_files, readable
+from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
@@ -110,19 +111,23 @@ def kept_copies(warehouse: Warehouse, batch: Batch, inputs: TraceInputs) -> Kept
     """Copies the batch's files into the warehouse; None when they are not all plain.
 
     Raises:
-        StorageError: the storage did not answer.
+        StorageError: the storage did not answer behind the copies.
     """
     if inputs.format != "parquet" or not _is_worth_it(inputs.files):
         return None
     reader, folder = SinkReader(warehouse.spark, warehouse.access), _folder(batch)
     targets = [f"{folder}/{n:05}.parquet" for n in range(len(inputs.files))]
-    found = reader.footers(inputs.files).values()
+    try:
+        found = reader.footers(inputs.files).values()
+    except (StorageError, AccessRefusedError) as error:
+        log.warning("the files are read row by row: %s", error)
+        return None
     footers = {SourceFile(to, 0, 0): footer for to, footer in zip(targets, found, strict=True)}
     if kept_files(footers, inputs.columns, warehouse.kept_folder) is None:
         return None
     try:
         copies = warehouse.keep(inputs.files, targets)
-    except (FileNotFoundError, StorageError) as error:
+    except (FileNotFoundError, StorageError, AccessRefusedError) as error:
         # Whether a file is gone, or the storage makes no copies, is found when its rows are read.
         log.warning("the files are read row by row: no copies: %s", error)
         discarded(warehouse, batch)

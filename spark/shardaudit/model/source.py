@@ -7,6 +7,7 @@ from typing import Any, Self
 
 BACKFILL = "shardaudit backfill"
 _PREFIX = "shardaudit-"
+KEPT_BACK = "storage does not give it: "  # begins the reason why such a file was set aside
 
 
 @dataclass(frozen=True, order=True)

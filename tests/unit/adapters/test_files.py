@@ -56,6 +56,17 @@ def test_no_folder_has_no_files_and_a_file_is_no_folder(folder: Path) -> None:
         list_files(str(folder / "a.jsonl"), S3Access())
 
 
+def test_a_bucket_whose_region_nobody_tells_is_a_storage_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def silent(bucket: str) -> str:
+        raise OSError(f"{bucket}: no answer")
+
+    monkeypatch.setattr(fs, "resolve_s3_region", silent)
+    with pytest.raises(StorageError, match="s3a://lake/traces could not be read: lake: no answer"):
+        list_files("s3a://lake/traces", S3Access())
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_folder_that_may_not_be_read_is_told(folder: Path) -> None:
     (folder / "day=1").chmod(0)

@@ -147,6 +147,15 @@ class FileStore:
         except OSError as error:
             raise storage_error(path, error) from error
 
+    def gives(self, path: str) -> bool:
+        """Whether the file can be read now: its first byte was."""
+        try:
+            with self.open(path) as file:
+                file.read(1)
+        except OSError:
+            return False
+        return True
+
     def found(self, path: str) -> SourceFile | None:
         """The file as it is now; None when there is none.
 
@@ -193,7 +202,10 @@ class FileStore:
 def _opened(path: str, access: S3Access) -> tuple[fs.FileSystem, str]:
     key = _key(path)
     if path.startswith(_S3A):
-        return _s3(access, bucket=key.partition("/")[0]), key
+        try:
+            return _s3(access, bucket=key.partition("/")[0]), key
+        except OSError as error:  # the bucket's region is asked
+            raise storage_error(path, error) from error
     return fs.LocalFileSystem(), key
 
 

@@ -23,11 +23,12 @@ from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.files.loose_traces import LOOSE, damaged
 from shardaudit.adapters.files.parquet_traces import parquet_batches
+from shardaudit.adapters.files.refused import plain_words
 from shardaudit.adapters.lake import parquet_file
 from shardaudit.adapters.lake.parquet_file import Footer
 from shardaudit.adapters.lake.sink_batches import sink_batches
 from shardaudit.adapters.lake.sink_file import SinkFile, placed_schema
-from shardaudit.model.source import SourceFile
+from shardaudit.model.source import KEPT_BACK, SourceFile
 
 _BIN_BYTES = 64 * 2**20
 _LEAST_BINS = 16
@@ -66,6 +67,15 @@ class _Reading:
     lost: Callable[[str, str], pa.RecordBatch]
     access: S3Access
     names: Mapping[str, str] = field(default_factory=dict)  # path -> the one that rows have
+    goes_on: bool = False  # without a file that the storage does not give
+
+
+@dataclass(frozen=True)
+class TraceReading:
+    """How trace files are read. `columns`: standard name -> key or column, for all names."""
+
+    columns: Mapping[str, str]
+    is_parquet: bool
 
 
 def read_traces(
@@ -73,22 +83,23 @@ def read_traces(
     files: Mapping[str, SourceFile],
     access: S3Access,
     *,
-    columns: Mapping[str, str],
-    is_parquet: bool,
+    kind: TraceReading,
+    goes_on: bool = False,
 ) -> DataFrame:
     """The traces of files: one row per line or row, and one per damage, as `LOOSE` says.
 
     Input:
         files: the path that rows are said to be of -> the file, or a copy of it.
-        columns: standard name -> key or column in the files, for every standard name.
+        goes_on: a file that the storage does not give is one damage, not the end of all.
     """
-    batches = parquet_batches if is_parquet else json_batches
+    batches = parquet_batches if kind.is_parquet else json_batches
 
     def read(file: pa.NativeFile, path: str) -> ArrowBatches:
-        return batches(file, path, columns)
+        return batches(file, path, kind.columns)
 
     names = {file.path: path for path, file in files.items()}
-    return _read(spark, list(files.values()), _Reading(LOOSE, read, damaged, access, names))
+    reading = _Reading(LOOSE, read, damaged, access, names, goes_on)
+    return _read(spark, list(files.values()), reading)
 
 
 def read_footers(
@@ -192,7 +203,9 @@ def _content(path: str, reading: _Reading) -> ArrowBatches:
     except FileNotFoundError:
         yield reading.lost(name, _GONE)
     except OSError as error:
-        raise storage_error(path, error) from error
+        if not reading.goes_on:
+            raise storage_error(path, error) from error
+        yield reading.lost(name, f"{KEPT_BACK}{plain_words(error)}")
     except _ODD as error:  # told by the file's name: it would end every later run as well
         said = str(error).splitlines()[0] if str(error) else ""
         yield reading.lost(name, f"it cannot be read: {type(error).__name__}: {said}")

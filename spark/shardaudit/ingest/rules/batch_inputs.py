@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from shardaudit.model.errors import FinalError, SinkSchemaError
 from shardaudit.model.input_columns import SINK_COLUMNS
-from shardaudit.model.source import FileGroup, KeptFiles, SourceFile
+from shardaudit.model.source import KEPT_BACK, FileGroup, KeptFiles, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 REQUIRED = ("message_id", "landed_at")
@@ -89,6 +89,11 @@ class DamagedFile:
 
     file: SourceFile
     reason: str
+
+    @property
+    def is_kept_back(self) -> bool:
+        """Whether nothing is known to be wrong with the file: the storage did not give it."""
+        return self.reason.startswith(KEPT_BACK)
 
 
 @dataclass(frozen=True)
