@@ -58,6 +58,9 @@ class WindowReader:
 
     def batches(self) -> Iterator[list[UserRecord]]:
         """The window's records, page by page, in the shard's order. Never raises one of ours."""
+        if self._pace.given_up is not None:
+            self.outcome.error = self._pace.given_up
+            return
         try:
             yield from self._read()
             self.outcome.is_complete = True
@@ -109,15 +112,16 @@ class WindowReader:
     def _retried_iterator(self, client: ShardClient, start: Start) -> str:
         for tries in range(MAX_TRIES):
             try:
-                return client.iterator(self._wanted.shard_id, start)
-            except ThrottledError:
-                if tries + 1 == MAX_TRIES:
-                    raise
-                self._pace.pause(_pause_s(tries))
+                iterator = client.iterator(self._wanted.shard_id, start)
+            except ThrottledError as error:
+                self._wait_after(error, tries)
             except PlaceGoneError:
                 if start.sequence_number is None:
                     raise
                 start = Start()  # the oldest that is left
+            else:
+                self._pace.answered()
+                return iterator
         raise AssertionError  # the last try raised
 
     def _page(self, client: ShardClient, iterator: str, *, limit: int) -> StreamPage | None:
@@ -130,16 +134,22 @@ class WindowReader:
             except IteratorExpiredError:
                 self._pace.called(0)
                 return None
-            except ThrottledError:
+            except ThrottledError as error:
                 self._pace.called(0)
-                if tries + 1 == MAX_TRIES:
-                    raise
-                self._pace.pause(_pause_s(tries))
+                self._wait_after(error, tries)
                 continue
             self._pace.called(page.size_bytes)
+            self._pace.answered()
             self.outcome.size_bytes += page.size_bytes
             return page
         raise AssertionError  # the last try raised
+
+    def _wait_after(self, error: ThrottledError, tries: int) -> None:
+        """Returns when the call may be tried again; else gives up the shard, for all windows."""
+        if tries + 1 == MAX_TRIES or self._pace.is_silent():
+            self._pace.given_up = str(error)
+            raise error
+        self._pace.pause(_pause_s(tries))
 
     def _limit(self) -> int:
         """How many records to ask for: few at first where the end is known, past it is waste."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shardaudit.backfill.replay import MAX_TRIES
 from shardaudit.backfill.rules.reading import ReadOutcome
 from shardaudit.model.errors import FinalError
-from shardaudit.model.stream_page import IteratorExpiredError, Start, ThrottledError
+from shardaudit.model.stream_page import IteratorExpiredError, Start, StreamPage, ThrottledError
 from tests.builders import T0, sequence
 from tests.unit.backfill.shards import (
     FakeShard,
@@ -94,6 +94,25 @@ def test_window_is_incomplete_when_throttling_never_ends() -> None:
     shard = FakeShard(TEN, refusals=[None, *[ThrottledError("busy")] * MAX_TRIES])
     found, outcome = read(shard, window(0, 99))
     assert (numbers(found), outcome.is_complete, outcome.error) == ([0, 1, 2], False, "busy")
+
+
+def test_a_shard_is_given_up_once_for_all_its_windows() -> None:
+    shard = FakeShard(TEN, refusals=[None, *[ThrottledError("busy")] * MAX_TRIES])
+    outcomes = [outcome for _, outcome in read_in_turn(shard, [window(0, 99)] * 3)]
+    assert [(each.is_complete, each.error) for each in outcomes] == [(False, "busy")] * 3
+    assert len(shard.calls) == 1 + MAX_TRIES
+
+
+def test_a_shard_that_does_not_answer_is_given_up_within_three_minutes() -> None:
+    class Silent(FakeShard):
+        def page(self, iterator: str, *, limit: int) -> StreamPage:
+            self.time.sleep(20)  # the client's limit for an answer
+            return super().page(iterator, limit=limit)
+
+    shard = Silent(TEN, refusals=[ThrottledError("no answer")] * 99)
+    outcome = read(shard, window(0, 99))[1]
+    assert (outcome.is_complete, outcome.error) == (False, "no answer")
+    assert shard.time.at < 180
 
 
 def test_window_is_incomplete_when_kinesis_refuses() -> None:

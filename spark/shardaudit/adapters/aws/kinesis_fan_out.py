@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # the stubs are installed for development only
     )
 
 CONTROL_TRIES = 10  # of a call that registers, describes or removes: 5 and 20 a second are allowed
-_POLLS, _PAUSE_S = 600, 0.5  # how often, and how far apart, a consumer's status is asked
+_POLLS, _PAUSE_S = 240, 0.5  # how often, and how far apart, a consumer's status is asked
 
 
 def consumer_name(warehouse: str, plan_id: str) -> str:

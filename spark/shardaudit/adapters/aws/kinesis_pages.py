@@ -169,7 +169,7 @@ def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
         endpoint_url=url,
         aws_access_key_id=any_secret,
         aws_secret_access_key=any_secret,
-        config=Config(connect_timeout=5, read_timeout=60, retries={"total_max_attempts": tries}),
+        config=Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": tries}),
     )
 
 
