@@ -13,7 +13,7 @@ SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill drill-stuck-shard golden mutants delta-tables bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench lock all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +36,7 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m tools.local_airflow
 
 test: setup lint types ## every test but the drills
-	$(BIN)/pytest tests/unit tests/histories tests/dags tests/aws $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/unit tests/histories tests/fuzz tests/dags tests/aws $(SIDE_BY_SIDE)
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadgroup
@@ -82,6 +82,9 @@ drill: setup ## kills ingest and audit at 20 random moments: the tables must not
 	$(BIN)/pytest -m drill tests/spark
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags
+
+fuzz: setup ## hostile files, lines, configurations, addresses and command lines by the 100,000 (hours; CASES=1000: so many)
+	SHARDAUDIT_CASES=$(or $(CASES),100000) $(BIN)/pytest tests/fuzz -m "drill or not drill" $(SIDE_BY_SIDE)
 
 drill-stuck-shard: setup ## the incident replayed: when the watch says what (a few minutes)
 	@$(BIN)/python -m tools.drill_stuck_shard

@@ -132,6 +132,12 @@ def test_begin_of_a_line_is_shown_when_it_is_too_long(monkeypatch: pytest.Monkey
     assert len(rows[0]["raw"]) == 4096
 
 
+def test_batches_stay_small_when_lines_are_short() -> None:
+    content = b"1\n" * 250_000
+    sizes = [batch.num_rows for batch in json_batches(io.BytesIO(content), "x.jsonl", COLUMNS)]
+    assert sizes == [100_000, 100_000, 50_000]
+
+
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
     | st.booleans()

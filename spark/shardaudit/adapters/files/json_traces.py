@@ -33,6 +33,7 @@ from shardaudit.model.trace_line import (
 
 # So few that their objects stay in the processor's cache: with 10,000 it takes twice the time.
 _PIECE_LINES = 500
+_MOST_PIECES = 200  # of a batch: 4 MiB may be two million lines
 # Of these kinds `text_array` makes what `trace_fields` makes, and nothing is refused.
 _TEXT: frozenset[type] = frozenset({NoneType, str})
 _WHOLE: frozenset[type] = _TEXT | {int}
@@ -59,9 +60,11 @@ def json_batches(file: Readable, path: str, columns: Mapping[str, str]) -> Itera
             yield damaged(path, fault, line=numbers[0], raw=begin or None)
         elif lines:
             parts = [slice(at, at + _PIECE_LINES) for at in range(0, len(lines), _PIECE_LINES)]
-            with _collector_paused():
-                pieces = [_batch(lines[part], numbers[part], path, columns) for part in parts]
-            yield pa.concat_batches(pieces)
+            for at in range(0, len(parts), _MOST_PIECES):
+                some = parts[at : at + _MOST_PIECES]
+                with _collector_paused():
+                    pieces = [_batch(lines[part], numbers[part], path, columns) for part in some]
+                yield pa.concat_batches(pieces)
 
 
 @contextmanager

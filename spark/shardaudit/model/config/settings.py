@@ -227,7 +227,7 @@ def load_settings(path: Path) -> Settings:
     except OSError as error:
         wanted = "a readable file (--config FILE, $SHARDAUDIT_CONFIG or ./shardaudit.toml)"
         raise ConfigError(str(path), error.strerror, wanted) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a path with a NUL, and a number too long
         raise ConfigError(str(path), str(error), "TOML in UTF-8") from error
     try:
         return Settings.model_validate(raw, context={"folder": path.parent.absolute()})
