@@ -88,6 +88,7 @@ def test_hostile_messages_pass_through_every_command(tmp_path: Path) -> None:
         ["backfill", "plan", *AS_OF],
     ):
         line = ["--config", str(tmp_path / "shardaudit.toml"), *words, "--stream=events"]
+        line.append("--engine=embedded")
         code, said = ended(line)
         assert (code, "Traceback" in said) == (ExitCode.DONE, False), said[-2000:]
         assert all(text.isprintable() for text in said.splitlines())
