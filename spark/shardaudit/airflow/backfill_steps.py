@@ -11,10 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.planned import CONFIG, PlannedJob, PlanRefusedError, configured, planned_job
-from shardaudit.backfill.rules.approval import why_not_run
+from shardaudit.backfill.rules.approval import policy_of, why_not_run
 from shardaudit.backfill.rules.planned import Repair
-from shardaudit.model.choices import Approval
-from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, FinalError, ShardauditError
 from shardaudit.model.window import parse_instant
@@ -104,7 +102,8 @@ def proposed(
     settings, name = configured(), str(form["stream"])
     found = _found(settings, form, request_id=request_id, now=now)
     backfill = settings.stream(name).backfill
-    by_policy = _is_let(backfill, found.estimated_bytes)
+    size_bytes = found.estimated_bytes  # None: of a dedupe, which a person approves always
+    by_policy = size_bytes is not None and policy_of(backfill, size_bytes) is not None
     not_by = asker if backfill.four_eyes else None
     approvers = [one for one in backfill.approvers if one != not_by]
     if backfill.approvers and not approvers and not by_policy:
@@ -124,12 +123,6 @@ def proposed(
         "approvers": approvers,
         "not_by": not_by,
     }
-
-
-def _is_let(backfill: Backfill, size_bytes: int | None) -> bool:
-    """Whether the policy lets it through without a person."""
-    limit, is_auto = backfill.auto_max_bytes, backfill.approve is Approval.AUTO
-    return is_auto and limit is not None and size_bytes is not None and size_bytes <= limit
 
 
 def _found(

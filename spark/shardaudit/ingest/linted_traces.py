@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import FileStore, S3Access
-from shardaudit.adapters.files.sources import read_traces, storage_errors
+from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.columns.faults import is_gap
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces
 from shardaudit.model.choices import TraceFormat
@@ -96,13 +96,11 @@ def _judged(
     now: datetime,
 ) -> DataFrame:
     columns = stream[1].traces.columns if stream else {}
-    loose = read_traces(
-        spark,
-        files,
-        access,
-        columns={name: columns.get(name, name) for name in TRACE_COLUMNS},
-        is_parquet=stream is not None and stream[1].traces.format is TraceFormat.PARQUET,
+    kind = TraceReading(
+        {name: columns.get(name, name) for name in TRACE_COLUMNS},
+        stream is not None and stream[1].traces.format is TraceFormat.PARQUET,
     )
+    loose = read_traces(spark, files, access, kind=kind)
     names = sorted({stream[0], stream[1].stream_name}) if stream else [_ANY]
     if stream is None:  # whichever a line names, it is right
         loose = loose.withColumn("stream", F.lit(_ANY))
