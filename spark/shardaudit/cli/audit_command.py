@@ -7,7 +7,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
 from shardaudit.ingest.list_shards import retention_of
@@ -44,15 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Ingests unless told not to, audits, reports."""
-    settings = desk.settings()
+    settings = context.settings()
     name = arguments.stream
     stream = settings.stream(name)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, stream, as_of=as_of)
     gates = open_gates(settings.expectations)
-    progress = desk.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
+    progress = context.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
     with session(settings, owner=f"audit {name}", progress=progress) as warehouse:
         if not arguments.no_ingest:
             # An audit of a past time reads what is there now; its times are not in the future.

@@ -23,7 +23,7 @@ from shardaudit.backfill.run import (
     run_backfill,
     stream_of,
 )
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import long_session, session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
@@ -79,17 +79,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Plans or runs."""
-    return _plan(arguments, desk) if arguments.action == "plan" else _run(arguments, desk)
+    return _plan(arguments, context) if arguments.action == "plan" else _run(arguments, context)
 
 
-def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings, name = desk.settings(), arguments.stream
+def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
+    settings, name = context.settings(), arguments.stream
     stream = settings.stream(name)
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
-    progress = desk.progress(PLAN_STAGES)
+    progress = context.progress(PLAN_STAGES)
     with (
         session(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
@@ -126,12 +126,12 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     return Reply(document=report, view=plan_view(report))
 
 
-def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     action, plan_id = arguments.action, arguments.plan
-    settings = desk.repair_settings() if action in SINK_WRITING else desk.settings()
+    settings = context.repair_settings() if action in SINK_WRITING else context.settings()
     as_of, stages = _instant(arguments.as_of, "--as-of"), ACTIONS[action]
     gates = None if action == REPLAY else open_gates(settings.expectations)  # it takes seconds
-    progress = desk.progress(1 + len(stages))
+    progress = context.progress(1 + len(stages))
     name = stream_of(settings, plan_id)
     owner = f"backfill {action} {plan_id}"
     with (

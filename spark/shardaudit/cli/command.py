@@ -39,7 +39,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class CommandContext:
     """What `main` lays out for a command. `progress` wants the number of stages.
 
     `engine`: asked for in the place of the configuration's.
@@ -74,7 +74,7 @@ class Command(Protocol):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declares the command's own arguments."""
 
-    def run(self, arguments: argparse.Namespace, desk: Desk) -> Reply:
+    def run(self, arguments: argparse.Namespace, context: CommandContext) -> Reply:
         """Does it."""
 
 

@@ -20,7 +20,7 @@ from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import check_dedupe
 from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
@@ -73,17 +73,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--as-of", metavar="T", help='the "now" of it; default: the clock')
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Plans, runs or purges."""
     actions = {"plan": _plan, "purge": _purge}
-    return actions.get(arguments.action, _run)(arguments, desk)
+    return actions.get(arguments.action, _run)(arguments, context)
 
 
-def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings, name = desk.settings(), arguments.stream
+def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
+    settings, name = context.settings(), arguments.stream
     stream = settings.stream(name)
     check_dedupe(name, stream, spark_settings=settings.spark)
-    progress = desk.progress(PLAN_STAGES)
+    progress = context.progress(PLAN_STAGES)
     with (
         session(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
@@ -103,12 +103,12 @@ def _plan(arguments: argparse.Namespace, desk: Desk) -> Reply:
     return Reply(document=plan, view=Text(text, no_wrap=True, overflow="ignore"))
 
 
-def _run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     action, plan_id, at = arguments.action, arguments.plan, arguments.as_of
-    settings = desk.repair_settings() if action in SINK_WRITING else desk.settings()
+    settings = context.repair_settings() if action in SINK_WRITING else context.settings()
     as_of = None if at is None else parse_instant(at, where="--as-of")
     gates = None if action == REMOVE else open_gates(settings.expectations)
-    progress = desk.progress(_STAGES[action])
+    progress = context.progress(_STAGES[action])
     with session(settings, owner=f"dedupe {action} {plan_id}", progress=progress) as warehouse:
         plan = stored_dedupe(warehouse, plan_id)
         if plan is None:
@@ -155,9 +155,9 @@ def _report(plan: StoredDedupe, *, engine: str) -> DedupeReport:
     )
 
 
-def _purge(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings, plan_id = desk.settings(), arguments.plan
-    with desk.progress(PURGE_STAGES).stage("purge"):
+def _purge(arguments: argparse.Namespace, context: CommandContext) -> Reply:
+    settings, plan_id = context.settings(), arguments.plan
+    with context.progress(PURGE_STAGES).stage("purge"):
         purge = purge_removed_rows(settings, plan_id)
     text = (
         f"Dedupe {plan_id}: forgot {counted(purge.purged_rows, 'row')} that it removed; "

@@ -22,7 +22,7 @@ from shardaudit.adapters.engine.requirements import (
     require_plain_path,
 )
 from shardaudit.audit.suites import understood_suites
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings, Stream
@@ -59,18 +59,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     del parser
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Checks the configuration, then the machine, then what the configuration names."""
     del arguments
     exit_code = ExitCode.FAILED
     try:
-        settings = desk.settings()
+        settings = context.settings()
     except ConfigError as error:
         wrong = Line("configuration", FAIL, str(error), "edit the file")
         lines, exit_code = [wrong, _java(), _jars()], error.exit_code
     else:
         streams = ", ".join(settings.streams) or "no streams"
-        lines = [Line("configuration", OK, f"{desk.config}: {streams}"), *_engine(settings)]
+        lines = [Line("configuration", OK, f"{context.config}: {streams}"), *_engine(settings)]
         lines += [_expectations(settings), *_outside(settings)]
     healthy = all(line.level != FAIL for line in lines)
     return Reply(

@@ -7,7 +7,7 @@ from dataclasses import fields
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
@@ -66,13 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     accepted.add_argument("--reason", required=True, help="why; it is kept with the findings")
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Lists or accepts."""
-    return _list(arguments, desk) if arguments.action == "list" else _accept(arguments, desk)
+    return _list(arguments, context) if arguments.action == "list" else _accept(arguments, context)
 
 
-def _list(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings = desk.settings()
+def _list(arguments: argparse.Namespace, context: CommandContext) -> Reply:
+    settings = context.settings()
     if arguments.limit < 1:
         raise ConfigError("--limit", arguments.limit, "a whole number from 1 on")
     if arguments.stream is not None:
@@ -86,17 +86,17 @@ def _list(arguments: argparse.Namespace, desk: Desk) -> Reply:
     )
 
 
-def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
-    settings = desk.settings()
+def _accept(arguments: argparse.Namespace, context: CommandContext) -> Reply:
+    settings = context.settings()
     settings.stream(arguments.stream)
     if not arguments.reason.strip():
         raise ConfigError("--reason", arguments.reason, "a reason")
     if arguments.quiet or arguments.inconclusive:
-        return _accept_time(arguments, desk)
+        return _accept_time(arguments, context)
     if arguments.start or arguments.end or arguments.shard:
         wanted = "these with --quiet or --inconclusive alone"
         raise ConfigError("--message-id", "--from, --to or --shard", wanted)
-    progress = desk.progress(ACCEPT_STAGES)
+    progress = context.progress(ACCEPT_STAGES)
     with (
         session(settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
@@ -114,7 +114,7 @@ def _accept(arguments: argparse.Namespace, desk: Desk) -> Reply:
     return Reply(document=outcome, view=Text(text))
 
 
-def _accept_time(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     if not (arguments.start and arguments.end):
         option = "--quiet" if arguments.quiet else "--inconclusive"
         raise ConfigError(option, "no --from or no --to", "both")
@@ -128,9 +128,9 @@ def _accept_time(arguments: argparse.Namespace, desk: Desk) -> Reply:
         arguments.reason,
         is_inconclusive=arguments.inconclusive,
     )
-    progress = desk.progress(ACCEPT_STAGES)
+    progress = context.progress(ACCEPT_STAGES)
     with (
-        session(desk.settings(), owner="findings accept", progress=progress) as warehouse,
+        session(context.settings(), owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
     ):
         outcome = accept_time(warehouse, said, by=person(), now=now())

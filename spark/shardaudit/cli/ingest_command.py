@@ -3,7 +3,7 @@
 import argparse
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
 from shardaudit.report.render import ingest_view
@@ -19,12 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stream", required=True, help="its name in the configuration")
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Reads what is new, once."""
-    settings = desk.settings()
+    settings = context.settings()
     name = arguments.stream
     settings.stream(name)
-    progress = desk.progress(INGEST_STAGES + 1)
+    progress = context.progress(INGEST_STAGES + 1)
     with session(settings, owner=f"ingest {name}", progress=progress) as warehouse:
         report = ingest_stream(warehouse, settings, name, now=now(), progress=progress)
     return Reply(document=report, view=ingest_view([report]))

@@ -11,7 +11,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.adapters.engine.door import started
 from shardaudit.adapters.engine.engine_errors import spark_errors
 from shardaudit.adapters.files.files import s3_access
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.ingest.linted_traces import LintReport, linted_traces
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings
@@ -32,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stream", help=text)
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Reads them as an ingest would, and writes nothing."""
     name = arguments.stream
-    settings = desk.settings() if name is not None else _without_file(desk)
+    settings = context.settings() if name is not None else _without_file(context)
     stream = None if name is None else (name, settings.stream(name))
-    progress = desk.progress(_STAGES)
+    progress = context.progress(_STAGES)
     with spark_errors(), ExitStack() as stack:
         with progress.stage("start the engine"):
             engine = stack.enter_context(started(settings, app="shardaudit lint-traces"))
@@ -53,10 +53,10 @@ def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
     return Reply(document=asdict(report), view=_view(report), exit_code=exit_code)
 
 
-def _without_file(desk: Desk) -> Settings:
+def _without_file(context: CommandContext) -> Settings:
     """Somebody's own log can be looked at before there is a configuration."""
     settings = Settings(warehouse="unused", engine=EngineName.EMBEDDED, streams={})
-    return settings.with_engine(desk.engine)
+    return settings.with_engine(context.engine)
 
 
 def _view(report: LintReport) -> Group:

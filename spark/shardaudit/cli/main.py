@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, cast
 
-from shardaudit.cli.command import Command, Desk, Terminal
+from shardaudit.cli.command import Command, CommandContext, Terminal
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.errors import ExitCode, ShardauditError
 
@@ -57,8 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         command = _command(asked.command)
         options = _options(asked, command)
-        desk = Desk(Path(asked.config), engine=asked.engine, progress=terminal.progress)
-        return terminal.tell(command.run(options, desk))
+        context = CommandContext(
+            Path(asked.config), engine=asked.engine, progress=terminal.progress
+        )
+        return terminal.tell(command.run(options, context))
     except ShardauditError as error:
         return terminal.fail(error, error.exit_code)
     except KeyboardInterrupt as error:

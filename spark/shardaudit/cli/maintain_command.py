@@ -2,7 +2,7 @@
 
 import argparse
 
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.report.render import upkeep_view
@@ -20,10 +20,10 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
     """None: it looks after the whole warehouse."""
 
 
-def run(_arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Merges small files, deletes old ones."""
-    settings = desk.settings()
-    progress = desk.progress(_STAGES)
+    settings = context.settings()
+    progress = context.progress(_STAGES)
     with session(settings, owner="maintain", progress=progress) as warehouse:
         with progress.stage("merge and delete files of the ledger"):
             done = maintain(warehouse, OF_LEDGER)

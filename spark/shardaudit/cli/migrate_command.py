@@ -4,7 +4,7 @@ import argparse
 
 from rich.text import Text
 
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, WATCH
 from shardaudit.store.migrations import Migrated, migrate
@@ -18,11 +18,11 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
     """None: it is about the whole warehouse."""
 
 
-def run(_arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Brings the warehouse to this version; needs no engine."""
-    settings = desk.settings()
+    settings = context.settings()
     with (
-        desk.progress(1).stage("migrate the warehouse"),
+        context.progress(1).stage("migrate the warehouse"),
         warehouse_lock(settings, owner="migrate") as ledger,
         warehouse_lock(settings, owner="migrate", name=WATCH, patience=A_WATCH) as watch,
     ):

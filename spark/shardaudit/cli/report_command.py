@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.page.page_report import stream_report
@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.html")
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Writes the file."""
-    settings = desk.settings()
+    settings = context.settings()
     state = PageState(stream=arguments.stream, window=_window(arguments))
     written = stream_report(settings, state, audit_id=arguments.audit, now=now())
     try:

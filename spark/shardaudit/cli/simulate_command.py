@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.report.plain import harmless
 from shardaudit.simulate.job import FILE_STAGES, STREAM_STAGES, add_arguments
 from shardaudit.simulate.job import run as simulate
@@ -19,11 +19,11 @@ EXAMPLES = """\
 """
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Simulates, and says what was planted."""
     shown: dict[str, object] = {}
     stages = STREAM_STAGES if arguments.action == "run" else FILE_STAGES
-    simulate(arguments, show=shown.update, progress=desk.progress(stages))
+    simulate(arguments, show=shown.update, progress=context.progress(stages))
     return Reply(document=shown, view=_facts_view(shown))
 
 

@@ -4,7 +4,7 @@ import argparse
 from contextlib import ExitStack
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import Desk, Reply
+from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import ingest
 from shardaudit.model.config.settings import Settings
@@ -32,14 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace, desk: Desk) -> Reply:
+def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Ingests what is new, judges every shard, reports."""
-    settings = desk.settings()
+    settings = context.settings()
     name = arguments.stream
     stream = settings.stream(name)
     clock = now()
     as_of = parse_instant(arguments.as_of, where="--as-of") if arguments.as_of else clock
-    progress, owner = desk.progress(WATCH_STAGES), f"watch {name}"
+    progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _claimed_ledger(stack, settings, owner)
         watching = session(settings, owner=owner, progress=progress, name=WATCH)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.cli.command import Desk
+from shardaudit.cli.command import CommandContext
 from shardaudit.cli.doctor import Line, port_line, run
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.errors import ExitCode
@@ -13,8 +13,8 @@ from tests.configurations import LEAST
 
 
 def checked(config: Path, *, engine: str | None = None) -> tuple[dict[str, Line], ExitCode]:
-    desk = Desk(config=config, progress=lambda _: SILENT, engine=engine)
-    reply = run(argparse.Namespace(), desk)
+    context = CommandContext(config=config, progress=lambda _: SILENT, engine=engine)
+    reply = run(argparse.Namespace(), context)
     assert isinstance(reply.document, dict)
     return {line.check: line for line in reply.document["checks"]}, reply.exit_code
 

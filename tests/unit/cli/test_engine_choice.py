@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.engine.door import chosen
-from shardaudit.cli.command import Desk
+from shardaudit.cli.command import CommandContext
 from shardaudit.cli.main import main
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.parts import ENGINE
@@ -109,10 +109,10 @@ def test_it_is_always_apache_spark_under_spark_submit(
 @pytest.mark.parametrize("asked", [None, "embedded", "spark"])
 def test_repairs_are_always_by_apache_spark(config: Path, asked: str | None) -> None:
     config.write_text(f'engine = "embedded"\n{config.read_text()}')
-    desk = Desk(config=config, progress=lambda _: SILENT, engine=asked)
-    assert chosen(desk.settings()) is (SPARK if asked == "spark" else EMBEDDED)
-    assert chosen(desk.repair_settings()) is SPARK
-    assert desk.repair_settings().streams == load_settings(config).streams
+    context = CommandContext(config=config, progress=lambda _: SILENT, engine=asked)
+    assert chosen(context.settings()) is (SPARK if asked == "spark" else EMBEDDED)
+    assert chosen(context.repair_settings()) is SPARK
+    assert context.repair_settings().streams == load_settings(config).streams
 
 
 def test_docs_say_of_every_command_where_it_runs(capsys: pytest.CaptureFixture[str]) -> None:
