@@ -57,6 +57,9 @@ class Quality:
         asset = context.data_sources.add_pandas("summaries").add_dataframe_asset("rows")
         self._frames = asset.add_batch_definition_whole_dataframe("all")
 
+    def prepare(self) -> None:
+        """Nothing: it is ready when it is made."""
+
     def judge(self, name: str, rows: Sequence[SummaryRow]) -> SuiteResult:
         """What each check of the suite says of the rows."""
         suite = self._suites[name]

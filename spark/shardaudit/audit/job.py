@@ -52,6 +52,7 @@ def audit(
         SelfCheckError: it did not find what it planted; stored in the same way.
         Exception: any other; the audit is stored as failed.
     """
+    gates.quality.prepare()
     try:
         return _audited(warehouse, request, gates, now=now, progress=progress)
     except UnsoundFilesError as error:

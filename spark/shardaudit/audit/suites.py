@@ -13,6 +13,9 @@ from shardaudit.model.gate import Suite, SuiteResult, SummaryRow
 class SuiteJudge(Protocol):
     """What judges rows by the suite of that name."""
 
+    def prepare(self) -> None:
+        """Begins what takes time; nobody has to call it."""
+
     def judge(self, name: str, rows: Sequence[SummaryRow]) -> SuiteResult:
         """What each check of the suite says of the rows."""
 
@@ -33,14 +36,26 @@ class ShippedSuites:
     """
 
     def __init__(self) -> None:
-        self._understood: Future[SuiteJudge] = Future()
-        suites = load_suites(None)
-        # A daemon: Ctrl-C does not wait for an import.
-        Thread(target=_understand, args=(suites, self._understood), daemon=True).start()
+        self._suites = load_suites(None)
+        self._understood: Future[SuiteJudge] | None = None
+
+    def prepare(self) -> None:
+        """Begins to import Great Expectations, in a thread of its own.
+
+        Not sooner than there is work: what else imports much, such as an engine, is done by then.
+        """
+        self._begun()
 
     def judge(self, name: str, rows: Sequence[SummaryRow]) -> SuiteResult:
         """What each check of the suite says of the rows."""
-        return self._understood.result().judge(name, rows)
+        return self._begun().result().judge(name, rows)
+
+    def _begun(self) -> "Future[SuiteJudge]":
+        if self._understood is None:
+            self._understood = Future()
+            # A daemon: Ctrl-C does not wait for an import.
+            Thread(target=_understand, args=(self._suites, self._understood), daemon=True).start()
+        return self._understood
 
 
 def _understand(suites: Sequence[Suite], understood: "Future[SuiteJudge]") -> None:

@@ -11,6 +11,9 @@ from shardaudit.model.gate import SuiteResult, SummaryRow
 
 
 class _Judge:
+    def prepare(self) -> None:
+        pass
+
     def judge(self, name: str, rows: Sequence[SummaryRow]) -> SuiteResult:
         return SuiteResult(name, len(rows), ())
 
@@ -26,6 +29,7 @@ def test_nobody_waits_for_the_import_before_there_is_something_to_judge(
 
     monkeypatch.setattr(suites, "_great_expectations", slow)
     shipped = ShippedSuites()
+    shipped.prepare()
     may_end.set()
     assert shipped.judge("traces", []).suite == "traces"
 
