@@ -130,7 +130,7 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     action, plan_id = arguments.action, arguments.plan
     settings = context.repair_settings() if action in SINK_WRITING else context.settings()
     as_of, stages = _instant(arguments.as_of, "--as-of"), ACTIONS[action]
-    gates = None if action == REPLAY else open_gates(settings.expectations)  # it takes seconds
+    gates = None if action == REPLAY else open_gates(settings.expectations)
     progress = context.progress(1 + len(stages))
     name = stream_of(settings, plan_id)
     owner = f"backfill {action} {plan_id}"

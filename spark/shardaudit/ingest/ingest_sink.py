@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -162,7 +161,7 @@ class SinkSide:
                 cells = self._cells(batch, plan.inputs, reading).localCheckpoint()
             reading.check_unchanged()
             return _Measured(plan, reading, cells, _tally(cells))
-        except (Py4JError, PySparkException, UnsoundFilesError):
+        except (PySparkException, UnsoundFilesError):
             another = plan.recovered()
             if another is None:
                 raise

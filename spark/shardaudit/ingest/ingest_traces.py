@@ -1,7 +1,6 @@
 """New trace files → traces and their fingerprints, each batch exactly once."""
 
 import logging
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -10,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.files.files import FileStore, at_once, list_files
+from shardaudit.adapters.files.files import list_files
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.ingest.batches import (
     Batch,
@@ -89,17 +88,14 @@ class TraceSide:
     def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Finishes what a crash left: its files may have been rotated away since.
 
-        Where its traces were written, what could not be used is in the quarantine already.
+        Where its traces were written, what could not be used is in the quarantine already: also a
+        file that the storage did not give then, and would give now.
         """
         stored = None if inputs.kept else self._stored(batch)
-        if stored is None or self._are_there(inputs.files):
+        if stored is None:
             return self._write(batch, inputs, now=now)
         counted = self._writing(batch).append_fingerprints(stored)
         return self._finish(batch, inputs, stored, counted=counted, now=now)
-
-    def _are_there(self, files: Collection[SourceFile]) -> bool:
-        found = at_once(FileStore(self._access).found, [file.path for file in files])
-        return set(found) == set(files)
 
     def _stored(self, batch: Batch) -> TraceTally | None:
         """What an earlier try wrote of a batch, its traces each once; None when none of them."""

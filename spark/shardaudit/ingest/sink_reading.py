@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Protocol
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -112,7 +111,7 @@ class Scan:
         try:
             with storage_errors():
                 read = made_of_rows.localCheckpoint()
-        except (Py4JError, PySparkException) as error:
+        except PySparkException as error:
             faults = self.reader.damaged(self.files) if self.reader else {}
             if not faults:
                 raise

@@ -150,7 +150,7 @@ def discarded(warehouse: Warehouse, batch: Batch) -> None:
     """Deletes the copies of a batch, if it can: nothing reads them any more."""
     try:
         warehouse.discard(_folder(batch))
-    except (FileNotFoundError, StorageError) as error:
+    except (FileNotFoundError, StorageError, AccessRefusedError) as error:
         log.warning("%s: its copies stay in the warehouse: %s", batch.batch_id, error)
 
 

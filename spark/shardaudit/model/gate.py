@@ -122,7 +122,11 @@ _BATCH = {
 TRACES_GATE = Contract(
     "traces",
     "a batch of traces that no published audit stood on yet",
-    _BATCH | {"foreign": "lines of another stream"},
+    _BATCH
+    | {
+        "foreign": "lines of another stream",
+        "gaps": "lines by which a producer says that it dropped traces",
+    },
 )
 SINK_GATE = Contract("sink", "a batch of the sink that no published audit stood on yet", _BATCH)
 LEDGER_GATE = Contract(

@@ -8,7 +8,8 @@ from shardaudit.report.plain import length
 
 # Older says nothing about now. Every night, and two hours for the run itself; every 15 minutes.
 OLD_AUDIT, OLD_WATCH = timedelta(hours=26), timedelta(hours=1)
-_LIMITS = {"read": OLD_AUDIT, "audited": OLD_AUDIT, "watched": OLD_WATCH}
+# Not of what was read: a stream may be silent for days, and is looked at all the same.
+_LIMITS = {"audited": OLD_AUDIT, "watched": OLD_WATCH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Health:
         return [
             _said(what, at, now)
             for what, at in self.times.items()
-            if is_old(at, now, limit=_LIMITS[what])
+            if at is None or (what in _LIMITS and is_old(at, now, limit=_LIMITS[what]))
         ]
 
     def sentence(self, now: datetime) -> str:

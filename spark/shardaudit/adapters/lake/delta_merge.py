@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -121,7 +120,7 @@ class SinkMerge:
             for tries in range(_MAX_TRIES):
                 try:
                     return commit()
-                except (Py4JError, PySparkException) as error:
+                except PySparkException as error:
                     if not is_passing(error) or tries + 1 == _MAX_TRIES:
                         raise
                     log.info("%s: another writer was first, merging again", self.path)

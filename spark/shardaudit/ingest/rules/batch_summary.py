@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.columns.faults import is_clock_fault, is_foreign_fault
+from shardaudit.columns.faults import is_clock_fault, is_foreign_fault, is_gap
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import QUARANTINE
 from shardaudit.model.window import Window
@@ -16,7 +16,7 @@ _AFTER = timedelta(seconds=1)  # a file's time may be cut to the second
 
 KINESIS_BEGAN = datetime(2013, 12, 1, tzinfo=UTC)  # AWS made it available in December 2013
 
-_COUNTS = ("too_old", "shards", "refused", "foreign", "clock_refused")
+_COUNTS = ("too_old", "shards", "refused", "foreign", "clock_refused", "gaps")
 _OTHERS = {"sent_from": "timestamp", "sent_to": "timestamp", "main_reason": "string"}
 
 
@@ -81,8 +81,9 @@ def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFram
         fingerprints: rows of FINGERPRINTS; quarantined: rows of QUARANTINE; of the same batches.
     Output:
         `batch_id`; `too_old` (ids or rows sent before Kinesis was there), `shards`, `refused`, of
-        these `foreign` (of another stream) and `clock_refused` (bigint, never NULL); `sent_from`,
-        `sent_to` (starts of the oldest and the newest bucket, or NULL), `main_reason` (or NULL).
+        these `foreign` (of another stream), `clock_refused` and `gaps` (lines by which a producer
+        says what it dropped), all bigint, never NULL; `sent_from`, `sent_to` (starts of the oldest
+        and the newest bucket, or NULL), `main_reason` (or NULL).
     """
     # Both are unique on batch_id by their grouping.
     both = _whole(_placed(fingerprints)).unionByName(_whole(_refused(quarantined)))
@@ -123,6 +124,7 @@ def _refused(quarantined: DataFrame) -> DataFrame:
         F.sum("n").alias("refused"),
         _sum_where(is_foreign_fault(F.col("reason"))).alias("foreign"),
         _sum_where(is_clock_fault(F.col("reason"))).alias("clock_refused"),
+        _sum_where(is_gap(F.col("reason"))).alias("gaps"),
         # Of two that are as frequent, always the same one.
         F.max(F.struct("n", "reason"))["reason"].alias("main_reason"),
     )

@@ -167,8 +167,7 @@ def seen_by(cells: DataFrame, *, now: datetime) -> DataFrame:
     Input:
         cells: of `sink_fingerprints` or `less_the_ledger`; now: when the sink was looked at.
     """
-    latest = F.greatest(F.coalesce("last_at", F.lit(now)), F.lit(now))
-    landed = F.when(F.col("without_landed_at") > 0, latest).otherwise(F.col("last_at"))
+    landed = F.when(F.col("without_landed_at") > 0, F.lit(now)).otherwise(F.col("last_at"))
     return cells.withColumn("last_at", landed)
 
 

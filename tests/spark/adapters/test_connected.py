@@ -1,0 +1,29 @@
+"""A session on this machine, whatever the environment says of others."""
+
+import os
+import subprocess
+import sys
+
+COUNTED = """
+import os
+from shardaudit.adapters.engine.door import started
+from tests.conftest import engine_settings
+
+with started(engine_settings("embedded"), app="counted") as engine:
+    print("rows:", engine.session.range(3).count(), os.environ["SPARK_CONNECT_MODE_ENABLED"])
+print("after:", [name for name in os.environ if name.startswith("SPARK_CONNECT")])
+"""
+
+
+def test_a_proxy_and_a_token_of_somebody_else_are_not_for_our_server() -> None:
+    nobody = "http://127.0.0.1:9"
+    of_others = {"https_proxy": nobody, "grpc_proxy": nobody, "no_proxy": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED],
+        env=os.environ | of_others | {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "somebody-else"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["rows: 3 1", "after: []"], done.stderr
