@@ -30,6 +30,8 @@ SLOW = "read_share = 0.5"  # so that the replay takes most of a minute
 class Beside(threading.Thread):
     """Does something again and again until it is told to stop; `times` it was done."""
 
+    pause_s = 0.3
+
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.times = 0
@@ -40,7 +42,7 @@ class Beside(threading.Thread):
         raise NotImplementedError
 
     def run(self) -> None:
-        while not self._ended.wait(0.3):
+        while not self._ended.wait(self.pause_s):
             self.times += self.act()
 
     def stop(self) -> None:
@@ -49,7 +51,12 @@ class Beside(threading.Thread):
 
 
 class Writer(Beside):
-    """The consumer of today's messages."""
+    """The consumer of today's messages.
+
+    A slow machine would read ever more of its commits, and be slower for it.
+    """
+
+    pause_s = 1.0
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
