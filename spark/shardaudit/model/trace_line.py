@@ -29,8 +29,9 @@ TEXTS = (
 NUMBERS = ("attempt", "session_seq", "sample_rate")
 TIMES = ("sent_at", "acked_at")
 
-# Keys of lines in which a producer's log tells of itself, in the place of a message id.
+# Keys of lines in which a producer's log tells of itself; such a line has none of a trace's own.
 GAP, HEALTH = "gap", "health"
+_ONLY_OF_TRACES = ("message_id", "shard_id", "sequence_number")
 GAP_REASON = "gap: "
 PASSED_OVER = "the line tells of the log itself"  # it is neither a trace nor a bad one
 MAX_MS = 10**14  # year 5138; beyond it is no time, and must not overflow as microseconds
@@ -96,7 +97,7 @@ def trace_fields(trace: Mapping[str, Json], line: bytes, columns: Mapping[str, s
         `fault` is PASSED_OVER where the line is to be left out like a blank one.
     """
     given = {name: trace.get(key) for name, key in columns.items()}
-    if told := _told_by_the_log(trace, columns["message_id"]):
+    if told := _told_by_the_log(trace, columns):
         return Fields(_NOTHING, fault=told)
     try:
         fields = _fields(given)
@@ -108,8 +109,8 @@ def trace_fields(trace: Mapping[str, Json], line: bytes, columns: Mapping[str, s
     return fields
 
 
-def _told_by_the_log(line: Mapping[str, Json], id_key: str) -> str | None:
-    if id_key in line:
+def _told_by_the_log(line: Mapping[str, Json], columns: Mapping[str, str]) -> str | None:
+    if any(columns[name] in line for name in _ONLY_OF_TRACES):
         return None
     if type(line.get(HEALTH)) is dict:
         return PASSED_OVER

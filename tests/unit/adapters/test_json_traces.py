@@ -105,6 +105,17 @@ def test_what_a_log_tells_of_itself_is_no_trace() -> None:
     assert rows[1]["raw"] == json.dumps(gap)
 
 
+@pytest.mark.parametrize("key", ["shard_id", "sequence_number"])
+@pytest.mark.parametrize("more", [{"gap": 3}, {"health": {}}])
+def test_trace_without_an_id_is_told_when_it_has_a_key_of_the_log(
+    key: str, more: dict[str, Any]
+) -> None:
+    renamed = COLUMNS | {key: "place"}
+    for name, columns in ((key, COLUMNS), ("place", renamed)):
+        rows = read(jsonl([json.dumps(more | {name: "7"})]), columns)
+        assert [(row["line"], row[key], row["fault"]) for row in rows] == [(1, "7", None)]
+
+
 def test_good_lines_are_kept_when_others_are_not_utf8() -> None:
     rows = read(b"good\n\xff\xfe bad\nalso good \xc3\xa9\n")
     assert [(row["line"], row["raw"], row["fault"]) for row in rows] == [
