@@ -20,10 +20,10 @@ class TraceFolder(Protocol):
 
 
 class DiskFolder:
-    """A folder on disk, made when it is needed."""
+    """A folder on disk, made when it is needed; where it is does not change with the process'."""
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path.removeprefix("file://"))
+        self._path = Path(path.removeprefix("file://")).absolute()
 
     def write(self, name: str, content: bytes) -> None:
         """Under a hidden name, which no ingest reads, until all of it is on the disk."""

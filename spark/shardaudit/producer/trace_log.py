@@ -63,8 +63,8 @@ class TraceLog:
         atexit.register(self.close)
 
     def _begin(self, teller: Teller) -> None:
-        """A session with nothing in it yet."""
-        self._teller = replace(teller, session=uuid.uuid4().hex)
+        """Nothing is added yet, and there is no session."""
+        self._teller = replace(teller, session="")
         self._queue = TraceQueue(self._limits.queued)
         self._file = PackedLines(self._teller)
         self._file_since = self._health_since = self._until = time.monotonic()
@@ -101,7 +101,11 @@ class TraceLog:
             self._wake()
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Whether all that was added before is in files now; waits for it, ten seconds at most."""
+        """Whether all that waited before is in files now; waits for it, ten seconds at most.
+
+        A file that could not be written is tried again at once. What was dropped before is in no
+        file, and no reason for False: see `stats`.
+        """
         patience = self._limits.patience_s if timeout_s is None else timeout_s
         with self._changed:
             if not self._is_at_work():
@@ -133,6 +137,10 @@ class TraceLog:
         with self._changed:
             if self._thread is not None:
                 return
+            if not self._teller.session:
+                # Not before: whoever is restored from a snapshot shall have a session of its own.
+                self._teller = replace(self._teller, session=uuid.uuid4().hex)
+            self._file = PackedLines(self._teller)
             self._thread = threading.Thread(target=self._run, name="shardaudit-traces", daemon=True)
             try:
                 self._thread.start()
@@ -183,7 +191,9 @@ class TraceLog:
             self._file.add_health(self._health(), instant_with_ms(now()))
         content = self._file.content()
         name = re.sub(r"[^A-Za-z0-9_.-]", "-", self._teller.producer_id)
-        name = f"traces-{name[:100]}-{self._teller.session}-{self._files:06d}.jsonl.gz"
+        name = f"traces-{name[:100]}-{self._teller.session}-{self._files:06d}"
+        # Two that were restored from one snapshot have all the rest in common.
+        name = f"{name}-{os.urandom(4).hex()}.jsonl.gz"
         if not self._is_written(name, content):
             return False
         with self._changed:
@@ -196,24 +206,28 @@ class TraceLog:
     def _is_written(self, name: str, content: bytes) -> bool:
         pause_s = self._limits.pause_s
         while True:
+            heard = self._calls()
             try:
                 self._folder.write(name, content)
-            except Exception as error:  # noqa: BLE001 - a full disk, S3, a client of the caller's
+            except BaseException as error:  # noqa: BLE001 - a full disk, S3, a client of the caller's
                 log.warning("%s is not written yet: %s: %s", name, type(error).__name__, error)
             else:
                 return True
             with self._changed:
-                self._wait_to_try_again(pause_s)
+                is_called = self._wait_to_try_again(heard, pause_s)
                 if self._is_closed and time.monotonic() >= self._until:
                     return False
-                # Whoever closes waits ten seconds.
+                # Whoever flushes or closes waits ten seconds.
                 longer_s = min(_LONGEST_PAUSE_S, 2 * pause_s)
-                pause_s = self._limits.pause_s if self._is_closed else longer_s
+                pause_s = self._limits.pause_s if is_called or self._is_closed else longer_s
 
-    def _wait_to_try_again(self, pause_s: float) -> None:
-        """Until then; a close ends the wait once."""
-        was_closed = self._is_closed
-        self._changed.wait_for(lambda: self._is_closed is not was_closed, pause_s)
+    def _wait_to_try_again(self, heard: tuple[bool, int], pause_s: float) -> bool:
+        """Whether a flush or a close ended the wait."""
+        return self._changed.wait_for(lambda: self._calls() != heard, pause_s)
+
+    def _calls(self) -> tuple[bool, int]:
+        """Changes with every flush, and with the close."""
+        return self._is_closed, self._asked
 
     def _health(self) -> dict[str, int]:
         """As it is once this file is written."""

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,13 +146,12 @@ def test_adding_never_waits_when_a_write_hangs(tmp_path: Path) -> None:
     assert fifo.read_bytes()  # lets the thread go
 
 
-CHILD = """
+HEAD = """
 import os, signal, sys
 from shardaudit.producer.trace_folder import DiskFolder
 from shardaudit.producer.trace_log import TraceLog
 from tests.unit.producer.puts import QUICK, TELLER, traces
 log = TraceLog(DiskFolder(sys.argv[1]), TELLER, QUICK)
-log.add(traces(0, 3))
 """
 ENDS = {
     "exit": "sys.exit()",
@@ -165,7 +165,7 @@ ENDS = {
 
 
 def left_by(end: str, folder: Path) -> list[tuple[str, int, str]]:
-    process = python(CHILD + ENDS[end], str(folder))
+    process = python(HEAD + "log.add(traces(0, 3))\n" + ENDS[end], str(folder))
     assert process.returncode == {"kill": -signal.SIGKILL, "error": 1}.get(end, 0), process.stderr
     assert [file for file in folder.iterdir() if file.name.startswith(".")] == []
     return [(line["session"], line["session_seq"], line["message_id"]) for line in logged(folder)]
@@ -195,6 +195,70 @@ def test_file_has_no_name_before_it_is_whole(
     DiskFolder(f"file://{tmp_path}/logs").write("a.gz", b"x")
     assert seen == [[".a.gz.part"]]
     assert [file.name for file in (tmp_path / "logs").iterdir()] == ["a.gz"]
+
+
+@pytest.mark.parametrize("is_asked_first", [True, False])
+def test_flush_tries_at_once_again_when_the_pauses_had_grown(*, is_asked_first: bool) -> None:
+    folder = StubbornFolder(is_stopped=True)
+    log = TraceLog(folder, TELLER, replace(QUICK, pause_s=60, file_age_s=0, patience_s=2))
+    log.add(traces(0))
+    if is_asked_first:
+        assert not log.flush(0.02)
+    wait_until(lambda: folder.tries > 0)
+    folder.is_stopped = False
+    assert log.flush()
+    log.close()
+
+
+RESTORED = """
+TraceLog.begin_in_child = lambda _: None  # as of a snapshot: the process cannot know
+pid = os.fork()
+log.add(traces(bool(pid)))
+log.close()
+pid and os.waitpid(pid, 0)
+"""
+
+
+def test_processes_have_sessions_of_their_own_when_they_come_of_one_snapshot(
+    tmp_path: Path,
+) -> None:
+    process = python(HEAD + RESTORED, str(tmp_path))
+    assert process.returncode == 0, process.stderr
+    lines = logged(tmp_path)
+    assert sorted(line["message_id"] for line in lines) == ["m0", "m1"]
+    assert len({line["session"] for line in lines}) == 2
+
+
+def test_file_has_a_name_of_its_own_and_keeps_it_when_it_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    same = uuid.uuid4()
+    monkeypatch.setattr(uuid, "uuid4", lambda: same)
+    names: list[str] = []
+
+    class Third(StubbornFolder):
+        def write(self, name: str, content: bytes) -> None:
+            names.append(name)
+            self.is_stopped = len(names) < 3
+            super().write(name, content)
+
+    for _ in range(2):
+        log = TraceLog(Third(), TELLER, QUICK)
+        log.add(traces(0))
+        assert log.flush()
+        log.close()
+    assert (len(names), len(set(names[:3])), len(set(names[2:]))) == (4, 1, 2)
+
+
+def test_folder_stays_where_it_was_when_the_process_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    folder = DiskFolder("logs")
+    monkeypatch.chdir(tmp_path / "other")
+    folder.write("a", b"x")
+    assert (tmp_path / "logs" / "a").exists()
 
 
 def test_close_tries_soon_again_when_the_pauses_had_grown() -> None:
