@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 
 from shardaudit.producer.trace_queue import Gap, Numbered, Trace
 
+UNFIT = "the trace could not be written as a line"
+
 _GZIP = 31  # of zlib: with a gzip header
 _LEVEL = 3
 
@@ -39,13 +41,21 @@ class PackedLines:
     def __post_init__(self) -> None:
         self._same = _encoded(asdict(self.teller)).removeprefix("{")
 
-    def add(self, entries: Sequence[Numbered | Gap]) -> None:
-        """Packs traces and gaps."""
-        lines = [
-            self._gap(entry) if isinstance(entry, Gap) else self._trace(*entry) for entry in entries
-        ]
-        self.traces += sum(isinstance(entry, Numbered) for entry in entries)
+    def add(self, entries: Sequence[Numbered | Gap]) -> int:
+        """Packs traces and gaps; says how many traces became gaps because they fit no line."""
+        lines, unfit = [], 0
+        for entry in entries:
+            if isinstance(entry, Gap):
+                lines.append(self._gap(entry))
+                continue
+            try:
+                lines.append(self._trace(*entry))
+            except Exception:  # noqa: BLE001 - what no Kinesis answered must not end the thread
+                lines.append(self._gap(Gap(entry.session_seq, 1, UNFIT)))
+                unfit += 1
+        self.traces += sum(isinstance(entry, Numbered) for entry in entries) - unfit
         self._pack(lines)
+        return unfit
 
     def add_health(self, health: dict[str, int], at: str) -> None:
         """Packs what the log says of itself."""

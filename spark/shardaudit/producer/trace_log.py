@@ -68,7 +68,7 @@ class TraceLog:
         self._queue = TraceQueue(self._limits.queued)
         self._file = PackedLines(self._teller)
         self._file_since = self._health_since = self._until = time.monotonic()
-        self._files = self._written = self._bytes = 0
+        self._files = self._written = self._bytes = self._unfit = 0
         self._asked = self._done = 0
         self._is_closed = False
         self._thread: threading.Thread | None = None
@@ -86,7 +86,7 @@ class TraceLog:
     def stats(self) -> LogStats:
         """What became of the traces so far; after the close nothing waits any more."""
         # In this order: what is written or dropped meanwhile was numbered before.
-        written, dropped = self._written, self._queue.dropped
+        written, dropped = self._written, self._dropped()
         rest = self._queue.numbered - written - dropped
         if self._is_closed:  # what even now is not written will not be
             return LogStats(written, dropped + rest, 0, self._bytes)
@@ -125,8 +125,9 @@ class TraceLog:
             self._is_closed = True
             self._until = time.monotonic() + self._limits.patience_s
             self._changed.notify_all()
-        if self._thread is not None:
-            self._thread.join(self._limits.patience_s)
+        thread = self._thread
+        if thread is not None:
+            thread.join(self._limits.patience_s)
         if dropped := self.stats.dropped:
             log.warning("%d traces of session %s were dropped", dropped, self._teller.session)
 
@@ -156,7 +157,15 @@ class TraceLog:
                 self._changed.release()
 
     def _run(self) -> None:
-        """The thread, to its end."""
+        """The thread, to its end. If an error ends it, the next trace begins another."""
+        try:
+            self._work()
+        except BaseException:
+            log.exception("traces of session %s are lost", self._teller.session)
+            with self._changed:
+                self._thread = None
+
+    def _work(self) -> None:
         while True:
             with self._changed:
                 if self._asked == self._done and not self._is_closed:
@@ -176,7 +185,10 @@ class TraceLog:
         if entries := self._queue.take():
             if not self._file.lines:
                 self._file_since = time.monotonic()
-            self._file.add(entries)
+            self._unfit += self._file.add(entries)
+
+    def _dropped(self) -> int:
+        return self._queue.dropped + self._unfit
 
     def _is_full(self) -> bool:
         is_old = time.monotonic() - self._file_since >= self._limits.file_age_s
@@ -233,7 +245,7 @@ class TraceLog:
         """As it is once this file is written."""
         return {
             "written": self._written + self._file.traces,
-            "dropped": self._queue.dropped,
+            "dropped": self._dropped(),
             "queued": len(self._queue),
             "bytes": self._bytes,
         }

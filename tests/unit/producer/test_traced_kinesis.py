@@ -1,7 +1,9 @@
 """The wrapped client as a producer uses it: boto3's answers, a trace of what they acknowledge."""
 
 import json
+import math
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any  # of boto3's answers
 
@@ -9,6 +11,7 @@ import pytest
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.producer import traced
+from shardaudit.producer.packed_lines import UNFIT
 from shardaudit.producer.sample import is_sampled, xxh64
 from shardaudit.producer.trace_folder import trace_folder
 from tests.unit.producer.puts import FakeKinesis, logged, python, records
@@ -136,11 +139,33 @@ def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"sample_rate": 0}, {"sample_rate": 1.1}, {"producer_id": ""}]
+    "arguments",
+    [
+        *({"sample_rate": wrong} for wrong in (0, 1.1, "1", True, math.nan, Decimal("0.5"))),
+        *({"producer_id": wrong} for wrong in ("", 4711, None, b"p")),
+        *({"message_id": wrong} for wrong in ("", 7, ["id"])),
+        *({"sent_at": wrong} for wrong in ("", 7)),
+        *({"to": wrong} for wrong in ("", None, Path("logs"))),
+    ],
 )
 def test_arguments_are_refused_when_no_log_can_come_of_them(arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        traced(FakeKinesis(), "logs", **({"producer_id": "p"} | arguments))
+        traced(FakeKinesis(), **({"to": "logs", "producer_id": "p"} | arguments))
+
+
+@pytest.mark.parametrize("odd", [None, 7, {"ShardId": 1}])
+def test_answer_of_no_kinesis_is_a_gap_and_the_log_goes_on(odd: object, tmp_path: Path) -> None:
+    class Odd(FakeKinesis):
+        def _ack(self) -> dict[str, Any]:
+            return super()._ack() | ({"ShardId": odd} if self._number == 2 else {})
+
+    with traced(Odd(), str(tmp_path), producer_id="p") as producer:
+        producer.put_records(StreamName="events", Records=records(3))
+        assert producer.flush()
+        assert producer.stats[:3] == (2, 1, 0)
+        producer.put_records(StreamName="events", Records=records(1, first=3))
+    told = [line.get("message_id", line.get("reason")) for line in logged(tmp_path)]
+    assert told == ["m0", UNFIT, "m2", "m3"]
 
 
 def test_import_is_light() -> None:
