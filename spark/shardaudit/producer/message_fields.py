@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 PutRecord = Mapping[str, Any]  # as boto3 takes it; Any: its values are the caller's
 FieldSource = str | Callable[[PutRecord], object] | None  # a path in the payload, or a function
 
+NO_ROOM = "no room for an id or a time"
+
 _ENVELOPE_ID, _ENVELOPE_TIME = "message_id", "sent_at"
 _BLANKS = " \t\n\r"  # of JSON
 _read = json.JSONDecoder().raw_decode  # loads() takes twice the time of a small payload
@@ -28,6 +30,11 @@ class Prepared(NamedTuple):
     message_id: str = ""
     sent_at: str | int = ""
     fault: str | None = None
+
+
+def as_given(prepared: Prepared, record: PutRecord) -> Prepared:
+    """The caller's own record; there is no trace of it, if something had been added."""
+    return prepared if prepared.record is record else Prepared(record, fault=NO_ROOM)
 
 
 class _UntraceableError(Exception):

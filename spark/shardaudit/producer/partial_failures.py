@@ -10,6 +10,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.producer.message_fields import instant_with_ms
 
 PUT_TRIES = 5
+_REFUSALS = {"ValidationException", "InvalidArgumentException"}
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 
 PutAnswer = dict[str, Any]  # of boto3; Any: each key has a type of its own
@@ -41,8 +42,12 @@ class RepeatedPut:
     put: Callable[..., PutAnswer]
     wait: Callable[[int], None] = pause
 
-    def all_of(self, request: PutRequest) -> tuple[PutAnswer, list[Acknowledged | None]]:
-        """The answer to all records in boto3's shape, and who was acknowledged.
+    def all_of(self, request: PutRequest, acks: list[Acknowledged | None]) -> PutAnswer:
+        """The answer to all records in boto3's shape.
+
+        Input:
+            acks: empty; as soon as Kinesis has answered it says who was acknowledged, however this
+                ends: an interruption between two tries is raised like any.
 
         Raises:
             whatever the first call raises: as without us. A later one's error leaves what failed
@@ -51,9 +56,9 @@ class RepeatedPut:
         answer = self.put(**request)
         entries: list[PutAnswer] = list(answer.get("Records", ()))
         if len(entries) != len(request["Records"]):
-            return answer, []  # of no Kinesis: the caller's to judge
+            return answer  # of no Kinesis: the caller's to judge
         sent = _attempts(answer)
-        acks = _acks(entries, sent)
+        acks += _acks(entries, sent)
         failed = [at for at, ack in enumerate(acks) if ack is None]
         tries = 1
         while failed and tries < PUT_TRIES:
@@ -70,7 +75,7 @@ class RepeatedPut:
             failed = [at for at in failed if acks[at] is None]
         if tries > 1:
             answer = {**answer, "Records": entries, "FailedRecordCount": len(failed)}
-        return answer, acks
+        return answer
 
     def _again(self, request: PutRequest, failed: Sequence[int]) -> PutAnswer | None:
         records = request["Records"]
@@ -86,10 +91,21 @@ def acknowledged(answer: PutAnswer) -> Acknowledged | None:
     return _acks([answer], _attempts(answer))[0]
 
 
+def is_refusal(error: Exception) -> bool:
+    """Whether Kinesis took a request for a faulty one, as it does where a record is too large.
+
+    Nothing of it was put then. The error is one of boto3's clients, by its shape: the import of
+    their classes takes longer than ours.
+    """
+    response = getattr(error, "response", None)
+    told = response.get("Error") if isinstance(response, dict) else None
+    return isinstance(told, dict) and told.get("Code") in _REFUSALS
+
+
 def _acks(entries: Sequence[PutAnswer], attempt: int) -> list[Acknowledged | None]:
     at = instant_with_ms(now())
     return [
-        Acknowledged(entry["ShardId"], entry["SequenceNumber"], attempt, at)
+        Acknowledged(entry.get("ShardId", ""), entry["SequenceNumber"], attempt, at)
         if entry.get("SequenceNumber")
         else None
         for entry in entries

@@ -1,15 +1,29 @@
 """boto3's Kinesis client, and a trace of each record that it gets acknowledged."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.errors import ConfigError
-from shardaudit.producer.message_fields import FieldSource, MessageFields, Prepared, instant_with_ms
+from shardaudit.producer.message_fields import (
+    FieldSource,
+    MessageFields,
+    Prepared,
+    PutRecord,
+    as_given,
+    instant_with_ms,
+)
 from shardaudit.producer.packed_lines import Teller
-from shardaudit.producer.partial_failures import Acknowledged, PutAnswer, RepeatedPut, acknowledged
+from shardaudit.producer.partial_failures import (
+    Acknowledged,
+    PutAnswer,
+    PutRequest,
+    RepeatedPut,
+    acknowledged,
+    is_refusal,
+)
 from shardaudit.producer.sample import is_sampled
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import LogLimits, LogStats, TraceLog
@@ -75,11 +89,8 @@ class TracedKinesis:
 
     def put_record(self, **request: Any) -> PutAnswer:
         """boto3's `put_record`."""
-        prepared = self._fields.prepared(request, instant_with_ms(now()))
-        answer: PutAnswer = self._client.put_record(**prepared.record)
-        with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
-            self._trace(request, [prepared], [acknowledged(answer)])
-        return answer
+        prepared = [self._fields.prepared(request, instant_with_ms(now()))]
+        return _first_or_as_given(self._put_one, request, prepared, records=[request])
 
     def put_records(self, **request: Any) -> PutAnswer:
         """boto3's `put_records`; entries that fail are put again, up to five times in all."""
@@ -88,11 +99,7 @@ class TracedKinesis:
             return self._client.put_records(**request)  # type: ignore[no-any-return] # boto3's
         at = instant_with_ms(now())
         prepared = [self._fields.prepared(record, at) for record in records]
-        put = RepeatedPut(self._client.put_records)
-        answer, acks = put.all_of({**request, "Records": [each.record for each in prepared]})
-        if acks:
-            self._trace(request, prepared, acks)
-        return answer
+        return _first_or_as_given(self._put_all, request, prepared, records=records)
 
     def flush(self) -> bool:
         """Whether all traces of what was acknowledged before are in files; waits ten seconds."""
@@ -123,9 +130,26 @@ class TracedKinesis:
             raise AttributeError(name)
         return getattr(self._client, name)
 
+    def _put_one(self, request: PutRequest, prepared: Sequence[Prepared]) -> PutAnswer:
+        [one] = prepared
+        answer: PutAnswer = self._client.put_record(**one.record)
+        with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
+            self._trace(request, prepared, [acknowledged(answer)])
+        return answer
+
+    def _put_all(self, request: PutRequest, prepared: Sequence[Prepared]) -> PutAnswer:
+        acks: list[Acknowledged | None] = []
+        put = RepeatedPut(self._client.put_records)
+        try:
+            return put.all_of({**request, "Records": [each.record for each in prepared]}, acks)
+        finally:
+            if acks:
+                with suppress(Exception):  # as above
+                    self._trace(request, prepared, acks)
+
     def _trace(
         self,
-        request: PutAnswer,
+        request: PutRequest,
         prepared: Sequence[Prepared],
         acks: Sequence[Acknowledged | None],
     ) -> None:
@@ -142,3 +166,24 @@ class TracedKinesis:
                 yield each.fault
             elif is_sampled(each.message_id, self._sample_rate):
                 yield Trace(each.message_id, stream, each.sent_at, ack)
+
+
+def _first_or_as_given(
+    put: Callable[[PutRequest, Sequence[Prepared]], PutAnswer],
+    request: PutRequest,
+    prepared: Sequence[Prepared],
+    *,
+    records: Sequence[PutRecord],
+) -> PutAnswer:
+    """Puts; where Kinesis refuses what may be our addition, puts once more what the caller gave.
+
+    Raises:
+        whatever the caller's own request is answered with.
+    """
+    try:
+        return put(request, prepared)
+    except Exception as error:
+        given = list(map(as_given, prepared, records))
+        if given == list(prepared) or not is_refusal(error):
+            raise
+    return put(request, given)

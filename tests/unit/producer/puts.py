@@ -21,13 +21,26 @@ TELLER = Teller("p-1", session="", location="producer", sample_rate=1.0)
 QUICK = LogLimits(look_every_s=0.01, pause_s=0.01, patience_s=5)
 
 
+class ClientError(Exception):
+    """In the shape of botocore's."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.response = {"Error": {"Code": code, "Message": "too large"}}
+
+
 @dataclass
 class FakeKinesis:
-    """`failing`: of each call's number and each record, whether its entry fails."""
+    """`failing`: of each call's number and each record, whether its entry fails.
+
+    `most_bytes`: of a call; a larger one is refused.
+    """
 
     failing: Callable[[int, dict[str, Any]], bool] = lambda _call, _record: False
-    raising: dict[int, Exception] = field(default_factory=dict)
+    raising: dict[int, BaseException] = field(default_factory=dict)
     calls: list[list[dict[str, Any]]] = field(default_factory=list)
+    most_bytes: int = 2**20
+    refusal: str = "ValidationException"
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _number: int = 0
 
@@ -37,6 +50,7 @@ class FakeKinesis:
             call = len(self.calls)
             if call in self.raising:
                 raise self.raising[call]
+            self._check(request["Records"])
             entries = [
                 {"ErrorCode": "InternalFailure", "ErrorMessage": f"call {call}"}
                 if self.failing(call, record)
@@ -49,10 +63,15 @@ class FakeKinesis:
     def put_record(self, **request: Any) -> dict[str, Any]:
         with self._lock:
             self.calls.append([request])
+            self._check([request])
             return self._ack() | {"ResponseMetadata": {"RetryAttempts": 2}}
 
     def list_shards(self, **_: Any) -> str:
         return "passed on"
+
+    def _check(self, given: list[dict[str, Any]]) -> None:
+        if sum(len(record["Data"]) for record in given) > self.most_bytes:
+            raise ClientError(self.refusal)
 
     def _ack(self) -> dict[str, str]:
         self._number += 1

@@ -4,7 +4,7 @@ from typing import Any  # of boto3's answers
 
 import pytest
 
-from shardaudit.producer.partial_failures import PUT_TRIES, RepeatedPut
+from shardaudit.producer.partial_failures import PUT_TRIES, Acknowledged, RepeatedPut
 from tests.unit.producer.puts import FakeKinesis, records
 
 
@@ -12,7 +12,8 @@ def put(kinesis: FakeKinesis, count: int) -> tuple[dict[str, Any], list[int | No
     """The answer, the attempt of each record that was acknowledged, and the pauses."""
     pauses: list[int] = []
     repeated = RepeatedPut(kinesis.put_records, pauses.append)
-    answer, acks = repeated.all_of({"StreamName": "events", "Records": records(count)})
+    acks: list[Acknowledged | None] = []
+    answer = repeated.all_of({"StreamName": "events", "Records": records(count)}, acks)
     return answer, [ack and ack.attempt for ack in acks], pauses
 
 
@@ -64,10 +65,13 @@ def test_boto3s_own_attempts_count() -> None:
 
     kinesis = FakeKinesis(lambda call, record: call == 1 and number(record) == 0)
     repeated = RepeatedPut(patient, lambda _: None)
-    _, acks = repeated.all_of({"StreamName": "events", "Records": records(2)})
+    acks: list[Acknowledged | None] = []
+    repeated.all_of({"StreamName": "events", "Records": records(2)}, acks)
     assert [ack and ack.attempt for ack in acks] == [6, 3]
 
 
 def test_answer_is_passed_on_when_it_is_none_of_kinesis() -> None:
     repeated = RepeatedPut(lambda **_: {"odd": 1}, lambda _: None)
-    assert repeated.all_of({"Records": records(2)}) == ({"odd": 1}, [])
+    acks: list[Acknowledged | None] = []
+    assert repeated.all_of({"Records": records(2)}, acks) == {"odd": 1}
+    assert acks == []

@@ -11,10 +11,11 @@ import pytest
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.producer import traced
+from shardaudit.producer.message_fields import NO_ROOM
 from shardaudit.producer.packed_lines import UNFIT
 from shardaudit.producer.sample import is_sampled, xxh64
 from shardaudit.producer.trace_folder import trace_folder
-from tests.unit.producer.puts import FakeKinesis, logged, python, records
+from tests.unit.producer.puts import ClientError, FakeKinesis, logged, python, records
 
 HEAVY = ("boto3", "botocore", "pyspark", "airflow", "pydantic", "pyarrow", "orjson", "zstandard")
 
@@ -70,6 +71,73 @@ def test_records_without_an_id_are_put_and_told_as_a_gap(tmp_path: Path) -> None
     assert kinesis.calls[0][:2] == odd * 2
     gap, trace = logged(tmp_path)
     assert (gap["gap"], gap["session_seq"], trace["session_seq"]) == (2, 0, 2)
+
+
+REFUSALS = ["ValidationException", "InvalidArgumentException"]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_records_go_as_they_were_given_when_what_is_added_has_no_room(
+    refusal: str, tmp_path: Path
+) -> None:
+    given: list[Any] = [{"Data": b'{"a":1}', "PartitionKey": "k"}, *records(1)]
+    kinesis = FakeKinesis(most_bytes=sum(len(each["Data"]) for each in given), refusal=refusal)
+    with traced(kinesis, str(tmp_path), producer_id="p") as producer:
+        answer = producer.put_records(StreamName="events", Records=given)
+    assert (len(kinesis.calls), kinesis.calls[1], answer["FailedRecordCount"]) == (2, given, 0)
+    assert [line.get("reason", line.get("message_id")) for line in logged(tmp_path)] == [
+        NO_ROOM,
+        "m0",
+    ]
+
+
+def test_one_record_goes_as_it_was_given_when_what_is_added_has_no_room(tmp_path: Path) -> None:
+    kinesis = FakeKinesis(most_bytes=7)
+    given = {"StreamName": "events", "Data": b'{"a":1}', "PartitionKey": "k"}
+    with traced(kinesis, str(tmp_path), producer_id="p") as producer:
+        assert producer.put_record(**given)["SequenceNumber"] == "1"
+    assert kinesis.calls[1] == [given]
+    assert [line["reason"] for line in logged(tmp_path)] == [NO_ROOM]
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "calls"),
+    [
+        (b'{"a":"too large"}', REFUSALS[0], 2),
+        (b'{"a":1}', "AccessDeniedException", 1),
+        (records(1)[0]["Data"], REFUSALS[0], 1),  # nothing is added
+    ],
+)
+def test_refusal_is_the_callers_when_it_is_not_by_us(
+    data: bytes, code: str, calls: int, tmp_path: Path
+) -> None:
+    kinesis = FakeKinesis(most_bytes=7, refusal=code)
+    record = {"Data": data, "PartitionKey": "k"}
+    with traced(kinesis, str(tmp_path), producer_id="p") as producer:
+        with pytest.raises(ClientError, match=code):
+            producer.put_record(StreamName="events", **record)
+        with pytest.raises(ClientError, match=code):
+            producer.put_records(StreamName="events", Records=[record])
+    assert (len(kinesis.calls), logged(tmp_path)) == (2 * calls, [])
+
+
+@pytest.mark.parametrize("where", ["wait", "second put"])
+def test_acknowledged_are_traced_when_a_put_is_interrupted(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: float) -> None:
+        if where == "wait":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupted)
+    kinesis = FakeKinesis(
+        lambda _, record: record["PartitionKey"] == "1", raising={2: KeyboardInterrupt()}
+    )
+    with traced(kinesis, str(tmp_path), producer_id="p") as producer:
+        with pytest.raises(KeyboardInterrupt):
+            producer.put_records(StreamName="events", Records=records(3))
+        assert producer.flush()
+    assert [line["message_id"] for line in logged(tmp_path)] == ["m0", "m2"]
 
 
 def test_sample_is_dense_and_the_same_everywhere(tmp_path: Path) -> None:
