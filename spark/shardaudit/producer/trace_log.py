@@ -44,7 +44,8 @@ class LogLimits:
 class LogStats(NamedTuple):
     """Traces by what became of them, and the bytes of the files that were written.
 
-    `written` + `dropped` + `queued` are the acknowledged records of the sample.
+    `written` + `dropped` + `queued` are the acknowledged records of the sample, and those of which
+    there can be no trace.
     """
 
     written: int

@@ -2,6 +2,7 @@
 
 import io
 import re
+import tomllib
 from pathlib import Path
 
 from shardaudit.adapters.files.json_traces import json_batches
@@ -12,8 +13,8 @@ PAGE = (ROOT / "docs" / "producers.md").read_text()
 COLUMNS = {name: name for name in TRACE_COLUMNS}
 
 
-def shown(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+def shown(language: str, page: str = PAGE) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def test_lines_are_taken_as_the_page_says() -> None:
@@ -37,3 +38,8 @@ def test_two_lines_are_enough(tmp_path: Path) -> None:
     here = example.replace('"s3://logs/traces/events/"', repr(str(tmp_path)))
     exec(here.replace('boto3.client("kinesis")', "kinesis"), {"kinesis": kinesis})  # noqa: S102 - our own page
     assert len(logged(tmp_path)) == len(kinesis.calls) == 1
+
+
+def test_configuration_of_the_readme_takes_the_names_of_this_log() -> None:
+    [example, *_] = shown("toml", (ROOT / "README.md").read_text())
+    assert "columns" not in tomllib.loads(example)["streams"]["events"]["traces"]
