@@ -1,5 +1,6 @@
 """What watch and audit have found is told to people, and to the DAGs that listen."""
 
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,10 @@ from shardaudit.adapters.clock import now
 from shardaudit.airflow.planned import PlannedJob, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ShardauditError
 from shardaudit.report.figures import health_figures, watch_figures
+
+log = logging.getLogger(__name__)
 
 _RECENT = timedelta(days=1)  # a watch that is older says nothing about now
 
@@ -29,7 +33,7 @@ def tell(planned: PlannedJob) -> int:
     settings, name = configured(), planned["stream"]
     emit("watch", name, watch_figures(watch_since(settings, name, since=now() - _RECENT)))
     told = notify_stream(settings, name)
-    _emit_health(settings, name)  # behind the alarms: it may fail
+    _emit_health(settings, name)  # behind the alarms: they go out first
     return told
 
 
@@ -44,9 +48,13 @@ def tell_audits(planned: PlannedJob) -> int:
 
 
 def _emit_health(settings: Settings, name: str) -> None:
+    """Sends the stream's health; fails no task: another try of it would find nothing to tell."""
     from shardaudit.store.health_times import read_health  # noqa: PLC0415 - as above
 
-    emit("health", name, health_figures(read_health(settings, name, now=now())))
+    try:
+        emit("health", name, health_figures(read_health(settings, name, now=now())))
+    except ShardauditError as error:
+        log.warning("the health of %s is not sent: %s", name, error)
 
 
 def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:

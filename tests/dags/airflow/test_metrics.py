@@ -18,6 +18,7 @@ from shardaudit.airflow.planned import PlannedAudit
 from shardaudit.airflow.telemetry import emit
 from shardaudit.airflow.watch_news import tell, tell_audits
 from shardaudit.model.tables.watch_tables import SHARDS
+from tests.dags.news import news
 from tests.dags.warehouses import START, Row, arrow, audit, cell, missing, write_result
 
 
@@ -144,6 +145,20 @@ def test_health_is_sent_with_the_news_also_of_what_never_was(
         what: heard[f"airflow.shardaudit.health.{what}_timestamp.events"] for what in wanted
     } == {what: at.timestamp() for what, at in wanted.items()}
     assert heard["airflow.shardaudit.health.watched_timestamp.events"] == 0
+
+
+def test_a_health_that_cannot_be_read_loses_no_alarm(
+    config: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warehouse = config.with_name("warehouse")
+    news(warehouse, "shard-1")
+    news(warehouse, "", notification_id="of an audit", shard_id=None, text="LOSS\nof some")
+    log = warehouse / "batches" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json").write_text("cut off")
+    # A task that failed here would find nothing to tell when it is tried again.
+    assert [tell(planned("a")), tell_audits(planned("a"))] == [1, 1]
+    assert caplog.text.count("the health of events is not sent: ") == 2
 
 
 def test_a_streams_name_is_one_part_of_the_metrics_name(statsd: Listener) -> None:
