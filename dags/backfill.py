@@ -4,10 +4,11 @@ plan → propose (what it costs, until when) → approve (a person, unless polic
 repair (reads and merges the windows, the most urgent first; or removes what is doubled) → verify →
 gates.
 It is started by hand, with the form behind "Trigger". A rejection, or no answer within a day,
-cancels the plan: nothing is done. Questions of many streams wait side by side, of one stream the
-newest alone: it replaces the one before it, which goes within ten minutes. Of the tasks that run a
-command one of a kind runs at a time, over all runs. What writes into the sink (`repair`) always
-goes to Apache Spark; `plan` and `verify` run on the configuration's engine.
+cancels the plan: nothing is done. Questions wait side by side, but of those for the same part of a
+stream (the same form: all that is open, or the same times, shards and stuck tail) the newest alone:
+it replaces the one before it, which goes within ten minutes. Of the tasks that run a command one of
+a kind runs at a time, over all runs. What writes into the sink (`repair`) always goes to Apache
+Spark; `plan` and `verify` run on the configuration's engine.
 """
 
 from datetime import timedelta

@@ -5,7 +5,8 @@ first: the DAG `nightly_audit` over that time alone. Then the DAG `backfill` is 
 each stream that the watch's event has in alarm. A stuck tail is in its plan as soon as it must be
 read within hours; nothing is read before somebody approved it there.
 The next alarm asks anew, and its question replaces the one before it: its plan holds what that one
-holds, as long as nobody has answered. A message in two approved plans lands once.
+holds, as long as nobody has answered. What a person asked for by times, shards or with the stuck
+tail stays asked beside it. A message in two approved plans lands once.
 """
 
 from datetime import timedelta

@@ -44,7 +44,13 @@ def store(config: Path, plan_id: str = "p", *, windows: int = 2, **fields: objec
 
 
 def request(
-    config: Path, request_id: str = "r", *, plan_id: str | None = "p", what: Repair = Repair.MISSING
+    config: Path,
+    request_id: str = "r",
+    *,
+    plan_id: str | None = "p",
+    what: Repair = Repair.MISSING,
+    scope: str = "",
 ) -> None:
     """A run's request, as its command notes it."""
-    store_request(load_settings(config), AskedPlan(request_id, "events", what, plan_id), now=NOW)
+    asked = AskedPlan(request_id, "events", what, plan_id, scope=scope)
+    store_request(load_settings(config), asked, now=NOW)

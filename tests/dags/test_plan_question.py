@@ -1,4 +1,4 @@
-"""One question of a stream at a time, and only for who may answer it."""
+"""One question at a time for the same part of a stream, and only for who may answer it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
+from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.airflow.backfill_steps import (
     Proposed,
@@ -27,10 +28,12 @@ FORM: dict[str, object] = {"stream": "events"}
 DAY = timedelta(hours=24)
 
 
-def asked(config: Path, plan_id: str, request_id: str, *, asker: str | None = None) -> Proposed:
+def asked(
+    config: Path, plan_id: str, request_id: str, *, asker: str | None = None, scope: str = ""
+) -> Proposed:
     """A plan that was stored, noted for a run, and is asked for by it."""
     store(config, plan_id)
-    request(config, request_id, plan_id=plan_id)
+    request(config, request_id, plan_id=plan_id, scope=scope)
     return proposed(FORM, request_id=request_id, asker=asker, now=NOW)
 
 
@@ -82,6 +85,37 @@ def test_what_was_answered_is_not_replaced_nor_is_another_repairs_question(confi
     request(config, "d", plan_id="d1", what=Repair.DUPLICATES)
     assert "replaces" not in asked(config, "p2", "r2")["markdown"]
     assert not is_replaced("d")
+
+
+def test_a_plan_of_another_part_of_the_stream_replaces_no_question(config: Path) -> None:
+    asked(config, "p1", "r1", scope="--shard=s1")
+    other = asked(config, "p2", "r2", scope="--shard=s2")
+    alarm = asked(config, "p3", "r3")
+    assert "replaces" not in other["markdown"] + alarm["markdown"]
+    configure(config, 'approve = "auto"', 'auto_max_bytes = "1GiB"')
+    small = asked(config, "p4", "r4", scope="--shard=s3")  # the policy lets it
+    assert not small["needs_person"]
+    assert not any(is_replaced(one) for one in ("r1", "r2", "r3"))
+    asked(config, "p5", "r5", scope="--shard=s2")
+    assert [is_replaced(one) for one in ("r1", "r2", "r3")] == [False, True, False]
+
+
+def test_a_question_for_the_same_plan_is_one_whatever_was_chosen(config: Path) -> None:
+    asked(config, "p1", "r1")
+    request(config, "r2", plan_id="p1", scope="--shard=s1")  # the others miss nothing
+    proposed(FORM, request_id="r2", asker=None, now=NOW)
+    assert is_replaced("r1")
+
+
+def test_a_question_of_an_earlier_version_is_for_all_open_findings(config: Path) -> None:
+    asked(config, "p1", "r1")
+    place = config.with_name("warehouse") / "plan_requests"
+    rows = DeltaTable(str(place)).to_pyarrow_table().drop_columns(["scope"])
+    write_deltalake(str(place), rows, mode="overwrite", schema_mode="overwrite")
+    asked(config, "p2", "r2", scope="--include-stuck")
+    assert not is_replaced("r1")
+    asked(config, "p3", "r3")
+    assert is_replaced("r1")
 
 
 def test_a_run_that_comes_late_does_not_ask_for_an_older_plan(config: Path) -> None:

@@ -88,14 +88,14 @@ def _chosen(form: Mapping[str, object]) -> list[str]:
 def proposed(
     form: Mapping[str, object], *, request_id: str, asker: str | None, now: datetime
 ) -> Proposed:
-    """The plan that was made for this run, for a person to read; it replaces older questions.
+    """The plan that was made for this run, for a person to read; it replaces an older question.
 
     Input:
         asker: the name of who started the run; None: nobody, as after an alarm.
 
     Raises:
         AirflowSkipException: there is nothing to bring back, the run is a dry one, or a newer plan
-        of the stream is already asked for.
+        of the same part of the stream is already asked for.
         PlanRefusedError: nobody is left who may approve it.
         NoPlanError: the command noted no plan for this run.
     """
@@ -155,7 +155,7 @@ def _found(
 
 
 def _asks(settings: Settings, request_id: str, *, is_decided: bool, now: datetime) -> list[str]:
-    """Makes the run's question the stream's; the plans whose questions it replaces."""
+    """Asks for the run's plan; the plans whose questions it replaces."""
     from shardaudit.backfill.questions import RequestState, ask_for  # noqa: PLC0415 - as above
 
     mine, older = ask_for(settings, request_id, is_decided=is_decided, now=now)
@@ -207,7 +207,7 @@ def running_job(
 def _check_asked(
     settings: Settings, plan: Proposed, answer: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Ends the question; returns when it was the stream's until now."""
+    """Ends the question; returns when nothing has replaced it."""
     from shardaudit.backfill.questions import RequestState, decide_request  # noqa: PLC0415
 
     asked = decide_request(settings, plan["request_id"], now=now)

@@ -1,7 +1,7 @@
 """The question whether a plan may run: it stands until who may has answered, or it is replaced.
 
 Airflow has no way to take a question of another run back. So each looks itself, every ten minutes,
-whether it is still the stream's; an answer that comes meanwhile is not lost.
+whether a newer one replaced it; an answer that comes meanwhile is not lost.
 """
 
 from collections.abc import Mapping

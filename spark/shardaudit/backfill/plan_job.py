@@ -3,6 +3,7 @@
 Nothing of the stream's shards is read, and nothing is written but the plan.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -120,6 +121,18 @@ class PlanRequest:
     include_stuck: bool = False
     window: Window | None = None
     shard_ids: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> str:
+        """What of the stream is to be planned, as options; empty: all that is open.
+
+        Of two requests of the same scope the later plan holds what the earlier one held.
+        """
+        ends = (self.window.start, self.window.end) if self.window else ()
+        words = [f"--{key}={at.isoformat()}" for key, at in zip(("from", "to"), ends, strict=False)]
+        words += [f"--shard={shard_id}" for shard_id in sorted(set(self.shard_ids))]
+        words += ["--include-stuck"] if self.include_stuck else []
+        return shlex.join(words)
 
 
 def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) -> Plan:

@@ -1,4 +1,4 @@
-"""Which run asked for which plan, and which of a stream's questions counts; without an engine.
+"""Which run asked for which plan, and which of the questions for the same counts; no engine.
 
 Held by the watch's claim: a question is not to wait for an audit of an hour.
 """
@@ -38,7 +38,10 @@ class NoPlanError(FinalError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class AskedPlan:
-    """A run's request. `plan_id`: None when nothing was to plan; `reason`: what replaced it."""
+    """A run's request. `plan_id`: None when nothing was to plan; `reason`: what replaced it.
+
+    `scope`: what of the stream it is about, as `PlanRequest.scope` says; all of it when empty.
+    """
 
     request_id: str
     stream: str
@@ -46,6 +49,7 @@ class AskedPlan:
     plan_id: str | None
     state: RequestState = RequestState.PLANNED
     reason: str | None = None
+    scope: str = ""
 
 
 def store_request(settings: Settings, asked: AskedPlan, *, now: datetime) -> None:
@@ -63,6 +67,7 @@ def store_request(settings: Settings, asked: AskedPlan, *, now: datetime) -> Non
             "request_id": asked.request_id,
             "stream": asked.stream,
             "what": asked.what.value,
+            "scope": asked.scope,
             "plan_id": asked.plan_id,
             "number": max(numbers, default=0) + 1,
             "state": RequestState.PLANNED.value,
@@ -84,9 +89,10 @@ def asked_plan(settings: Settings, request_id: str) -> AskedPlan:
 def ask_for(
     settings: Settings, request_id: str, *, is_decided: bool, now: datetime
 ) -> tuple[AskedPlan, list[AskedPlan]]:
-    """Makes the run's question that of its stream: the request, and those that it replaces.
+    """Makes the run's question the one for its part of the stream: it, and those that it replaces.
 
-    A request that came behind a newer one is replaced itself.
+    A request that came behind a newer one is replaced itself. Questions for other shards or times
+    stand beside it: its plan does not hold their messages.
 
     Input:
         is_decided: no person is asked; the policy lets it.
@@ -99,9 +105,9 @@ def ask_for(
         settings, owner=f"question {request_id}", name=WATCH, patience=A_WATCH
     ) as held:
         mine = _row(settings, request_id)
-        alike = (pc.field("stream") == mine["stream"]) & (pc.field("what") == mine["what"])
-        rows = read_rows(settings, PLAN_REQUESTS, where=alike)
-        asked = [row for row in rows if row["state"] == RequestState.ASKED]
+        same = (pc.field("stream") == mine["stream"]) & (pc.field("what") == mine["what"])
+        rows = read_rows(settings, PLAN_REQUESTS, where=same)
+        asked = [r for r in rows if r["state"] == RequestState.ASKED and _are_alike(r, mine)]
         older = [row for row in asked if row["number"] < mine["number"]]
         newer = [row for row in asked if row["number"] > mine["number"]]
         state = RequestState.DECIDED if is_decided else RequestState.ASKED
@@ -130,6 +136,12 @@ def decide_request(settings: Settings, request_id: str, *, now: datetime) -> Ask
     return _asked(mine)
 
 
+def _are_alike(one: Row, other: Row) -> bool:
+    """Whether the newer of two requests' plans holds what the older one's holds."""
+    is_same_plan = one["plan_id"] == other["plan_id"]
+    return is_same_plan or (one["scope"] or "") == (other["scope"] or "")
+
+
 def _replaced(by: Row) -> Row:
     reason = f"plan {by['plan_id']} of the run {by['request_id']} replaces it"
     return {"state": RequestState.REPLACED.value, "reason": reason}
@@ -155,4 +167,5 @@ def _asked(row: Row) -> AskedPlan:
         plan_id=row["plan_id"],
         state=RequestState(row["state"]),
         reason=row.get("reason"),
+        scope=row["scope"] or "",
     )

@@ -109,7 +109,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
         if arguments.request is not None:
             plan_id = plan.plan_id if plan.windows else None
-            asked = AskedPlan(arguments.request, name, Repair.MISSING, plan_id)
+            asked = AskedPlan(arguments.request, name, Repair.MISSING, plan_id, scope=request.scope)
             store_request(settings, asked, now=now())
     planned = sum(w.expected_ids for w in plan.windows if w.because.startswith("stuck"))
     report = PlanReport(

@@ -46,3 +46,5 @@ def test_a_plan_is_noted_for_the_run_that_asked(
     found = [asked_plan(settings, name) for name in ("r1", "r2", "r3")]
     assert [asked.plan_id for asked in found] == [made["plan_id"], None, None]
     assert [asked.what.value for asked in found] == ["missing", "missing", "duplicates"]
+    scope = "--from=2026-11-01T00:00:00+00:00 --to=2026-11-01T01:00:00+00:00"
+    assert [asked.scope for asked in found] == [scope, "", ""]

@@ -100,6 +100,7 @@ PLAN_REQUESTS = Table(
         ("request_id", "string", "the run of the DAG backfill that asked for a plan"),
         ("stream", "string", ""),
         ("what", "string", "missing | duplicates"),
+        ("scope", "string", "options of `backfill plan`; empty or NULL: all that is open"),
         ("plan_id", "string", "NULL: nothing was to be put right"),
         ("number", "bigint", "counts the stream's requests: the greatest is the newest"),
         ("state", "string", "planned | asked | decided | replaced"),
