@@ -59,10 +59,10 @@ class Rights:
 
 
 class HiddenStreamError(FinalError, PermissionError):
-    """Airflow does not let the user see the stream."""
+    """Airflow does not let the user see the stream, or there is none: which, is not said."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"Your roles in Airflow do not show you the stream {name}.")
+        super().__init__(f"There is no stream {name!r} that your roles in Airflow show you.")
 
 
 @dataclass(frozen=True, slots=True)

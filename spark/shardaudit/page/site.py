@@ -81,8 +81,18 @@ def _is_shown(stream: Stream, rights: Rights) -> bool:
 
 
 def _check_shown(settings: Settings, name: str, rights: Rights) -> None:
-    if not _is_shown(settings.stream(name), rights):
-        raise HiddenStreamError(name)
+    """Returns when the user may see the stream of that name.
+
+    Raises:
+        HiddenStreamError: not, or there is none, and some are hidden: both are told alike.
+        ConfigError: there is none, and none is hidden; says which there are.
+    """
+    asked = settings.streams.get(name)
+    if asked is not None and _is_shown(asked, rights):
+        return
+    if all(_is_shown(stream, rights) for stream in settings.streams.values()):
+        settings.stream(name)
+    raise HiddenStreamError(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,37 @@ def test_a_stream_with_a_resource_is_seen_by_who_may_get_it(
     assert set(asked) == {("GET", "payments")}
 
 
+def test_no_answer_names_a_stream_to_whom_it_is_hidden(
+    visitors: dict[str, Visitor], settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.api_fastapi.auth.managers.simple import simple_auth_manager  # noqa: PLC0415
+
+    from shardaudit.page.routes import page_app  # noqa: PLC0415
+    from shardaudit.page.site import Site  # noqa: PLC0415
+
+    monkeypatch.setattr(
+        simple_auth_manager.SimpleAuthManager,
+        "is_authorized_custom_view",
+        lambda *_, user, **__: user.role == "admin",
+    )
+    hidden = settings.streams[STREAM].model_copy(update={"page_resource": "payments"})
+    own = settings.model_copy(update={"streams": {STREAM: hidden}})
+    app = page_app(Site(lambda: own, now).pages())
+    viewer, admin = (Visitor(app, visitors[role].token) for role in ("viewer", "admin"))
+    for path in ("/stream", "/shard", "/findings.csv"):
+        for name in (STREAM, "nothing"):
+            answer = viewer.get(path, **SHARD | {"stream": name})
+            assert answer.status_code == 403
+            said = f"There is no stream &#39;{name}&#39; that your roles in Airflow show you."
+            assert said in answer.text
+            assert STREAM not in answer.text.replace(said, "")
+    page = viewer.get("/").text
+    assert "There is no stream that your roles in Airflow show you" in page
+    assert STREAM not in page
+    answer = admin.get("/stream", stream="nothing")
+    assert (answer.status_code, f"one of {STREAM}" in answer.text) == (400, True)
+
+
 def test_hostile_ids_are_texts_in_the_page_and_in_the_download(
     visitors: dict[str, Visitor],
 ) -> None:
