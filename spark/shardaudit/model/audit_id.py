@@ -1,12 +1,13 @@
-"""The name of an audit, and which of two looked later."""
+"""The name of an audit, which of two looked later, and which one speaks for its stream."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from shardaudit.model.window import Window
 
+StoredAudit = Mapping[str, Any]  # a row of `audits`: types as model/tables/audit_tables.py says
 AuditOrder = tuple[datetime, datetime, str]
 
 _STAMP = "%Y%m%dT%H%M%SZ"
@@ -25,6 +26,21 @@ def audit_id(stream: str, window: Window, as_of: datetime, config_digest: str) -
     return f"{stream}-{window.start:{_STAMP}}-{window.end:{_STAMP}}-{digest}"
 
 
-def audit_order(row: Mapping[str, Any]) -> AuditOrder:  # a row of `audits`, of any types
+def audit_order(row: StoredAudit) -> AuditOrder:
     """The key by which audits sort as they looked: by their time, then by when they ran."""
     return row["as_of"], row["started_at"] or _NEVER, row["audit_id"]
+
+
+def audit_reach(row: StoredAudit) -> tuple[datetime, AuditOrder]:
+    """The key by which audits sort as they reach: by their window's end, then as they looked."""
+    return row["window_end"], audit_order(row)
+
+
+def published_audits(rows: Iterable[StoredAudit]) -> list[StoredAudit]:
+    """Those that came through their gates."""
+    return [row for row in rows if row["status"] == "published"]
+
+
+def newest_audit(rows: Iterable[StoredAudit]) -> StoredAudit | None:
+    """The published audit that reaches furthest: one of a part, as after a backfill, is older."""
+    return max(published_audits(rows), key=audit_reach, default=None)

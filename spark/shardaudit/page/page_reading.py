@@ -6,17 +6,13 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.window import Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_streams import (
-    OpenFindings,
-    StreamLine,
-    newest_audit,
-    stream_line,
-)
+from shardaudit.page.page_streams import OpenFindings, StreamLine, stream_line
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import retention_note, stamping_note

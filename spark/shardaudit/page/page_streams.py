@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shardaudit.model.audit_id import AuditOrder, audit_order
+from shardaudit.model.audit_id import audit_order, audit_reach, newest_audit, published_audits
 from shardaudit.model.verdict import Level, Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
@@ -122,9 +122,9 @@ def stream_line(
     now: datetime,
 ) -> StreamLine:
     """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
-    newest = newest_audit(audits)
+    published, newest = published_audits(audits), newest_audit(audits)
     audited_at: datetime | None = newest["as_of"] if newest else None
-    last = max(_published(audits), key=_ran_at, default=None)
+    last = max(published, key=_ran_at, default=None)
     refused = _refused(audits, newest)
     mine = [found for found in findings if found.stream == name]
     watched_at = max((row["observed_at"] for row in shards), default=None)
@@ -146,13 +146,8 @@ def stream_line(
         watched_at=watched_at,
         is_watch_old=is_old(watched_at, now, limit=OLD_WATCH),
         refused=refused,
-        looked_again=sum(_is_again(row, newest) for row in _published(audits)) if newest else 0,
+        looked_again=sum(_is_again(row, newest) for row in published) if newest else 0,
     )
-
-
-def newest_audit(audits: Iterable[StoredRow]) -> StoredRow | None:
-    """The published audit that reaches furthest: one of a part, as after a backfill, is older."""
-    return max(_published(audits), key=_reach, default=None)
 
 
 def _ran_at(audit: StoredRow) -> datetime:
@@ -187,7 +182,7 @@ def trend(audits: Iterable[StoredRow]) -> tuple[TrendPoint, ...]:
 
     One that looked at a part again, as after a backfill, is no point beside those of the whole.
     """
-    ordered = sorted(_published(audits), key=_reach)
+    ordered = sorted(published_audits(audits), key=audit_reach)
     ordered = ordered[-4 * TREND_AUDITS :]
     ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
     return tuple(
@@ -202,14 +197,6 @@ def trend(audits: Iterable[StoredRow]) -> tuple[TrendPoint, ...]:
         )
         for row in ordered[-TREND_AUDITS:]
     )
-
-
-def _published(audits: Iterable[StoredRow]) -> list[StoredRow]:
-    return [row for row in audits if row["status"] == "published"]
-
-
-def _reach(row: StoredRow) -> tuple[datetime, AuditOrder]:
-    return row["window_end"], audit_order(row)
 
 
 def _is_again(row: StoredRow, first: StoredRow) -> bool:

@@ -5,6 +5,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES
 from shardaudit.report.health import Health
@@ -42,9 +43,8 @@ def last_read(settings: Settings, stream: str) -> datetime | None:
 
 def _audited_at(settings: Settings, stream: str) -> datetime | None:
     """The "now" of the published audit that reaches furthest."""
-    names = ["stream", "status", "window_end", "as_of"]
+    names = ["audit_id", "stream", "status", "window_end", "as_of", "started_at"]
     published = (pc.field("stream") == stream) & (pc.field("status") == "published")
     found = DeltaRs(settings.warehouse, settings.aws).columns(AUDITS, names=names, where=published)
-    rows = [] if found is None else found.to_pylist()
-    newest = max(rows, key=lambda row: (row["window_end"], row["as_of"]), default=None)
+    newest = newest_audit([] if found is None else found.to_pylist())
     return newest["as_of"] if newest else None

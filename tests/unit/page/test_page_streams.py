@@ -8,7 +8,6 @@ from shardaudit.page.page_streams import (
     StoredRow,
     StreamLine,
     due_shards,
-    newest_audit,
     stream_line,
     trend,
 )
@@ -157,8 +156,6 @@ def test_a_part_that_was_audited_again_as_of_the_same_time_is_no_point_of_the_tr
     night = audit("night", as_of=NOW, started_at=NOW)
     part = audit("a part", window_start=NOW - 3 * H, as_of=NOW, started_at=NOW + H, missing=7)
     assert [point.audit_id for point in trend([part, night])] == ["night"]
-    again = audit("again", as_of=NOW, started_at=NOW + H, verdict="loss")
-    assert newest_audit([again, night]) == again
 
 
 def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:
