@@ -41,6 +41,7 @@ TEXTS = [
     "\x9b31m",
     "a\r\nb",
     "a\u2028b\u2029c\x85d",
+    "a\vb\fc\x1cd\x1de\x1ef",
     "<script>alert(1)</script>",
     "'\"><img src=x onerror=alert(1)>",
     "{{7*7}}{% raw %}",
