@@ -15,7 +15,7 @@ from pyspark.sql.connect.plan import CachedRemoteRelation
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
-_TIDYING_S = 15
+_TIDYING_S, _LAST_RELEASE_S = 15, 1
 # PySpark shows what stands in it to every server.
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
 MODE = "SPARK_CONNECT_MODE_ENABLED"  # makes PySpark's functions those of Spark Connect
@@ -83,23 +83,26 @@ def released_apart() -> Iterator[None]:
     ever.
     """
     unused: SimpleQueue[CachedRemoteRelation | None] = SimpleQueue()  # may be put to in `__del__`
-    release = CachedRemoteRelation.__del__
+    ended, release = threading.Event(), CachedRemoteRelation.__del__
 
     def released() -> None:
-        while (checkpoint := unused.get()) is not None:
+        while (checkpoint := unused.get()) is not None and not ended.is_set():
             with suppress(Exception):  # the session is over, and the folder with it
                 release(checkpoint)
 
     def given_up(checkpoint: CachedRemoteRelation) -> None:
         unused.put(checkpoint)
 
-    threading.Thread(target=released, daemon=True).start()
+    thread = threading.Thread(target=released, daemon=True)
+    thread.start()
     CachedRemoteRelation.__del__ = given_up  # type: ignore[method-assign]
     try:
         yield
     finally:
         CachedRemoteRelation.__del__ = release  # type: ignore[method-assign]
+        ended.set()
         unused.put(None)
+        thread.join(_LAST_RELEASE_S)  # behind it the session ends, with all that it has
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
