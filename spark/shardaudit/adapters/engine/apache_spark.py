@@ -95,8 +95,8 @@ def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
     try:
         SparkSession(context)  # the first session starts the server
         # No other host's name would be taken with a token and without a certificate.
-        with connected(f"sc://localhost:{_port()}/;token={token}") as session:
-            for path in _submitted_sources():
+        with connected(f"sc://localhost:{_port(context)}/;token={token}") as session:
+            for path in _submitted_sources(context):
                 session.addArtifacts(path, pyfile=True)
             yield session
     finally:
@@ -120,8 +120,7 @@ def _conf(settings: Settings, app: str, token: str) -> SparkConf:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or Spark warns of the host's name
         wanted = _ONE_MACHINE | {"spark.jars": _jars()} | wanted
     conf = SparkConf().setAppName(app).setAll(list((wanted | _SERVER).items()))
-    plugins = [wanted.get(_PLUGINS) or conf.get(_PLUGINS), _SERVER_PLUGIN]
-    return conf.set(_PLUGINS, ",".join(filter(None, plugins)))
+    return conf.set(_PLUGINS, ",".join(filter(None, (conf.get(_PLUGINS), _SERVER_PLUGIN))))
 
 
 def is_submitted() -> bool:
@@ -131,28 +130,23 @@ def is_submitted() -> bool:
 
 def hadoop_files() -> tuple[Any, Any]:
     """Java's package `org.apache.hadoop.fs`, and the configuration of Spark's file systems."""
-    context = _context()
+    context = SparkContext.getOrCreate()  # what runs in this process
     hadoop = context._jvm.org.apache.hadoop.fs  # type: ignore[union-attr] # noqa: SLF001 - the way to Hadoop
     return hadoop, context._jsc.hadoopConfiguration()  # noqa: SLF001
 
 
-def _context() -> SparkContext:
-    """What runs in this process."""
-    return SparkContext.getOrCreate()
-
-
-def _port() -> int:
+def _port(context: SparkContext) -> int:
     """Where the server listens; py4j knows a Scala object by its class's name alone."""
-    service = getattr(_context()._jvm, f"{_SERVICE}$")  # noqa: SLF001
+    service = getattr(context._jvm, f"{_SERVICE}$")  # noqa: SLF001
     return int(getattr(service, "MODULE$").localPort())
 
 
-def _submitted_sources() -> list[str]:
+def _submitted_sources(context: SparkContext) -> list[str]:
     """The files of --py-files, which Spark Connect gives to workers only when it is told.
 
     A cluster that hands them out itself, as YARN does, may leave addresses that are not of here.
     """
-    names = _context().getConf().get("spark.submit.pyFiles", "") or ""
+    names = context.getConf().get("spark.submit.pyFiles", "") or ""
     paths = [path.removeprefix("file://").removeprefix("file:") for path in names.split(",")]
     return [path for path in paths if path and Path(path).is_file()]
 
