@@ -1,6 +1,7 @@
 """New trace files → traces and their fingerprints, each batch exactly once."""
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -9,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.files.files import list_files
+from shardaudit.adapters.files.files import FileStore, at_once, list_files
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.ingest.batches import (
     Batch,
@@ -88,14 +89,17 @@ class TraceSide:
     def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Finishes what a crash left: its files may have been rotated away since.
 
-        Where its traces were written, what could not be used is in the quarantine already: also a
-        file that the storage did not give then, and would give now.
+        Where its traces were written, what could not be used is in the quarantine already.
         """
         stored = None if inputs.kept else self._stored(batch)
-        if stored is None:
+        if stored is None or self._are_there(inputs.files):
             return self._write(batch, inputs, now=now)
         counted = self._writing(batch).append_fingerprints(stored)
         return self._finish(batch, inputs, stored, counted=counted, now=now)
+
+    def _are_there(self, files: Collection[SourceFile]) -> bool:
+        found = at_once(FileStore(self._access).found, [file.path for file in files])
+        return set(found) == set(files)
 
     def _stored(self, batch: Batch) -> TraceTally | None:
         """What an earlier try wrote of a batch, its traces each once; None when none of them."""
@@ -125,7 +129,9 @@ class TraceSide:
             counted = self._writing(batch).append_kept(rows)
             return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
         if inputs.kept and inputs.kept.columns:
-            inputs = self._to_be_judged(batch, inputs, inputs.kept)
+            # The rows of the copies are judged one by one.
+            kept = replace(inputs.kept, columns={}, spans=())
+            inputs = self._planned_again(batch, inputs, kept)
         return self._write_judged(batch, inputs, now=now)
 
     def _planned_again(
@@ -137,15 +143,11 @@ class TraceSide:
             self._batches.plan_again(batch, inputs)
         return inputs
 
-    def _to_be_judged(self, batch: Batch, inputs: TraceInputs, kept: KeptFiles) -> TraceInputs:
-        """Takes back what an earlier try wrote: the rows of the copies are judged one by one."""
-        if batch.is_resumed:
-            for table in (TRACES, FINGERPRINTS):
-                self._warehouse.take_back(table, batch_id=batch.batch_id)
-        return self._planned_again(batch, inputs, replace(kept, columns={}, spans=()))
-
     def _write_judged(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
-        """Puts every row into a table: the good ones into TRACES, the others into QUARANTINE."""
+        """Puts every row into a table: the good ones into TRACES, the others into QUARANTINE.
+
+        What an earlier try wrote is taken back: the storage may give now what it refused then.
+        """
         kept_back = set(still_kept_back(self._batches.done))
         judged = going_on(
             partial(self._judged, batch, inputs),
@@ -153,6 +155,9 @@ class TraceSide:
             gives_others=lambda: gives_any(self._stream.traces.path, self._access),
         )
         tally = tallied(judged)
+        if batch.is_resumed:
+            for table in (TRACES, FINGERPRINTS):
+                self._warehouse.take_back(table, batch_id=batch.batch_id)
         if tally.bad:
             refused = judged.where(F.col("reason").isNotNull())
             quarantine(self._warehouse, refused, batch, most=tally.bad)

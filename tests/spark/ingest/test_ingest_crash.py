@@ -14,9 +14,11 @@ from tests.spark.lake import Lake
 
 # The writes of an undisturbed run. Traces: plan, quarantine, traces, fingerprints, done.
 # Sink: plan, quarantine, fingerprints, done. Each crash is before the write of that number in its
-# run, which begins with what the crash before it left undone.
+# run, which takes back what the crash before it left of the traces (two writes), or goes on with
+# what it left of the sink.
 WRITES = 9
-CRASHES = [1, 2, 2, 3, 4, 5, 2, 2, 3]
+TRACES_CRASHES = [1, 2, 1, 2, 3, 4, 2, 5, 6]
+SINK_CRASHES = [7, 2, 2, 3]
 
 
 def contents(lake: Lake) -> dict[str, list[str]]:
@@ -34,7 +36,7 @@ def test_tables_are_the_same_when_runs_died_between_all_writes(
     undisturbed = contents(lake)
 
     path = str(tmp_path / "disturbed")
-    for before in CRASHES:
+    for before in [*TRACES_CRASHES, *SINK_CRASHES]:
         lake.warehouse = Warehouse(spark, path, check=Dying(before))
         with pytest.raises(ClaimLostError):
             lake.ingest()
