@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.engine.jars import jar_problems
+from shardaudit.adapters.engine.jars import FETCH, fetch_jars, jar_problems
 from shardaudit.adapters.engine.requirements import (
     INSTALL,
     SUPPORTED,
@@ -38,6 +38,7 @@ from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_c
 EXAMPLES = """\
   shardaudit doctor
   shardaudit --config /etc/shardaudit.toml doctor --json
+  shardaudit doctor --fetch-jars                          # once, where pip installed it
 """
 OK, WARN, FAIL = "ok", "warn", "fail"
 _SHOWN = 3  # accounts of other people
@@ -55,13 +56,15 @@ class Line:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
-    del parser
+    """Adds the arguments of `doctor`."""
+    text = "fetches Apache Spark's jars (25 MB) first, where they lack, and checks their hashes"
+    parser.add_argument("--fetch-jars", action="store_true", help=text)
 
 
 def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Checks the configuration, then the machine, then what the configuration names."""
-    del arguments
+    if arguments.fetch_jars and jar_problems(["spark"]):
+        fetch_jars("spark")
     exit_code = ExitCode.FAILED
     try:
         settings = context.settings()
@@ -89,7 +92,7 @@ def _engine(settings: Settings) -> Iterator[Line]:
     yield _looked(
         "engine",
         partial(_embedded, settings),
-        cure='set engine = "spark", or install pysail (`make setup`)',
+        cure='set engine = "spark", or install pysail',
     )
     yield port_line(settings.embedded, other_people())
     for line in (_java(), _jars()):
@@ -127,7 +130,7 @@ def _java() -> Line:
 def _jars() -> Line:
     problems = jar_problems(["spark"])
     if problems:
-        return Line("jars", FAIL, f"{problems[0]} ({len(problems)} in all)", "run `make setup`")
+        return Line("jars", FAIL, f"{problems[0]} ({len(problems)} in all)", FETCH)
     return Line("jars", OK, "all there, with the hashes of jars.lock")
 
 

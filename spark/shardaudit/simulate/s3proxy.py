@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from shardaudit.adapters.engine.jars import CACHE
 from shardaudit.model.errors import FinalError
 from shardaudit.simulate.stand_in_process import stop
 
-_JARS = Path(__file__).parents[3] / ".cache" / "jars" / "s3proxy"
+_JARS = CACHE / "jars" / "s3proxy"
 REGION = "us-east-1"
 _TRIES, _PAUSE_SECONDS = 600, 0.1
 

@@ -14,7 +14,7 @@ from tests.configurations import LEAST
 
 def checked(config: Path, *, engine: str | None = None) -> tuple[dict[str, Line], ExitCode]:
     context = CommandContext(config=config, progress=lambda _: SILENT, engine=engine)
-    reply = run(argparse.Namespace(), context)
+    reply = run(argparse.Namespace(fetch_jars=False), context)
     assert isinstance(reply.document, dict)
     return {line.check: line for line in reply.document["checks"]}, reply.exit_code
 

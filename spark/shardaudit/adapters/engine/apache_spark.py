@@ -17,11 +17,12 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.connect import MODE, TOKEN, connected
+from shardaudit.adapters.engine.jars import CACHE, FETCH
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError
 
-JARS = Path(__file__).parents[4] / ".cache" / "jars" / "spark"
+JARS = CACHE / "jars" / "spark"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 # The meaning of our results hangs on these: they are set wherever the job runs.
@@ -72,10 +73,10 @@ _SERVER = {
 
 
 class JarsMissingError(FinalError, FileNotFoundError):
-    """The jars that set-up fetches are not there."""
+    """Spark's jars are not there."""
 
     def __init__(self) -> None:
-        super().__init__(f"no jars in {JARS}: run `make setup` once, with the network on")
+        super().__init__(f"no jars in {JARS}: {FETCH}")
 
 
 @contextmanager
@@ -86,7 +87,7 @@ def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
     spark-submit > one machine.
 
     Raises:
-        JarsMissingError: not under spark-submit, and set-up has not run.
+        JarsMissingError: not under spark-submit, and nobody fetched the jars.
     """
     os.environ.pop(MODE, None)  # of a session that started this process
     token = secrets.token_hex()

@@ -5,6 +5,7 @@ At run time nothing is fetched: Spark gets the files (decision 003).
 """
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,13 @@ from pathlib import Path
 
 from shardaudit.model.errors import FinalError, RetryableError
 
-ROOT = Path(__file__).parents[4]
-CACHE = ROOT / ".cache"
-LOCK = ROOT / "jars.lock"
+_PACKAGE = Path(__file__).parents[2]
+_OF_USER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "shardaudit")
+_IS_INSTALLED = (_PACKAGE / "jars.lock").exists()  # in the wheel beside the code
+
+LOCK = _PACKAGE / "jars.lock" if _IS_INSTALLED else _PACKAGE.parents[1] / "jars.lock"
+CACHE = _OF_USER if _IS_INSTALLED else LOCK.with_name(".cache")
+FETCH = "run `shardaudit doctor --fetch-jars` once, with the network on"
 
 _DELTA = "4.4.0"
 _HADOOP = "3.4.2"  # what Spark 4.1 ships as hadoop-client
