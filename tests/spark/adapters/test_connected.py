@@ -4,6 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from shardaudit.adapters.engine.door import Engine
+
 COUNTED = """
 import os
 from shardaudit.adapters.engine.door import started
@@ -27,3 +31,10 @@ def test_a_proxy_and_a_token_of_somebody_else_are_not_for_our_server() -> None:
         check=False,
     )
     assert done.stdout.splitlines() == ["rows: 3 1", "after: []"], done.stderr
+
+
+@pytest.mark.both_engines
+def test_session_never_ends_for_want_of_a_question(engine: Engine) -> None:
+    of_spark = "spark.connect.session.manager.defaultSessionTimeout"
+    told = engine.session.conf.get(of_spark, None) or os.environ["SAIL_SPARK__SESSION_TIMEOUT_SECS"]
+    assert told in ("-1", "31536000")  # Spark: never; Sail: a year

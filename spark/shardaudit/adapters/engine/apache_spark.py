@@ -67,6 +67,8 @@ _SERVICE = "org.apache.spark.sql.connect.service.SparkConnectService"
 _SERVER = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
+    # It would end a session that asks nothing for an hour, as while files are copied.
+    "spark.connect.session.manager.defaultSessionTimeout": "-1",
     # One program, one session: nobody's classes have to be kept apart.
     "spark.sql.artifact.isolation.enabled": "false",
 }

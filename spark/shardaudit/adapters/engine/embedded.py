@@ -31,6 +31,7 @@ _READERS = "spark.shardaudit.readers"
 # What the process takes beside the engine's pool: itself, Python, and what reads and writes files.
 _BESIDE_THE_POOL = 2**30
 _LEAST_POOL = 2**28
+_YEAR_S = "31536000"
 
 
 @contextmanager
@@ -122,6 +123,8 @@ def _environment(settings: Settings, folder: str) -> dict[str, str]:
         # Of checkpoints, which are read again at once: their writing takes half of the time.
         "SAIL_PARQUET__COMPRESSION": "lz4_raw",
         "SAIL_PARQUET__STATISTICS_ENABLED": "none",
+        # It would end a session that asks nothing for 15 minutes, as while files are copied.
+        "SAIL_SPARK__SESSION_TIMEOUT_SECS": _YEAR_S,
         "RUST_LOG": os.environ.get("RUST_LOG", "error"),
         # An endpoint that never answers is given up after two minutes.
         "AWS_TIMEOUT": "10s",
