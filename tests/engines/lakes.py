@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -141,6 +142,7 @@ class Lake:
         )
 
 
+@cache
 def lake(number: int, *, size: int) -> Lake:
     """The lake of that number: the same each time, of so many cases."""
     of = sample(terms(), count=8, seed_number=SEED + number)[-1]
