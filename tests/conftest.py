@@ -1,5 +1,6 @@
 """One local Spark session per run, and a warehouse in a folder of its own per test."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -29,12 +30,16 @@ hypothesis_settings.register_profile(
     derandomize="CI" in os.environ,
 )
 hypothesis_settings.load_profile("untimed")
+# Of `make check`; `make test` has all examples.
+hypothesis_settings.register_profile(
+    "fast", hypothesis_settings.get_profile("untimed"), max_examples=20
+)
 
 # Or each test's session would read what botocore knows of all services: most of a client's cost.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 
 
-_TUNING = {
+TUNING = {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -50,7 +55,7 @@ _TUNING = {
 # A handful of rows is judged before Java for them is written, compiled and planned anew. Commands
 # that are started as people start them, and the processes of tests/engines, which compare the
 # engines, do all of that.
-_INTERPRETED = {
+INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -64,6 +69,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """The commands that tests start run on the same engine, whatever their configuration says."""
     os.environ[ENGINE] = config.getoption("engine")
+    # All that is imported stays: to look through it for garbage took a seventh of the time.
+    gc.set_threshold(50_000, 20, 100)
     # Or what the tests start would not hear Ctrl-C where a shell started them in the background.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -84,7 +91,7 @@ def engine_settings(name: str) -> Settings:
             "warehouse": "unused",
             "engine": name,
             "embedded": {"shared_machine": True},
-            "spark": _TUNING,
+            "spark": TUNING,
             "streams": {},
         }
     )
@@ -94,7 +101,7 @@ def engine_settings(name: str) -> Settings:
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """The engine of this run of the tests."""
     settings = engine_settings(request.config.getoption("engine"))
-    settings.spark.update(_INTERPRETED)
+    settings.spark.update(INTERPRETED)
     with started(settings, app="tests") as engine:
         yield engine
 

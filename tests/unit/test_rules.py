@@ -5,7 +5,7 @@ Each test lists every place that breaks its rule; the rule says why it is there.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -31,22 +31,18 @@ def sources(*folders: Path) -> list[Path]:
     return [file for folder in folders for file in sorted(folder.rglob("*.py"))]
 
 
+def places(files: Iterable[Path], breaks: Callable[[ast.AST], bool]) -> list[str]:
+    """Where a person can jump to, of each node that breaks a rule."""
+    return [place(file, node) for file in files for node in nodes(file) if breaks(node)]
+
+
+def place(file: Path, node: ast.AST) -> str:
+    return f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+
+
 @cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
-
-
-def nodes(file: Path) -> Iterator[tuple[str, ast.AST]]:
-    """Each node with the place that a person can jump to."""
-    name = file.relative_to(ROOT)
-    for node in ast.walk(parsed(file)):
-        yield f"{name}:{getattr(node, 'lineno', 1)}", node
-
-
-def functions(file: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for place, node in nodes(file):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield place, node
+def nodes(file: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(file.read_text())))
 
 
 def is_action(node: ast.AST) -> bool:
@@ -60,17 +56,27 @@ def is_action(node: ast.AST) -> bool:
 
 
 def reads_clock(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return CLOCK_CALLS.fullmatch(ast.unparse(node.func)) is not None
-    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-    return is_text and CLOCK_SQL.search(ast.unparse(node)) is not None
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return CLOCK_SQL.search(node.value) is not None
+    return False
 
 
 def is_called_df(node: ast.AST) -> bool:
-    match node:
-        case ast.Name(id=name) | ast.arg(arg=name):
-            return re.fullmatch(r"_?df\d*", name) is not None
-    return False
+    if not isinstance(node, ast.Name | ast.arg):
+        return False
+    name = node.id if isinstance(node, ast.Name) else node.arg
+    return re.fullmatch(r"_?df\d*", name) is not None
+
+
+def is_code(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign)
+
+
+def imports_a_test(node: ast.AST) -> bool:
+    pattern = r"(^|\.)test_\w+$"
+    return isinstance(node, ast.ImportFrom) and bool(re.search(pattern, node.module or ""))
 
 
 def logic_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -83,9 +89,7 @@ def logic_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_rooms_describe_and_do_not_act() -> None:
-    rooms = [PACKAGE / room for room in RULES]
-    places = [place for file in sources(*rooms) for place, node in nodes(file) if is_action(node)]
-    assert places == []
+    assert places(sources(*(PACKAGE / room for room in RULES)), is_action) == []
 
 
 def imported(node: ast.AST) -> list[str]:
@@ -106,26 +110,23 @@ def is_for_rules(name: str) -> bool:
 
 
 def test_rules_know_model_columns_and_rules_alone() -> None:
-    places = [
-        f"{place} {name}"
+    found = [
+        f"{place(file, node)} {name}"
         for file in sources(*(PACKAGE / room for room in RULES))
-        for place, node in nodes(file)
+        for node in nodes(file)
         for name in imported(node)
         if not is_for_rules(name)
     ]
-    assert places == []
+    assert found == []
 
 
 def test_only_the_clock_adapter_reads_a_clock() -> None:
     files = set(sources(PACKAGE, ROOT / "dags")) - {PACKAGE / "adapters" / "clock.py"}
-    places = [place for file in sorted(files) for place, node in nodes(file) if reads_clock(node)]
-    assert places == []
+    assert places(sorted(files), reads_clock) == []
 
 
 def test_frames_are_named_after_their_rows() -> None:
-    files = sources(PACKAGE, ROOT / "dags", ROOT / "tests")
-    places = [place for file in files for place, node in nodes(file) if is_called_df(node)]
-    assert places == []
+    assert places(sources(PACKAGE, ROOT / "dags", ROOT / "tests"), is_called_df) == []
 
 
 def test_modules_answer_one_question() -> None:
@@ -138,9 +139,10 @@ def test_modules_answer_one_question() -> None:
 
 def test_functions_are_short() -> None:
     found = {
-        f"{place} {function.name}": logic_lines(function)
+        f"{place(file, node)} {node.name}": logic_lines(node)
         for file in sources(PACKAGE, ROOT / "dags")
-        for place, function in functions(file)
+        for node in nodes(file)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: count for name, count in found.items() if count > FUNCTION_CEILING} == {}
 
@@ -151,13 +153,7 @@ def test_no_module_is_a_drawer_for_anything() -> None:
 
 
 def test_packages_hold_no_code() -> None:
-    code = [
-        place
-        for file in PACKAGE.rglob("__init__.py")
-        for place, node in nodes(file)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Assign)
-    ]
-    assert code == []
+    assert places(PACKAGE.rglob("__init__.py"), is_code) == []
 
 
 @pytest.mark.parametrize(
@@ -194,10 +190,4 @@ def test_rule_lets_pass_what_is_fine(rule: object, line: str) -> None:
 
 def test_no_test_imports_a_test() -> None:
     """What two tests need has a place of its own; a test that goes takes nothing with it."""
-    found = [
-        place
-        for file in sources(ROOT / "tests")
-        for place, node in nodes(file)
-        if isinstance(node, ast.ImportFrom) and re.search(r"(^|\.)test_\w+$", node.module or "")
-    ]
-    assert found == []
+    assert places(sources(ROOT / "tests"), imports_a_test) == []

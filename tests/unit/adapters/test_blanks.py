@@ -17,12 +17,11 @@ def unrolled(group: lines.Lines) -> Iterator[tuple[int | None, bytes, str | None
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
-@pytest.mark.parametrize("blank", [b"\n", b" "])
+@pytest.mark.parametrize(("blank", "many"), [(b"\n", 25_000_000), (b" ", 100_000_000)])
 def test_file_of_blanks_takes_no_memory_however_well_they_were_packed(
-    pack: Callable[[bytes], bytes], blank: bytes
+    pack: Callable[[bytes], bytes], blank: bytes, many: int
 ) -> None:
-    """100 MB of line feeds are 3 kB of zstd: as many empty lines took 3 GB."""
-    many = 100_000_000
+    """100 MB of line feeds are 3 kB of zstd, as many empty lines 3 GB: a quarter shows it, too."""
     content = pack(b"one\n" + blank * many + b"\ntwo")
     tracemalloc.start()
     try:

@@ -147,7 +147,7 @@ def action(file: DeltaFile) -> dict[str, object]:
     return common | {"deletionVector": {k: v for k, v in described.items() if v is not None}}
 
 
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 4)  # of up to ten commits each
 @given(STEPS)
 def test_rows_come_out_even_whatever_was_done(steps: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder:

@@ -1,8 +1,6 @@
 """Which engine a command runs on, and what it says where that one cannot be had."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,20 +20,6 @@ DOCS = Path(__file__).parents[3] / "docs"
 SPARK, EMBEDDED = EngineName.SPARK, EngineName.EMBEDDED
 # As where its library is for another machine.
 BROKEN = 'raise ImportError("libpysail.so: wrong ELF class")'
-# Runs both commands, and prints of each: its exit code, its output, what it said beside.
-BOTH = """
-import contextlib, io, json, sys
-from shardaudit.cli.main import main
-
-def ended(*words):
-    out, said = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(said):
-        code = main(["--config", sys.argv[1], "--engine=embedded", *words])
-    return int(code), out.getvalue(), said.getvalue()
-
-print(json.dumps([ended("audit", "--stream=events"), ended("doctor", "--json")]))
-"""
-Ended = list[tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -125,43 +109,36 @@ def test_docs_say_of_every_command_where_it_runs(capsys: pytest.CaptureFixture[s
     assert len(names) > 5
 
 
-@pytest.fixture(scope="module")
-def without_pysail(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """What an audit and the doctor say where pysail is there and cannot be imported.
+@pytest.fixture
+def without_pysail(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration where pysail is there and cannot be imported.
 
-    One fresh process for both: most of its time goes to imports.
+    What a process says that never had it: tests/engines/test_no_jvm.py.
     """
-    folder = tmp_path_factory.mktemp("without_pysail")
-    package = folder / "broken" / "pysail"
+    package = tmp_path / "broken" / "pysail"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(BROKEN)
-    (folder / "shardaudit.toml").write_text(LEAST)
-    unset = {ENGINE, "PYSPARK_GATEWAY_PORT"}
-    path = os.pathsep.join((str(package.parent), *sys.path))
-    done = subprocess.run(
-        [sys.executable, "-c", BOTH, str(folder / "shardaudit.toml")],
-        env={k: v for k, v in os.environ.items() if k not in unset} | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    found: Ended = json.loads(done.stdout)
-    return found
+    monkeypatch.syspath_prepend(package.parent)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pysail"]:
+        monkeypatch.delitem(sys.modules, name)
+    return config
 
 
 def test_command_ends_with_2_and_the_cure_when_pysail_cannot_be_imported(
-    without_pysail: Ended,
+    without_pysail: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, _, said = without_pysail[0]
-    assert code == ExitCode.USAGE
+    words = ["--config", str(without_pysail), "--engine=embedded", "audit", "--stream=events"]
+    assert main(words) == ExitCode.USAGE
+    said = capsys.readouterr().err
     assert 'wanted "spark", as pysail cannot be imported here (libpysail.so' in said
     assert "Traceback" not in said
 
 
-def test_doctor_works_when_pysail_cannot_be_imported(without_pysail: Ended) -> None:
-    _, told, _ = without_pysail[1]
-    lines = {line["check"]: line for line in json.loads(told)["checks"]}
+def test_doctor_works_when_pysail_cannot_be_imported(
+    without_pysail: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--config", str(without_pysail), "--engine=embedded", "doctor", "--json"])
+    lines = {line["check"]: line for line in json.loads(capsys.readouterr().out)["checks"]}
     assert lines["engine"]["level"] == "fail"
     assert lines["engine"]["cure"].startswith('set engine = "spark"')
     assert lines["configuration"]["level"] == "ok"
