@@ -9,6 +9,7 @@ from pathlib import Path
 from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
+from tests.conftest import INTERPRETED, TUNING
 from tests.spark.commands import run
 from tests.unit.simulate.simulated import Simulated
 
@@ -22,7 +23,8 @@ SCENARIO = Scenario(
     faults={"lost": 30, "replay": 3, "stuck_shard": 1},
 )
 AS_OF = ["--as-of", SCENARIO.as_of.isoformat()]
-PLAN = ["backfill", "plan", "--stream", "events", "--include-stuck", *AS_OF, "--json"]
+EMBEDDED = "--engine=embedded"  # nothing of these is a repair
+PLAN = [EMBEDDED, "backfill", "plan", "--stream", "events", "--include-stuck", *AS_OF, "--json"]
 
 
 @contextmanager
@@ -31,9 +33,12 @@ def audited_losses(folder: Path) -> Iterator[None]:
     with kinesis_stand_in() as url:
         simulate_stream(SCENARIO, folder, endpoints=Endpoints(url))
         StandInControl(url).hold(SCENARIO.as_of)  # or the first messages would expire meanwhile
+        with (folder / "shardaudit.toml").open("a") as config:
+            settings = [f'"{n}" = "{v}"' for n, v in (TUNING | INTERPRETED).items()]
+            config.write("\n".join(["[spark]", *settings, ""]))
         window = SCENARIO.window
         times = ["--from", window.start.isoformat(), "--to", window.end.isoformat()]
-        run(folder, ["audit", "--stream", "events", *times, *AS_OF])
+        run(folder, [EMBEDDED, "audit", "--stream", "events", *times, *AS_OF])
         yield
 
 
