@@ -1,12 +1,13 @@
 """What a batch reads of a Delta sink: the files that commits brought and took, or all of them."""
 
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from shardaudit.adapters.files.files import S3Access
+from shardaudit.adapters.files.files import S3Access, StorageError
 from shardaudit.adapters.lake.delta_log import CommitGoneError
 from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_file import SinkFile
@@ -28,6 +29,9 @@ from shardaudit.ingest.rules.commits import (
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
 from shardaudit.ingest.sink_reading import Reading
 from shardaudit.model.config.settings import Sink
+from shardaudit.model.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 # Where all is read anew, backfills are looked for in as many of the newest commits.
 _LOOKED_BACK = 1000
@@ -103,9 +107,10 @@ def plan_delta(
         meaning=_meaning(version, columns),
         to_version=version.number,
         own_landings=previous.own_landings if previous else (),
+        commit=version.commit_mark(version.number),
     )
     reader = SinkReader(spark, access)
-    if before is None or before.meaning != inputs.meaning or before.to_version > version.number:
+    if before is None or before.meaning != inputs.meaning or not _is_behind(version, before):
         return _all_anew(reader, version, inputs)
     if _is_restored(reader, version, before):
         return _all_anew(reader, version, inputs)
@@ -115,9 +120,18 @@ def plan_delta(
     return _planned(reader, version, since)
 
 
-def resumed_delta(spark: SparkSession, access: S3Access, inputs: DeltaInputs) -> DeltaPlan:
-    """The plan of which only the inputs are known. All is read anew if commits were cleaned up."""
-    version = DeltaSink(inputs.path, access).at(inputs.to_version)
+def resumed_delta(spark: SparkSession, access: S3Access, inputs: DeltaInputs) -> DeltaPlan | None:
+    """The plan of which only the inputs are known. All is read anew if commits were cleaned up.
+
+    None where the version that was to be read is no more, or is another one by now.
+    """
+    try:
+        version = DeltaSink(inputs.path, access).at(inputs.to_version)
+    except (ConfigError, StorageError) as error:
+        log.warning("version %d is to be read no more: %s", inputs.to_version, error)
+        return None
+    if not _is_behind(version, inputs):
+        return None
     return _planned(SinkReader(spark, access), version, inputs)
 
 
@@ -165,6 +179,13 @@ def _all_anew(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) ->
     came = [version.sink_file(file, inputs.columns) for file in files]
     own = _own(version, inputs, version.last_commits(_LOOKED_BACK))
     return DeltaPlan(reader, version, replace(inputs, from_version=None), came, [], own)
+
+
+def _is_behind(version: DeltaVersion, before: DeltaInputs) -> bool:
+    """Whether the version has the one before among its own: a backup may have been put back."""
+    if before.to_version > version.number:
+        return False
+    return before.commit in {"", version.commit_mark(before.to_version)}
 
 
 def _is_restored(reader: SinkReader, version: DeltaVersion, before: DeltaInputs) -> bool:

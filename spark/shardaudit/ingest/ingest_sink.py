@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -79,8 +80,9 @@ class SinkSide:
         written = []
         if self._batches.unfinished:
             batch, inputs = self._batches.unfinished
-            written.append(self._write(batch, self._resumed(inputs), now=now))
-        plan = self._new_plan()
+            written.append(self._write(batch, self._resumed(batch, inputs), now=now))
+        done = self._batches.done
+        plan = self._new_plan(done[-1] if done else None)
         if plan is not None:
             batch = self._batches.plan(plan.inputs, at=now)
             written.append(self._write(batch, plan, now=now))
@@ -108,19 +110,28 @@ class SinkSide:
             return None
         return self._write(self._batches.plan(plan.inputs, at=now), plan, now=now)
 
-    def _new_plan(self) -> SinkPlan | None:
-        spark, access = self._warehouse.spark, self._warehouse.access
-        sink, done = self._stream.sink, self._batches.done
-        previous = done[-1] if done else None
+    def _new_plan(self, previous: SinkInputs | None) -> SinkPlan | None:
+        spark, access, sink = self._warehouse.spark, self._warehouse.access, self._stream.sink
         if sink.format == "delta":
             return plan_delta(spark, access, sink, previous, shape=self._shape)
         return plan_parquet(spark, access, sink, previous, shape=self._shape)
 
-    def _resumed(self, inputs: SinkInputs) -> SinkPlan:
+    def _resumed(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
         spark, access = self._warehouse.spark, self._warehouse.access
-        if isinstance(inputs, DeltaInputs):
-            return resumed_delta(spark, access, inputs)
-        return ParquetPlan(SinkReader(spark, access), inputs)
+        if not isinstance(inputs, DeltaInputs):
+            return ParquetPlan(SinkReader(spark, access), inputs)
+        plan = resumed_delta(spark, access, inputs)
+        if plan is not None:
+            return plan
+        anew = self._new_plan(replace(inputs, path=""))
+        return self._planned_again(batch, cast(SinkPlan, anew))  # of no place before, all is new
+
+    def _planned_again(self, batch: Batch, plan: SinkPlan) -> SinkPlan:
+        """The plan, stored in the place of one that cannot be carried out."""
+        if batch.is_resumed:  # an earlier try may have counted what cannot be read any more
+            self._warehouse.take_back(FINGERPRINTS, batch_id=batch.batch_id)
+        self._batches.plan_again(batch, plan.inputs)
+        return plan
 
     def _write(self, batch: Batch, plan: SinkPlan, *, now: datetime) -> SinkBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
@@ -166,10 +177,7 @@ class SinkSide:
             if another is None:
                 raise
             log.warning("%s: a file could not be read; reading otherwise", batch.batch_id)
-        if batch.is_resumed:  # an earlier try may have counted what cannot be read any more
-            self._warehouse.take_back(FINGERPRINTS, batch_id=batch.batch_id)
-        self._batches.plan_again(batch, another.inputs)
-        return self._measured(batch, another)
+        return self._measured(batch, self._planned_again(batch, another))
 
     def _cells(self, batch: Batch, inputs: SinkInputs, reading: Reading) -> DataFrame:
         added = reading.added(self._warehouse.spark)

@@ -306,7 +306,7 @@ def test_sink_is_not_read_anew_when_version_0_1_read_it_last(
         inputs = inputs.replace(word, str(text))
     stored = Batches(lake.warehouse, lake.name, "sink", parse=sink_inputs)
     old = sink_inputs(inputs)
-    assert json.loads(old.as_json()) == json.loads(inputs) | {"own_landings": []}
+    assert json.loads(old.as_json()) == json.loads(inputs) | {"own_landings": [], "commit": ""}
     batch = stored.plan(old, at=NOW)
     stored.finish(batch, old, result=BatchResult(rows=40, counted=40, quarantined=0), at=NOW)
     assert read_again(lake) == table.versions[1].rows.total()

@@ -1,5 +1,6 @@
 """The door to a user's Delta table, read only: what its log says, without a JVM."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -164,6 +165,14 @@ class DeltaVersion:
             StorageError: they could not be reached.
         """
         return commit_texts(self.path, before, self.number, self._access)
+
+    def commit_mark(self, number: int) -> str:
+        """What tells the commit of a version from any other; empty where it was cleaned up."""
+        try:
+            [text] = commit_texts(self.path, number - 1, number, self._access)
+        except CommitGoneError:
+            return ""
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def last_commits(self, limit: int) -> list[str]:
         """The texts of at most so many commits up to this version: the newest that are there."""

@@ -151,6 +151,7 @@ class DeltaInputs(_Inputs):
     `columns`: standard name -> column, those that the table has. `meaning`: what the meaning of a
     row hangs on; when it changes, all is read anew. `excluded`: paths of files in the table, as its
     log has them, that earlier batches found unreadable. `own_landings`: see `with_landings`.
+    `commit`: what tells the version's commit from another of its number; empty: nobody knows.
     """
 
     path: str = ""
@@ -159,6 +160,7 @@ class DeltaInputs(_Inputs):
     from_version: int | None = None
     excluded: tuple[str, ...] = ()
     own_landings: tuple[int, ...] = ()
+    commit: str = ""
     format: str = "delta"
 
     @property
