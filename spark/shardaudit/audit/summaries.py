@@ -13,6 +13,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
 from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silence_lengths, slot
+from shardaudit.ingest.rules.batch_inputs import TraceInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import batch_summaries
 from shardaudit.model.gate import LEDGER_GATE, RESULT_GATE, SINK_GATE, TRACES_GATE
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINGERPRINTS, QUARANTINE
@@ -48,7 +49,10 @@ def _published(warehouse: Warehouse, request: AuditRequest) -> list[Row]:
 
 
 def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) -> list[Row]:
-    """The finished batches that no published audit stood on, as their contracts want them."""
+    """The finished batches that no published audit stood on, as their contracts want them.
+
+    What was read anew since, as behind another configuration, is judged by how it is now.
+    """
     judged = [json.loads(row["inputs"])["batches"] for row in published]
     done = warehouse.rows(
         BATCHES, where=(pc.field("stream") == request.name) & (pc.field("state") == "done")
@@ -57,6 +61,7 @@ def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) 
         row["batch_id"]: row
         for row in done
         if row["number"] > max((numbers.get(row["side"], 0) for numbers in judged), default=0)
+        and not _is_read_anew(row, done)
     }
     if not fresh:
         return []
@@ -67,6 +72,16 @@ def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) 
     told = {row.batch_id: row.asDict() for row in collected(found)}
     rate = request.stream.sample_rate
     return [_batch(row, told.get(name, {}), rate) for name, row in sorted(fresh.items())]
+
+
+def _is_read_anew(batch: Row, done: list[Row]) -> bool:
+    """Whether later batches have read all that this one did."""
+    side, number = batch["side"], batch["number"]
+    later = [row["inputs"] for row in done if row["side"] == side and row["number"] > number]
+    if side == "sink":
+        return any(sink_inputs(text).is_full for text in later)
+    again = {file for text in later for file in TraceInputs.from_json(text).files}
+    return set(TraceInputs.from_json(batch["inputs"]).files) <= again
 
 
 def _batch(batch: Row, told: Mapping[str, object], sample_rate: float) -> Row:

@@ -100,6 +100,12 @@ class Batches(Generic[SomeInputs]):
         return self._inputs[:-1] if self.unfinished else self._inputs
 
     @property
+    def used(self) -> list[SomeInputs]:
+        """The inputs of the finished batches of which anything could be used."""
+        rows = zip(self._rows, self._inputs, strict=True)
+        return [inputs for row, inputs in rows if row["state"] == "done" and row["rows"]]
+
+    @property
     def shape(self) -> CellShape | None:
         """How the ledger's cells were cut so far."""
         return self._inputs[-1].shape if self._inputs else None

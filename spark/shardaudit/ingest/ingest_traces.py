@@ -59,7 +59,6 @@ class TraceSide:
         self._warehouse, self._name, self._stream = warehouse, name, stream
         self._access = warehouse.access
         self._batches = Batches(warehouse, name, "traces", parse=TraceInputs.from_json)
-        self._seen = {file for inputs in self._batches.done for file in inputs.files}
         self._shape = cell_shape(name, stream, self._batches.shape)
 
     def ingest(self, *, now: datetime) -> list[TraceBatch]:
@@ -68,7 +67,6 @@ class TraceSide:
         if self._batches.unfinished:
             batch, inputs = self._batches.unfinished
             written.append(self._write_rest(batch, inputs, now=now))
-            self._seen |= set(inputs.files)
         fresh = self._new_inputs()
         if fresh.files:
             batch = self._batches.plan(fresh, at=now)
@@ -77,14 +75,28 @@ class TraceSide:
 
     def _new_inputs(self) -> TraceInputs:
         traces = self._stream.traces
-        listed = list_files(traces.path, self._access)
-        seen = self._seen - given_again(still_kept_back(self._batches.done), self._access)
-        return TraceInputs(
+        inputs = TraceInputs(
             columns={name: traces.columns.get(name, name) for name in TRACE_COLUMNS},
             shape=self._shape,
             format=str(traces.format),
-            files=tuple(file for file in listed if file not in seen),
+            streams=tuple(self._names),
         )
+        listed, seen = list_files(traces.path, self._access), self._seen(inputs)
+        return replace(inputs, files=tuple(file for file in listed if file not in seen))
+
+    def _seen(self, as_now: TraceInputs) -> set[SourceFile]:
+        """The files that are not read again: but for those that nobody can have meant to read so.
+
+        Where nothing could be used, and the configuration has been mended since.
+        """
+        done = self._batches.done
+        as_meant = [*self._batches.used, *(one for one in done if one.reads_like(as_now))]
+        seen = {file for inputs in as_meant for file in inputs.files}
+        return seen - given_again(still_kept_back(done), self._access)
+
+    @property
+    def _names(self) -> list[str]:
+        return sorted({self._stream.stream_name, self._name})
 
     def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Finishes what a crash left: its files may have been rotated away since.
@@ -211,7 +223,7 @@ class TraceSide:
 
     def _rules(self, batch: Batch, inputs: TraceInputs) -> TraceRules:
         return TraceRules(
-            stream_names=sorted({self._stream.stream_name, self._name}),
+            stream_names=self._names,
             bucket=inputs.shape.bucket,
             now=batch.planned_at,
         )

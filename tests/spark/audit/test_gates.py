@@ -28,7 +28,7 @@ from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
-from tests.builders import Line, sink_row, trace_line
+from tests.builders import Line, sink_row, trace_line, write_parquet
 from tests.spark.lake import Lake
 
 NIGHT = datetime.fromisoformat("2026-11-20T02:00:00Z")
@@ -284,3 +284,28 @@ def test_a_check_that_breaks_stops_and_is_told_from_bad_data(nights: Nights, fol
     assert "nobody knows, the check itself broke: UndefinedVariableError: " in said
     assert "ledger.yaml, line " in said
     assert "broken" in [row.state for row in nights.lake.rows(GATES) if row.suite == "ledger"]
+
+
+def test_a_gate_opens_when_the_configuration_was_mended(lake: Lake) -> None:
+    nights = Nights(lake)
+    hours = range(24, 0, -1)
+    nights.feed(hours, landed=False)
+    lake.trace_columns = {"message_id": "id"}
+    assert "traces: at least half of the lines" in nights.refused()
+    lake.trace_columns = {}
+    nights.feed(hours, traced=False)
+    assert nights.audit(night=0).counts["matched"] == 24 * PER_HOUR
+
+
+def test_the_gate_of_the_sink_opens_when_its_columns_were_mended(spark_lake: Lake) -> None:
+    lake = spark_lake
+    lake.sink_format = "parquet"
+    lake.sink_columns = {"sent_at": "landed_at", "landed_at": "said"}
+    nights = Nights(lake)
+    lines = [trace_line(n, sent_at=(NIGHT - HOUR).isoformat()) for n in range(200)]
+    lake.log("a.jsonl", lines)
+    landed = {"landed_at": NIGHT, "sent_at": NIGHT - HOUR, "said": "noon"}
+    write_parquet(lake.folder / "sink" / "a.parquet", [sink_row(n, **landed) for n in range(200)])
+    assert "sink: at least half of" in nights.refused()
+    lake.sink_columns = {}
+    assert nights.audit().counts["matched"] == 200

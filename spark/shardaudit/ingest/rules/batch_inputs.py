@@ -123,12 +123,19 @@ class _Inputs:
 class TraceInputs(_Inputs):
     """Trace files. `columns`: standard name -> key or column of the input, for all names.
 
-    `kept`: NULL when the rows are put into TRACES.
+    `kept`: NULL when the rows are put into TRACES. `streams`: the names that a line may bear; none
+    in what an older version wrote.
     """
 
     format: str = "json"
     files: tuple[SourceFile, ...] = ()
     kept: KeptFiles | None = None
+    streams: tuple[str, ...] = ()
+
+    def reads_like(self, other: "TraceInputs") -> bool:
+        """Whether a line is to the one what it is to the other."""
+        same = (self.columns, self.format) == (other.columns, other.format)
+        return same and self.streams in {(), other.streams}
 
     def heals(self, damaged: SourceFile) -> bool:
         """Whether a later version of a file that was damaged once is read here, to its end."""
@@ -139,9 +146,8 @@ class TraceInputs(_Inputs):
     def from_json(cls, text: str) -> Self:
         """The inputs that a text of `as_json` holds."""
         values = _common(text)
-        return cls(
-            **values | {"files": _files(values["files"]), "kept": _kept_files(values.get("kept"))}
-        )
+        files = {"files": _files(values["files"]), "kept": _kept_files(values.get("kept"))}
+        return cls(**values | files | {"streams": tuple(values.get("streams", ()))})
 
 
 @dataclass(frozen=True)
