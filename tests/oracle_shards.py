@@ -30,7 +30,8 @@ def shard_facts(
     Those that left the sink landed once; but how long a landing takes say those that are there.
     What a backfill landed says nothing of the consumer. A cell landed when its last row did.
     Records of one aggregate share a number and may sit in two cells: the cell that landed last is
-    the one that counts. A consumer rests since the first ingest that brought its frontier.
+    the one that counts. A consumer rests since the first ingest that brought its frontier, and a
+    cell is settled by the first that brought its greatest number.
     """
     there = [row for row in there if not row.own]
     rows = there + [row for row in left if not row.own]
@@ -53,33 +54,36 @@ def shard_facts(
     patience = _patience(there, question)
     settled_by = question.as_of - question.settle_grace
     frontier_at = max(numbers_at)[1] if numbers_at else None
+    reached = [_reached(cell) for cell in cells.values() if any(r.sequence_number for r in cell)]
     unnumbered = [row.landed_by for row in rows if not row.sequence_number]
     has_position = frontier_at is not None and all(at <= frontier_at for at in unnumbered)
     return Shard(
         patience=patience,
-        settled_frontier=max((n for n, at in numbers_at if at <= settled_by), default=None),
+        settled_frontier=max((n for n, at in reached if at <= settled_by), default=None),
         untimed_frontier=max(untimed, default=None),
         has_position=has_position,
         is_silent=produced and not rows,
-        is_stalled=bool(numbers_at) and _rests_since(rows, question) < question.as_of - patience,
+        is_stalled=bool(reached) and _rests_since(reached) < question.as_of - patience,
     )
 
 
-def _rests_since(rows: list[SinkRow], question: Question) -> datetime:
-    """When the greatest number first landed; an ingest's rows of a cell land with the last one."""
-    parts: dict[tuple[datetime, int], list[SinkRow]] = defaultdict(list)
-    for row in rows:
-        parts[question.bucket_start(row.sent_at), row.batch].append(row)
-    numbers = {
-        key: [number_order(row.sequence_number) for row in part if row.sequence_number]
-        for key, part in parts.items()
-    }
-    frontier = max(max(found) for found in numbers.values() if found)
-    return min(
-        max(row.landed_by for row in part)
-        for key, part in parts.items()
-        if frontier in numbers[key]
+def _reached(cell: list[SinkRow]) -> tuple[tuple[int, str], datetime]:
+    """A cell's greatest number, and when it first landed: an ingest's rows with the last one."""
+    batches: dict[int, list[SinkRow]] = defaultdict(list)
+    for row in cell:
+        batches[row.batch].append(row)
+    greatest = max(number_order(row.sequence_number) for row in cell if row.sequence_number)
+    return greatest, min(
+        max(row.landed_by for row in batch)
+        for batch in batches.values()
+        if any(r.sequence_number and number_order(r.sequence_number) == greatest for r in batch)
     )
+
+
+def _rests_since(reached: Sequence[tuple[tuple[int, str], datetime]]) -> datetime:
+    """When the greatest number of all first landed."""
+    frontier = max(number for number, _ in reached)
+    return min(at for number, at in reached if number == frontier)
 
 
 def _patience(rows: list[SinkRow], question: Question) -> timedelta:

@@ -264,9 +264,10 @@ def test_audit_agrees_with_the_oracle_when_the_sink_gains(
     assert_agreement(of, chosen, outcome, trial.audit(), findings=findings)
 
     trial.sink_lacks = frozenset()
-    whole = replace(history, rows=rows)
+    # A row's batch is the ingest that brings it.
+    late = [replace(r, batch=2 + n % 2) for n, r in enumerate(r for r in rows if not r.lacks)]
+    whole = replace(history, rows=(*early.rows, *late))
     trial.log([t for t in history.traces if t.batch == 2])
-    late = [row for row in rows if not row.lacks]
     trial.land(late[::2])
     trial.ingest()
     trial.land(late[1::2])

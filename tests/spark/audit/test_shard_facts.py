@@ -59,7 +59,7 @@ def ago(at: object) -> float | None:
 
 
 LEDGER = [
-    # Numbers by their length first; a cell in which something landed of late is not settled.
+    # Numbers by their length first; a cell whose greatest number landed of late is not settled.
     *(sent("runs", "1200"), landed("runs", "99", 900), landed("runs", "1000", 600, at=1)),
     landed("runs", "1100", 599, at=2),
     # It landed again of late: since when the consumer rests, its first landing says.
@@ -89,7 +89,7 @@ def test_the_ledger_says_where_a_consumer_is_and_what_it_does(spark: SparkSessio
     frontiers = {s: tuple(number(row[name]) for name in names) for s, row in found.items()}
     assert frontiers == {
         "runs": ("1100", "1000", None),
-        "rests": ("50", None, None),
+        "rests": ("50", "50", None),
         "just in time": ("50", "50", None),
         "slow": ("50", "50", None),
         "never": (None, None, None),

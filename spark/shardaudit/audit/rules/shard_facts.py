@@ -66,12 +66,12 @@ def shard_facts(
 
 
 def settled_frontier(rested_since: datetime) -> Column:
-    """Of a shard's `cell_sums`: the greatest sequence key of a cell in which nothing landed since.
+    """Of a shard's `cell_sums`: the greatest sequence key of a cell that had first landed by then.
 
     What is at or before it and did not land never will: sinks with parallel writers flush out of
-    order, but no later than that.
+    order, but no later than that. What is written anew, with another time, was there before.
     """
-    is_at_rest = F.col("last_landed_at") <= F.lit(rested_since)
+    is_at_rest = reached_at(F.col("reached")) <= F.lit(rested_since)
     return F.max(F.when(is_at_rest, F.col("landed_key")))
 
 
