@@ -110,10 +110,11 @@ class GoldenCase:
 
     def _step(self, number: int, before: History) -> Step:
         later = "later." if number else ""
-        traces = tuple(
-            replace(self._trace(line), batch=number + 1) for line in self._lines(f"{later}traces")
-        )
         seen_at = _instant(self.asked["as_of"][number])
+        traces = tuple(
+            replace(self._trace(line), batch=number + 1, ingested_at=seen_at)
+            for line in self._lines(f"{later}traces")
+        )
         rows = tuple(
             replace(self._row(line), seen_at=seen_at, batch=number + 1)
             for line in self._lines(f"{later}sink")

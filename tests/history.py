@@ -15,7 +15,10 @@ FindingKey = tuple[str, Kind]
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One acknowledged attempt. `batch`: which ingest brought it; `acked_at`: None, not logged."""
+    """One acknowledged attempt. `batch`: which ingest brought it; `acked_at`: None, not logged.
+
+    `ingested_at`: when that was. Kinesis had it by then, whatever its producer's clock says.
+    """
 
     message_id: str
     shard_id: str
@@ -23,6 +26,13 @@ class Trace:
     sent_at: datetime
     batch: int = 1
     acked_at: datetime | None = None
+    ingested_at: datetime | None = None
+
+    @property
+    def arrived_at(self) -> datetime:
+        """When Kinesis took it, at the latest, as far as is known."""
+        arrived_at = max(self.sent_at, self.acked_at or self.sent_at)
+        return min(arrived_at, self.ingested_at or arrived_at)
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,8 +135,7 @@ class _Message:
     @property
     def arrived_at(self) -> datetime:
         """When Kinesis took its last attempt, as far as is known."""
-        times = [self.sent_at, *(trace.sent_at for trace in self.traces)]
-        return max(times + [trace.acked_at for trace in self.traces if trace.acked_at])
+        return max((trace.arrived_at for trace in self.traces), default=self.sent_at)
 
 
 def _messages(history: History, question: Question) -> list[_Message]:

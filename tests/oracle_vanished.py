@@ -135,7 +135,7 @@ def _by_ledger(
     late: list[datetime] = []
     for number in {trace.batch for trace in traces}:
         sent, last = upto[number]
-        after = min((_came(t) for t in traces if t.batch > number), default=None)
+        after = min((t.arrived_at for t in traces if t.batch > number), default=None)
         by = question.may_be_there_until(last[cell])
         is_complete = cell in sent and sorted(sent[cell]) in past.states(since=by)
         if is_complete and by < question.as_of and after is None:
@@ -199,10 +199,6 @@ def last_arrivals(history: History, question: Question) -> dict[Cell, datetime]:
     last: dict[Cell, datetime] = {}
     for trace in history.traces:
         cell = (trace.shard_id, question.bucket_start(trace.sent_at))
-        end = question.bucket_start(_came(trace)) + question.bucket
+        end = question.bucket_start(trace.arrived_at) + question.bucket
         last[cell] = max(last.get(cell, end), end)
     return last
-
-
-def _came(trace: Trace) -> datetime:
-    return max(trace.sent_at, trace.acked_at or trace.sent_at)

@@ -305,12 +305,16 @@ def _before_a_pause(draw: DrawFn, of: Terms) -> list[tuple[str, int]]:
 def _acknowledged(
     draw: DrawFn, of: Terms, traces: list[tuple[str, int, str | None, int, int]]
 ) -> tuple[tuple[str, int, str | None, int], ...]:
-    """When some attempts were acknowledged: soon, or by a producer that held the message back."""
+    """When some attempts were acknowledged: soon, or by a producer that held the message back.
+
+    Or after the ingest of its trace, by a clock that is ahead.
+    """
     as_of = of.end_ms + of.as_of_ms
     edges = [as_of - of.retention_ms + d for d in (-1, 0, 1)]
     found = {}
     for message_id, shard, number, sent_ms, _ in traces:
-        late = [at for at in (*edges, as_of, as_of - 60_000) if at > sent_ms]
+        ahead = (as_of + 1, as_of + 20 * HOUR_MS)
+        late = [at for at in (*edges, as_of, as_of - 60_000, *ahead) if at > sent_ms]
         times = st.sampled_from([None, sent_ms - 500, sent_ms + 20, *late])
         found[message_id, shard, number] = draw(times)
     return tuple((*key, ms) for key, ms in found.items() if ms is not None)

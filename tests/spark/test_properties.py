@@ -53,7 +53,12 @@ def joined(of: Terms, chosen: Iterable[Case], *, up_to_batch: int = 2) -> tuple[
         for row, batch in zip(found, batches, strict=True)
     ]
     history = History(
-        traces=tuple(t for part in parts for t in part.traces if t.batch <= up_to_batch),
+        traces=tuple(
+            replace(t, ingested_at=seen_at)
+            for part in parts
+            for t in part.traces
+            if t.batch <= up_to_batch
+        ),
         rows=tuple(r for r, batch in zip(rows, batches, strict=True) if batch <= up_to_batch),
         known_shards=frozenset(s for part in parts for s in part.known_shards),
     )

@@ -25,7 +25,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
 # What is told of each trace, wherever it is.
-TRACED = (*GIVEN, "counted", "counted_in")
+TRACED = (*GIVEN, "counted", "counted_in", "ingested_at")
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -78,7 +78,8 @@ class StreamTraces:
             reduce(DataFrame.unionByName, frames)
             # Presence only.
             .join(known, ["bucket_start", "message_id"], how="left_anti")
-            .withColumns({"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")})
+            .withColumn("counted", F.lit(True))
+            .withColumns({name: F.lit(None).cast("timestamp") for name in TRACED[-2:]})
             .select(*TRACED, F.lit(True).alias("is_kept"))
         )
         return bare(own).unionByName(kept)

@@ -14,6 +14,7 @@ from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.parquet_traces import kept_files, readable
 from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
+from shardaudit.columns.faults import fault
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
 from shardaudit.ingest.rules.fingerprint import trace_fingerprints
@@ -171,6 +172,10 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     try:
         rows = reduce(DataFrame.unionByName, reader.frames(files))
         judged = sampled(judged_traces(loose_traces(rows), rules), shape.sample_rate)
+        # A file does not say when it was read: by then it had arrived, see `trace_arrival`.
+        is_ahead = F.greatest("sent_at", "acked_at") > F.lit(rules.now)
+        of_a_clock = fault(is_ahead, "by its clock it arrives after this ingest")
+        judged = judged.withColumn("reason", F.coalesce("reason", of_a_clock))
         ids = judged.select("file", "line", "reason", "id_hash", "sent_at", "bucket_start")
         ids = Scan(rows, files, reader).materialized(ids)
     except UnsoundFilesError as error:
@@ -221,7 +226,8 @@ class TraceWriting:
         # Presence only: `repeated` is unique on its column.
         single = traces.join(several, ["id_hash"], how="left_anti")
         single = single.withColumn("counted", F.lit(True)).select(*GIVEN, "counted")
-        stored = self.own(rows.tally.days).select(*GIVEN, "counted")
+        single = single.withColumn("ingested_at", F.lit(None).cast("timestamp"))
+        stored = self.own(rows.tally.days).select(single.columns)
         self._append_fingerprints(stored.unionByName(single), most=rows.tally.good)
         single_ids = rows.ids.join(several, ["id_hash"], how="left_anti")
         return stored.where(F.col("counted")).count() + single_ids.count()
@@ -265,7 +271,8 @@ class TraceWriting:
         """Writes new traces, and those of their ids that were in kept files alone."""
         moved = known.where(F.col("is_kept")).select(*TRACED).withColumn("moved", F.lit(True))
         traces = (
-            new.select(*TRACED)
+            new.withColumn("ingested_at", F.lit(self.batch.planned_at))
+            .select(*TRACED)
             .withColumn("moved", F.lit(None).cast("boolean"))
             .unionByName(moved)
             .withColumn("batch_id", F.lit(self.batch.batch_id))

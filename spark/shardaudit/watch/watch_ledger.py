@@ -99,12 +99,15 @@ def _with_arrivals(
     stream: Stream,
     as_of: datetime,
 ) -> dict[str, LedgerProgress]:
-    """The shards of which messages wait that were sent long ago, with when these arrived."""
+    """The shards of which messages wait that were sent long ago, with when these arrived.
+
+    And those of which the clock of a producer says that they are still to be sent.
+    """
     due = as_of - stream.settle_grace - stream.bucket
     waiting = {
         shard: (one, one.ahead)
         for shard, one in found.items()
-        if one.ahead is not None and one.ahead.since < due
+        if one.ahead is not None and not due <= one.ahead.since <= as_of
     }
     if not waiting:
         return {}
@@ -127,9 +130,11 @@ def _with_arrivals(
 
 
 def _arrived(one: LedgerProgress, ahead: Span, row: Row, bucket: timedelta) -> LedgerProgress:
-    since = row.arrived_from if row.arrived_from > ahead.since else None
+    since = row.arrived_from if row.arrived_from != ahead.since else None
     until = row.arrived_until + bucket if row.arrived_until + bucket > ahead.until else None
-    passed = None if one.passed is None else replace(one.passed, arrived_from=since)
+    passed = one.passed
+    if passed is not None and since is not None:
+        passed = replace(passed, arrived_from=max(since, passed.since))
     return replace(
         one, ahead=replace(ahead, arrived_from=since, arrived_until=until), passed=passed
     )

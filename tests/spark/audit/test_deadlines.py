@@ -17,11 +17,11 @@ from shardaudit.model.tables.audit_tables import AUDITS, EVIDENCE, FINDINGS, TRA
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
-from tests.builders import T0, sink_row, trace_line
+from tests.builders import T0, sink_row, trace_line, write_lines, write_parquet
 from tests.builders import shard as shard_id
 from tests.spark.lake import Lake
 
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 LATER = T0 + 3 * DAY
 
 
@@ -102,6 +102,30 @@ def test_deadline_moves_both_ways_with_the_retention_also_outside_of_the_window(
         (LATER + DAY, "expired", gone),
         (LATER + 2 * DAY, "open", again),
     ]
+
+
+@pytest.mark.parametrize("traces_format", ["json", "parquet"])
+def test_a_clock_that_is_ahead_makes_no_deadline_later_than_the_ingest_of_its_trace(
+    lake: Lake, traces_format: str
+) -> None:
+    """m1 is acknowledged, and m3 was sent, by a clock that is hours ahead; neither landed."""
+    ahead = (T0 + 20 * HOUR).isoformat()
+    sent_at, at = (T0 + 50 * MINUTE).isoformat(), T0 + 30 * MINUTE
+    lines = [
+        trace_line(0, acked_at=T0.isoformat()),
+        trace_line(1, acked_at=ahead),
+        trace_line(3, sent_at=sent_at),
+    ]
+    lake.traces_format = traces_format
+    write = write_lines if traces_format == "json" else write_parquet
+    write(lake.traces / f"a.{traces_format}", lines)
+    lake.land([sink_row(0), sink_row(9)])
+    observe(lake, 24, at=at)
+    audited(lake, as_of=at)
+    assert {name: until for name, (_, until, _) in findings(lake).items() if name != "m9"} == {
+        "m1": at + DAY,
+        "m3": at + DAY,
+    }
 
 
 def test_audit_about_the_past_opens_nothing_that_a_later_one_saw_run_out(lossy: Lake) -> None:

@@ -21,7 +21,7 @@ MINUTE = 60 * S
 TRACES_DDL = (
     "message_id string, shard_id string, bucket_start timestamp, counted boolean, "
     "sequence_number string, sent_at timestamp, acked_at timestamp, location string, "
-    "attributes map<string,string>"
+    "attributes map<string,string>, ingested_at timestamp"
 )
 ROWS_DDL = (
     "message_id string, shard_id string, bucket_start timestamp, is_own boolean, "
@@ -231,6 +231,8 @@ def test_it_arrived_when_the_last_of_its_times_says_so(spark: SparkSession) -> N
     cases = {
         "sent": ([trace("1", counted=True, sent_at=sent)], sent),
         "acknowledged": ([trace("1", counted=True, sent_at=T0, acked_at=sent)], sent),
+        "clock ahead": ([trace("1", sent_at=sent, acked_at=sent + S, ingested_at=T0)], T0),
+        "read later": ([trace("1", sent_at=T0, acked_at=sent, ingested_at=sent + S)], sent),
         "told before": ([trace("1", counted=True, sent_at=sent, acked_at=T0)], sent),
         "by its row": ([landed("1", sent_at=T0, arrived_at=sent, landed_at=T0 + 9 * S)], sent),
         "landed at the latest": ([landed("1", landed_at=sent)], sent),

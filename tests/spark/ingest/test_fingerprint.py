@@ -255,6 +255,9 @@ def test_the_first_and_last_arrival_are_known_when_producers_held_messages_back(
     values = [tuple(line.get(name) for name in TRACES.names) for line in lines]
     [row] = collected(trace_fingerprints(spark.createDataFrame(values, TRACES.ddl)))
     assert (row.arrived_from, row.arrived_until) == (T0 + timedelta(seconds=1), late)
+    read = [tuple({**line, "ingested_at": soon}.get(n) for n in TRACES.names) for line in lines]
+    [row] = collected(trace_fingerprints(spark.createDataFrame(read, TRACES.ddl)))
+    assert (row.arrived_from, row.arrived_until) == (T0 + timedelta(seconds=1), soon)
     [row] = of_sink(spark, [sink_row()]).collect()
     assert (row.arrived_from, row.arrived_until) == (None, None)
 

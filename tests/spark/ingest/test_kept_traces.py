@@ -94,6 +94,19 @@ def test_no_row_is_written_again_when_no_id_comes_again(lake: Lake) -> None:
     assert counted(lake) == 50
 
 
+def test_rows_of_a_clock_that_is_ahead_are_written_with_the_time_of_their_ingest(
+    lake: Lake,
+) -> None:
+    read_at = T0 + timedelta(seconds=9)
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(10)])
+    lake.ingest(now=read_at)
+    assert stored(lake) == 0
+    in_parquet(lake, "b.parquet", [trace(n) for n in (10, 11)])
+    lake.ingest(now=read_at)
+    rows = collected(lake.warehouse.read(TRACES))
+    assert {row.message_id: row.ingested_at for row in rows} == {"m10": read_at, "m11": read_at}
+
+
 def test_traces_stay_when_their_file_goes(lake: Lake) -> None:
     path = in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
     lake.ingest()

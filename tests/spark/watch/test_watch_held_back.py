@@ -1,6 +1,7 @@
 """Messages that their producer held back: they wait, and leave the stream, since they came into it.
 
-Retention 24 h. Offline devices sent them days ago, and were acknowledged today.
+Retention 24 h. Offline devices sent them days ago, and were acknowledged today. Where a producer's
+clock is ahead they came before they were sent.
 """
 
 from datetime import datetime, timedelta
@@ -129,3 +130,35 @@ def test_it_is_gone_when_the_last_of_it_has_left_the_stream(
     assert line.hole_recoverable_until == at + DAY
     (gone,) = looked(warehouse, tmp_path, as_of=NOW + 2 * HOUR).shards
     assert (gone.holes, gone.level) == (0, Level.NOTICE)
+
+
+def test_a_clock_that_is_ahead_wins_no_time(warehouse: Warehouse, tmp_path: Path) -> None:
+    """By it they are sent in ten hours; they came two hours ago, and their consumer stopped."""
+    minute, at = 30 * 60, NOW - 2 * HOUR
+    fill(
+        warehouse,
+        [
+            came(60, START + HOUR, number=60),
+            landed(60, START + HOUR + MINUTE, number=60),
+            came(minute, at, number=100),
+        ],
+    )
+    (line,) = looked(warehouse, tmp_path).shards
+    assert (line.state, line.recoverable_until) == ("stalled", at + DAY)
+
+
+def test_a_hole_of_a_clock_that_is_ahead_is_told_with_its_deadline(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    minute, at = 30 * 60, NOW - 2 * HOUR
+    fill(
+        warehouse,
+        [
+            came(minute, at, number=500, n=2),
+            came(1100, START + 1100 * MINUTE, number=600),
+            landed(1100, START + 1101 * MINUTE, number=600),
+        ],
+    )
+    (line,) = looked(warehouse, tmp_path).shards
+    assert (line.holes, line.hole_messages) == (1, 2)
+    assert line.hole_recoverable_until == at + DAY

@@ -69,7 +69,7 @@ class Planted:
     `own`: rows that our backfill landed; `later`: that came with the second batch of the sink;
     `gone`: that went with it.
     `in_evidence`: an earlier audit read it, and nobody could read it again. `is_held_back`: the
-    stream took it only now.
+    stream took it only now; `is_of_a_clock_ahead`: by its producer's clock a day later than it did.
     `not_landed`: lost | stuck | pending | vanished. `causes`: by the other kinds.
     """
 
@@ -83,6 +83,7 @@ class Planted:
     gone: tuple[RecordKey, ...] = ()
     in_evidence: bool = False
     is_held_back: bool = False
+    is_of_a_clock_ahead: bool = False
     not_landed: str | None = None
     causes: dict[Kind, Cause] = field(default_factory=dict)
     before: Earlier | None = None
@@ -132,6 +133,8 @@ MESSAGES = (
     Planted("expired", ANCIENT, _one(RUNNING, "6"), not_landed=LOST,
             before=Earlier(State.OPEN, State.EXPIRED)),
     Planted("held back", ANCIENT, _one(RUNNING, "28"), not_landed=LOST, is_held_back=True),
+    Planted("of a clock ahead", ANCIENT, _one(RUNNING, "33"), not_landed=LOST,
+            is_of_a_clock_ahead=True),
     Planted("kept for longer", HOLED, _one(RUNNING, "29"), not_landed=LOST,
             before=Earlier(State.EXPIRED, State.OPEN)),
     Planted("replayed in vain", HOLED, _one(RUNNING, "10"), not_landed=LOST,

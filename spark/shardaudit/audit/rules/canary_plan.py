@@ -104,7 +104,7 @@ class CanaryPlan:
                 row |= {"counted": index == 0, "location": "producer"}
                 if message.slot_of(record) != message.slot:
                     row["counted_in"] = self.starts[message.slot]
-                yield message, row | {"acked_at": self.arrived_at(message)}
+                yield message, row | self._acknowledged(message)
 
     def rows(self) -> Iterator[tuple[str, _Row]]:
         """Deliveries: `kept`, `gone` (by the sink's second batch) or `later` (with it)."""
@@ -167,6 +167,12 @@ class CanaryPlan:
     def arrived_at(self, message: Planted) -> datetime:
         """When the stream took it, as far as its traces tell."""
         return self.as_of if message.is_held_back else self.starts[message.slot]
+
+    def _acknowledged(self, message: Planted) -> _Row:
+        arrived_at = self.arrived_at(message)
+        if message.is_of_a_clock_ahead:
+            return {"acked_at": arrived_at + _DAY, "ingested_at": arrived_at}
+        return {"acked_at": arrived_at}
 
     def _known_at(self, message: Planted) -> datetime:
         """When an earlier audit took it for sent: only of those that are gone it matters."""

@@ -17,7 +17,7 @@ def arrival(name: str, bucket: timedelta) -> Column:
         name: `arrived_from` or `arrived_until`, of FINGERPRINTS. Where a batch does not say it:
         when its cell began.
     """
-    arrived_at = F.greatest(F.coalesce(name, "bucket_start"), "bucket_start")
+    arrived_at = F.coalesce(name, "bucket_start")
     return F.when(F.col("side") == "traces", hour_start(bucket, arrived_at))
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cells import sequence_key, sequence_number
+from shardaudit.ingest.rules.fingerprint import trace_arrival
 
 CELL = ["shard_id", "bucket_start"]
 
@@ -76,7 +77,7 @@ def traces_of(traces: DataFrame, suspects: DataFrame) -> DataFrame:
         F.col("sequence_number").alias("sent_sequence"),
         F.lit(None).cast("string").alias("landed_sequence"),
         "sent_at",
-        F.greatest("sent_at", "acked_at").alias("arrived_at"),
+        trace_arrival().alias("arrived_at"),
         F.lit(None).cast("timestamp").alias("landed_at"),
         "location",
         "attributes",

@@ -57,8 +57,7 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
     Output:
         `location`, CELL, MEASURES; `n` may be 0, `latency_counts` is NULL.
     """
-    weight = F.col("counted").cast("int")
-    arrived_at = F.greatest("sent_at", "acked_at")
+    weight, arrived_at = F.col("counted").cast("int"), trace_arrival()
     grouped = traces.groupBy("location", *_CELL).agg(
         *_sums(F.xxhash64("message_id"), weight),
         F.max(_sequence_key()).alias("max_key"),
@@ -74,6 +73,14 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
         .withColumn("unnumbered_at", F.lit(None).cast("timestamp"))
         .select("location", *_CELL, *_measures())
     )
+
+
+def trace_arrival() -> Column:
+    """When the stream took a trace's message, at the latest: of rows of TRACES.
+
+    A producer's clock may be ahead; what an ingest read had arrived by then.
+    """
+    return F.least(F.greatest("sent_at", "acked_at"), "ingested_at")
 
 
 def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datetime) -> DataFrame:

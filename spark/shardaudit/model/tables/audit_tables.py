@@ -28,6 +28,11 @@ TRACES = Table(
         ("sent_day", "date", "UTC day of bucket_start"),
         ("counted_in", "timestamp", "bucket_start of its id's counted trace, where another one"),
         ("moved", "boolean", "true: its id came again; an earlier batch counted it in a kept file"),
+        (
+            "ingested_at",
+            "timestamp",
+            "by then it had arrived, whatever its producer's clock says; NULL: no time is later",
+        ),
     ),
     ("stream", "message_id", "shard_id", "sequence_number", "bucket_start"),
     ("stream", "sent_day"),
@@ -56,7 +61,8 @@ FINGERPRINTS = Table(
         (
             "arrived_from",
             "timestamp",
-            "traces: the first arrival (the later of sent_at and acked_at) that was added",
+            "traces: the first arrival (the later of sent_at and acked_at, at most the batch's "
+            "planned_at) that was added",
         ),
         ("arrived_until", "timestamp", "traces: the last such arrival"),
     ),

@@ -13,7 +13,8 @@ class Span:
     """Messages of a shard in some of its cells: how many at most, and the cells' outer edges.
 
     `arrived_from`, `arrived_until`: when the first and the last of them came into the stream, where
-    that is later than their cells: their producer held them back.
+    that is later than their cells: their producer held them back. The first may be earlier, too:
+    its clock is ahead.
     """
 
     messages: int
@@ -25,7 +26,7 @@ class Span:
     @property
     def first_arrival(self) -> datetime:
         """When the oldest of them came into the stream, at the earliest."""
-        return self.since if self.arrived_from is None else max(self.since, self.arrived_from)
+        return self.since if self.arrived_from is None else self.arrived_from
 
     @property
     def last_arrival(self) -> datetime:
@@ -88,7 +89,7 @@ class Holes:
     `doubts`: cells of which sums cannot tell whether something is missing: only an audit sees.
     `unnamed_since`, `unnamed_until`: around the holes and doubts that no audit looked at by id.
     `arrived_from`, `unnamed_arrived_from`: when the first of these that the stream still holds came
-    into it, where that is later than their cells.
+    into it, where that is not when their cells began.
     """
 
     cells: int = 0
