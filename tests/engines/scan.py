@@ -64,7 +64,7 @@ def refused(source: str, *, module: str) -> list[str]:
     tree = ast.parse(source)
     places = [*_engine_matters(tree, module)]
     if "pyspark" in source:
-        for rule in (_imports, _functions, _methods, _arguments, _patterns, _powers, _doubles):
+        for rule in _CHECKS:
             places += rule(tree, module)
     return [f"{line}: {said}" for line, said in sorted(set(places))]
 
@@ -271,3 +271,24 @@ def _powers(tree: ast.AST, _: str) -> Iterator[Place]:
                 continue
             case ast.BinOp(op=ast.Pow()):
                 yield node.lineno, "op:**"
+
+
+def _lists(tree: ast.AST, _: str) -> Iterator[Place]:
+    """None of a list that may be empty: of NULL that is true, or NULL, as the engine will."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.UnaryOp(
+                op=ast.Invert(), operand=ast.Call(func=ast.Attribute(attr="isin"), args=args)
+            ) if not (args and all(_is_constant(arg) for arg in args)):
+                yield node.lineno, "~isin of a list that may be empty: `~any_of` of comparisons"
+
+
+def _is_constant(argument: ast.expr) -> bool:
+    """A value, or a constant's values."""
+    match argument:
+        case ast.Starred(value=ast.Name(id=name)):
+            return name.isupper()
+    return isinstance(argument, ast.Constant)
+
+
+_CHECKS = (_imports, _functions, _methods, _arguments, _patterns, _powers, _doubles, _lists)

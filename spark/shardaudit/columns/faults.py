@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from shardaudit.columns.instants import any_of
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.sequence import PATTERN
 from shardaudit.model.trace_line import GAP_REASON
@@ -92,7 +93,8 @@ def ahead_fault(name: str, instant: Column, *, of: Column, what: str) -> Column:
 
 def foreign_fault(stream: Column, streams: Sequence[str]) -> Column:
     """A trace that names a stream must name this one."""
-    return fault(~stream.isin(list(streams)), f"{_FOREIGN} than {' or '.join(streams)}")
+    is_ours = any_of([stream == F.lit(name) for name in streams])
+    return fault(~is_ours, f"{_FOREIGN} than {' or '.join(streams)}")
 
 
 def is_clock_fault(reason: Column) -> Column:
