@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.canary import ANCIENT, UNNUMBERED
+from shardaudit.audit.rules.canary import ANCIENT, MESSAGES, RUNNING, SEEN, STALLED, UNNUMBERED
 from shardaudit.audit.rules.canary_answers import Answer, answers, differences, is_canary
 from shardaudit.audit.rules.canary_plan import CanaryPlan
 from shardaudit.audit.rules.carried import with_bucket_digest
-from shardaudit.audit.rules.cells import cell_sums, grid
+from shardaudit.audit.rules.cells import cell_sums, grid, sums_digest
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts, transitions
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
@@ -32,7 +32,9 @@ class Canary:
     """What is added to an audit's inputs: rows of TRACES, deliveries, rows of the other tables.
 
     `batches`: of BATCHES `batch_id`, `number` and `planned_at`. Ancient rows that left did so with
-    the last one, now; others, and those of one shard, when the stream had their messages.
+    the last one, now; others, and those of some cells, when the stream had their messages.
+    `audited`: what an audit saw of cells: of CELLS, and its `as_of`; `missing`: `message_id` of the
+    findings that it left.
     """
 
     plan: CanaryPlan
@@ -42,6 +44,8 @@ class Canary:
     batches: DataFrame
     evidence: DataFrame
     findings: DataFrame
+    audited: DataFrame
+    missing: DataFrame
 
     def grid(self, shards: DataFrame) -> DataFrame:
         """Its cells: `shard_id`, `bucket_start`.
@@ -95,23 +99,52 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
         _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
     )
     since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=now)
+    ledger = before.unionByName(held(_fingerprints(since, "sink", name, batch=_left_with(plan))))
     then = plan.starts[ANCIENT]
-    is_late = (F.col("bucket_start") == F.lit(then)) & (
-        F.col("shard_id") != f"{CANARY}{UNNUMBERED}"
-    )
-    left_with = F.when(is_late, _LAST).otherwise(_SECOND)
     evidence = _rows_of(spark, EVIDENCE, ({"stream": name, **row} for row in plan.evidence()))
     return Canary(
         plan=plan,
         traces=_rows_of(spark, TRACES, (row for m, row in traces if not m.in_evidence)),
         rows=rows["kept"].unionByName(rows["later"]),
-        ledger=before.unionByName(held(_fingerprints(since, "sink", name, batch=left_with))),
+        ledger=ledger,
         batches=own_rows(
             spark, [(_FIRST, 1, then), (_SECOND, 2, then), (_LAST, 3, now)], _BATCHES_DDL
         ),
         evidence=with_bucket_digest(evidence.drop("bucket_digest"), cell_sums(before)),
         findings=_rows_of(spark, FINDINGS, ({"stream": name, **row} for row in plan.findings())),
+        audited=_audited(plan, before, RUNNING, vanished=0).unionByName(
+            _audited(plan, ledger, STALLED, vanished=1)
+        ),
+        missing=own_rows(spark, _missing_as_seen(), "message_id string"),
     )
+
+
+def _left_with(plan: CanaryPlan) -> Column:
+    """The batch with which rows of a cell left the sink."""
+    is_early = _is_of(plan, UNNUMBERED, ANCIENT) | _is_of(plan, STALLED, SEEN)
+    is_late = (F.col("bucket_start") <= F.lit(plan.starts[ANCIENT])) & ~is_early
+    return F.when(is_late, _LAST).otherwise(_SECOND)
+
+
+def _missing_as_seen() -> list[tuple[str]]:
+    return [(f"{CANARY}{m.name}",) for m in MESSAGES if m.slot == SEEN and m.before]
+
+
+def _audited(plan: CanaryPlan, ledger: DataFrame, shard: str, *, vanished: int) -> DataFrame:
+    """A cell of SEEN as an audit saw it, when the ledger was that: of CELLS."""
+    return cell_sums(ledger.where(_is_of(plan, shard, SEEN))).select(
+        "shard_id",
+        "bucket_start",
+        sums_digest().alias("sums_digest"),
+        F.lit(0).cast("bigint").alias("pending"),
+        F.lit(vanished).cast("bigint").alias("vanished"),
+        F.lit(plan.starts[ANCIENT]).alias("as_of"),
+    )
+
+
+def _is_of(plan: CanaryPlan, shard: str, slot: str) -> Column:
+    is_in_slot = F.col("bucket_start") == F.lit(plan.starts[slot])
+    return is_in_slot & (F.col("shard_id") == f"{CANARY}{shard}")
 
 
 def beside(planted: DataFrame, own: DataFrame) -> DataFrame:

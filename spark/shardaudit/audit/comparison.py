@@ -47,11 +47,6 @@ from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.warehouse import Warehouse
 
 _ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
-_AUDITED = (
-    "shard_id string, bucket_start timestamp, sums_digest bigint, pending bigint, vanished bigint, "
-    "as_of timestamp"
-)
-
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
 
@@ -68,12 +63,12 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     Input:
         shards: `shard_id`, `has_lost_rows` of `shard_facts`.
     """
-    spark, planted = warehouse.spark, both.planted
+    planted = both.planted
     of_canary = Past(
         planted.ledger,
         planted.batches,
-        own_rows(spark, [], _AUDITED),
-        own_rows(spark, [], "message_id string"),
+        planted.audited,
+        planted.missing,
     )
     if not any(row.has_lost_rows for row in shards if not row.shard_id.startswith(CANARY)):
         return of_canary
@@ -89,10 +84,10 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     return Past(
         both.ledger,
         beside(planted.batches, batches.select("batch_id", "number", "planned_at")),
-        of_canary.audited
+        planted.audited
         if audited is None
-        else audited.select(*CELL, "sums_digest", "pending", "vanished", "as_of"),
-        findings.select("message_id"),
+        else beside(planted.audited, audited.select(*planted.audited.columns)),
+        beside(planted.missing, findings.select("message_id")),
     )
 
 

@@ -22,13 +22,16 @@ from shardaudit.audit.rules import (
     cell_verdicts,
     cells,
     classify,
+    drill_down,
     findings,
     patience,
     shard_facts,
+    vanished,
 )
 from shardaudit.audit.rules.carried import Carried
 from shardaudit.model.errors import SelfCheckError
 from shardaudit.model.input_columns import CANARY
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.store.warehouse import Warehouse
@@ -126,6 +129,17 @@ def nowhere_else(ids: DataFrame, apart: DataFrame) -> DataFrame:
     return apart.join(ids, ["message_id"], how="left_semi").select("message_id", "bucket_start")
 
 
+def seen_by_none(known: Callable[..., DataFrame]) -> Broken:
+    return lambda *given: known(*given).withColumn("by_audit", F.lit(False))
+
+
+def nothing_missed(gone: Callable[..., DataFrame]) -> Broken:
+    def broken(ids: DataFrame, found: DataFrame, missing: DataFrame, kept: Retention) -> DataFrame:
+        return gone(ids, found, missing.limit(0), kept)
+
+    return broken
+
+
 BREAKS: dict[str, tuple[object, str, object]] = {
     "an outage raises the patience": (patience, "_HOURS", 1),
     "always pending": (classify, "_not_landed", always_pending),
@@ -150,6 +164,21 @@ BREAKS: dict[str, tuple[object, str, object]] = {
         everything_carried(carried.judged_evidence),
     ),
     "retries not followed to where they count": (comparison, "other_places", nowhere_else),
+    "clocks that are ahead believed": (
+        drill_down,
+        "trace_arrival",
+        lambda: F.greatest("sent_at", "acked_at"),
+    ),
+    "what an audit saw ignored": (
+        comparison,
+        "vanished_cells",
+        seen_by_none(vanished.vanished_cells),
+    ),
+    "what an audit missed forgotten": (
+        comparison,
+        "vanished_ids",
+        nothing_missed(vanished.vanished_ids),
+    ),
     "nothing opened": (judged, "folded_findings", never_opened(findings.folded_findings)),
     "nothing closed": (judged, "folded_findings", never_closed(findings.folded_findings)),
 }

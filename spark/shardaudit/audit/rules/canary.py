@@ -13,9 +13,9 @@ from shardaudit.model.verdict import Cause, Kind, State, Verdict
 RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD = "running", "stalled", "silent", "unnumbered", "ahead"
 PLANTED_SHARDS = (RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD)
 
-# Slots are buckets. ANCIENT: beyond the retention; OUTAGE: what was sent in it landed late; FRESH:
-# within the settle grace; OLD: all others.
-ANCIENT, OUTAGE, FRESH = "ancient", "outage", "fresh"
+# Slots are buckets. SEEN and ANCIENT: beyond the retention, SEEN by an audit; OUTAGE: what was sent
+# in it landed late; FRESH: within the settle grace; OLD: all others.
+SEEN, ANCIENT, OUTAGE, FRESH = "seen", "ancient", "outage", "fresh"
 SOUND, HOLED, DOUBLED, MIXED, CANCELLED, REMOVED = (
     "sound",
     "holed",
@@ -68,7 +68,8 @@ class Planted:
     `again`: the slot of its later attempts, where their producer stamped them anew.
     `own`: rows that our backfill landed; `later`: that came with the second batch of the sink;
     `gone`: that went with it.
-    `in_evidence`: an earlier audit read it, and nobody could read it again. `is_held_back`: the
+    `in_evidence`: an earlier audit read it, and nobody could read it again; `was_read`: one did.
+    `is_held_back`: the
     stream took it only now; `is_of_a_clock_ahead`: by its producer's clock a day later than it did.
     `not_landed`: lost | stuck | pending | vanished. `causes`: by the other kinds.
     """
@@ -82,6 +83,7 @@ class Planted:
     later: tuple[RecordKey, ...] = ()
     gone: tuple[RecordKey, ...] = ()
     in_evidence: bool = False
+    was_read: bool = False
     is_held_back: bool = False
     is_of_a_clock_ahead: bool = False
     not_landed: str | None = None
@@ -148,6 +150,14 @@ MESSAGES = (
     Planted("deleted too early", ANCIENT, _one(UNNUMBERED, None), _one(UNNUMBERED, None),
             gone=_one(UNNUMBERED, None), not_landed=LOST),
     Planted("beside the deleted", ANCIENT, _one(STALLED, "4"), _one(STALLED, "4")),
+    # Deleted when their cell had left the stream: an audit knew it, but for one that was lost. And
+    # one of which an audit knew that it had been deleted so.
+    Planted("deleted as seen", SEEN, _one(RUNNING, "2"), _one(RUNNING, "2"),
+            gone=_one(RUNNING, "2"), not_landed=GONE),
+    Planted("lost as seen", SEEN, _one(RUNNING, "3"), not_landed=LOST, was_read=True,
+            before=Earlier(State.EXPIRED, State.EXPIRED)),
+    Planted("seen as deleted", SEEN, _one(STALLED, "8"), _one(STALLED, "8"),
+            gone=_one(STALLED, "8"), not_landed=GONE),
     # Doubled.
     Planted("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
             causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY},
@@ -216,6 +226,7 @@ MESSAGES = (
 
 # Of the cells in which not all is well, or that are not settled; no trace or row: OK in OLD.
 VERDICTS = {
+    (RUNNING, SEEN): Verdict.LOSS,
     (RUNNING, ANCIENT): Verdict.LOSS,
     (UNNUMBERED, ANCIENT): Verdict.LOSS,
     (RUNNING, HOLED): Verdict.LOSS,

@@ -15,6 +15,7 @@ from shardaudit.audit.rules.canary import (
     MESSAGES,
     OLD,
     OUTAGE,
+    SEEN,
     Earlier,
     Planted,
     RecordKey,
@@ -52,6 +53,7 @@ class CanaryPlan:
         outage = oldest - 2 * slot(self.bucket)  # in an hour of its own
         expired = _beside_a_second(min(self.as_of - self.retention.longest(self.as_of), outage))
         return {
+            SEEN: expired - 2 * self.bucket,
             ANCIENT: expired - self.bucket,
             OUTAGE: outage,
             **{name: oldest + i * self.bucket for i, name in enumerate(OLD)},
@@ -68,7 +70,7 @@ class CanaryPlan:
     def windows(self) -> list[Window]:
         """The spans of its cells."""
         starts = self.starts
-        spans = [(ANCIENT, ANCIENT), (OUTAGE, OUTAGE), (OLD[0], OLD[-1]), (FRESH, FRESH)]
+        spans = [(SEEN, ANCIENT), (OUTAGE, OUTAGE), (OLD[0], OLD[-1]), (FRESH, FRESH)]
         return [Window(starts[first], starts[last] + self.bucket) for first, last in spans]
 
     @property
@@ -119,7 +121,7 @@ class CanaryPlan:
     def evidence(self) -> Iterator[_Row]:
         """What was read after the sink's first batch: rows of EVIDENCE."""
         for message in MESSAGES:
-            if message.in_evidence or message.later:
+            if message.in_evidence or message.was_read or message.later:
                 [(shard, number)] = message.sent
                 yield self._placed(message, (shard, number)) | {
                     "sent_count": 1,
