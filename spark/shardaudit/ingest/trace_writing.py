@@ -14,7 +14,6 @@ from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.parquet_traces import kept_files, readable
 from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
-from shardaudit.columns.faults import fault
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
 from shardaudit.ingest.rules.fingerprint import trace_fingerprints
@@ -46,6 +45,7 @@ log = logging.getLogger(__name__)
 _MOST_BYTES = 5 * 2**30  # S3 copies no more in one request
 _MIB = 2**20
 _FEW = 16
+_FEW_AHEAD = 1_000_000  # of more the rows are read one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,13 @@ class KeptRows:
     """The rows of a batch's kept files; all of them are good.
 
     `traces`: GIVEN, not read yet; `ids`: what tells them apart, read: `reason` (NULL), `id_hash`,
-    `bucket_start`.
+    `bucket_start`. `ahead`: `id_hash`, unique, of those that arrive after the ingest by the clock
+    of their producer.
     """
 
     traces: DataFrame
     ids: DataFrame
+    ahead: DataFrame
     tally: TraceTally
 
 
@@ -172,20 +174,21 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     try:
         rows = reduce(DataFrame.unionByName, reader.frames(files))
         judged = sampled(judged_traces(loose_traces(rows), rules), shape.sample_rate)
-        # A file does not say when it was read: by then it had arrived, see `trace_arrival`.
         is_ahead = F.greatest("sent_at", "acked_at") > F.lit(rules.now)
-        of_a_clock = fault(is_ahead, "by its clock it arrives after this ingest")
-        judged = judged.withColumn("reason", F.coalesce("reason", of_a_clock))
-        ids = judged.select("file", "line", "reason", "id_hash", "sent_at", "bucket_start")
+        ids = judged.select(
+            *("file", "line", "reason", "id_hash", "sent_at", "bucket_start"),
+            is_ahead.alias("is_ahead"),
+        )
         ids = Scan(rows, files, reader).materialized(ids)
     except UnsoundFilesError as error:
         log.info("the files are read row by row: %s", error)
         return None
     tally = tallied(ids)
-    if tally.bad:
+    ahead = ids.where(F.col("is_ahead")).select("id_hash").distinct().localCheckpoint()
+    if tally.bad or ahead.count() > _FEW_AHEAD:
         return None
     traces = kept_traces(rows, bucket=shape.bucket, sample_rate=shape.sample_rate)
-    return KeptRows(traces, ids, tally)
+    return KeptRows(traces, ids, ahead, tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +217,12 @@ class TraceWriting:
         return self.append_fingerprints(tally)
 
     def append_kept(self, rows: KeptRows) -> int:
-        """Writes the traces of ids that come again, and the fingerprints of all; counts the ids."""
+        """Writes the traces of ids that come again, or are ahead; fingerprints; counts the ids."""
         if rows.tally.buckets is None:
             return 0
         known, repeated = self._known(rows.ids, rows.tally.buckets)
+        # A file does not say when it was read: by then they had arrived, see `trace_arrival`.
+        repeated = repeated.union(rows.ahead).distinct().localCheckpoint()
         traces, several = rows.traces.withColumn("id_hash", id_hash()), F.broadcast(repeated)
         if not repeated.isEmpty():
             nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
