@@ -176,7 +176,6 @@ class Outcome:
     `quiet`: by shard, the silences that it tells, in the window or before; `doubted`: those that
     are longer than usual, so far.
     `held`: cells that it could not call complete, whatever findings they have or have not.
-    `unseen`: cells before the window in which something lacks of what came within it.
     """
 
     cells: Mapping[Cell, CellResult]
@@ -188,7 +187,6 @@ class Outcome:
     damaged: frozenset[datetime]
     quiet: tuple[tuple[str, datetime, datetime], ...] = ()
     doubted: tuple[tuple[str, datetime, datetime], ...] = ()
-    unseen: frozenset[Cell] = frozenset()
 
 
 def number_order(sequence_number: str) -> tuple[int, str]:

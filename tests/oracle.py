@@ -25,7 +25,6 @@ from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, sil
 from tests.oracle_places import counting_order
 from tests.oracle_quiet import silent_spans
 from tests.oracle_shards import Shard, shard_facts
-from tests.oracle_unseen import unseen_cells
 from tests.oracle_vanished import Known, Memory, known_cells, placed
 
 Sides = dict[datetime, set[str]]
@@ -34,7 +33,7 @@ Sides = dict[datetime, set[str]]
 def reconcile(history: History, question: Question, memory: Memory | None = None) -> Outcome:
     """What the audit must find in a history. `memory`: of the audits before it."""
     memory = memory or Memory()
-    known, told_of = known_cells(history, question, memory), history
+    known = known_cells(history, question, memory)
     history = placed(history, question)
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
@@ -70,7 +69,6 @@ def reconcile(history: History, question: Question, memory: Memory | None = None
         | told.keys()
         | {cell for cell in cells if cell[1] in damaged}
         | thin_cells(tallies, question=question, traced=traced),
-        unseen=unseen_cells(told_of, question, shards),
         trace_coverage=coverage(tallies),
         pending=frozenset(
             m.message_id

@@ -30,9 +30,7 @@ class Record:
     `held`: by shard and bucket, whether the cell could not be called complete. `looked_at`: the
     buckets of all audits, since the beginning of the `first`. `changed`: cells that nobody looked
     at since they changed; `known`: what was in each cell at the last audit; `doubted`: cells of a
-    silence that is longer than usual, as of the latest audit; `is_traced`: a trace was ever read;
-    `unseen`: cells before the first audit that lack something of what came after it, and at which
-    nobody looked; `unsettled`: of which something was on its way when somebody did.
+    silence that is longer than usual, as of the latest audit; `is_traced`: a trace was ever read.
     """
 
     bucket: timedelta
@@ -44,29 +42,13 @@ class Record:
     known: dict[Cell, Contents] = field(default_factory=dict)
     doubted: set[Cell] = field(default_factory=set)
     is_traced: bool = False
-    unseen: set[Cell] = field(default_factory=set)
-    unsettled: set[Cell] = field(default_factory=set)
 
     def count(self, outcome: Outcome, question: Question, history: History) -> None:
         """One more audit. As of an earlier time it knows less than what is there."""
         has_sent = any(cell.sent for cell in outcome.cells.values())
         self.is_traced |= has_sent or bool(history.traces)
         self.first = self.first or question.start
-        before, seen = self.known, self.looked_at
         self._note_changes(history, question, since=self.first)
-        self.unseen = {cell for cell in self.unseen if not question.covers(cell[1])}
-        self.unseen |= {
-            cell
-            for cell in outcome.unseen
-            if cell[1] < self.first
-            and (
-                cell[1] not in seen
-                or cell in self.unsettled
-                or before.get(cell) != self.known.get(cell)
-            )
-        }
-        self.unsettled -= outcome.cells.keys()
-        self.unsettled |= {cell for cell, result in outcome.cells.items() if result.pending}
         shards = {shard_id for shard_id, _ in outcome.cells} | self.held.keys()
         for shard_id in shards:
             newest = self.newest.get(shard_id, question.as_of)
@@ -121,7 +103,7 @@ class Record:
         for (_, kind), finding in findings.items():
             if kind in LACKING and finding.state not in SETTLED:
                 lacking[finding.shard_id].add(question.bucket_start(finding.sent_at))
-        for shard_id, start in self.changed | self.doubted | self.unseen:
+        for shard_id, start in self.changed | self.doubted:
             lacking[shard_id].add(start)
         ends = [self._end(shard_id, lacking[shard_id]) for shard_id in self.held]
         return min(ends, default=None)

@@ -38,7 +38,6 @@ from shardaudit.audit.rules.vanished import (
     vanished_ids,
     with_vanished,
 )
-from shardaudit.audit.unseen import NOTHING, Unseen, unseen_cells, unseen_messages
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES, EVIDENCE, FINDINGS
 from shardaudit.model.tables.watch_tables import SHARDS
@@ -100,8 +99,7 @@ class Comparison:
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read, and `seen` what stands in them; `classified`: the ids that are told;
     `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
-    `apart.displaced_rows`; `stamped_anew`: the messages that a producer gave several times;
-    `unseen`: what lacks before the window, and no audit looks there.
+    `apart.displaced_rows`; `stamped_anew`: the messages that a producer gave several times.
     """
 
     numbers: dict[str, int]
@@ -117,7 +115,6 @@ class Comparison:
     is_placing: bool
     displaced: DataFrame
     stamped_anew: int
-    unseen: Unseen
 
 
 def compared(
@@ -158,7 +155,6 @@ def compared(
         is_placing=both.is_placing,
         displaced=displaced_rows(evidence, told, crossing, is_inside),
         stamped_anew=_stamped_anew(apart, request),
-        unseen=_unseen(warehouse, request, both, ledger),
     )
 
 
@@ -279,16 +275,6 @@ def _ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> _Ledg
     gone = vanished_cells(over, known, by)
     whole = with_bucket_digest(with_vanished(cells, gone), sums).localCheckpoint()
     return _Ledger(sums, whole, facts, known.missing)
-
-
-def _unseen(warehouse: Warehouse, request: AuditRequest, both: Sources, ledger: _Ledger) -> Unseen:
-    """What lacks before the window. Rows that no batch counted are read for the window alone."""
-    if both.is_placing:
-        return NOTHING
-    by = deadlines(request, both)
-    sums = without_canary(ledger.sums)
-    cells = unseen_cells(sums, ledger.facts, by, window=request.aligned)
-    return unseen_messages(warehouse, request, cells)
 
 
 def _to_read(

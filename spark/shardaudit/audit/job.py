@@ -99,7 +99,7 @@ def _audited(
             noted = sentences(results, severity=Severity.WARN) + quiet_notes(
                 request.name, request.aligned, stored_holds(warehouse, request.name)
             )
-            report = row.publish(outcome, watermark=mark, noted=noted, unseen=comparison.unseen)
+            report = row.publish(outcome, watermark=mark, noted=noted)
     tell_published(warehouse, request, report)
     return report
 

@@ -15,7 +15,6 @@ from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.audit.rules.findings import AuditFacts, transitions
 from shardaudit.audit.rules.totals import TOTALS
-from shardaudit.audit.unseen import Unseen
 from shardaudit.audit.watermarks import stored_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.tables.audit_tables import (
@@ -29,7 +28,6 @@ from shardaudit.model.tables.audit_tables import (
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import Watermark
-from shardaudit.report.next_steps import unseen_notes
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
 from shardaudit.store.warehouse import Warehouse
@@ -70,7 +68,7 @@ class AuditRow:
         self.warehouse.upsert([self._identity(status)], AUDITS)
 
     def publish(
-        self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str], unseen: Unseen
+        self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str]
     ) -> AuditReport:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
         kept_s, stream = self._retention_s, self.request.stream
@@ -85,13 +83,9 @@ class AuditRow:
             self._report("published", outcome, "passed"),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
-            notes=(
-                *noted,
-                *unseen_notes(self.request.name, unseen.messages, unseen.span),
-                *notes,
-            ),
+            notes=(*noted, *notes),
         )
-        self._finish(report, outcome, unseen)
+        self._finish(report, outcome)
         return report
 
     def reject(self, outcome: Outcome, *, self_check: str) -> None:
@@ -101,8 +95,7 @@ class AuditRow:
             replace(self._report("rejected", outcome, self_check), watermark=stays.at), outcome
         )
 
-    def _finish(self, report: AuditReport, outcome: Outcome, unseen: Unseen | None = None) -> None:
-        span = unseen.span if unseen else None
+    def _finish(self, report: AuditReport, outcome: Outcome) -> None:
         sums = {name: outcome.sums[name] for name in TOTALS}
         p50, p99 = self._latency()
         numbers = {
@@ -118,9 +111,6 @@ class AuditRow:
             "watermark_reason": report.watermark_reason,
             "stamped_anew": outcome.stamped_anew,
             "vanished_until": outcome.vanished_until,
-            "unseen": unseen.messages if unseen else None,
-            "unseen_from": span.start if span else None,
-            "unseen_until": span.end if span else None,
         }
         self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
 

@@ -12,7 +12,7 @@ from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdi
 from shardaudit.model.window import Window
 from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
-from shardaudit.report.next_steps import retention_note, stamping_note, unseen_notes, vanished_note
+from shardaudit.report.next_steps import retention_note, stamping_note, vanished_note
 from shardaudit.report.plain import instant, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
@@ -141,9 +141,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
 
 def _notes(row: Row, missing: list[MissingIds], configured: Stream) -> tuple[str, ...]:
     kept_s, stamped_anew = row["retention_s"], row["stamped_anew"]
-    span = Window(row["unseen_from"], row["unseen_until"]) if row["unseen_from"] else None
-    unseen = unseen_notes(row["stream"], row["unseen"], span)
-    return unseen + audit_notes(
+    return audit_notes(
         missing,
         kept_s=kept_s,
         stream=configured,

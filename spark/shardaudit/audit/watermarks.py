@@ -38,7 +38,6 @@ from shardaudit.model.watermark import (
     holds_as_json,
     holds_from_json,
 )
-from shardaudit.model.window import Window
 from shardaudit.report.held_back import Holding, held_because
 from shardaudit.store.transitions import said_times, times_of
 from shardaudit.store.warehouse import Warehouse
@@ -113,8 +112,6 @@ def _after(
     spans = collected(held_spans(judged.cells, bucket=request.stream.bucket))
     found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
     changed: Mapping[str, list[Hold]] = {}
-    unseen = comparison.unseen.spans
-    first = as_unknown.audited_from if as_unknown else request.aligned.start
     if as_unknown is not None:
         looked_at = max(row["as_of"] for row in stored)
         news = _news(comparison, request.name, before=stored, looked_at=looked_at)
@@ -127,7 +124,7 @@ def _after(
                 as_of=request.as_of,
                 # A shard that is not in the grid was looked at: there is nothing of it any more.
                 found=found.get(shard_id, ()),
-                changed=[*changed.get(shard_id, ()), *_before(first, unseen.get(shard_id))],
+                changed=changed.get(shard_id, ()),
             ),
             judged.silences.of(shard_id),
             judged.silences.quiet_times(shard_id),
@@ -135,13 +132,6 @@ def _after(
         )
         for shard_id in found.keys() | before.keys()
     }
-
-
-def _before(first: datetime, unseen: Window | None) -> list[Hold]:
-    """What is unseen of before the first audit; later it changed what was audited."""
-    if unseen is None or unseen.start >= first:
-        return []
-    return [Hold(unseen.start, min(unseen.end, first), Held.UNAUDITED)]
 
 
 def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:

@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
 from shardaudit.model.verdict import Cause
-from shardaudit.model.window import Window
 from shardaudit.report.plain import harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport, DeadlineLine
 
@@ -85,21 +84,6 @@ def vanished_note(vanished: int | None, until: datetime | None) -> str | None:
     return (
         f"{messages(vanished)}, the last sent before {instant(until)}, landed and left the sink "
         "when the stream no longer had them: no loss, and nothing that a backfill could bring back"
-    )
-
-
-def unseen_notes(stream: str, unseen: int | None, span: Window | None) -> tuple[str, ...]:
-    """A sentence where messages came too late for the window of any audit, and lack.
-
-    Input:
-        unseen: at least so many; None: an older audit did not count them. span: around their cells.
-    """
-    if not unseen or span is None:
-        return ()
-    return (
-        f"at least {messages(unseen)}, sent before this window and put into the stream within it, "
-        f"did not land once, and no audit looked there: `shardaudit audit --stream {stream} "
-        f"--from {instant(span.start)} --to {instant(span.end)}`",
     )
 
 

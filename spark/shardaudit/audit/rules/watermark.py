@@ -31,8 +31,7 @@ class ShardRecord:
     """What is known of one shard since the stream was first audited.
 
     `audited_from`: the beginning of that first audit; what is before it makes no gap, but what an
-    audit finds there counts, and what lacks of what came into the stream only after it.
-    `as_of`: the latest "now" of the audits that were counted.
+    audit finds there counts. `as_of`: the latest "now" of the audits that were counted.
     """
 
     audited_from: datetime
@@ -136,11 +135,10 @@ def recorded(
     Input:
         before: None when no audit of the stream was counted: the record begins with this one.
         found: what of the window cannot be called complete.
-        changed: of `changed_cells`: what was audited before is not as it was then; and what lacks
-        before the first audit of what came later.
+        changed: of `changed_cells`: what was audited before is not as it was then.
     """
     if before is None:
-        return ShardRecord(window.start, window.end, as_of, _joined([*found, *changed]))
+        return ShardRecord(window.start, window.end, as_of, _joined(found))
     before = replace(before, holds=_joined([*before.holds, *changed]))
     holds = list(before.holds)
     if window.start > before.audited_until:

@@ -251,14 +251,6 @@ AUDITS = Table(
         ),
         ("vanished", "bigint", ""),
         ("vanished_until", "timestamp", "end of the last cell that has some; NULL: none has"),
-        (
-            "unseen",
-            "bigint",
-            "messages, at least, that lack before the window, came into the stream when it had "
-            "begun, and that no audit looked at; NULL: an older audit did not count them",
-        ),
-        ("unseen_from", "timestamp", "start of the first cell that has some; NULL: none has"),
-        ("unseen_until", "timestamp", "end of the last"),
     ),
     ("audit_id",),
 )
