@@ -23,6 +23,7 @@ PER_RUN = {
     "updated_at",
     "started_at",
     "finished_at",
+    "ingested_at",
     "planned_at",
     "done_at",
     "quarantined_at",

@@ -1,7 +1,7 @@
 """The small rows that the gates judge, collected: per batch, hour and shard."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silence_l
 from shardaudit.ingest.rules.batch_inputs import TraceInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import batch_summaries
 from shardaudit.model.gate import LEDGER_GATE, RESULT_GATE, SINK_GATE, TRACES_GATE
+from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINGERPRINTS, QUARANTINE
 from shardaudit.store.warehouse import Warehouse
 
@@ -61,8 +62,9 @@ def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) 
         row["batch_id"]: row
         for row in done
         if row["number"] > max((numbers.get(row["side"], 0) for numbers in judged), default=0)
-        and not _is_read_anew(row, done)
     }
+    for name in _read_anew(list(fresh.values())):
+        del fresh[name]
     if not fresh:
         return []
     mine = (F.col("stream") == request.name) & F.col("batch_id").isin(list(fresh))
@@ -74,14 +76,20 @@ def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) 
     return [_batch(row, told.get(name, {}), rate) for name, row in sorted(fresh.items())]
 
 
-def _is_read_anew(batch: Row, done: list[Row]) -> bool:
-    """Whether later batches have read all that this one did."""
-    side, number = batch["side"], batch["number"]
-    later = [row["inputs"] for row in done if row["side"] == side and row["number"] > number]
-    if side == "sink":
-        return any(sink_inputs(text).is_full for text in later)
-    again = {file for text in later for file in TraceInputs.from_json(text).files}
-    return set(TraceInputs.from_json(batch["inputs"]).files) <= again
+def _read_anew(batches: Sequence[Row]) -> set[str]:
+    """The batches of which later ones have read all again, the sink's with other columns."""
+    names, again, later = set(), set[SourceFile](), list[Mapping[str, str]]()
+    for row in sorted(batches, key=lambda row: int(row["number"]), reverse=True):
+        if row["side"] == "sink":
+            sink = sink_inputs(row["inputs"])
+            is_anew = any(columns != sink.columns for columns in later)
+            later += [sink.columns] if sink.is_full else []
+        else:
+            files = set(TraceInputs.from_json(row["inputs"]).files)
+            is_anew, again = files <= again, again | files
+        if is_anew:
+            names.add(row["batch_id"])
+    return names
 
 
 def _batch(batch: Row, told: Mapping[str, object], sample_rate: float) -> Row:

@@ -134,7 +134,7 @@ class Batches(Generic[SomeInputs]):
         return batch
 
     def plan_again(self, batch: Batch, inputs: SomeInputs) -> None:
-        """Stores what a batch that has written nothing yet is going to read instead."""
+        """Stores what an unfinished batch is going to read instead."""
         row = _row(batch, inputs, state="planned")
         self._warehouse.upsert([row], BATCHES)
         self._keep(row, inputs)

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.files.files import FileStore, at_once, list_files
+from shardaudit.adapters.files.files import FileStore, StorageError, at_once, list_files
+from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.ingest.batches import (
     Batch,
@@ -67,13 +68,13 @@ class TraceSide:
         if self._batches.unfinished:
             batch, inputs = self._batches.unfinished
             written.append(self._write_rest(batch, inputs, now=now))
-        fresh = self._new_inputs()
-        if fresh.files:
+        for fresh in self._new_inputs():
             batch = self._batches.plan(fresh, at=now)
             written.append(self._write(batch, fresh, now=now))
         return written
 
-    def _new_inputs(self) -> TraceInputs:
+    def _new_inputs(self) -> list[TraceInputs]:
+        """What is to be read: first what is read again, which a gate must see by itself."""
         traces = self._stream.traces
         inputs = TraceInputs(
             columns={name: traces.columns.get(name, name) for name in TRACE_COLUMNS},
@@ -82,7 +83,11 @@ class TraceSide:
             streams=tuple(self._names),
         )
         listed, seen = list_files(traces.path, self._access), self._seen(inputs)
-        return replace(inputs, files=tuple(file for file in listed if file not in seen))
+        wanted = [file for file in listed if file not in seen]
+        known = {file for one in self._batches.done for file in one.files}
+        again = tuple(file for file in wanted if file in known)
+        new = tuple(file for file in wanted if file not in known)
+        return [replace(inputs, files=files) for files in (again, new) if files]
 
     def _seen(self, as_now: TraceInputs) -> set[SourceFile]:
         """The files that are not read again: but for those that nobody can have meant to read so.
@@ -110,7 +115,10 @@ class TraceSide:
         return self._finish(batch, inputs, stored, counted=counted, now=now)
 
     def _are_there(self, files: Collection[SourceFile]) -> bool:
-        found = at_once(FileStore(self._access).found, [file.path for file in files])
+        try:
+            found = at_once(FileStore(self._access).found, [file.path for file in files])
+        except (StorageError, AccessRefusedError):
+            return False
         return set(found) == set(files)
 
     def _stored(self, batch: Batch) -> TraceTally | None:
@@ -138,7 +146,7 @@ class TraceSide:
             inputs = self._planned_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
         rows = kept_rows(self._warehouse, inputs, self._rules(batch, inputs))
         if rows is not None:
-            counted = self._writing(batch).append_kept(rows)
+            counted = self._writing(batch).append_kept(rows, read_at=now)
             return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
         if inputs.kept and inputs.kept.columns:
             # The rows of the copies are judged one by one.
@@ -173,7 +181,7 @@ class TraceSide:
         if tally.bad:
             refused = judged.where(F.col("reason").isNotNull())
             quarantine(self._warehouse, refused, batch, most=tally.bad)
-        counted = self._writing(batch).append_judged(judged, tally)
+        counted = self._writing(batch).append_judged(judged, tally, read_at=now)
         done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
         if inputs.kept:
             discarded(self._warehouse, batch)
@@ -223,7 +231,7 @@ class TraceSide:
 
     def _rules(self, batch: Batch, inputs: TraceInputs) -> TraceRules:
         return TraceRules(
-            stream_names=self._names,
+            stream_names=list(inputs.streams) or self._names,
             bucket=inputs.shape.bucket,
             now=batch.planned_at,
         )

@@ -79,7 +79,7 @@ class StreamTraces:
             # Presence only.
             .join(known, ["bucket_start", "message_id"], how="left_anti")
             .withColumn("counted", F.lit(True))
-            .withColumns({name: F.lit(None).cast("timestamp") for name in TRACED[-2:]})
+            .withColumns({n: F.lit(None).cast("timestamp") for n in ("counted_in", "ingested_at")})
             .select(*TRACED, F.lit(True).alias("is_kept"))
         )
         return bare(own).unionByName(kept)

@@ -204,7 +204,7 @@ class TraceWriting:
     earlier: StreamTraces
     bucket: timedelta
 
-    def append_judged(self, judged: DataFrame, tally: TraceTally) -> int:
+    def append_judged(self, judged: DataFrame, tally: TraceTally, *, read_at: datetime) -> int:
         """Writes all good rows of a batch; gives how many ids it counts.
 
         Input:
@@ -213,10 +213,10 @@ class TraceWriting:
         if tally.buckets is None:
             return 0
         known, repeated = self._known(judged, tally.buckets)
-        self._append_traces(new_traces(judged, known, repeated), known)
+        self._append_traces(new_traces(judged, known, repeated), known, read_at=read_at)
         return self.append_fingerprints(tally)
 
-    def append_kept(self, rows: KeptRows) -> int:
+    def append_kept(self, rows: KeptRows, *, read_at: datetime) -> int:
         """Writes the traces of ids that come again, or are ahead; fingerprints; counts the ids."""
         if rows.tally.buckets is None:
             return 0
@@ -227,7 +227,7 @@ class TraceWriting:
         if not repeated.isEmpty():
             nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
             fresh = traces.join(several, ["id_hash"], how="left_semi").withColumns(nowhere)
-            self._append_traces(told_traces(fresh, known), known)
+            self._append_traces(told_traces(fresh, known), known, read_at=read_at)
         # Presence only: `repeated` is unique on its column.
         single = traces.join(several, ["id_hash"], how="left_anti")
         single = single.withColumn("counted", F.lit(True)).select(*GIVEN, "counted")
@@ -272,11 +272,11 @@ class TraceWriting:
         known = known.join(F.broadcast(repeated), ["id_hash"], how="left_semi")
         return known.localCheckpoint(), repeated
 
-    def _append_traces(self, new: DataFrame, known: DataFrame) -> None:
+    def _append_traces(self, new: DataFrame, known: DataFrame, *, read_at: datetime) -> None:
         """Writes new traces, and those of their ids that were in kept files alone."""
         moved = known.where(F.col("is_kept")).select(*TRACED).withColumn("moved", F.lit(True))
         traces = (
-            new.withColumn("ingested_at", F.lit(self.batch.planned_at))
+            new.withColumn("ingested_at", F.lit(read_at))
             .select(*TRACED)
             .withColumn("moved", F.lit(None).cast("boolean"))
             .unionByName(moved)

@@ -1,9 +1,16 @@
 """Traces of which nothing could be used as they were configured: read again once it is mended."""
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
+from pyspark.sql import SparkSession
 
 from shardaudit.audit.evidence import ingested
-from tests.builders import Line, trace_line, write_parquet
+from shardaudit.model.errors import ClaimLostError
+from shardaudit.store.warehouse import Warehouse
+from tests.builders import NOW, Line, trace_line, write_parquet
+from tests.spark.ingest.dying import Dying
 from tests.spark.lake import Lake
 
 LINES = [trace_line(number) for number in range(3)]
@@ -59,3 +66,42 @@ def test_traces_stay_as_they_are_when_producers_name_them_otherwise_from_a_day_o
     lake.log("b.jsonl", [renamed(trace_line(5))])
     assert lake.ingest().trace_files == 1
     assert counted(lake) == 4
+
+
+def test_what_is_read_again_is_a_batch_of_its_own(lake: Lake) -> None:
+    """A gate sees by itself that nothing was mended: good lines beside it would hide that."""
+    lake.log("a.jsonl", [{**line, "sent_at": "yesterday"} for line in LINES])
+    lake.ingest()
+    lake.trace_columns = {"attempt": "try"}
+    lake.log("b.jsonl", [trace_line(number) for number in range(10, 30)])
+    lake.ingest()
+    of_traces = [row for row in lake.batches() if row.side == "traces"]
+    assert [(row.rows, row.quarantined) for row in of_traces] == [(0, 3), (0, 3), (20, 0)]
+
+
+def test_a_batch_that_a_crash_left_keeps_the_names_that_it_was_planned_with(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.log("a.jsonl", [{**line, "stream": "right"} for line in LINES])
+    lake.settings = {"stream_name": "right"}
+    lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"), check=Dying(2))
+    with pytest.raises(ClaimLostError):
+        lake.ingest()
+    lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"))
+    lake.settings = {"stream_name": "wrong"}
+    lake.ingest()
+    assert counted(lake) == 3
+
+
+def test_a_line_that_came_between_a_crash_and_the_next_run_arrived_by_that_run(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.log("a.jsonl", LINES)
+    lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"), check=Dying(2))
+    with pytest.raises(ClaimLostError):
+        lake.ingest()
+    lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"))
+    lake.log("a.jsonl", [*LINES, trace_line(5)])
+    later = NOW + timedelta(hours=20)
+    lake.ingest(now=later)
+    assert {row.ingested_at for row in lake.kept()} == {later.replace(tzinfo=None)}

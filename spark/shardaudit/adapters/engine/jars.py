@@ -16,7 +16,8 @@ from pathlib import Path
 from shardaudit.model.errors import FinalError, RetryableError
 
 _PACKAGE = Path(__file__).parents[2]
-_OF_USER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "shardaudit")
+_HOME = Path(os.environ.get("HOME", "/"))  # an account without a name may have none
+_OF_USER = Path(os.environ.get("XDG_CACHE_HOME") or _HOME / ".cache", "shardaudit")
 _IS_INSTALLED = (_PACKAGE / "jars.lock").exists()  # in the wheel beside the code
 
 LOCK = _PACKAGE / "jars.lock" if _IS_INSTALLED else _PACKAGE.parents[1] / "jars.lock"

@@ -50,7 +50,7 @@ def shard_progress(
         `known_frontier` (text: of an earlier look; NULL), `position` (text: a sequence number;
         NULL), `is_at_end` (boolean), `seen_at` (pauses that ended before were told; NULL),
         `rested_at` (when the known frontier landed; NULL).
-        rested_since: since when nothing may have landed in a cell for it to be settled.
+        rested_since: by when the greatest number of a cell has landed for it to be settled.
     Output:
         `shard_id`, `frontier` (text; NULL: the rows that landed last have no sequence number),
         `settled_frontier` (text), `frontier_at`, `relanded_until`, and of the cells ahead
