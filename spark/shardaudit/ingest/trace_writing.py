@@ -184,8 +184,10 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
         log.info("the files are read row by row: %s", error)
         return None
     tally = tallied(ids)
+    if tally.bad:
+        return None
     ahead = ids.where(F.col("is_ahead")).select("id_hash").distinct().localCheckpoint()
-    if tally.bad or ahead.count() > _FEW_AHEAD:
+    if ahead.count() > _FEW_AHEAD:
         return None
     traces = kept_traces(rows, bucket=shape.bucket, sample_rate=shape.sample_rate)
     return KeptRows(traces, ids, ahead, tally)

@@ -114,10 +114,8 @@ def test_a_hole_of_what_was_held_back_is_told_with_its_deadline(
     assert told.shards[0].holes == 1
 
 
-def test_it_is_gone_when_the_last_of_it_has_left_the_stream(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
-    minute, at = -6 * 60, NOW - 23 * HOUR  # sent 26 h ago
+def fill_with_a_hole(warehouse: Warehouse, minute: int, at: datetime) -> None:
+    """Two messages of a minute that came at a time, and that the consumer has passed."""
     fill(
         warehouse,
         [
@@ -126,6 +124,13 @@ def test_it_is_gone_when_the_last_of_it_has_left_the_stream(
             landed(1100, START + 1101 * MINUTE, number=600),
         ],
     )
+
+
+def test_it_is_gone_when_the_last_of_it_has_left_the_stream(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    minute, at = -6 * 60, NOW - 23 * HOUR  # sent 26 h ago
+    fill_with_a_hole(warehouse, minute, at)
     (line,) = looked(warehouse, tmp_path).shards
     assert line.hole_recoverable_until == at + DAY
     (gone,) = looked(warehouse, tmp_path, as_of=NOW + 2 * HOUR).shards
@@ -151,14 +156,7 @@ def test_a_hole_of_a_clock_that_is_ahead_is_told_with_its_deadline(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
     minute, at = 30 * 60, NOW - 2 * HOUR
-    fill(
-        warehouse,
-        [
-            came(minute, at, number=500, n=2),
-            came(1100, START + 1100 * MINUTE, number=600),
-            landed(1100, START + 1101 * MINUTE, number=600),
-        ],
-    )
+    fill_with_a_hole(warehouse, minute, at)
     (line,) = looked(warehouse, tmp_path).shards
     assert (line.holes, line.hole_messages) == (1, 2)
     assert line.hole_recoverable_until == at + DAY

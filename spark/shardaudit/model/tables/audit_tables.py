@@ -61,8 +61,8 @@ FINGERPRINTS = Table(
         (
             "arrived_from",
             "timestamp",
-            "traces: the first arrival (the later of sent_at and acked_at, at most the batch's "
-            "planned_at) that was added",
+            "traces: the first arrival (the later of sent_at and acked_at, at most when it "
+            "was read) that was added",
         ),
         ("arrived_until", "timestamp", "traces: the last such arrival"),
     ),
