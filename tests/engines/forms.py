@@ -153,7 +153,7 @@ def ledger(spark: SparkSession) -> DataFrame:
     """The fingerprints of both sides, as the ingest appends them."""
     sent = trace_fingerprints(traces(spark))
     rows = sink_rows(spark).withColumn("reason", F.lit(None).cast("string"))
-    landed = sink_fingerprints(rows, None, now=AS_OF).drop("added")
+    landed = sink_fingerprints(rows, None, now=AS_OF).drop("added", "bare_n")
     whose = {"batch_id": F.lit("b"), "stream": F.lit("events")}
     return (
         sent.withColumn("side", F.lit("traces"))

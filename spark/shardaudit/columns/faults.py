@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from shardaudit.columns.instants import any_of
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.sequence import PATTERN
-from shardaudit.model.trace_line import GAP_REASON
+from shardaudit.model.trace_line import GAP_REASON, PRODUCER
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 MAX_AHEAD = timedelta(days=1)
@@ -19,7 +19,7 @@ _RAW_BYTES = 4096
 
 _TOO_OLD = "is before 2000"
 AHEAD = "is over a day ahead"
-_FOREIGN = "the trace is of another stream"
+_FOREIGN = "the trace is of another"
 
 _CONTROLS = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
 _PICTURES = "".join(chr(0x2400 + ord(control)) for control in _CONTROLS)
@@ -94,7 +94,12 @@ def ahead_fault(name: str, instant: Column, *, of: Column, what: str) -> Column:
 def foreign_fault(stream: Column, streams: Sequence[str]) -> Column:
     """A trace that names a stream must name this one."""
     is_ours = any_of([stream == F.lit(name) for name in streams])
-    return fault(~is_ours, f"{_FOREIGN} than {' or '.join(streams)}")
+    return fault(~is_ours, f"{_FOREIGN} stream than {' or '.join(streams)}")
+
+
+def location_fault(location: Column) -> Column:
+    """What passed another place was not thereby acknowledged: a producer's traces alone count."""
+    return fault(location != PRODUCER, f"{_FOREIGN} location than {PRODUCER}")
 
 
 def is_clock_fault(reason: Column) -> Column:
@@ -103,7 +108,7 @@ def is_clock_fault(reason: Column) -> Column:
 
 
 def is_foreign_fault(reason: Column) -> Column:
-    """Whether another stream is the reason: nothing is wrong with the row."""
+    """Whether another stream or location is the reason: nothing is wrong with the row."""
     return reason.startswith(_FOREIGN)
 
 

@@ -109,7 +109,7 @@ def sentences(results: Sequence[SuiteResult], *, severity: Severity) -> list[str
 _BATCH = {
     "batch_id": "the ingest batch",
     "lines": "lines or rows that were read; with sampling, an estimate",
-    "refused": "those of them that cannot be used, without those of another stream",
+    "refused": "those of them that cannot be used, without those of another stream or location",
     "refused_share": "refused / lines",
     "impossible_times": "refused for a time before 2000 or in the future, or sent before Kinesis "
     "was there (December 2013)",
@@ -124,7 +124,7 @@ TRACES_GATE = Contract(
     "a batch of traces that no published audit stood on yet",
     _BATCH
     | {
-        "foreign": "lines of another stream",
+        "foreign": "lines of another stream or location",
         "gaps": "lines by which a producer says that it dropped traces",
     },
 )

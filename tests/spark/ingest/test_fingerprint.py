@@ -64,7 +64,7 @@ def test_columns_are_those_of_the_table_when_named(spark: SparkSession) -> None:
     sink = of_sink(spark, [sink_row()])
     traces = trace_fingerprints(spark.createDataFrame([], TRACES.ddl))
     assert traces.columns == names
-    assert sink.columns == [*names, "added"]
+    assert sink.columns == [*names, "added", "bare_n"]
     kinds = {name: kind for name, kind, _ in FINGERPRINTS.columns}
     for found in (sink, traces):
         assert {n: k for n, k in found.dtypes if n in kinds} == {n: kinds[n] for n in names}
@@ -160,10 +160,24 @@ def test_latest_landing_without_a_number_is_known(spark: SparkSession) -> None:
     at = F.unix_seconds("unnumbered_at").alias("at")
     [row] = of_sink(spark, rows).select(at).collect()
     assert row["at"] == int(T0.timestamp()) + 31
-    [row] = of_sink(spark, [bare | {"landed_at": None}]).select(at).collect()
-    assert row["at"] == int(NOW.timestamp())
     [row] = of_sink(spark, [sink_row(5)]).select(at).collect()
     assert row["at"] is None
+
+
+def test_rows_without_time_and_number_land_once_however_often_they_are_rewritten(
+    spark: SparkSession,
+) -> None:
+    bare = sink_row(1, sequence_number=None, landed_at=None)
+    at = F.unix_seconds("unnumbered_at").alias("at")
+    cells = of_sink(spark, [sink_row(0), bare])
+    [row] = seen_by(cells, now=NOW).select(at).collect()
+    assert row["at"] == int(NOW.timestamp())
+    rewritten = of_sink(spark, [sink_row(0), bare], [bare])
+    again = less_the_ledger(cells, cells)
+    beside_a_timed_one = of_sink(spark, [bare], [bare, sink_row(2, landed_at=None)])
+    for unmoved in (rewritten, again, beside_a_timed_one):
+        [row] = seen_by(unmoved, now=NOW).select(at).collect()
+        assert row["at"] is None
 
 
 @pytest.mark.parametrize(

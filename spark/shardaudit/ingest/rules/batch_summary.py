@@ -81,9 +81,9 @@ def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFram
         fingerprints: rows of FINGERPRINTS; quarantined: rows of QUARANTINE; of the same batches.
     Output:
         `batch_id`; `too_old` (ids or rows sent before Kinesis was there), `shards`, `refused`, of
-        these `foreign` (of another stream), `clock_refused` and `gaps` (lines by which a producer
-        says what it dropped), all bigint, never NULL; `sent_from`, `sent_to` (starts of the oldest
-        and the newest bucket, or NULL), `main_reason` (or NULL).
+        these `foreign` (of another stream or location), `clock_refused` and `gaps` (lines by which
+        a producer says what it dropped), all bigint, never NULL; `sent_from`, `sent_to` (starts of
+        the oldest and the newest bucket, or NULL), `main_reason` (or NULL).
     """
     # Both are unique on batch_id by their grouping.
     both = _whole(_placed(fingerprints)).unionByName(_whole(_refused(quarantined)))

@@ -33,6 +33,7 @@ MEASURES = (
 )
 _ARRIVALS = ("arrived_from", "arrived_until")  # of traces alone
 _ROWS = ("own_n", "without_landed_at")  # counted besides `n`
+_BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for the ledger
 
 _LOW_HALF = 0xFFFFFFFF
 _SECOND_US = 1_000_000
@@ -91,12 +92,13 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
         now: when the sink was looked at. What was there had landed, whatever its own time says: a
         clock that is ahead, or local time, would hide for so long that a consumer stands still.
     Output:
-        `location`, CELL, MEASURES, `added` (good rows, bigint); one row with a NULL `bucket_start`
+        `location`, CELL, MEASURES, `added` (good rows, bigint), `bare_n` (rows that say neither
+        when they landed nor where in their shard, bigint); one row with a NULL `bucket_start`
         counts in `n` the added rows that cannot be used, one with UNPLACED those that lack a place;
         neither is for the ledger, and both have no shard. `max_sequence_number` and `last_at` are
         of the added rows alone, NULL where none was added. Rows of our own say nothing of the
         consumer that reads the stream: only the sums and `own_n` know of them. Rows without
-        `landed_at` are not in `last_at`, see `seen_by`.
+        `landed_at` are in no time, see `seen_by`.
     """
     signed = added.withColumn("sign", F.lit(1))
     if removed is not None:
@@ -108,7 +110,7 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
     is_consumed = is_good & ~is_own
     landed_at = F.when(F.col("landed_at") > F.lit(now), F.lit(now)).otherwise(F.col("landed_at"))
     is_bare = is_consumed & F.col("landed_at").isNull()
-    is_unnumbered = is_added & is_consumed & F.col("sequence_number").isNull()
+    is_unnumbered = is_consumed & F.col("sequence_number").isNull()
     per_bin = (
         signed.withColumn("latency_bin", latency_bin(F.col("sent_at"), F.col("landed_at")))
         .withColumn("shard_id", F.when(is_placed, F.col("shard_id")))
@@ -121,7 +123,8 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
             F.max(F.when(is_added & is_consumed, landed_at)).alias("last_at"),
             F.sum(F.when(is_good & is_own, F.col("sign")).otherwise(0)).alias("own_n"),
             F.sum(F.when(is_bare, F.col("sign")).otherwise(0)).alias("without_landed_at"),
-            F.max(F.when(is_unnumbered, F.coalesce(landed_at, F.lit(now)))).alias("unnumbered_at"),
+            F.max(F.when(is_added & is_unnumbered, landed_at)).alias("unnumbered_at"),
+            F.sum(F.when(is_bare & is_unnumbered, F.col("sign")).otherwise(0)).alias(_BARE),
             _hashed_not_sorted(),
         )
         .where(_is_hashed())
@@ -145,7 +148,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
         F.array(*(-F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
         *((-F.sum(F.coalesce(name, F.lit(0)))).alias(name) for name in _ROWS),
         F.lit(None).cast("timestamp").alias("unnumbered_at"),
-        F.lit(None).cast("bigint").alias("added"),
+        *(F.lit(None).cast("bigint").alias(name) for name in ("added", _BARE)),
     )
     return (
         fresh.select(taken_back.columns)
@@ -153,7 +156,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
         .groupBy(*_CELL)
         .agg(
             *(F.sum(name).alias(name) for name in _SUMS),
-            F.coalesce(F.sum("added"), F.lit(0)).alias("added"),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("added", _BARE)),
             # One row of each cell at most has these: the fresh one.
             F.max("max_sequence_number").alias("max_sequence_number"),
             F.max("last_at").alias("last_at"),
@@ -162,7 +165,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             F.max("unnumbered_at").alias("unnumbered_at"),
         )
         .withColumns(_no_arrivals())
-        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_with_day(), "added")
+        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_with_day(), "added", _BARE)
     )
 
 
@@ -175,7 +178,14 @@ def seen_by(cells: DataFrame, *, now: datetime) -> DataFrame:
         cells: of `sink_fingerprints` or `less_the_ledger`; now: when the sink was looked at.
     """
     landed = F.when(F.col("without_landed_at") > 0, F.lit(now)).otherwise(F.col("last_at"))
-    return cells.withColumn("last_at", landed)
+    return cells.withColumn("last_at", landed).withColumn("unnumbered_at", _unnumbered_at(now))
+
+
+def _unnumbered_at(now: datetime) -> Column:
+    """When the last row without a sequence number landed; by now, where it does not say."""
+    # The ledger does not know which of its rows are bare: a full new reading counts them all.
+    is_bare = F.least("without_landed_at", _BARE) > 0
+    return F.when(is_bare, F.lit(now)).otherwise(F.col("unnumbered_at"))
 
 
 def latency_bin(sent_at: Column, landed_at: Column) -> Column:
@@ -218,7 +228,7 @@ def _is_hashed() -> Column:
 def _per_cell(per_bin: DataFrame) -> DataFrame:
     """The rows per (cell, latency bin) put together: one row per cell."""
     grouped = per_bin.groupBy(*_CELL).agg(
-        *(F.sum(name).alias(name) for name in (*_SUMS, "added", *_ROWS)),
+        *(F.sum(name).alias(name) for name in (*_SUMS, "added", *_ROWS, _BARE)),
         *(F.max(name).alias(name) for name in ("max_key", "last_at", "unnumbered_at")),
         # No list of bins: the embedded engine makes an object of it for each cell.
         F.array(*(_rows_in_bin(i) for i in range(LATENCY_BINS))).alias("latency_counts"),
@@ -227,7 +237,7 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
     return (
         grouped.where(_is_hashed())
         .withColumns(_no_arrivals())
-        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_measures(), "added")
+        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_measures(), "added", _BARE)
     )
 
 
@@ -296,4 +306,8 @@ def placed_ledger(placed: DataFrame, *, now: datetime) -> DataFrame:
     nothing = F.lit(None).cast("string")
     cells = sink_fingerprints(placed.withColumn("reason", nothing), None, now=now)
     whose = {"batch_id": nothing, "stream": nothing, "side": F.lit("sink")}
-    return cells.withColumns(whose).select(FINGERPRINTS.names)
+    return (
+        cells.withColumn("unnumbered_at", _unnumbered_at(now))
+        .withColumns(whose)
+        .select(FINGERPRINTS.names)
+    )

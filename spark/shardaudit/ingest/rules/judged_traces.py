@@ -14,6 +14,7 @@ from shardaudit.columns.faults import (
     fault,
     first_fault,
     foreign_fault,
+    location_fault,
     message_id_fault,
     sequence_number_fault,
     shard_id_fault,
@@ -28,9 +29,7 @@ from shardaudit.columns.instants import (
     parsed_instant,
 )
 from shardaudit.model.tables.audit_tables import TRACES
-from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES
-
-DEFAULT_LOCATION = "producer"
+from shardaudit.model.trace_line import NUMBERS, PRODUCER, TEXTS, TIMES
 
 # The columns of TRACES that an input gives, in table order.
 GIVEN = (
@@ -94,7 +93,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "sequence_number",
         "sent_at",
         F.when(is_good, bucket_start(F.col("sent_at"), rules.bucket)).alias("bucket_start"),
-        F.coalesce("location", F.lit(DEFAULT_LOCATION)).alias("location"),
+        F.coalesce("location", F.lit(PRODUCER)).alias("location"),
         _number("attempt").alias("attempt"),
         "producer_id",
         "session",
@@ -143,6 +142,7 @@ def _reason(rules: TraceRules) -> Column:
         F.col("fault"),
         message_id_fault(F.col("message_id")),
         foreign_fault(F.col("stream"), rules.stream_names),
+        location_fault(F.col("location")),
         shard_id_fault(F.col("shard_id")),
         sequence_number_fault(F.col("sequence_number")),
         fault(~_is_given("sent_at"), "sent_at is missing"),
@@ -214,9 +214,9 @@ def kept_traces(rows: DataFrame, *, bucket: timedelta, sample_rate: float) -> Da
     """
     made = {
         "bucket_start": bucket_start(F.col("sent_at").cast("timestamp"), bucket),
-        "location": F.coalesce("location", F.lit(DEFAULT_LOCATION))
+        "location": F.coalesce("location", F.lit(PRODUCER))
         if "location" in rows.columns
-        else F.lit(DEFAULT_LOCATION),
+        else F.lit(PRODUCER),
     }
     # As an expression: the embedded engine unites no plain column of a file with one of a table,
     # if both have notes of their own in their schemas.
