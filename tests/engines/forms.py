@@ -29,7 +29,13 @@ from shardaudit.audit.rules.drill_down import (
     traces_of,
     unclean,
 )
-from shardaudit.audit.rules.findings import AuditFacts, folded_findings, pending_ids, transitions
+from shardaudit.audit.rules.findings import (
+    AuditFacts,
+    folded_findings,
+    pending_ids,
+    transitions,
+    with_completeness,
+)
 from shardaudit.audit.rules.hours import hour_sums
 from shardaudit.audit.rules.patience import patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
@@ -415,12 +421,27 @@ def folded(spark: SparkSession) -> DataFrame:
             "first_audit_id": "a1",
             "opened_at": T0,
             "judged_as_of": AS_OF + (i % 5) * MINUTE if i % 2 else AS_OF - MINUTE,
+            "is_complete": (True, False, None)[i % 3],
         }
         for i, name in enumerate(f"{name}{n}" for n in range(3) for name in IDS)
         if i % 4 != 1
     ]
-    previous = filled(spark, lines, f"{FINDINGS.ddl}, judged_as_of timestamp")
+    previous = filled(spark, lines, f"{FINDINGS.ddl}, judged_as_of timestamp, is_complete boolean")
     return by(folded_findings(found, previous, pending_ids(some), facts), "message_id", "kind")
+
+
+@table()
+def findings_whose_cells_are_complete(spark: SparkSession) -> DataFrame:
+    lines: list[Line] = [
+        {"message_id": f"{shard_id}{minute}", "shard_id": shard_id, "kind": "missing"}
+        | {"sent_at": T0 + minute * MINUTE + timedelta(seconds=7) if minute != 2 else None}
+        for shard_id in (*SHARDS, "elsewhere")
+        for minute in range(-1, 5)
+    ]
+    found = with_completeness(
+        filled(spark, lines, FINDINGS.ddl), cell_sums(ledger(spark)), bucket=MINUTE
+    )
+    return by(found, "message_id")
 
 
 @table()
@@ -457,7 +478,7 @@ def answers_to_a_canary(spark: SparkSession) -> DataFrame:
     own = {"shard_id": names["shard_id"]}
     facts = AuditFacts("a2", "events", WINDOW, AS_OF, MINUTE, Retention(DAY), Damage())
     some = classified(spark).withColumns(names)
-    previous = filled(spark, [], f"{FINDINGS.ddl}, judged_as_of timestamp")
+    previous = filled(spark, [], f"{FINDINGS.ddl}, judged_as_of timestamp, is_complete boolean")
     findings = folded_findings(kinds(some), previous, pending_ids(some), facts)
     said = answers(judged(spark).withColumns(own), some, findings, transitions(findings, facts))
     return by(said, "what", "name", "at", "answer")

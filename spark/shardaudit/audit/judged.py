@@ -15,7 +15,12 @@ from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.rules.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
-from shardaudit.audit.rules.findings import AuditFacts, folded_findings, pending_ids
+from shardaudit.audit.rules.findings import (
+    AuditFacts,
+    folded_findings,
+    pending_ids,
+    with_completeness,
+)
 from shardaudit.audit.rules.totals import (
     TOTALS,
     ShardTotals,
@@ -233,10 +238,16 @@ def judged(
         ),
     ).localCheckpoint()
     found = kinds(classified)
-    own = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
+    own = with_completeness(
+        warehouse.read(FINDINGS).where(F.col("stream") == request.name),
+        comparison.sums,
+        bucket=request.stream.bucket,
+    )
     latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
     previous = beside(
-        planted.findings.withColumn("judged_as_of", F.lit(request.as_of)),
+        planted.findings.withColumns(
+            {"judged_as_of": F.lit(request.as_of), "is_complete": F.lit(None).cast("boolean")}
+        ),
         own.withColumn("judged_as_of", F.lit(latest)),
     )
     folded = folded_findings(found, previous, pending_ids(classified), facts).localCheckpoint()

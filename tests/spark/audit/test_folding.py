@@ -170,6 +170,24 @@ CASES: dict[str, Case] = {
         "open",
         None,
     ),
+    "of another window, landed since": (
+        None,
+        {"sent_at": T0 - 2 * DAY, "arrived_at": None, "is_complete": True},
+        "false_alarm",
+        "it arrived later",
+    ),
+    "of another window, run out and landed": (
+        None,
+        {"sent_at": T0 - 2 * DAY, "state": "expired", "is_complete": True},
+        "false_alarm",
+        "it arrived later",
+    ),
+    "of another window, replayed and landed": (
+        None,
+        {"sent_at": T0 - 2 * DAY, "state": "replayed", "is_complete": True},
+        "recovered",
+        "landed after the replay",
+    ),
     "run out by a later audit": (
         {},
         {"judged_as_of": NOW + 2 * DAY},
@@ -217,7 +235,7 @@ def folded(
                 | kind
                 | known
             )
-    columns = FINDINGS.ddl + ", judged_as_of timestamp"
+    columns = FINDINGS.ddl + ", judged_as_of timestamp, is_complete boolean"
     told = folded_findings(
         frame(spark, KINDS_DDL, now),
         frame(spark, columns, before),

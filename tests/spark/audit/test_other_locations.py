@@ -1,5 +1,7 @@
 """Traces of other places than the producer: what passed a router was not acknowledged by it."""
 
+from collections.abc import Sequence
+
 import pytest
 from pyspark.sql import Row
 
@@ -17,7 +19,7 @@ from tests.spark.lake import Lake
 ENRICHED = {"location": "enrich", "shard_id": shard(7), "sequence_number": sequence(900)}
 
 
-def logged(lake: Lake, form: str, lines: list[Line]) -> None:
+def logged(lake: Lake, form: str, lines: Sequence[Line]) -> None:
     if form == "json":
         lake.log("a.jsonl", lines)
         return

@@ -6,8 +6,11 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.cells import differs
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import until
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.columns.instants import bucket_start
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import LIVE, Kind, State, Verdict
@@ -38,8 +41,9 @@ def folded_findings(
 
     Input:
         kinds: of `classify.kinds`, unique on (message_id, kind).
-        previous: FINDINGS rows of the stream, unique on the same, and `judged_as_of`: the latest
-            "now" of the audits so far. What had run out by then stays so for an audit of the past.
+        previous: FINDINGS rows of the stream, unique on the same; `judged_as_of`: the latest
+            "now" of the audits so far: what had run out by then stays so for an audit of the past;
+            `is_complete`: of `with_completeness`.
         pending: `message_id` of ids that can not be judged yet, unique.
     Output:
         FINDINGS without `updated_at`, and `from_state` (NULL for a new one). Findings that the
@@ -74,6 +78,21 @@ def folded_findings(
         .withColumn("state_reason", reason)
         .select(*(name for name in FINDINGS.names if name != "updated_at"), "from_state")
     )
+
+
+def with_completeness(previous: DataFrame, sums: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """Findings, and `is_complete`: whether just what was sent landed in their cell, by the ledger.
+
+    Input:
+        previous: FINDINGS; sums: `cell_sums` of the whole ledger.
+    """
+    placed = previous.withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
+    # A ledger has many more cells than findings.
+    looked_for = F.broadcast(placed.select(*CELL).distinct())
+    whole = sums.where((F.col("sent_n") > 0) & ~differs()).join(looked_for, CELL, how="left_semi")
+    # Unique on the cell, by its grouping.
+    is_whole = whole.select(*CELL, F.lit(True).alias("is_complete"))
+    return placed.join(is_whole, CELL, how="left").drop("bucket_start")
 
 
 def _judged_again(
@@ -121,20 +140,23 @@ def _deadline(kept: Retention) -> Column:
     """Until when the stream holds a missing message."""
     known_arrival = F.coalesce("before.arrived_at", "before.sent_at")
     arrived_at = F.when(F.col("is_found"), F.col("now.arrived_at")).otherwise(known_arrival)
-    return F.when(F.col("kind") == Kind.MISSING.value, until(arrived_at, kept))
+    return F.when(_is_missing(), until(arrived_at, kept))
 
 
 def _was_in_reach(facts: AuditFacts) -> Column:
-    """Whether the audit looked at the finding's cell and could judge it."""
-    width_us = facts.bucket // timedelta(microseconds=1)
-    micros = F.unix_micros("before.sent_at")
-    bucket_start = F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us)))
+    """Whether the audit looked at the finding's cell, or the ledger tells that its id landed."""
+    start = bucket_start(F.col("before.sent_at"), facts.bucket)
+    is_inside = (start >= F.lit(facts.window.start)) & (start < F.lit(facts.window.end))
+    has_landed = F.coalesce("before.is_complete", F.lit(False)) & _is_missing()
     return (
-        (bucket_start >= F.lit(facts.window.start))
-        & (bucket_start < F.lit(facts.window.end))
+        (is_inside | has_landed)
         & F.col("is_unjudged").isNull()
-        & ~is_damaged(facts.damage.traces + facts.damage.sink, bucket_start)
+        & ~is_damaged(facts.damage.traces + facts.damage.sink, start)
     )
+
+
+def _is_missing() -> Column:
+    return F.col("kind") == Kind.MISSING.value
 
 
 def _has_new_evidence() -> Column:
@@ -172,14 +194,13 @@ def _state(facts: AuditFacts) -> Column:
 
 def _reason(state: Column) -> Column:
     before = F.col("before.state")
-    is_missing = F.col("kind") == Kind.MISSING.value
     is_back = (before == State.EXPIRED.value) & (state == State.OPEN.value)
     return (
         F.when(state == State.EXPIRED.value, "the stream's retention has run out")
         .when(~F.col("is_known"), "found by the audit")
         .when(is_back, "the stream keeps it for longer than was known")
         .when(~F.col("is_found") & (before == State.REPLAYED.value), "landed after the replay")
-        .when(~F.col("is_found") & is_missing, "it arrived later")
+        .when(~F.col("is_found") & _is_missing(), "it arrived later")
         .when(~F.col("is_found"), "a later audit no longer finds it")
         .when(before == State.ACCEPTED.value, "new evidence since it was accepted")
         .otherwise("found again after it was closed")
