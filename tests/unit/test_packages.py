@@ -42,7 +42,8 @@ def test_producer_is_imported_when_nothing_else_is_installed(installed: Path) ->
 
 
 def test_commands_say_what_to_install_when_they_are_not(installed: Path) -> None:
-    ran = bare(installed, "from shardaudit.cli.entry import command; command()")
+    code = "import runpy; runpy.run_module('shardaudit', run_name='__main__')"
+    ran = bare(installed, code)
     assert ran.returncode == 1
     assert "pip install 'shardaudit[spark]'" in ran.stderr
     assert "Traceback" not in ran.stderr

@@ -4,7 +4,7 @@ import argparse
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
-from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.audit_request import AuditRequest, asked_window
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.cli.command import CommandContext, Reply
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 
 def _window(arguments: argparse.Namespace, stream: Stream, *, as_of: datetime) -> Window:
     end = _instant(arguments.end, "--to") or as_of
-    return Window(_instant(arguments.start, "--from") or end - stream.audit_window, end)
+    return asked_window(_instant(arguments.start, "--from") or end - stream.audit_window, end)
 
 
 def _instant(text: str | None, where: str) -> datetime | None:

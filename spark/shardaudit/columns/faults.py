@@ -1,7 +1,7 @@
 """Why a value cannot be used: each function gives the reason as a text, NULL when all is well."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -10,8 +10,8 @@ from shardaudit.columns.instants import any_of
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.sequence import PATTERN
 from shardaudit.model.trace_line import GAP_REASON, PRODUCER
+from shardaudit.model.window import EARLIEST
 
-EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 MAX_AHEAD = timedelta(days=1)
 MAX_ID_BYTES = 1024
 MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId

@@ -6,11 +6,15 @@ from itertools import pairwise
 
 from shardaudit.model.errors import ConfigError
 
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+_LATEST = datetime(3000, 1, 1, tzinfo=UTC)
+
 
 def parse_instant(text: str, *, where: str) -> datetime:
     """The UTC instant that an ISO 8601 text names. A text without a zone is refused.
 
-    Whatever `ingest.instants` takes from an input it takes, too, and both say the same.
+    Whatever `ingest.instants` takes from an input it takes, too, and both say the same; but no time
+    that no stream can have: an engine's arithmetic leaves its range there.
     """
     wanted = "an ISO 8601 time with a zone, as 2026-11-20T00:00:00Z"
     try:
@@ -20,6 +24,8 @@ def parse_instant(text: str, *, where: str) -> datetime:
         raise ConfigError(where, text, wanted) from error
     if instant.tzinfo is None:
         raise ConfigError(where, text, wanted)
+    if not EARLIEST <= in_utc < _LATEST:
+        raise ConfigError(where, text, "a time from the year 2000 to 2999")
     return in_utc
 
 
