@@ -13,7 +13,7 @@ from shardaudit.model.errors import FinalError, ShardauditError
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.held_back import complete_until
-from shardaudit.report.next_steps import next_steps
+from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import counted, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 
@@ -55,11 +55,12 @@ def judge(planned: PlannedAudit) -> None:
         emit("audit", planned["stream"], unpublished_figures())
         raise BadVerdictError(str(error)) from error
     emit("audit", planned["stream"], audit_figures(report))
-    if report.verdict.is_good:
+    if all(verdict.is_good for verdict in report.all_verdicts):
         _tell(logging.INFO, lines(report))
         return
     _tell(logging.WARNING, lines(report))
-    if report.verdict is not Verdict.UNTRACED:  # below the floor it would be inconclusive
+    # Untraced is told, no more: below the floor it would be inconclusive.
+    if not all(verdict.is_good for verdict in report.all_verdicts - {Verdict.UNTRACED}):
         raise BadVerdictError(lines(report)[0])
 
 
@@ -73,6 +74,7 @@ def lines(report: AuditReport) -> list[str]:
         f"as of {instant(report.as_of)}; "
         f"{harmless(complete_until(report.watermark, report.watermark_reason))}",
         ", ".join(f"{report.counts[name]:,} {name}" for name in _COUNTS),
+        *late_lines(report.late),
         *(
             f"{harmless(shard.shard_id)} is {shard.verdict}: {shard.missing:,} missing, "
             f"{shard.duplicated:,} duplicated, {shard.untraced:,} untraced, {shard.moved:,} moved "
@@ -120,6 +122,8 @@ def _headline(report: AuditReport) -> str:
         text += f": {messages(missing)} missing{where}"
     if duplicated:
         text += f"{',' if missing else ':'} {messages(duplicated)} landed more than once"
+    if not all(late.verdict.is_good for late in report.late):
+        text += "; what came late before its window is not well"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)

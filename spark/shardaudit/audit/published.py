@@ -14,11 +14,12 @@ from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
 from shardaudit.report.next_steps import retention_note, stamping_note, vanished_note
 from shardaudit.report.plain import instant, messages
-from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
+from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit, ShardLine
 from shardaudit.store.audits import (
     CELL_SUMS,
     ShardSums,
     audit_row,
+    audits_before,
     damaged_spans,
     gate_results,
     missing_of_audit,
@@ -136,6 +137,17 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
         ),
+        late=tuple(map(_late, audits_before(settings, row))),
+    )
+
+
+def _late(row: Row) -> LateAudit:
+    return LateAudit(
+        row["audit_id"],
+        row["window_start"],
+        row["window_end"],
+        Verdict(row["verdict"]),
+        row["missing"],
     )
 
 

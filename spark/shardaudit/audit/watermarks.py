@@ -140,10 +140,14 @@ def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:
     return Watermark(min(at, default=None))
 
 
+def shard_records(warehouse: Warehouse, stream: str) -> dict[str, ShardRecord]:
+    """By shard what was audited of it, and what holds its watermark."""
+    return {row["shard_id"]: _record(row) for row in _rows(warehouse, stream)}
+
+
 def stored_holds(warehouse: Warehouse, stream: str) -> dict[str, tuple[Hold, ...]]:
     """By shard what holds its watermark."""
-    rows = _rows(warehouse, stream)
-    return {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
+    return {name: record.holds for name, record in shard_records(warehouse, stream).items()}
 
 
 def _rows(warehouse: Warehouse, stream: str) -> list[StoredRow]:

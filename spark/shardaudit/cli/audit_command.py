@@ -6,7 +6,7 @@ from datetime import datetime
 from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest, asked_window
 from shardaudit.audit.gates import open_gates
-from shardaudit.audit.job import audit
+from shardaudit.audit.late import audited_with_late
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             as_of=as_of,
             retention=retention_of(warehouse, name, stream),
         )
-        report = audit(warehouse, request, gates, now=now(), progress=progress)
+        report = audited_with_late(warehouse, request, gates, now=now(), progress=progress)
     return Reply(
         document=report, view=audit_view(report), exit_code=_exit_code(report, arguments.check)
     )
@@ -81,4 +81,5 @@ def _instant(text: str | None, where: str) -> datetime | None:
 
 
 def _exit_code(report: AuditReport, check: bool) -> ExitCode:
-    return ExitCode.BAD_VERDICT if check and not report.verdict.is_good else ExitCode.DONE
+    is_good = all(verdict.is_good for verdict in report.all_verdicts)
+    return ExitCode.BAD_VERDICT if check and not is_good else ExitCode.DONE

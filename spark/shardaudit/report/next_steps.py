@@ -1,11 +1,12 @@
 """What to look at next, from the numbers of an audit, and whether a repair would come in time."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
 from shardaudit.model.verdict import Cause
 from shardaudit.report.plain import harmless, instant, length, messages
-from shardaudit.report.summary import AuditReport, DeadlineLine
+from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit
 
 HABIT = 10  # so many messages of a window that have several times are no accident
 
@@ -31,6 +32,15 @@ def next_steps(report: AuditReport) -> list[str]:
             "see the table quarantine"
         )
     return steps
+
+
+def late_lines(late: Iterable[LateAudit]) -> list[str]:
+    """What an audit looked at besides its window, and what that is."""
+    return [
+        f"traces or rows of {instant(one.window_start)} to {instant(one.window_end)} came late: "
+        f"audited again, {one.verdict}" + (f", {messages(one.missing)} missing" * bool(one.missing))
+        for one in late
+    ]
 
 
 def _nearest(deadlines: tuple[DeadlineLine, ...]) -> list[DeadlineLine]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from shardaudit.model.verdict import Kind, Verdict
 from shardaudit.report.held_back import complete_until
-from shardaudit.report.next_steps import next_steps
+from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import cell, counted, harmless, instant, length
 from shardaudit.report.summary import (
     AuditReport,
@@ -49,7 +49,7 @@ def audit_view(report: AuditReport) -> RenderableType:
         parts += [_title("Worst shards"), shown, *_more(len(report.worst_shards))]
     if report.deadlines:
         parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
-    parts += _sentences("Notes", report.notes)
+    parts += _sentences("Notes", [*late_lines(report.late), *report.notes])
     parts += _sentences("Look at next", next_steps(report))
     return Group(*parts)
 

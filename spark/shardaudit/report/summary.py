@@ -36,10 +36,22 @@ class DeadlineLine:
 
 
 @dataclass(frozen=True, slots=True)
+class LateAudit:
+    """An audit of a span before the window, of which traces or rows came late."""
+
+    audit_id: str
+    window_start: datetime
+    window_end: datetime
+    verdict: Verdict
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """One audit. `counts` has the sums of the cells, by the names of the audits table.
 
-    The verdict and the counts are of the window. `watermark`: until when the whole stream is
+    The verdict and the counts are of the window; `late`: audits of what lies before it, as of the
+    same time. `watermark`: until when the whole stream is
     complete since its first audit, whatever the window; `watermark_reason` says why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
     """
@@ -63,6 +75,12 @@ class AuditReport:
     deadlines: tuple[DeadlineLine, ...]
     quarantined: int
     notes: tuple[str, ...]
+    late: tuple[LateAudit, ...] = ()
+
+    @property
+    def all_verdicts(self) -> frozenset[Verdict]:
+        """Of the window, and of what came late before it."""
+        return frozenset([self.verdict, *(one.verdict for one in self.late)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,21 @@ def test_every_bad_verdict_is_red(warehouse: Path, verdict: str) -> None:
         judge(planned("a"))
 
 
+def test_a_loss_before_the_window_is_red(warehouse: Path, caplog: pytest.LogCaptureFixture) -> None:
+    since, until = START - timedelta(hours=9), START - timedelta(hours=8)
+    late = audit("late", verdict="loss", missing=2, window_start=since, window_end=until)
+    other = {**late, "audit_id": "other", "as_of": START - timedelta(hours=1)}
+    write_result(warehouse, audits=[audit("a"), late, other])
+    with caplog.at_level(logging.INFO), pytest.raises(AirflowFailException) as red:
+        judge(planned("a"))
+    assert str(red.value) == "events is OK; what came late before its window is not well"
+    told = [line for line in caplog.messages if "came late:" in line]
+    assert told == [
+        "traces or rows of 2026-10-31T15:00:00Z to 2026-10-31T16:00:00Z came late: audited again, "
+        "loss, 2 messages missing"
+    ]
+
+
 @pytest.mark.parametrize("verdict", ["ok", "pending"])
 def test_a_good_verdict_is_green(
     warehouse: Path, verdict: str, caplog: pytest.LogCaptureFixture

@@ -1,0 +1,82 @@
+"""An audit, and the minutes before its window that came late: they are audited with it.
+
+A device that was offline sends what it wrote last week, a consumer delivers what it held back for
+nine days: no window of the last days would ever look at it, and Kinesis drops it after a day.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import Gates
+from shardaudit.audit.job import audit
+from shardaudit.audit.watermarks import shard_records
+from shardaudit.model.watermark import Held
+from shardaudit.model.window import Window
+from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.summary import AuditReport, LateAudit
+from shardaudit.store.warehouse import Warehouse
+
+log = logging.getLogger(__name__)
+
+_MOST_WINDOWS = 4  # each is an audit of its own
+_LATE = (Held.CHANGED, Held.PENDING)
+
+
+def audited_with_late(
+    warehouse: Warehouse,
+    request: AuditRequest,
+    gates: Gates,
+    *,
+    now: datetime,
+    progress: Progress = SILENT,
+) -> AuditReport:
+    """The audit, and one of each span before its window that is not as it was when one looked.
+
+    Raises:
+        As `audit`.
+    """
+    report = audit(warehouse, request, gates, now=now, progress=progress)
+    late = []
+    for window in _late_windows(warehouse, request):
+        log.info("%s: %s came late, and is audited, too", request.name, window)
+        one = audit(warehouse, replace(request, window=window), gates, now=now)
+        late.append(
+            LateAudit(
+                one.audit_id, window.start, window.end, one.verdict, missing=one.counts["missing"]
+            )
+        )
+    return replace(report, late=tuple(late))
+
+
+def _late_windows(warehouse: Warehouse, request: AuditRequest) -> list[Window]:
+    """The spans that an audit of now has to look at besides its window; of an earlier time none."""
+    records = shard_records(warehouse, request.name).values()
+    if any(record.as_of > request.as_of for record in records):
+        return []
+    start = request.aligned.start
+    spans = {
+        Window(hold.start, min(hold.end, start))
+        for record in records
+        for hold in record.holds
+        if hold.why in _LATE and hold.start < start
+    }
+    return _joined(spans)
+
+
+def _joined(spans: Iterable[Window]) -> list[Window]:
+    """At most so many windows that cover all spans: those are joined that lie nearest."""
+    ordered: list[Window] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        if ordered and span.start <= ordered[-1].end:
+            ordered[-1] = Window(ordered[-1].start, max(ordered[-1].end, span.end))
+        else:
+            ordered.append(span)
+    while len(ordered) > _MOST_WINDOWS:
+        gaps = [after.start - before.end for before, after in pairwise(ordered)]
+        at = gaps.index(min(gaps))
+        ordered[at : at + 2] = [Window(ordered[at].start, ordered[at + 1].end)]
+    return ordered

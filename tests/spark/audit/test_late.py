@@ -1,0 +1,120 @@
+"""What comes late, to minutes that no window of the last days looks at any more."""
+
+from datetime import timedelta
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.late import audited_with_late
+from shardaudit.audit.published import published_audit
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from shardaudit.report.summary import AuditReport
+from tests.builders import T0, Line, sequence, sink_row, trace_line
+from tests.spark.lake import Lake
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+DAY_S = 86_400
+
+
+def audited(lake: Lake, day: int, *, later: timedelta = timedelta(0)) -> AuditReport:
+    """The night after a day looks at that day alone."""
+    start = T0 + day * DAY
+    as_of = start + DAY + HOUR + later
+    lake.ingest(now=as_of)
+    window = Window(start, start + DAY)
+    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(DAY))
+    return audited_with_late(lake.warehouse, request, open_gates(None), now=as_of)
+
+
+def of_day(lake: Lake, day: int, *numbers: int) -> None:
+    """Messages of a day that landed."""
+    seconds = [day * DAY_S + number for number in numbers]
+    lake.log(f"day-{day}.jsonl", map(trace_line, seconds))
+    lake.land(map(sink_row, seconds))
+
+
+def on_stream(number: int, day: float) -> dict[str, str]:
+    """The number that Kinesis gives then."""
+    return {"sequence_number": sequence(int(day * DAY_S) + number % 60)}
+
+
+def buffered(number: int, day: float) -> Line:
+    """A message of the first day that was put on the stream on another."""
+    acked_at = (T0 + day * DAY).isoformat()
+    return trace_line(number, acked_at=acked_at, **on_stream(number, day))
+
+
+def landed(number: int, day: float) -> Line:
+    return sink_row(number, landed_at=T0 + day * DAY, **on_stream(number, day))
+
+
+def told(report: AuditReport) -> list[tuple[Window, Verdict, int]]:
+    return [
+        (Window(late.window_start, late.window_end), late.verdict, late.missing)
+        for late in report.late
+    ]
+
+
+def test_a_loss_among_what_a_device_sent_days_later_is_found(lake: Lake) -> None:
+    for day in range(4):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        assert audited(lake, day).late == ()
+    # Written on the first day, put on the stream on the fifth.
+    lake.log("offline.jsonl", [buffered(n, 4.5) for n in range(600, 606)])
+    lake.land([landed(n, 4.5) for n in range(600, 605)])
+    of_day(lake, 4, *range(0, DAY_S, 3600))
+    report = audited(lake, 4)
+    minute = Window(T0 + 10 * MINUTE, T0 + 11 * MINUTE)
+    assert report.verdict == Verdict.OK
+    assert told(report) == [(minute, Verdict.LOSS, 1)]
+
+    # Once looked at it is a finding as others, and the watermark stands before it.
+    of_day(lake, 5, *range(0, DAY_S, 3600))
+    after = audited(lake, 5)
+    assert (after.late, after.verdict, after.watermark) == ((), Verdict.OK, minute.start)
+
+
+def test_what_is_on_its_way_is_looked_at_until_it_is_settled(lake: Lake) -> None:
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        audited(lake, day)
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    lake.log("offline.jsonl", [buffered(30, 3.0416)])  # a minute before the audit
+    report = audited(lake, 2)
+    minute = Window(T0, T0 + MINUTE)
+    assert told(report) == [(minute, Verdict.PENDING, 0)]
+    assert all(verdict.is_good for verdict in report.all_verdicts)
+    of_day(lake, 3, *range(0, DAY_S, 3600))
+    assert told(audited(lake, 3)) == [(minute, Verdict.LOSS, 1)]
+
+
+def test_the_tables_tell_what_the_run_told(lake: Lake) -> None:
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        audited(lake, day)
+    lake.log("offline.jsonl", [buffered(600, 2.5)])
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    report = audited(lake, 2)
+    assert len(report.late) == 1
+    settings = Settings.model_validate(
+        {"warehouse": str(lake.folder / "warehouse"), "streams": {lake.name: lake.stream}}
+    )
+    assert published_audit(settings, lake.name, report.audit_id).late == report.late
+
+
+def test_many_late_minutes_are_few_audits(lake: Lake) -> None:
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        audited(lake, day)
+    minutes = [60 * minute for minute in range(5, 95, 10)]
+    lake.log("offline.jsonl", [buffered(n, 2.5) for n in minutes])
+    lake.land([landed(n, 2.5) for n in minutes[:-1]])
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    before = len(lake.rows(AUDITS))
+    report = audited(lake, 2)
+    # All but the last landed: one cell is not as it should be.
+    assert [(verdict, missing) for _, verdict, missing in told(report)] == [(Verdict.LOSS, 1)]
+    assert len(lake.rows(AUDITS)) == before + 2
