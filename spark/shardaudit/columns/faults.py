@@ -7,9 +7,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import any_of
-from shardaudit.model.input_columns import CANARY
+from shardaudit.model.input_columns import CANARY, PRODUCER
 from shardaudit.model.sequence import PATTERN
-from shardaudit.model.trace_line import GAP_REASON, PRODUCER
+from shardaudit.model.trace_line import GAP_REASON
 from shardaudit.model.window import EARLIEST
 
 MAX_AHEAD = timedelta(days=1)

@@ -28,6 +28,7 @@ SINK_COLUMNS = (
     "arrived_at",
 )
 
+PRODUCER = "producer"  # the location whose traces say what was acknowledged; of a line without one
 CANARY = "shardaudit-canary/"  # what each audit plants among its inputs, to find it again
 
 

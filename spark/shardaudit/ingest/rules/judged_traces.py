@@ -28,8 +28,9 @@ from shardaudit.columns.instants import (
     instant_text,
     parsed_instant,
 )
+from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.tables.audit_tables import TRACES
-from shardaudit.model.trace_line import NUMBERS, PRODUCER, TEXTS, TIMES
+from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES
 
 # The columns of TRACES that an input gives, in table order.
 GIVEN = (
