@@ -59,14 +59,23 @@ class PackedLines:
 
     def add_health(self, health: dict[str, int], at: str) -> None:
         """Packs what the log says of itself."""
-        told = {"health": health, "at": at, "producer_id": self.teller.producer_id}
-        self._pack([_encoded(told | {"session": self.teller.session})])
+        self._pack([_encoded({"health": health, "at": at} | self._who)])
 
     def content(self) -> bytes:
         """The whole file; nothing can be added any more."""
         self._parts.append(self._gzip.flush())
         self._parts = [b"".join(self._parts)]
         return self._parts[0]
+
+    @property
+    def _who(self) -> dict[str, str]:
+        """What a line that is no trace says of its teller."""
+        teller = self.teller
+        return {
+            "session": teller.session,
+            "producer_id": teller.producer_id,
+            "location": teller.location,
+        }
 
     def _pack(self, lines: Sequence[str]) -> None:
         packed = self._gzip.compress("".join(f"{line}\n" for line in lines).encode())
@@ -76,15 +85,16 @@ class PackedLines:
 
     def _trace(self, session_seq: int, trace: Trace) -> str:
         # As the encoder writes it, in a third of the time: a producer shares its processor with us.
-        ack, sent_at = trace.ack, trace.sent_at
+        sent_at, event = trace.sent_at, trace.event
+        how = f'"attempt":{trace.attempt}' if event is None else f'"event":{_text(event)}'
         return (
             f'{{"message_id":{_text(trace.message_id)},"stream":{_text(trace.stream)},'
-            f'"shard_id":{_text(ack.shard_id)},"sequence_number":{_text(ack.sequence_number)},'
+            f'"shard_id":{_text(trace.shard_id)},"sequence_number":{_text(trace.sequence_number)},'
             f'"sent_at":{_text(sent_at) if isinstance(sent_at, str) else sent_at},'
-            f'"attempt":{ack.attempt},"session_seq":{session_seq},'
-            f'"acked_at":{_text(ack.acked_at)},{self._same}'
+            f'{how},"session_seq":{session_seq},'
+            f'"acked_at":{_text(trace.acked_at)},{self._same}'
         )
 
     def _gap(self, gap: Gap) -> str:
-        told = {"gap": gap.count, "session": self.teller.session, "session_seq": gap.session_seq}
-        return _encoded(told | {"reason": gap.reason, "producer_id": self.teller.producer_id})
+        told = {"gap": gap.count, "session_seq": gap.session_seq, "reason": gap.reason}
+        return _encoded(told | self._who)

@@ -8,18 +8,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shardaudit.producer.partial_failures import Acknowledged
-
 FULL = "the queue was full"
 
 
 class Trace(NamedTuple):
-    """One acknowledged record."""
+    """One message at one place: where it puts a message, an acknowledged record.
+
+    `acked_at`: when that was. `attempt`: of a put, how many times it was on its way, from 1.
+    `event`: what was done with it at a place behind that of the put.
+    """
 
     message_id: str
     stream: str
     sent_at: str | int
-    ack: Acknowledged
+    shard_id: str
+    sequence_number: str
+    acked_at: str
+    attempt: int | None = None
+    event: str | None = None
 
 
 class Numbered(NamedTuple):

@@ -1,12 +1,13 @@
 """boto3's Kinesis client, and a trace of each record that it gets acknowledged."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 from shardaudit.adapters.clock import now
-from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import PRODUCER
+from shardaudit.producer.log_arguments import check_arguments
 from shardaudit.producer.message_fields import (
     FieldSource,
     MessageFields,
@@ -54,28 +55,15 @@ def traced(  # noqa: PLR0913 - the contract
     Raises:
         ConfigError: an argument cannot be used.
     """
-    _check_arguments(
+    check_arguments(
+        "traced()",
         texts={"to": to, "producer_id": producer_id},
         sources={"message_id": message_id, "sent_at": sent_at},
         sample_rate=sample_rate,
     )
-    teller = Teller(producer_id, session="", location="producer", sample_rate=sample_rate)
+    teller = Teller(producer_id, session="", location=PRODUCER, sample_rate=sample_rate)
     log = TraceLog(trace_folder(to, s3), teller, LogLimits())
     return TracedKinesis(client, log, MessageFields(message_id, sent_at), sample_rate)
-
-
-def _check_arguments(
-    *, texts: Mapping[str, object], sources: Mapping[str, object], sample_rate: object
-) -> None:
-    for name, value in texts.items():
-        if not isinstance(value, str) or not value:
-            raise ConfigError(f"traced(): {name}", value, "a text")
-    for name, source in sources.items():
-        if not (source is None or callable(source) or (isinstance(source, str) and source)):
-            raise ConfigError(f"traced(): {name}", source, "a path in the payload, or a function")
-    share = sample_rate if isinstance(sample_rate, int | float) else 0
-    if isinstance(sample_rate, bool) or not 0 < share <= 1:
-        raise ConfigError("traced(): sample_rate", sample_rate, "a share over 0, at most 1")
 
 
 class TracedKinesis:
@@ -165,7 +153,15 @@ class TracedKinesis:
             if each.fault is not None:
                 yield each.fault
             elif is_sampled(each.message_id, self._sample_rate):
-                yield Trace(each.message_id, stream, each.sent_at, ack)
+                yield Trace(
+                    each.message_id,
+                    stream,
+                    each.sent_at,
+                    ack.shard_id,
+                    ack.sequence_number,
+                    ack.acked_at,
+                    ack.attempt,
+                )
 
 
 def _first_or_as_given(

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any  # of JSON and of boto3's answers
 
 from shardaudit.producer.packed_lines import Teller
-from shardaudit.producer.partial_failures import Acknowledged
 from shardaudit.producer.trace_log import LogLimits
 from shardaudit.producer.trace_queue import Trace
 
@@ -96,10 +95,10 @@ class StubbornFolder:
         return unpacked(self.files.values())
 
 
-def unpacked(contents: Iterable[bytes]) -> list[dict[str, Any]]:
-    """The lines of files in the order of their numbers, without those of health."""
+def unpacked(contents: Iterable[bytes], *, health: bool = False) -> list[dict[str, Any]]:
+    """The lines of files in the order of their numbers: those of health, or all others."""
     lines = [json.loads(line) for one in contents for line in gzip.decompress(one).splitlines()]
-    return [line for line in lines if "health" not in line]
+    return [line for line in lines if ("health" in line) is health]
 
 
 def logged(folder: Path) -> list[dict[str, Any]]:
@@ -107,11 +106,17 @@ def logged(folder: Path) -> list[dict[str, Any]]:
     return unpacked(file.read_bytes() for file in sorted(folder.glob("[!.]*")))
 
 
+def health(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a folder's files that tell of the log itself."""
+    files = sorted(folder.glob("[!.]*"))
+    return unpacked((file.read_bytes() for file in files), health=True)
+
+
 def traces(first: int, count: int = 1) -> list[Trace]:
     """As many, with numbers in their ids."""
-    ack = Acknowledged("shardId-000000000000", "1", 1, "2026-11-24T12:00:00.000Z")
+    sent_at, acked_at = "2026-11-24T11:59:59.000Z", "2026-11-24T12:00:00.000Z"
     return [
-        Trace(f"m{number}", "events", "2026-11-24T11:59:59.000Z", ack)
+        Trace(f"m{number}", "events", sent_at, "shardId-000000000000", "1", acked_at, attempt=1)
         for number in range(first, first + count)
     ]
 
