@@ -36,9 +36,12 @@ def bare(installed: Path, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(call, capture_output=True, text=True, check=False)
 
 
-def test_producer_is_imported_when_nothing_else_is_installed(installed: Path) -> None:
-    ran = bare(installed, "from shardaudit.producer import traced; print(traced.__name__)")
-    assert (ran.stdout, ran.stderr) == ("traced\n", "")
+@pytest.mark.parametrize(("room", "name"), [("producer", "traced"), ("consumer", "trace")])
+def test_emitter_is_imported_when_nothing_else_is_installed(
+    installed: Path, room: str, name: str
+) -> None:
+    ran = bare(installed, f"from shardaudit.{room} import {name}; print({name}.__name__)")
+    assert (ran.stdout, ran.stderr) == (f"{name}\n", "")
 
 
 def test_commands_say_what_to_install_when_they_are_not(installed: Path) -> None:

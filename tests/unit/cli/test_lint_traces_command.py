@@ -8,6 +8,7 @@ from pathlib import Path
 
 from shardaudit.model.errors import ExitCode
 from tests.builders import trace_line, write_lines
+from tests.unit.producer.pages import CONSUMERS, PRODUCERS, shown
 
 SOURCES = Path(__file__).parents[3] / "spark"
 
@@ -49,3 +50,17 @@ def test_end_is_0_when_all_is_well(tmp_path: Path) -> None:
     code, lines = lint(str(path), "--json")
     told = {"files": 1, "traces": 2, "gaps": 0, "faulty": 0, "faults": []}
     assert (code, json.loads("\n".join(lines))) == (ExitCode.DONE, told)
+
+
+def test_lines_of_the_pages_are_judged_as_they_say(tmp_path: Path) -> None:
+    pages = {"producers": PRODUCERS, "consumers": CONSUMERS}
+    files = [
+        write_lines(tmp_path / name, "".join(shown("json", page)).splitlines())
+        for name, page in pages.items()
+    ]
+    _, lines = lint("--json", *map(str, files))
+    found = json.loads("\n".join(lines))["faults"]
+    elsewhere = "the trace is of another location than producer"
+    assert [(Path(each["file"]).name, each["fault"]) for each in found] == [
+        ("consumers", elsewhere)
+    ] * 2

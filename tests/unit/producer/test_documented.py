@@ -7,39 +7,33 @@ from pathlib import Path
 
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.model.input_columns import TRACE_COLUMNS
+from tests.unit.producer.pages import PRODUCERS, example, shown
 from tests.unit.producer.puts import ROOT, FakeKinesis, logged
 
-PAGE = (ROOT / "docs" / "producers.md").read_text()
 COLUMNS = {name: name for name in TRACE_COLUMNS}
 
 
-def shown(language: str, page: str = PAGE) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
-
-
 def test_lines_are_taken_as_the_page_says() -> None:
-    lines = "".join(shown("json")).encode()
+    lines = "".join(shown("json", PRODUCERS)).encode()
     rows = [row for b in json_batches(io.BytesIO(lines), "x", COLUMNS) for row in b.to_pylist()]
     assert [(row["line"], row["message_id"], row["fault"]) for row in rows] == [
         (1, "7f3e", None),
         (2, None, "gap: 12 traces were dropped by the producer"),
     ]
-    assert rows[1]["fault"] in PAGE
+    assert rows[1]["fault"] in PRODUCERS
 
 
 def test_every_key_of_a_trace_is_explained() -> None:
-    table = PAGE.partition("| key | |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"`(\w+)`", table)) >= set(TRACE_COLUMNS)
+    table = PRODUCERS.partition("| key | |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", table)) >= {*TRACE_COLUMNS, "event"}
 
 
 def test_two_lines_are_enough(tmp_path: Path) -> None:
-    [example] = shown("python")
     kinesis = FakeKinesis()
-    here = example.replace('"s3://logs/traces/events/"', repr(str(tmp_path)))
-    exec(here.replace('boto3.client("kinesis")', "kinesis"), {"kinesis": kinesis})  # noqa: S102 - our own page
+    exec(example(PRODUCERS, "boto3: two lines", tmp_path), {"kinesis": kinesis})  # noqa: S102 - our own page
     assert len(logged(tmp_path)) == len(kinesis.calls) == 1
 
 
 def test_configuration_of_the_readme_takes_the_names_of_this_log() -> None:
-    [example, *_] = shown("toml", (ROOT / "README.md").read_text())
-    assert "columns" not in tomllib.loads(example)["streams"]["events"]["traces"]
+    [configuration, *_] = shown("toml", (ROOT / "README.md").read_text())
+    assert "columns" not in tomllib.loads(configuration)["streams"]["events"]["traces"]

@@ -1,0 +1,148 @@
+"""A place between the producer and the sink: a trace of each message it received, and sent on.
+
+The log is the producers' own (`producer/trace_log.py`): one thread writes, nobody waits for it, and
+what it drops is counted.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from shardaudit.adapters.clock import now
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import PRODUCER
+from shardaudit.producer.log_arguments import check_arguments
+from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
+from shardaudit.producer.packed_lines import Teller
+from shardaudit.producer.sample import is_sampled
+from shardaudit.producer.trace_folder import trace_folder
+from shardaudit.producer.trace_log import LogLimits, LogStats, TraceLog
+from shardaudit.producer.trace_queue import Trace
+
+NO_LIST = "the records are no list"
+NO_SHARD_ID = "the record has no ShardId"
+NO_NUMBER = "the record has no SequenceNumber, or it is no text"
+
+ReceivedRecord = Mapping[str, Any]  # as boto3 names its keys; Any: each has a type of its own
+
+
+def trace(  # noqa: PLR0913 - the contract
+    to: str,
+    *,
+    stream: str,
+    location: str,
+    producer_id: str,
+    sample_rate: float = 1.0,
+    message_id: FieldSource = None,
+    sent_at: FieldSource = None,
+    s3: Any | None = None,  # a client of boto3
+) -> "TracedPlace":
+    """A place, writing its traces into a folder or below an `s3://` address.
+
+    Input:
+        stream: that of the audit, whatever stream the place sends on to.
+        location: the place's name in the route; `producer` is that of the producers alone.
+        producer_id: which process or function it is, as the traces say it.
+        sample_rate: the share of ids that is traced; not less than in the audit's configuration.
+        message_id, sent_at: paths in a JSON payload (`meta.id`), or functions of the record; None:
+            the payload's `message_id` and `sent_at`.
+        s3: boto3's client for an `s3://` address; None: one with the usual chain of credentials.
+
+    Raises:
+        ConfigError: an argument cannot be used.
+    """
+    check_arguments(
+        "trace()",
+        texts={"to": to, "stream": stream, "location": location, "producer_id": producer_id},
+        sources={"message_id": message_id, "sent_at": sent_at},
+        sample_rate=sample_rate,
+    )
+    if location == PRODUCER:  # its traces would count as acknowledgements
+        raise ConfigError("trace(): location", location, "the name of a place behind the producer")
+    teller = Teller(producer_id, session="", location=location, sample_rate=sample_rate)
+    log = TraceLog(trace_folder(to, s3), teller, LogLimits())
+    # Named, so that nothing is added where they are absent: the message is somebody else's.
+    fields = MessageFields(message_id or "message_id", sent_at or "sent_at")
+    return TracedPlace(log, fields, stream, sample_rate)
+
+
+class TracedPlace:
+    """Traces what its place received and sent on. Any thread may call it; none of it raises.
+
+    A record has the payload as `Data`, and `ShardId` and `SequenceNumber` as Kinesis gave them to
+    the producer: the same where it is received and where it is sent on, changed or not.
+    """
+
+    def __init__(
+        self, log: TraceLog, fields: MessageFields, stream: str, sample_rate: float
+    ) -> None:
+        self._log, self._fields = log, fields
+        self._stream, self._sample_rate = stream, sample_rate
+
+    def received(self, records: Sequence[ReceivedRecord]) -> None:
+        """Traces what has come in; what cannot be traced is counted."""
+        self._trace("received", records)
+
+    def sent(self, records: Sequence[ReceivedRecord]) -> None:
+        """Traces what the next place has acknowledged, by the records that came in."""
+        self._trace("sent", records)
+
+    def flush(self) -> bool:
+        """Whether all that was traced before is in files; waits ten seconds."""
+        return self._log.flush()
+
+    def close(self) -> None:
+        """Flushes and ends the log; what comes afterwards is counted as dropped."""
+        self._log.close()
+
+    @property
+    def stats(self) -> LogStats:
+        """What became of the traces so far."""
+        return self._log.stats
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _trace(self, event: str, records: Sequence[ReceivedRecord]) -> None:
+        if not isinstance(records, Sequence):  # to read on may be to consume
+            self._log.add([NO_LIST])
+            return
+        at = instant_with_ms(now())
+        try:
+            traces = [self._traced(record, event, at) for record in records]
+        except Exception as error:  # noqa: BLE001 - a list of the caller's own kind
+            traces = [f"the records could not be read: {type(error).__name__}"]
+        self._log.add(each for each in traces if each is not None)
+
+    def _traced(self, record: ReceivedRecord, event: str, at: str) -> Trace | str | None:
+        """The trace, or why there is none; None: it is not in the sample."""
+        prepared = self._fields.prepared(record, at)
+        if prepared.fault is not None:
+            return prepared.fault
+        if not is_sampled(prepared.message_id, self._sample_rate):
+            return None
+        shard_id = sequence_number = None
+        with suppress(Exception):  # of a function's making, not even a record
+            shard_id, sequence_number = record.get("ShardId"), record.get("SequenceNumber")
+        if not isinstance(shard_id, str) or not shard_id:
+            return NO_SHARD_ID
+        if not isinstance(sequence_number, str):
+            return NO_NUMBER
+        return Trace(
+            prepared.message_id,
+            self._stream,
+            prepared.sent_at,
+            shard_id,
+            sequence_number,
+            acked_at=at,
+            event=event,
+        )
