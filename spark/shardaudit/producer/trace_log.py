@@ -71,7 +71,7 @@ class TraceLog:
         self._file_since = self._health_since = self._until = time.monotonic()
         self._files = self._written = self._bytes = self._unfit = 0
         self._asked = self._done = 0
-        self._is_closed = False
+        self._is_closed = self._has_news = False
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()
 
@@ -143,6 +143,7 @@ class TraceLog:
                 # Not before: whoever is restored from a snapshot shall have a session of its own.
                 self._teller = replace(self._teller, session=uuid.uuid4().hex)
             self._file = PackedLines(self._teller)
+            self._health_since = time.monotonic()
             self._thread = threading.Thread(target=self._run, name="shardaudit-traces", daemon=True)
             try:
                 self._thread.start()
@@ -173,7 +174,7 @@ class TraceLog:
                     self._changed.wait(self._limits.look_every_s)
                 asked, is_closing = self._asked, self._is_closed
             self._take()
-            if asked > self._done or is_closing or self._is_full():
+            if asked > self._done or is_closing or self._is_full() or self._is_minute_over():
                 if not self._write_file(is_last=is_closing):
                     return
                 with self._changed:
@@ -186,6 +187,7 @@ class TraceLog:
         if entries := self._queue.take():
             if not self._file.lines:
                 self._file_since = time.monotonic()
+            self._has_news = True
             self._unfit += self._file.add(entries)
 
     def _dropped(self) -> int:
@@ -195,13 +197,17 @@ class TraceLog:
         is_old = time.monotonic() - self._file_since >= self._limits.file_age_s
         return self._file.size_bytes >= self._limits.file_bytes or (is_old and self._file.lines > 0)
 
+    def _is_minute_over(self) -> bool:
+        return time.monotonic() - self._health_since >= self._limits.health_every_s
+
     def _write_file(self, *, is_last: bool) -> bool:
         """Whether the file, if it has lines, is where it belongs; False: there is no time left."""
+        if self._is_minute_over() or (is_last and self._has_news):
+            self._health_since = time.monotonic()
+            self._has_news = False
+            self._file.add_health(self._health(), instant_with_ms(now()))
         if not self._file.lines:
             return True
-        if is_last or time.monotonic() - self._health_since >= self._limits.health_every_s:
-            self._health_since = time.monotonic()
-            self._file.add_health(self._health(), instant_with_ms(now()))
         content = self._file.content()
         name = re.sub(r"[^A-Za-z0-9_.-]", "-", self._teller.producer_id)
         name = f"traces-{name[:100]}-{self._teller.session}-{self._files:06d}"
@@ -243,13 +249,11 @@ class TraceLog:
         return self._is_closed, self._asked
 
     def _health(self) -> dict[str, int]:
-        """As it is once this file is written."""
-        return {
-            "written": self._written + self._file.traces,
-            "dropped": self._dropped(),
-            "queued": len(self._queue),
-            "bytes": self._bytes,
-        }
+        """As it is once this file is written, but for its own bytes."""
+        # In this order, as in `stats`.
+        written, dropped = self._written + self._file.traces, self._dropped()
+        queued = self._queue.numbered - written - dropped
+        return {"written": written, "dropped": dropped, "queued": queued, "bytes": self._bytes}
 
 
 # Not kept alive by it.

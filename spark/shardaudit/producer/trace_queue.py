@@ -70,11 +70,12 @@ class TraceQueue:
                 return
             for trace in traces:
                 is_full = len(self._entries) >= self._capacity
+                number = self.numbered
+                self.numbered += 1  # first: who looks on without the lock counts no less than all
                 if isinstance(trace, str) or is_full:
-                    self._drop(trace if isinstance(trace, str) else FULL, is_full=is_full)
+                    self._drop(number, trace if isinstance(trace, str) else FULL, is_full=is_full)
                 else:
-                    self._entries.append(Numbered(self.numbered, trace))
-                self.numbered += 1
+                    self._entries.append(Numbered(number, trace))
 
     def shut(self) -> None:
         """What comes from now on is counted as dropped, and nothing else."""
@@ -87,10 +88,10 @@ class TraceQueue:
             entries, self._entries = self._entries, []
         return entries
 
-    def _drop(self, reason: str, *, is_full: bool) -> None:
+    def _drop(self, number: int, reason: str, *, is_full: bool) -> None:
         self.dropped += 1
         last = self._entries[-1] if self._entries else None
         if isinstance(last, Gap) and (is_full or last.reason == reason):
             last.count += 1
         else:
-            self._entries.append(Gap(self.numbered, 1, reason))
+            self._entries.append(Gap(number, 1, reason))

@@ -16,7 +16,7 @@ from tests.builders import NOW, T0
 from tests.history import Question, SinkRow
 from tests.spark.lake import Lake
 from tests.spark.trial import Trial
-from tests.unit.producer.puts import FakeKinesis
+from tests.unit.producer.puts import FakeKinesis, records
 
 IDS = [
     "",
@@ -60,6 +60,19 @@ def test_traces_are_kept_and_a_gap_is_told_when_a_producer_dropped_some(lake: La
     assert (summary.trace_rows, summary.quarantined) == (3, 1)
 
 
+def test_file_of_an_idle_producer_is_read_and_brings_nothing(lake: Lake) -> None:
+    with traced(FakeKinesis(), str(lake.traces), producer_id="p") as producer:
+        producer.put_records(StreamName="kinesis-events", Records=records(1))
+        assert producer.flush()
+    [idle] = [f for f in lake.traces.iterdir() if b'"health"' in gzip.decompress(f.read_bytes())]
+    assert b"message_id" not in gzip.decompress(idle.read_bytes())
+    summary = lake.ingest(now=NOW + timedelta(days=365))
+    assert (summary.trace_rows, summary.quarantined) == (1, 0)
+    lake.traces.joinpath("later.jsonl.gz").write_bytes(idle.read_bytes())
+    summary = lake.ingest(now=NOW + timedelta(days=365))
+    assert (summary.trace_rows, summary.quarantined, summary.trace_files) == (0, 0, 1)
+
+
 def test_a_stream_is_ok_when_all_that_was_put_landed(warehouse: Warehouse, tmp_path: Path) -> None:
     at = now().replace(second=0, microsecond=0) - timedelta(hours=1)
     stream = Trial(warehouse, tmp_path, Question(at, at + timedelta(minutes=2), now()))
@@ -83,6 +96,9 @@ def test_a_stream_is_ok_when_all_that_was_put_landed(warehouse: Warehouse, tmp_p
             for (name, sent_at), ack in zip(sent.items(), answer["Records"], strict=True)
         ]
     )
+    stream.ingest()
+    idle = json.dumps({"health": {}, "session": "s"}).encode()
+    Path(stream.stream.traces.path, "idle.jsonl").write_bytes(idle)
     stream.ingest()
     found = stream.audit().audit
     told = (found.verdict, found.sent, found.landed, found.matched, found.trace_coverage)

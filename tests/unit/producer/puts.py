@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,8 +92,8 @@ class StubbornFolder:
             raise OSError("no space left on device")
         self.files[name] = content
 
-    def lines(self) -> list[dict[str, Any]]:
-        return unpacked(self.files.values())
+    def lines(self, *, health: bool = False) -> list[dict[str, Any]]:
+        return unpacked(self.files.values(), health=health)
 
 
 def unpacked(contents: Iterable[bytes], *, health: bool = False) -> list[dict[str, Any]]:
@@ -110,6 +111,15 @@ def health(folder: Path) -> list[dict[str, Any]]:
     """The lines of a folder's files that tell of the log itself."""
     files = sorted(folder.glob("[!.]*"))
     return unpacked((file.read_bytes() for file in files), health=True)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Until it holds, five seconds at most."""
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.005)
+    raise AssertionError("it does not come about")
 
 
 def traces(first: int, count: int = 1) -> list[Trace]:

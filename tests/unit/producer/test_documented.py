@@ -1,14 +1,16 @@
 """docs/producers.md: what it shows is what the ingest takes."""
 
 import io
+import json
 import re
 import tomllib
 from pathlib import Path
 
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.model.input_columns import TRACE_COLUMNS
+from shardaudit.producer import traced
 from tests.unit.producer.pages import PRODUCERS, example, shown
-from tests.unit.producer.puts import ROOT, FakeKinesis, logged
+from tests.unit.producer.puts import ROOT, FakeKinesis, health, logged, records
 
 COLUMNS = {name: name for name in TRACE_COLUMNS}
 
@@ -26,6 +28,19 @@ def test_lines_are_taken_as_the_page_says() -> None:
 def test_every_key_of_a_trace_is_explained() -> None:
     table = PRODUCERS.partition("| key | |")[2].partition("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", table)) >= {*TRACE_COLUMNS, "event"}
+
+
+def test_every_key_of_health_is_explained(tmp_path: Path) -> None:
+    with traced(FakeKinesis(), str(tmp_path), producer_id="p") as producer:
+        producer.put_records(StreamName="events", Records=records(1))
+    [line] = health(tmp_path)
+    table = PRODUCERS.partition("| key | of a line of health |")[2].partition("\n\n")[0]
+    assert re.findall(r"`(\w+)`", table.replace("`session_seq`", "")) == [
+        *line["health"],
+        *(key for key in line if key != "health"),
+    ]
+    example = json.loads(shown("json", PRODUCERS)[1].splitlines()[1])
+    assert (example.keys(), example["health"].keys()) == (line.keys(), line["health"].keys())
 
 
 def test_two_lines_are_enough(tmp_path: Path) -> None:

@@ -64,3 +64,19 @@ def test_what_comes_late_is_counted_when_the_queue_is_shut() -> None:
     queue.shut()
     queue.add(traces(1, 3))
     assert (len(queue.take()), queue.numbered, queue.dropped) == (1, 4, 3)
+
+
+def test_what_is_dropped_was_numbered_before_whenever_somebody_looks() -> None:
+    queue = TraceQueue(9)
+    seen: list[int] = []
+
+    class Looking(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            seen.append(queue.numbered - queue.dropped)
+            return super().__eq__(other)
+
+    queue.add(map(Looking, [NO_ID, NO_ID]))
+    assert seen == [0]
