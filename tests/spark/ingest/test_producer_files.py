@@ -16,6 +16,7 @@ from tests.builders import NOW, T0
 from tests.history import Question, SinkRow
 from tests.spark.lake import Lake
 from tests.spark.trial import Trial
+from tests.unit.producer.pages import PRODUCERS, shown
 from tests.unit.producer.puts import FakeKinesis, records
 
 IDS = [
@@ -71,6 +72,18 @@ def test_file_of_an_idle_producer_is_read_and_brings_nothing(lake: Lake) -> None
     lake.traces.joinpath("later.jsonl.gz").write_bytes(idle.read_bytes())
     summary = lake.ingest(now=NOW + timedelta(days=365))
     assert (summary.trace_rows, summary.quarantined, summary.trace_files) == (0, 0, 1)
+
+
+def test_log_of_a_kpl_user_is_taken_as_the_page_shows_it(lake: Lake) -> None:
+    *_, of_kpl = shown("json", PRODUCERS)
+    lake.traces.mkdir(exist_ok=True)
+    lake.traces.joinpath("kpl.jsonl").write_text(of_kpl)
+    lake.ingest(now=NOW + timedelta(days=365))
+    first, second = sorted(lake.kept(), key=lambda row: str(row.message_id))
+    assert (first.message_id, second.message_id, lake.refused()) == ("a1", "a2", [])
+    assert first.sequence_number == second.sequence_number  # of one aggregate
+    assert (first.attempt, second.attempt, first.location) == (1, 2, "producer")
+    assert first.sent_at < first.acked_at
 
 
 def test_a_stream_is_ok_when_all_that_was_put_landed(warehouse: Warehouse, tmp_path: Path) -> None:

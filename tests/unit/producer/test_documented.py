@@ -5,6 +5,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any  # of what an example defines
 
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.model.input_columns import TRACE_COLUMNS
@@ -16,11 +17,14 @@ COLUMNS = {name: name for name in TRACE_COLUMNS}
 
 
 def test_lines_are_taken_as_the_page_says() -> None:
-    lines = "".join(shown("json", PRODUCERS)).encode()
+    trace, told, of_kpl = shown("json", PRODUCERS)
+    lines = (trace + told + of_kpl).encode()
     rows = [row for b in json_batches(io.BytesIO(lines), "x", COLUMNS) for row in b.to_pylist()]
     assert [(row["line"], row["message_id"], row["fault"]) for row in rows] == [
         (1, "7f3e", None),
         (2, None, "gap: 12 traces were dropped by the producer"),
+        (4, "a1", None),
+        (5, "a2", None),
     ]
     assert rows[1]["fault"] in PRODUCERS
 
@@ -47,6 +51,15 @@ def test_two_lines_are_enough(tmp_path: Path) -> None:
     kinesis = FakeKinesis()
     exec(example(PRODUCERS, "boto3: two lines", tmp_path), {"kinesis": kinesis})  # noqa: S102 - our own page
     assert len(logged(tmp_path)) == len(kinesis.calls) == 1
+
+
+def test_lambda_has_its_traces_in_files_when_an_invocation_ends(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"kinesis": FakeKinesis()}
+    exec(example(PRODUCERS, "A Lambda", tmp_path), names)  # noqa: S102 - our own page
+    for order in range(2):
+        names["handler"]({"order": str(order), "price": 1.5}, None)
+        assert len(logged(tmp_path)) == order + 1
+    names["kinesis"].close()
 
 
 def test_configuration_of_the_readme_takes_the_names_of_this_log() -> None:
