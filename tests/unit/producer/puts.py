@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any  # of JSON and of boto3's answers
 
 from shardaudit.producer.packed_lines import Teller
-from shardaudit.producer.trace_log import LogLimits
+from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import Trace
 
 ROOT = Path(__file__).parents[3]
@@ -120,6 +120,11 @@ def wait_until(condition: Callable[[], object]) -> None:
             return
         time.sleep(0.005)
     raise AssertionError("it does not come about")
+
+
+def let_a_minute_pass(log: TraceLog) -> None:
+    """The log's next line of health is due."""
+    log._health_since -= QUICK.health_every_s  # noqa: SLF001 - time does not wait for a test
 
 
 def traces(first: int, count: int = 1) -> list[Trace]:

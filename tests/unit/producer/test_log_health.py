@@ -5,11 +5,14 @@ import json
 from dataclasses import replace
 
 from shardaudit.producer.trace_log import TraceLog
-from tests.unit.producer.puts import QUICK, TELLER, StubbornFolder, traces, wait_until
-
-
-def let_a_minute_pass(log: TraceLog) -> None:
-    log._health_since -= QUICK.health_every_s  # noqa: SLF001 - time does not wait for a test
+from tests.unit.producer.puts import (
+    QUICK,
+    TELLER,
+    StubbornFolder,
+    let_a_minute_pass,
+    traces,
+    wait_until,
+)
 
 
 def told(folder: StubbornFolder) -> list[tuple[int, int, int]]:
