@@ -110,7 +110,7 @@ def plan_delta(
         commit=version.commit_mark(version.number),
     )
     reader = SinkReader(spark, access)
-    if before is None or before.meaning != inputs.meaning or not _is_behind(version, before):
+    if before is None or before.meaning != inputs.meaning or not is_behind(version, before):
         return _all_anew(reader, version, inputs)
     if _is_restored(reader, version, before):
         return _all_anew(reader, version, inputs)
@@ -130,7 +130,7 @@ def resumed_delta(spark: SparkSession, access: S3Access, inputs: DeltaInputs) ->
     except (ConfigError, StorageError) as error:
         log.warning("version %d is to be read no more: %s", inputs.to_version, error)
         return None
-    if not _is_behind(version, inputs):
+    if not is_behind(version, inputs):
         return None
     return _planned(SinkReader(spark, access), version, inputs)
 
@@ -181,7 +181,7 @@ def _all_anew(reader: SinkReader, version: DeltaVersion, inputs: DeltaInputs) ->
     return DeltaPlan(reader, version, replace(inputs, from_version=None), came, [], own)
 
 
-def _is_behind(version: DeltaVersion, before: DeltaInputs) -> bool:
+def is_behind(version: DeltaVersion, before: DeltaInputs) -> bool:
     """Whether the version has the one before among its own: a backup may have been put back."""
     if before.to_version > version.number:
         return False
