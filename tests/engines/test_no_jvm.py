@@ -3,12 +3,17 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from shardaudit.adapters.engine.light import MOST_BYTES
+from shardaudit.ingest.new_bytes import bytes_to_ingest
+from shardaudit.model.config.parts import ENGINE
+from shardaudit.model.config.settings import load_settings
 from tests.engines.commands import AS_OF, FAULTS, STREAM, WINDOW, of, run, without_java
 from tools.demo_result import compared
 
@@ -96,6 +101,87 @@ def test_report_is_written_when_there_is_no_java(
     done = run(of(lake, "report", *STREAM, "--out", str(page)), without_java(lake.parent))
     assert done.returncode == 0, done.stderr[-2000:]
     assert "shardId-" in page.read_text()
+
+
+@pytest.fixture(scope="module")
+def set_to_spark(lake: Path, audited: dict[str, object]) -> Path:
+    """A configuration of the audited lake that says Apache Spark."""
+    assert audited
+    text = (lake / "shardaudit.toml").read_text()
+    file = lake / "spark.toml"
+    # Whoever else has an account where the tests run.
+    alone = "[embedded]\nshared_machine = true\n"
+    file.write_text(text.replace('engine = "embedded"', 'engine = "spark"') + alone)
+    return file
+
+
+def by_file(config: Path, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """A command where there is no Java and, unless it is given, no engine in the environment."""
+    there = without_java(config.parent.parent)
+    del there[ENGINE]
+    return run(["--config", str(config), *words], there | environment)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["watch", *STREAM, *AS_OF],
+        ["backfill", "plan", *STREAM, *AS_OF],
+        ["dedupe", "plan", *STREAM],
+        ["findings", "accept", *STREAM, "--quiet", *WINDOW, "--reason", "a test"],
+    ],
+    ids=" ".join,
+)
+def test_light_command_works_and_says_on_what_when_apache_spark_is_set_and_there_is_no_java(
+    set_to_spark: Path, words: list[str]
+) -> None:
+    done = by_file(set_to_spark, *words, "--json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer = json.loads(done.stdout)
+    assert answer["engine"].startswith("pysail")
+    assert answer["engine_because"].startswith("it reads little")
+    said = by_file(set_to_spark, *words).stdout
+    assert f"• on {answer['engine']}: {answer['engine_because']}" in said
+
+
+def test_findings_are_accepted_when_apache_spark_is_set_and_there_is_no_java(
+    set_to_spark: Path,
+) -> None:
+    listed = by_file(set_to_spark, "findings", "list", *STREAM, "--state=open", "--json").stdout
+    message_id = json.loads(listed)["findings"][0]["message_id"]
+    words = ["findings", "accept", *STREAM, "--message-id", message_id, "--reason", "a test"]
+    answer = json.loads(by_file(set_to_spark, *words, "--json").stdout)
+    assert (answer["accepted"], answer["engine"].partition(" ")[0]) == (1, "pysail")
+
+
+@pytest.mark.parametrize("words", [["audit", *WINDOW], ["watch", "--engine=spark"]], ids=" ".join)
+def test_apache_spark_is_started_when_it_is_set_or_asked_for(
+    set_to_spark: Path, words: list[str]
+) -> None:
+    done = by_file(set_to_spark, *words, *STREAM, *AS_OF)
+    assert done.returncode == 1
+    assert "Java" in done.stderr
+
+
+def test_watch_starts_apache_spark_when_the_environment_asks_for_it(set_to_spark: Path) -> None:
+    done = by_file(set_to_spark, "watch", *STREAM, *AS_OF, SHARDAUDIT_ENGINE="spark")
+    assert done.returncode == 1
+    assert "Java" in done.stderr
+
+
+def test_watch_starts_apache_spark_when_there_is_much_to_ingest(set_to_spark: Path) -> None:
+    settings = load_settings(set_to_spark)
+    assert bytes_to_ingest(settings, "events") == 0
+    big = set_to_spark.parent / "traces" / "big.jsonl"
+    try:
+        with big.open("wb") as file:
+            file.truncate(MOST_BYTES + 1)  # of holes
+        assert bytes_to_ingest(settings, "events") == MOST_BYTES + 1
+        done = by_file(set_to_spark, "watch", *STREAM, *AS_OF)
+    finally:
+        big.unlink()
+    assert done.returncode == 1
+    assert "Java" in done.stderr
 
 
 def test_audit_says_what_to_set_when_the_embedded_engine_cannot_be_imported(lake: Path) -> None:

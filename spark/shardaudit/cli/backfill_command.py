@@ -4,6 +4,7 @@ import argparse
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.engine.light import light_choice
 from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.backfill_view import plan_view, run_view
 from shardaudit.backfill.ledger import stored_windows
@@ -23,12 +24,15 @@ from shardaudit.backfill.run import (
     run_backfill,
     stream_of,
 )
-from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import long_session, session
 from shardaudit.ingest.list_shards import retention_of
+from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
+from shardaudit.store.findings import findings_bytes
 from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.warehouse import Warehouse
 
 EXAMPLES = """\
   shardaudit backfill plan --stream events
@@ -90,20 +94,15 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
     progress = context.progress(PLAN_STAGES)
+    chosen = light_choice(
+        "backfill plan", settings, asked=context.engine, reads=lambda: findings_bytes(settings)
+    )
     with (
-        session(settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
+        session(chosen.settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
         check_landing(settings, name)  # or it could not be run
-        request = PlanRequest(
-            name=name,
-            stream=stream,
-            as_of=as_of,
-            retention=retention_of(warehouse, name, stream),
-            include_stuck=arguments.include_stuck,
-            window=window,
-            shard_ids=tuple(arguments.shard),
-        )
+        request = _request(warehouse, arguments, stream, as_of=as_of, window=window)
         plan = plan_backfill(warehouse, request, now=now())
         windows = stored_windows(warehouse, plan.plan_id)
         stuck = stuck_ids(warehouse, name, shard_ids=request.shard_ids)
@@ -123,7 +122,27 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         stuck_left_out=0 if window else stuck - planned,
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
     )
-    return Reply(document=report, view=plan_view(report))
+    ran_by = RanBy(warehouse.engine, chosen.because)
+    return Reply(document=report, view=plan_view(report), ran_by=ran_by)
+
+
+def _request(
+    warehouse: Warehouse,
+    arguments: argparse.Namespace,
+    stream: Stream,
+    *,
+    as_of: datetime,
+    window: Window | None,
+) -> PlanRequest:
+    return PlanRequest(
+        name=arguments.stream,
+        stream=stream,
+        as_of=as_of,
+        retention=retention_of(warehouse, arguments.stream, stream),
+        include_stuck=arguments.include_stuck,
+        window=window,
+        shard_ids=tuple(arguments.shard),
+    )
 
 
 def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:

@@ -7,21 +7,22 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol, TextIO, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.logging import RichHandler
+from rich.text import Text
 
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ExitCode, ShardauditError
 from shardaudit.report.plain import harmless, visible
 from shardaudit.report.progress import Live, Logged, Progress
-from shardaudit.report.summary import as_json
+from shardaudit.report.summary import as_json, plain_value
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +31,24 @@ WIDTH_IN_A_PIPE = 160  # a file or CI's log has no width of its own; 80 would fo
 
 
 @dataclass(frozen=True, slots=True)
+class RanBy:
+    """What ran a command: its name and version, and why that one where it is to be told."""
+
+    engine: str
+    engine_because: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """What a command says at its end: the document for `--json`, the view for people."""
+    """What a command says at its end: the document for `--json`, the view for people.
+
+    `ran_by`: told beside both.
+    """
 
     document: object
     view: RenderableType
     exit_code: ExitCode = ExitCode.DONE
+    ran_by: RanBy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +110,10 @@ class Terminal:
     def tell(self, reply: Reply) -> int:
         """Prints the reply."""
         if self._as_json:
-            self._out.out(as_json(reply.document), highlight=False)
+            self._out.out(as_json(_document(reply)), highlight=False)
         else:
             # In a group, because print() would join a text into one of its own, that it wraps.
-            self._out.print(Group(reply.view), crop=False)
+            self._out.print(Group(reply.view, *_engine_line(reply.ran_by)), crop=False)
         return reply.exit_code
 
     def fail(self, error: BaseException, exit_code: ExitCode) -> int:
@@ -115,6 +128,20 @@ class Terminal:
             document = {"error": text, "exit_code": int(exit_code)}
             self._out.out(as_json(document), highlight=False)
         return exit_code
+
+
+def _document(reply: Reply) -> object:
+    """The reply's document, an object where it says what ran the command."""
+    if reply.ran_by is None:
+        return reply.document
+    return {**cast(Mapping[str, object], plain_value(reply.document)), **asdict(reply.ran_by)}
+
+
+def _engine_line(ran_by: RanBy | None) -> list[Text]:
+    if ran_by is None or ran_by.engine_because is None:
+        return []
+    said = harmless(f"on {ran_by.engine}: {ran_by.engine_because}")
+    return [Text(f"• {said}", no_wrap=True, overflow="ignore")]
 
 
 def _sentence(error: BaseException) -> str:

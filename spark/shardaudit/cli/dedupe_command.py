@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.engine.light import light_choice
 from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.dedupe_plan import (
     StoredDedupe,
@@ -20,12 +21,13 @@ from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import check_dedupe
 from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
-from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import parse_instant
 from shardaudit.report.plain import counted, harmless, messages
+from shardaudit.store.findings import findings_bytes
 
 EXAMPLES = """\
   shardaudit dedupe plan --stream events
@@ -84,8 +86,11 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     stream = settings.stream(name)
     check_dedupe(name, stream, spark_settings=settings.spark)
     progress = context.progress(PLAN_STAGES)
+    chosen = light_choice(
+        "dedupe plan", settings, asked=context.engine, reads=lambda: findings_bytes(settings)
+    )
     with (
-        session(settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
+        session(chosen.settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),
     ):
         sink_sources(settings, name)  # or it could not be run
@@ -93,14 +98,17 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         if arguments.request is not None:
             asked = AskedPlan(arguments.request, name, Repair.DUPLICATES, plan.plan_id)
             store_request(settings, asked, now=now())
+    ran_by = RanBy(warehouse.engine, chosen.because)
     if plan.plan_id is None:
-        return Reply(document=plan, view=Text(f"No message of {name} stands more than once."))
+        nothing = Text(f"No message of {name} stands more than once.")
+        return Reply(document=plan, view=nothing, ran_by=ran_by)
     text = (
         f"Dedupe plan {plan.plan_id}\n• {messages(plan.ids)} in the sink more than once; "
         f"{counted(plan.extra_rows, 'row')} would go, and be kept in the table removed_rows\n\n"
         f"Approve and run it\n• shardaudit dedupe run --plan {plan.plan_id} --approve-as NAME"
     )
-    return Reply(document=plan, view=Text(text, no_wrap=True, overflow="ignore"))
+    view = Text(text, no_wrap=True, overflow="ignore")
+    return Reply(document=plan, view=view, ran_by=ran_by)
 
 
 def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:

@@ -13,6 +13,7 @@ from rich.text import Text
 from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
 from shardaudit.adapters.clock import now
 from shardaudit.adapters.engine.jars import FETCH, fetch_jars, jar_problems
+from shardaudit.adapters.engine.light import LIGHT, light_choice
 from shardaudit.adapters.engine.requirements import (
     INSTALL,
     SUPPORTED,
@@ -73,7 +74,10 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         lines, exit_code = [wrong, _java(), _jars()], error.exit_code
     else:
         streams = ", ".join(settings.streams) or "no streams"
-        lines = [Line("configuration", OK, f"{context.config}: {streams}"), *_engine(settings)]
+        lines = [
+            Line("configuration", OK, f"{context.config}: {streams}"),
+            *_engine(settings, asked=context.engine),
+        ]
         lines += [_expectations(settings), *_outside(settings)]
     healthy = all(line.level != FAIL for line in lines)
     return Reply(
@@ -83,11 +87,12 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     )
 
 
-def _engine(settings: Settings) -> Iterator[Line]:
+def _engine(settings: Settings, *, asked: str | None) -> Iterator[Line]:
     """What runs the commands, and what it needs; Apache Spark runs at least the repairs."""
     if settings.engine is EngineName.SPARK:
-        yield Line("engine", OK, f"Apache Spark {version('pyspark')}")
-        yield from (_java(), _jars())
+        spark = f"Apache Spark {version('pyspark')}"
+        yield Line("engine", OK, spark)
+        yield from (_light(settings, spark, asked=asked), _java(), _jars())
         return
     yield _looked(
         "engine",
@@ -98,6 +103,18 @@ def _engine(settings: Settings) -> Iterator[Line]:
     for line in (_java(), _jars()):
         cure = line.cure and f"only repairs need it (backfill run, dedupe run): {line.cure}"
         yield Line(line.check, WARN if line.level == FAIL else line.level, line.found, cure)
+
+
+def _light(settings: Settings, spark: str, *, asked: str | None) -> Line:
+    """What runs the commands that read little, as long as they do."""
+    commands = ", ".join(sorted(LIGHT))
+    chosen = light_choice("watch", settings, asked=asked, reads=lambda: 0)
+    if chosen.settings.engine is EngineName.EMBEDDED:
+        return Line(
+            "light commands", OK, f"{commands}: {embedded_server()[1]}, if they read little"
+        )
+    because = f", as {chosen.because}" if chosen.because else ""
+    return Line("light commands", OK, f"{commands}: {spark}{because}")
 
 
 def _embedded(settings: Settings) -> tuple[str, str]:

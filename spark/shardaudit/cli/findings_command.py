@@ -7,14 +7,20 @@ from dataclasses import fields
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.adapters.engine.light import light_choice
+from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.render import findings_view
 from shardaudit.report.summary import FindingLine
-from shardaudit.store.findings import FindingValues, WantedFindings, read_findings
+from shardaudit.store.findings import (
+    FindingValues,
+    WantedFindings,
+    findings_bytes,
+    read_findings,
+)
 from shardaudit.store.transitions import Said, accept_findings, accept_time
 
 EXAMPLES = """\
@@ -97,8 +103,11 @@ def _accept(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         wanted = "these with --quiet or --inconclusive alone"
         raise ConfigError("--message-id", "--from, --to or --shard", wanted)
     progress = context.progress(ACCEPT_STAGES)
+    chosen = light_choice(
+        "findings accept", settings, asked=context.engine, reads=lambda: findings_bytes(settings)
+    )
     with (
-        session(settings, owner="findings accept", progress=progress) as warehouse,
+        session(chosen.settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
     ):
         outcome = accept_findings(
@@ -111,7 +120,8 @@ def _accept(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     text = f"findings accepted: {outcome.accepted:,}"
     if outcome.unchanged:
         text += f"; accepted or closed before: {outcome.unchanged:,}"
-    return Reply(document=outcome, view=Text(text))
+    ran_by = RanBy(warehouse.engine, chosen.because)
+    return Reply(document=outcome, view=Text(text), ran_by=ran_by)
 
 
 def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Reply:
@@ -129,8 +139,11 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
         is_inconclusive=arguments.inconclusive,
     )
     progress = context.progress(ACCEPT_STAGES)
+    chosen = light_choice(
+        "findings accept", context.settings(), asked=context.engine, reads=lambda: 0
+    )
     with (
-        session(context.settings(), owner="findings accept", progress=progress) as warehouse,
+        session(chosen.settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
     ):
         outcome = accept_time(warehouse, said, by=person(), now=now())
@@ -138,6 +151,7 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
     return Reply(
         document=outcome,
         view=Text(f"{what} as {outcome.accepted_by} says: the next audit counts it"),
+        ran_by=RanBy(warehouse.engine, chosen.because),
     )
 
 

@@ -4,9 +4,11 @@ import argparse
 from contextlib import ExitStack
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.adapters.engine.light import light_choice
+from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import ingest
+from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, WarehouseBusyError
 from shardaudit.model.window import parse_instant
@@ -42,7 +44,13 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _claimed_ledger(stack, settings, owner)
-        watching = session(settings, owner=owner, progress=progress, name=WATCH)
+        chosen = light_choice(
+            "watch",
+            settings,
+            asked=context.engine,
+            reads=lambda: 0 if ledger is None else bytes_to_ingest(settings, name),
+        )
+        watching = session(chosen.settings, owner=owner, progress=progress, name=WATCH)
         warehouse = stack.enter_context(watching)
         if ledger is not None:
             tables = warehouse.claimed_by(ledger.check)
@@ -53,6 +61,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         document=watched.report,
         view=watch_view(watched.report),
         exit_code=_exit_code(watched, arguments.check),
+        ran_by=RanBy(warehouse.engine, chosen.because),
     )
 
 

@@ -62,6 +62,15 @@ def read_findings(settings: Settings, wanted: WantedFindings, *, limit: int) -> 
     return Findings(tuple(shown), found.num_rows)
 
 
+def findings_bytes(settings: Settings) -> int:
+    """The size of the findings' files.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    return DeltaRs(settings.warehouse, settings.aws).size_bytes(FINDINGS)
+
+
 def each_finding(settings: Settings, wanted: WantedFindings) -> Iterator[FindingValues]:
     """All findings that are wanted, in no order, a part in memory at a time."""
     tables = DeltaRs(settings.warehouse, settings.aws)

@@ -155,6 +155,18 @@ def told(*rows: dict[str, object]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema)
 
 
+def test_size_is_that_of_the_files_that_are_in_the_table(tables: DeltaRs) -> None:
+    assert tables.size_bytes(NOTED) == 0
+    tables.upsert([row("a")], NOTED)
+    tables.upsert([row("a", parents=["p"]), row("b")], NOTED)  # the first file is in it no more
+    files = DeltaTable(f"{tables.path}/noted").file_uris()
+    assert tables.size_bytes(NOTED) == sum(Path(file).stat().st_size for file in files) > 0
+
+
+def test_no_size_of_a_table_that_was_never_written(tmp_path: Path) -> None:
+    assert DeltaRs(str(tmp_path), Aws()).size_bytes(NOTED) == 0
+
+
 def test_few_rows_are_given_and_none_of_a_table_that_has_more(tables: DeltaRs) -> None:
     empty = tables.few(NOTED, most=0)
     assert empty is not None

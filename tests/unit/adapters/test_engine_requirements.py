@@ -4,7 +4,12 @@ from pwd import struct_passwd
 
 import pytest
 
-from shardaudit.adapters.engine.requirements import OpenPortError, people, require_plain_path
+from shardaudit.adapters.engine.requirements import (
+    OpenPortError,
+    directories,
+    people,
+    require_plain_path,
+)
 from shardaudit.model.errors import ConfigError
 
 
@@ -33,6 +38,20 @@ def test_only_people_who_can_log_in_count(other: struct_passwd, counts: bool) ->
 def test_people_of_macos_count() -> None:
     others = [account("ann", 502), account("_www", 70, program="/usr/bin/false")]
     assert people(others, beside=501, first=501) == ["ann"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("passwd:         files systemd", []),
+        ("passwd:files [NOTFOUND=continue UNAVAIL=return] sss # of the company", ["sss"]),
+        ("passwd: compat\ngroup: files ldap", []),
+        ("# passwd: ldap\npasswd:\tfiles winbind ldap", ["winbind", "ldap"]),
+        ("", []),
+    ],
+)
+def test_directory_is_one_that_accounts_come_from(line: str, found: list[str]) -> None:
+    assert directories(line) == found
 
 
 def test_refusal_names_who_and_both_cures() -> None:

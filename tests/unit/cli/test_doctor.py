@@ -88,9 +88,34 @@ def test_engine_is_told_with_its_version_and_what_it_may_take(tmp_path: Path) ->
         f"Apache Spark {version('pyspark')}",
     )
     assert "engine's port" not in spark
+    assert "light commands" not in checked(config, engine="embedded")[0]
     embedded, _ = checked(config, engine="embedded")
     wanted = f"pysail {version('pysail')} (embedded), within 1.5 GiB of memory"
     assert (embedded["engine"].level, embedded["engine"].found) == ("ok", wanted)
+
+
+@pytest.mark.parametrize(
+    ("asked", "keys", "found"),
+    [
+        (None, "", f"pysail {version('pysail')} (embedded), if they read little"),
+        (None, '"spark.master" = "yarn"', f"Apache Spark {version('pyspark')}, as [spark] names"),
+        ("spark", "", f"Apache Spark {version('pyspark')}"),
+    ],
+)
+def test_what_runs_the_light_commands_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: str | None,
+    keys: str,
+    found: str,
+) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    config = tmp_path / "shardaudit.toml"
+    tables = f"[embedded]\nshared_machine = true\n[spark]\n{keys}\n[streams]\n"
+    config.write_text(f'warehouse = "lake"\n{tables}')
+    line = checked(config, engine=asked)[0]["light commands"]
+    wanted = f"backfill plan, dedupe plan, findings accept, watch: {found}"
+    assert (line.level, line.found.startswith(wanted)) == ("ok", True), line.found
 
 
 @pytest.mark.parametrize(

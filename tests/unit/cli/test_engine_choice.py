@@ -1,12 +1,14 @@
 """Which engine a command runs on, and what it says where that one cannot be had."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from shardaudit.adapters.engine.door import chosen
+from shardaudit.adapters.engine.light import LIGHT
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.main import main
 from shardaudit.model.choices import EngineName
@@ -107,6 +109,12 @@ def test_docs_say_of_every_command_where_it_runs(capsys: pytest.CaptureFixture[s
     told = (DOCS / "engines.md").read_text().partition("## Which command")[2].partition("##")[0]
     assert {name for name in names if f"`{name}" not in told} == set()
     assert len(names) > 5
+
+
+def test_docs_say_which_commands_are_light() -> None:
+    page = (DOCS / "engines.md").read_text()
+    [row] = [line for line in page.splitlines() if "(#commands-that-read-little)" in line]
+    assert set(re.findall(r"`([a-z ]+)`", row)) == LIGHT
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.lake.delta_rs import WarehouseUnreadableError
-from shardaudit.cli.command import Terminal
+from shardaudit.cli.command import RanBy, Reply, Terminal
 from shardaudit.cli.main import main
 from shardaudit.model.errors import ExitCode
 
@@ -99,6 +100,22 @@ def test_every_line_of_the_log_is_an_object_when_asked(
     assert lines[-1]["message"].startswith("--out: found")
     assert "Traceback" in lines[-2]["traceback"]
     assert all(datetime.fromisoformat(line["time"]).tzinfo for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("because", "lines"),
+    [(None, ["seen"]), ("it reads\nlittle", ["seen", "• on e 1: it reads\\nlittle"])],
+)
+def test_what_ran_a_command_is_told_beside_its_reply(
+    capsys: pytest.CaptureFixture[str], because: str | None, lines: list[str]
+) -> None:
+    ran_by = RanBy("e 1", because)
+    reply = Reply(document={"shards": 2}, view=Text("seen"), ran_by=ran_by)
+    Terminal(as_json=False, debug=False).tell(reply)
+    assert capsys.readouterr().out.splitlines() == lines
+    Terminal(as_json=True, debug=False).tell(reply)
+    wanted = {"shards": 2, "engine": "e 1", "engine_because": because}
+    assert json.loads(capsys.readouterr().out) == wanted
 
 
 def test_a_name_from_outside_makes_no_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:

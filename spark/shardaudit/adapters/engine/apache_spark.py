@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.connect import MODE, TOKEN, connected
 from shardaudit.adapters.engine.jars import CACHE, FETCH
+from shardaudit.adapters.engine.requirements import is_submitted
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError
@@ -124,11 +125,6 @@ def _conf(settings: Settings, app: str, token: str) -> SparkConf:
         wanted = _ONE_MACHINE | {"spark.jars": _jars()} | wanted
     conf = SparkConf().setAppName(app).setAll(list((wanted | _SERVER).items()))
     return conf.set(_PLUGINS, ",".join(filter(None, (conf.get(_PLUGINS), _SERVER_PLUGIN))))
-
-
-def is_submitted() -> bool:
-    """Whether spark-submit started this process, and a JVM before it."""
-    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def hadoop_files() -> tuple[Any, Any]:

@@ -39,7 +39,7 @@ _PASSING = (
     "operation timed out",
 )
 # Words of the embedded engine, and what to do.
-_MEMORY = '; raise embedded.memory, or set engine = "spark"'
+_MEMORY = "; raise embedded.memory, or take Apache Spark (--engine spark)"
 _CURES = {
     "Failed to allocate": _MEMORY,
     "Resources exhausted": _MEMORY,

@@ -19,6 +19,8 @@ _NOBODY = 65534
 _PLAIN = re.compile(r"(s3a:/|file://)?[A-Za-z0-9._=+@,~/-]*[A-Za-z0-9._=+@,~-]/*")
 _NO_LOGIN = ("nologin", "false", "sync")
 _CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+_SWITCH = Path("/etc/nsswitch.conf")
+_OWN_ACCOUNTS = {"files", "compat", "db", "systemd", "altfiles", "extrausers", "mymachines"}
 
 SUPPORTED = (17, 21)  # what Spark 4.1 is tested with
 INSTALL = (
@@ -87,11 +89,39 @@ def require_plain_path(warehouse: str) -> None:
         )
 
 
+def is_submitted() -> bool:
+    """Whether spark-submit started this process, and a JVM before it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 def other_people() -> list[str]:
     """Who else could log in to this machine; nobody in a container."""
-    if any(mark.exists() for mark in _CONTAINERS):
+    if _is_container():
         return []
     return people(pwd.getpwall(), beside=os.getuid())
+
+
+def unlisted_people() -> str | None:
+    """Who may reach a port of this machine besides, whom it does not list; None: nobody is known.
+
+    A container of Kubernetes shares its ports with those of its pod; a directory does not list its
+    people to each machine that they can log in to.
+    """
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "the other containers of this pod"
+    found = [] if _is_container() or not _SWITCH.exists() else directories(_SWITCH.read_text())
+    return f"the people of a directory ({found[0]})" if found else None
+
+
+def directories(switch: str) -> list[str]:
+    """From where a machine takes accounts beside its own files, by its `nsswitch.conf`."""
+    plain = re.sub(r"#.*|\[.*?\]", "", switch)
+    named = [word for rest in re.findall(r"(?m)^\s*passwd:(.*)$", plain) for word in rest.split()]
+    return [word for word in named if word not in _OWN_ACCOUNTS]
+
+
+def _is_container() -> bool:
+    return any(mark.exists() for mark in _CONTAINERS)
 
 
 def people(

@@ -24,6 +24,7 @@ from shardaudit.adapters.lake.delta_schema import (
     check_version,
     counts_by_value,
     delta_schema,
+    has_text,
     in_utc,
     known_version,
     near,
@@ -32,7 +33,6 @@ from shardaudit.adapters.lake.delta_schema import (
     stamp,
     with_all_columns,
 )
-from shardaudit.columns.sql_name import quoted
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.tables.table import Table
@@ -89,6 +89,15 @@ class DeltaRs:
         """Whether a table, which there is, has at most so many rows, as its log says."""
         with self._answering(table):
             return _is_within(self._table(table), rows=rows)
+
+    def size_bytes(self, table: Table) -> int:
+        """The size of a table's files, as its log says; 0 when it was never written."""
+        found = self._found(table)
+        if found is None:
+            return 0
+        with self._answering(table):
+            sizes = pa.table(found.get_add_actions(flatten=True))["size_bytes"]
+            return int(pc.sum(sizes).as_py() or 0)
 
     def columns(
         self, table: Table, *, names: Sequence[str], where: pc.Expression
@@ -189,7 +198,7 @@ class DeltaRs:
         with self._answering(table):
             target = self._table(table)
             write_deltalake(
-                target, _cast(rows, target), mode="overwrite", predicate=_has(column, value)
+                target, _cast(rows, target), mode="overwrite", predicate=has_text(column, value)
             )
 
     def add(self, files: Sequence[AddAction], table: Table) -> None:
@@ -204,7 +213,7 @@ class DeltaRs:
         if found is None:
             return 0
         with self._answering(table):
-            return int(found.delete(_has(column, value))["num_deleted_rows"])
+            return int(found.delete(has_text(column, value))["num_deleted_rows"])
 
     def has_rows(self, table: Table, *, column: str, value: str) -> bool:
         """Whether any row's `column` has `value`; no other column is read."""
@@ -338,9 +347,3 @@ def _cast(rows: pa.Table, target: DeltaTable) -> pa.Table:
     if not rows.num_rows:
         return schema.empty_table()
     return rows.select(schema.names).cast(schema).take(pa.array(range(rows.num_rows)))
-
-
-def _has(column: str, value: str) -> str:
-    """That a column has a text, as delta-rs wants to be told."""
-    text = value.replace("'", "''")
-    return f"{quoted(column)} = '{text}'"

@@ -14,6 +14,7 @@ from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.files.files import storage_error
 from shardaudit.adapters.files.refused import one_line
+from shardaudit.columns.sql_name import quoted
 from shardaudit.model.errors import ConfigError, WarehouseVersionError
 from shardaudit.model.tables.table import OLDEST_VERSION, WAREHOUSE_VERSION, Table
 
@@ -180,6 +181,12 @@ def since(values: Sequence[Mapping[str, Any]], table: Table) -> list[str]:
             first = min(known).astimezone(UTC).isoformat()
             found.append(f"t.`{name}` >= TIMESTAMP '{first}'")
     return found
+
+
+def has_text(column: str, value: str) -> str:
+    """That a column has a text, as delta-rs wants to be told."""
+    text = value.replace("'", "''")
+    return f"{quoted(column)} = '{text}'"
 
 
 def counts_by_value(
