@@ -199,3 +199,16 @@ def test_apache_spark_audits_when_the_embedded_engine_cannot_be_imported(
     done = run([*words, "--json"], without_pysail(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout)["counts"]["missing"] == 5
+
+
+def test_watch_stays_on_apache_spark_and_says_why_when_the_embedded_engine_cannot_be_imported(
+    set_to_spark: Path, tmp_path: Path
+) -> None:
+    there = without_pysail(tmp_path)
+    del there[ENGINE]
+    words = ["--config", str(set_to_spark), "watch", *STREAM, *AS_OF, "--json"]
+    done = run(words, there)
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer = json.loads(done.stdout)
+    assert answer["engine"].startswith("Apache Spark")
+    assert answer["engine_because"].startswith("pysail cannot be imported here (no wheel")
