@@ -1,1 +1,1 @@
-"""The doors to what runs the PySpark program; `door.py` alone chooses between them."""
+"""The doors to what runs the PySpark program; `door.py` chooses, `light.py` for small commands."""
