@@ -140,6 +140,7 @@ def test_light_command_works_and_says_on_what_when_apache_spark_is_set_and_there
     answer = json.loads(done.stdout)
     assert answer["engine"].startswith("pysail")
     assert answer["engine_because"].startswith("it reads little")
+    assert f"runs on the engine embedded: {answer['engine_because']}" in done.stderr
     said = by_file(set_to_spark, *words).stdout
     assert f"• on {answer['engine']}: {answer['engine_because']}" in said
 

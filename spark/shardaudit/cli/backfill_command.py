@@ -4,7 +4,6 @@ import argparse
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.engine.light import light_choice
 from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.backfill_view import plan_view, run_view
 from shardaudit.backfill.ledger import stored_windows
@@ -94,9 +93,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     as_of = _instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
     progress = context.progress(PLAN_STAGES)
-    chosen = light_choice(
-        "backfill plan", settings, asked=context.engine, reads=lambda: findings_bytes(settings)
-    )
+    chosen = context.light("backfill plan", settings, reads=lambda: findings_bytes(settings))
     with (
         session(chosen.settings, owner=f"backfill plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),

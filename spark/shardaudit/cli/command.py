@@ -17,6 +17,7 @@ from rich.console import Console, Group, RenderableType
 from rich.logging import RichHandler
 from rich.text import Text
 
+from shardaudit.adapters.engine.light import LightChoice, light_choice
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ExitCode, ShardauditError
@@ -77,6 +78,21 @@ class CommandContext:
             ConfigError: as `settings`.
         """
         return self.settings().with_engine(EngineName.SPARK)
+
+    def light(
+        self, command: str, settings: Settings, *, reads: Callable[[], int] = lambda: 0
+    ) -> LightChoice:
+        """The settings for a command that reads little: `light_choice` says which engine runs it.
+
+        Input:
+            reads: the size in bytes of what the command is going to read.
+        """
+        choice = light_choice(command, settings, asked=self.engine, reads=reads)
+        if choice.because is not None:
+            log.info(
+                "%s runs on the engine %s: %s", command, choice.settings.engine, choice.because
+            )
+        return choice
 
 
 class Command(Protocol):

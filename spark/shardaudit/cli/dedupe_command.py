@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.engine.light import light_choice
 from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.dedupe_plan import (
     StoredDedupe,
@@ -86,9 +85,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     stream = settings.stream(name)
     check_dedupe(name, stream, spark_settings=settings.spark)
     progress = context.progress(PLAN_STAGES)
-    chosen = light_choice(
-        "dedupe plan", settings, asked=context.engine, reads=lambda: findings_bytes(settings)
-    )
+    chosen = context.light("dedupe plan", settings, reads=lambda: findings_bytes(settings))
     with (
         session(chosen.settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
         progress.stage("plan"),

@@ -7,7 +7,6 @@ from dataclasses import fields
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.engine.light import light_choice
 from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.errors import ConfigError
@@ -103,9 +102,7 @@ def _accept(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         wanted = "these with --quiet or --inconclusive alone"
         raise ConfigError("--message-id", "--from, --to or --shard", wanted)
     progress = context.progress(ACCEPT_STAGES)
-    chosen = light_choice(
-        "findings accept", settings, asked=context.engine, reads=lambda: findings_bytes(settings)
-    )
+    chosen = context.light("findings accept", settings, reads=lambda: findings_bytes(settings))
     with (
         session(chosen.settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
@@ -139,9 +136,7 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
         is_inconclusive=arguments.inconclusive,
     )
     progress = context.progress(ACCEPT_STAGES)
-    chosen = light_choice(
-        "findings accept", context.settings(), asked=context.engine, reads=lambda: 0
-    )
+    chosen = context.light("findings accept", context.settings())
     with (
         session(chosen.settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),

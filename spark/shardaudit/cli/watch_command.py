@@ -4,7 +4,6 @@ import argparse
 from contextlib import ExitStack
 
 from shardaudit.adapters.clock import now
-from shardaudit.adapters.engine.light import light_choice
 from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import ingest
@@ -44,10 +43,9 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _claimed_ledger(stack, settings, owner)
-        chosen = light_choice(
+        chosen = context.light(
             "watch",
             settings,
-            asked=context.engine,
             reads=lambda: 0 if ledger is None else bytes_to_ingest(settings, name),
         )
         watching = session(chosen.settings, owner=owner, progress=progress, name=WATCH)
