@@ -133,10 +133,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     text = "default: $SHARDAUDIT_CONFIG, then ./shardaudit.toml"
     parser.add_argument("--config", metavar="FILE", default=config, help=text)
     engine = os.environ.get(ENGINE) or None
-    text = (
-        f"default: ${ENGINE}, then the configuration's: but small commands start no JVM; repairs "
-    )
-    text += "always by spark"
+    text = f"default: ${ENGINE}, then the file's, but for small commands; repairs always by spark"
     parser.add_argument("--engine", metavar="embedded|spark", default=engine, help=text)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     text = "json: each line of the log, on stderr, is one object"
