@@ -13,7 +13,8 @@ from shardaudit.model.config.settings import Settings
 
 SPARK, EMBEDDED = EngineName.SPARK, EngineName.EMBEDDED
 ALONE = Embedded(shared_machine=True)  # whoever else has an account where the tests run
-THERE = "PYSPARK_GATEWAY_PORT", "KUBERNETES_SERVICE_HOST"
+PODS = "KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4"
+THERE = "PYSPARK_GATEWAY_PORT", *PODS
 
 
 @pytest.fixture(autouse=True)
@@ -99,10 +100,11 @@ def test_local_apache_spark_is_one_machine() -> None:
     assert chosen(of).settings.engine is EMBEDDED
 
 
+@pytest.mark.parametrize("pod", PODS)
 def test_apache_spark_runs_and_says_why_when_others_could_reach_the_port(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, pod: str
 ) -> None:
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv(pod, "10.0.0.1")
     shared = settings().model_copy(update={"embedded": Embedded()})
     choice = chosen(shared, reads=never)
     assert choice.settings.engine is SPARK

@@ -73,7 +73,10 @@ def _of_port(settings: Settings) -> str | None:
         return None
     others = other_people()
     who = f"{others[0]!r}" if others else unlisted_people()
-    return who and f"{who} could use the embedded engine's port, which has no password"
+    return who and (
+        f"{who} could use the embedded engine's port, which has no password "
+        "(embedded.shared_machine = true accepts that)"
+    )
 
 
 def _of_engine(settings: Settings) -> str | None:

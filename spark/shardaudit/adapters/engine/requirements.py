@@ -19,6 +19,7 @@ _NOBODY = 65534
 _PLAIN = re.compile(r"(s3a:/|file://)?[A-Za-z0-9._=+@,~/-]*[A-Za-z0-9._=+@,~-]/*")
 _NO_LOGIN = ("nologin", "false", "sync")
 _CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+_OF_PODS = ("KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4")
 _SWITCH = Path("/etc/nsswitch.conf")
 _OWN_ACCOUNTS = {"files", "compat", "db", "systemd", "altfiles", "extrausers", "mymachines"}
 
@@ -104,11 +105,11 @@ def other_people() -> list[str]:
 def unlisted_people() -> str | None:
     """Who may reach a port of this machine besides, whom it does not list; None: nobody is known.
 
-    A container of Kubernetes shares its ports with those of its pod; a directory does not list its
-    people to each machine that they can log in to.
+    A container shares its ports with the others of its pod (Kubernetes) or task (ECS); a directory
+    does not list its people to each machine that they can log in to.
     """
-    if "KUBERNETES_SERVICE_HOST" in os.environ:
-        return "the other containers of this pod"
+    if any(name in os.environ for name in _OF_PODS):
+        return "another container of this pod or task"
     found = [] if _is_container() or not _SWITCH.exists() else directories(_SWITCH.read_text())
     return f"the people of a directory ({found[0]})" if found else None
 
