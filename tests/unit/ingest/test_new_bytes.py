@@ -68,8 +68,8 @@ def read_folder(of: Settings) -> None:
     store_batch(of, ParquetInputs(columns={}, shape=SHAPE, path=path, groups=groups))
 
 
-def read_delta(of: Settings, version: int, *, commit: str = "") -> None:
-    path = of.streams["events"].sink.path
+def read_delta(of: Settings, version: int, *, commit: str = "", elsewhere: str = "") -> None:
+    path = of.streams["events"].sink.path + elsewhere
     inputs = DeltaInputs(columns={}, shape=SHAPE, path=path, to_version=version, commit=commit)
     store_batch(of, inputs)
 
@@ -124,9 +124,10 @@ def test_what_commits_brought_and_took_counts_in_a_delta_table(lake: Path) -> No
     [
         lambda of: read_delta(of, 7),
         lambda of: read_delta(of, 0, commit="of another table"),
+        lambda of: read_delta(of, 0, elsewhere="/below"),
         read_folder,
     ],
-    ids=["a version that is no more", "another table's version", "a folder"],
+    ids=["a version that is no more", "another table's version", "another path", "a folder"],
 )
 def test_all_of_a_delta_table_counts_when_the_last_batch_read_another_sink(
     lake: Path, before: Callable[[Settings], None]
