@@ -4,8 +4,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset
 
-from retention_watch import ALARMS
 from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
+from shardaudit.airflow.dags.watch_dag import ALARMS
 from shardaudit.airflow.planned import plan_audits
 
 

@@ -1,0 +1,93 @@
+"""The nightly audit: every stream's last days, compared again with what landed.
+
+ingest → audit (per stream) → gates (per stream; red when one is shut), publish (an asset event),
+tell (per stream: what changed, to Slack, mail, webhook) → verdict (per stream; red when it is bad).
+One task at a time, one run at a time: one run writes a warehouse. What runs ingest and audit is the
+configuration's `engine`: a Spark driver by the Spark connection, or a process of the task itself.
+"""
+
+from typing import Any, Unpack
+
+from airflow.sdk import DAG, Asset, TriggerRule, get_current_context, task, task_group
+
+from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
+from shardaudit.airflow.dag_arguments import Scheduled, scheduled
+from shardaudit.airflow.forms import AUDIT_FORM
+from shardaudit.airflow.gate_check import check_audit
+from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.planned import PlannedAudit, planned_run
+from shardaudit.airflow.watch_news import tell_audits
+
+_AUDITS = Asset(name="shardaudit_audits", uri="shardaudit://audits")
+_NAME = "{{ task.op_kwargs.planned.stream }}"
+
+
+def nightly_audit(**given: Unpack[Scheduled]) -> DAG:
+    """The DAG of that name: plans, ingests, audits, publishes, judges.
+
+    Raises:
+        ConfigError: a wrong argument.
+    """
+    when, where = scheduled("nightly_audit", given, every="0 2 * * *")
+    with DAG(
+        "nightly_audit",
+        schedule=when,
+        catchup=False,
+        max_active_runs=1,
+        max_active_tasks=1,
+        params=AUDIT_FORM,
+        default_args=OF_TASKS | where,
+        tags=["shardaudit"],
+        doc_md=__doc__,
+    ) as made:
+        _tasks()
+    return made
+
+
+@task(task_id="gates", map_index_template=_NAME, trigger_rule=TriggerRule.ALL_DONE)
+def _gates(planned: PlannedAudit) -> None:
+    """Is red when a gate is shut."""
+    check_audit(planned["audit_id"])
+
+
+@task(task_id="tell", map_index_template=_NAME, trigger_rule=TriggerRule.ALL_DONE)
+def _tell(planned: PlannedAudit) -> int:
+    """Sends what changed."""
+    return tell_audits(planned)
+
+
+@task(task_id="verdict", map_index_template=_NAME, trigger_rule=TriggerRule.ALL_DONE)
+def _verdict(planned: PlannedAudit) -> None:
+    """Is red when the verdict is bad."""
+    keep_report(planned)
+    judge(planned)
+
+
+def _tasks() -> None:
+    @task
+    def plan() -> list[PlannedAudit]:
+        context = get_current_context()
+        return planned_run(context["params"], run_after=context["dag_run"].run_after)
+
+    @task_group
+    def stream(planned: PlannedAudit) -> None:
+        jobs = [
+            ShardauditJob(
+                task_id=command,
+                command=command,
+                planned=planned,
+                map_index_template="{{ task.planned.stream }}",
+                max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
+            )
+            for command in ("ingest", "audit")
+        ]
+        jobs[0] >> jobs[1]
+
+    @task(outlets=[_AUDITS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
+    def publish(planned: list[PlannedAudit], outlet_events: Any = None) -> None:
+        outlet_events[_AUDITS].extra = event_extra(planned)
+
+    audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
+    checked, told = _gates.expand(planned=audits), _tell.expand(planned=audits)
+    audited = stream.expand(planned=audits)
+    audited >> [checked, publish(audits), told] >> _verdict.expand(planned=audits)

@@ -1,0 +1,78 @@
+"""The retention watch: every quarter of an hour, which shards stand still, and by when to act.
+
+watch (per stream) → tell (per stream: Slack, mail, webhook) → publish (an asset event when a shard
+became warn or worse). One run at a time, and none is made up for: a late watch is worth nothing.
+A run that is not done in time, or failed, is an alarm itself: the deadline's callback tells it.
+"""
+
+from datetime import timedelta
+from typing import Any, Unpack
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, TriggerRule, task
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from shardaudit.airflow.dag_arguments import Scheduled, in_time, scheduled
+from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
+from shardaudit.airflow.planned import PlannedJob, planned_watches
+from shardaudit.airflow.watch_news import alarm_extra, tell
+
+ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
+_NAME = "{{ task.op_kwargs.planned.stream }}"
+_TOO_LONG = timedelta(hours=1)  # a driver that hangs would keep every later watch from running
+
+
+def retention_watch(**given: Unpack[Scheduled]) -> DAG:
+    """The DAG of that name: plans, watches, tells, publishes.
+
+    Raises:
+        ConfigError: a wrong argument.
+    """
+    when, where = scheduled("retention_watch", given, every="*/15 * * * *")
+    with DAG(
+        "retention_watch",
+        schedule=when,
+        catchup=False,
+        max_active_runs=1,
+        max_active_tasks=1,
+        # In the triggerer: Airflow 3.3 lets no callback of an executor read connections (#66141).
+        deadline=DeadlineAlert(
+            reference=DeadlineReference.DAGRUN_QUEUED_AT,
+            interval=in_time(when),
+            callback=AsyncCallback("shardaudit.airflow.late_watch.tell_late"),
+        ),
+        default_args=OF_TASKS | where,
+        tags=["shardaudit"],
+        doc_md=__doc__,
+    ) as made:
+        _tasks()
+    return made
+
+
+def _tasks() -> None:
+    @task
+    def plan() -> list[PlannedJob]:
+        return planned_watches()
+
+    @task(task_id="tell", map_index_template=_NAME, trigger_rule=TriggerRule.ALL_DONE)
+    def tell_people(planned: PlannedJob) -> int:
+        return tell(planned)
+
+    @task(outlets=[ALARMS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
+    def publish(planned: list[PlannedJob], told: Any, outlet_events: Any = None) -> None:
+        outlet_events[ALARMS].extra = alarm_extra(planned, told)
+
+    jobs: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
+    watched = ShardauditJob.partial(
+        task_id="watch",
+        command="watch",
+        map_index_template="{{ task.planned.stream }}",
+        max_active_tis_per_dag=1,
+        execution_timeout=_TOO_LONG,
+    ).expand(planned=jobs)
+    told = tell_people.expand(planned=jobs)
+    watched >> told
+    publish(jobs, told)
+    # Red when a watch or its telling failed: the tasks above go on after failures.
+    [watched, told] >> EmptyOperator(task_id="all_watched")
