@@ -13,7 +13,7 @@ SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench lock all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench lock dist all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,7 +106,10 @@ lock: setup ## resolves requirements.lock and jars.lock anew
 	@sh tools/lock.sh
 	@$(BIN)/python -m tools.fetch_jars --lock
 
+dist: setup ## what a release is: sdist, wheel, SBOM and checksums of the last commit, into dist/
+	@$(BIN)/python -m tools.release dist
+
 all: test drill bench ## every test, drill and measurement (over an hour)
 
 clean: ## removes what can be made again, but .venv and the jars
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench .mutants spark-warehouse
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench .mutants dist spark-warehouse

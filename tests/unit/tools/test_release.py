@@ -1,0 +1,61 @@
+"""What `make dist` leaves: twice the same, and all of it in the list of checksums."""
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.release import SBOM, SUMS, brought, release
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a release."""
+    folder = tmp_path_factory.mktemp("release") / "dist"
+    release(folder)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """The files of a folder with the hashes of their contents."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
+
+
+def test_made_twice_it_is_the_same(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "of-before.whl").touch()
+    release(tmp_path)
+    assert contents(tmp_path) == contents(made)
+
+
+def test_each_file_is_in_the_list_of_checksums(made: Path) -> None:
+    lines = (line.split("  ") for line in (made / SUMS).read_text().splitlines())
+    listed = {name: digest for digest, name in lines}
+    assert [name.rpartition(".")[2] for name in sorted(listed)] == ["json", "whl", "gz"]
+    assert listed | {SUMS: contents(made)[SUMS]} == contents(made)
+
+
+def test_the_wheel_holds_the_dags_and_no_tools(made: Path) -> None:
+    [wheel] = made.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "shardaudit/airflow/dags/audit_dag.py" in names
+    assert {name.partition("/")[0] for name in names} == {
+        "shardaudit",
+        "shardaudit-0.1.0.dist-info",
+    }
+
+
+def test_the_sbom_lists_what_the_package_brings_and_nothing_of_its_makers(made: Path) -> None:
+    found = json.loads((made / SBOM).read_text())
+    assert found["metadata"]["component"]["name"] == "shardaudit"
+    names = {component["name"] for component in found["components"]}
+    assert {"apache-airflow", "pyspark", "pysail", "deltalake", "boto3", "grpcio"} <= names
+    assert names.isdisjoint({"pytest", "mypy", "moto", "hatchling", "cyclonedx-bom"})
+    assert all(component["version"] for component in found["components"])
+
+
+def test_an_extra_brings_its_own_alone() -> None:
+    assert "boto3" in brought("shardaudit", {"producer"})
+    assert "pyspark" not in brought("shardaudit", {"producer"})
+    assert brought("shardaudit", set()) == set()
