@@ -1,11 +1,13 @@
 """Looks whether everything that an audit needs is there; each line says the cure."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import Distribution, distribution, version
+from pathlib import Path
 
 from rich.console import Group
 from rich.text import Text
@@ -89,6 +91,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 
 def _engine(settings: Settings, *, asked: str | None) -> Iterator[Line]:
     """What runs the commands, and what it needs; Apache Spark runs at least the repairs."""
+    yield from pyspark_line(distribution("pyspark"))
     if settings.engine is EngineName.SPARK:
         spark = f"Apache Spark {version('pyspark')}"
         yield Line("engine", OK, spark)
@@ -115,6 +118,16 @@ def _light(settings: Settings, spark: str, *, asked: str | None) -> Line:
         )
     because = f", as {chosen.because}" if chosen.because else ""
     return Line("light commands", OK, f"{commands}: {spark}{because}")
+
+
+def pyspark_line(pyspark: Distribution) -> Iterator[Line]:
+    """A line where another package wrote over pyspark's files: then neither engine starts."""
+    file = Path(str(pyspark.locate_file("pyspark/version.py")))
+    found = re.search(r"__version__.*['\"](.+)['\"]", file.read_text())
+    if found and found[1] != pyspark.version:
+        said = f"{pyspark.version} is installed, but its files are of {found[1]}: "
+        cure = f"`pip install --force-reinstall --no-deps pyspark=={pyspark.version}`"
+        yield Line("pyspark", FAIL, f"{said}pyspark-client has the same", cure)
 
 
 def _embedded(settings: Settings) -> tuple[str, str]:

@@ -1,11 +1,11 @@
 import argparse
-from importlib.metadata import version
+from importlib.metadata import Distribution, version
 from pathlib import Path
 
 import pytest
 
 from shardaudit.cli.command import CommandContext
-from shardaudit.cli.doctor import Line, port_line, run
+from shardaudit.cli.doctor import Line, port_line, pyspark_line, run
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.errors import ExitCode
 from shardaudit.report.progress import SILENT
@@ -133,3 +133,26 @@ def test_port_is_a_fault_when_others_can_log_in_and_nobody_accepted_that(
     line = port_line(Embedded(shared_machine=accepted), others)
     assert (line.level, found in line.found) == (level, True)
     assert ("embedded.shared_machine = true" in line.cure) == (level == "fail")
+
+
+def pyspark_of(site: Path, *, installed: str, files: str) -> Distribution:
+    """A pyspark that pip takes for one version, with the files of another."""
+    (site / "pyspark").mkdir()
+    (site / "pyspark" / "version.py").write_text(f"__version__ = '{files}'\n")
+    noted = site / f"pyspark-{installed}.dist-info"
+    noted.mkdir()
+    (noted / "METADATA").write_text(f"Metadata-Version: 2.1\nName: pyspark\nVersion: {installed}\n")
+    return Distribution.at(noted)
+
+
+def test_another_package_s_files_in_pyspark_s_folder_are_told_with_the_cure(tmp_path: Path) -> None:
+    [line] = pyspark_line(pyspark_of(tmp_path, installed="4.1.4", files="4.2.0"))
+    assert (line.check, line.level) == ("pyspark", "fail")
+    assert (
+        line.found == "4.1.4 is installed, but its files are of 4.2.0: pyspark-client has the same"
+    )
+    assert line.cure == "`pip install --force-reinstall --no-deps pyspark==4.1.4`"
+
+
+def test_nothing_is_said_of_a_pyspark_that_is_whole(tmp_path: Path) -> None:
+    assert list(pyspark_line(pyspark_of(tmp_path, installed="4.1.4", files="4.1.4"))) == []
