@@ -1,5 +1,7 @@
 """A user's DAG folder with one file, as Airflow reads it: our DAGs, placed as the file says."""
 
+import re
+import tomllib
 import warnings
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +13,8 @@ from airflow.sdk import DAG
 
 from tests.dags.fake_spark import read_calls
 
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "installing.md").read_text()
 IMPORT = "from shardaudit.airflow import dags\n"
 ALL = ["backfill", "backfill_on_alarm", "maintenance", "nightly_audit", "retention_watch"]
 PLACED = {"pool": "drivers", "queue": "big", "conn_id": "our_spark", "owner": "ann, lake"}
@@ -21,6 +25,11 @@ NOT_IN_POOL = {("backfill_on_alarm", "audit")}
 def bag(folder: Path, *calls: str) -> DagBag:
     """What Airflow makes of a folder with one file of these calls."""
     (folder / "ours.py").write_text(IMPORT + "".join(f"dags.{call}\n" for call in calls))
+    return bag_of(folder)
+
+
+def bag_of(folder: Path) -> DagBag:
+    """What Airflow makes of a folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of pathspec, used by Airflow
         return DagBag(str(folder))
@@ -58,6 +67,24 @@ def test_a_file_has_those_alone_that_it_calls(tmp_path: Path) -> None:
     found = bag(tmp_path, "retention_watch()")
     assert found.import_errors == {}
     assert list(found.dags) == ["retention_watch"]
+
+
+def test_the_file_of_the_document_is_one(tmp_path: Path) -> None:
+    (tmp_path / "ours.py").write_text(PAGE.partition("```python\n")[2].partition("```")[0])
+    found = bag_of(tmp_path)
+    assert found.import_errors == {}
+    assert sorted(found.dags) == ALL
+    assert timing(found.dags["nightly_audit"]) == ("0 3 * * *", "UTC")
+
+
+def test_the_document_names_the_versions_that_are_wanted() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    for package in ("apache-airflow", "pyspark"):
+        named = set(re.findall(rf"\b{package}==([\d.]+)", PAGE))
+        assert named == set(re.findall(rf'"{package}(?:\[\w+\])?==([\d.]+)"', text))
+    assert set(re.findall(r"shardaudit-([\d.]+)-py3", PAGE)) == {
+        tomllib.loads(text)["project"]["version"]
+    }
 
 
 @pytest.mark.parametrize("name", ALL)
