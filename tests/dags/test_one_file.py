@@ -5,15 +5,17 @@ import tomllib
 import warnings
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 
+from shardaudit.airflow import dags as our_dags
 from tests.dags.fake_spark import read_calls
 
 ROOT = Path(__file__).parents[2]
+CONTRACT = (ROOT / "docs" / "contract.md").read_text()
 PAGE = (ROOT / "docs" / "installing.md").read_text()
 IMPORT = "from shardaudit.airflow import dags\n"
 ALL = ["backfill", "backfill_on_alarm", "maintenance", "nightly_audit", "retention_watch"]
@@ -75,6 +77,15 @@ def test_the_file_of_the_document_is_one(tmp_path: Path) -> None:
     assert found.import_errors == {}
     assert sorted(found.dags) == ALL
     assert timing(found.dags["nightly_audit"]) == ("0 3 * * *", "UTC")
+
+
+def test_each_call_takes_what_the_contract_promises_and_no_more() -> None:
+    promised = re.findall(r"(?m)^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", CONTRACT)
+    for name, arguments in promised:
+        hints = get_type_hints(getattr(our_dags, name))
+        (given,) = get_args(hints["given"])
+        assert set(re.findall(r"\w+", arguments)) == set(given.__annotations__), name
+    assert sorted(name for name, _ in promised) == ALL
 
 
 def test_the_document_names_the_versions_that_are_wanted() -> None:
