@@ -159,6 +159,8 @@ def test_a_watch_is_late_shortly_before_the_next_is_due(
         ),
         ("nightly_audit(schedule='61 * * * *')", "found '61 * * * *', wanted five fields"),
         ("nightly_audit(schedule='0 0 30 2 *')", "found '0 0 30 2 *', wanted five fields"),
+        ("retention_watch(schedule='* * * * * */30')", "found '* * * * * */30', wanted five"),
+        ("retention_watch(schedule='0 0 1 1 * 0 2027')", "found '0 0 1 1 * 0 2027', wanted five"),
         ("nightly_audit(schedule='@once')", "found '@once', wanted five fields"),
         ("nightly_audit(schedule=None)", "nightly_audit(schedule=…): found None, wanted five"),
         (

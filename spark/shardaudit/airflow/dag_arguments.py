@@ -37,6 +37,7 @@ _WANTED = {
     "schedule": 'five fields of cron such as "0 2 * * *", or @daily and the like',
 }
 _FROM = datetime(2026, 1, 1, tzinfo=UTC)  # any: it counts from somewhere, and reads no clock
+_FIELDS = 5
 _RUNS = 100  # a day of quarters of an hour
 # Of a quarter of an hour 14 minutes: it is told before the next run is due.
 _IN_TIME = 14 / 15
@@ -63,16 +64,23 @@ def scheduled(
     cron = texts.pop("schedule", every)
     # No start date, or switching the DAG on would at once run it as of its last time.
     when = CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))
-    try:
-        _runs(when, 2)
-    except CroniterError as error:
-        raise _refused(f"{dag_id}(schedule=…)", cron, _WANTED["schedule"]) from error
+    if not _comes_again(when):
+        raise _refused(f"{dag_id}(schedule=…)", cron, _WANTED["schedule"])
     return when, texts
 
 
 def in_time(when: CronTriggerTimetable) -> timedelta:
     """Within what time a run must be done: shortly before the next, where they come closest."""
     return min(later - one for one, later in pairwise(_runs(when, _RUNS))) * _IN_TIME
+
+
+def _comes_again(when: CronTriggerTimetable) -> bool:
+    """Whether cron can read it: without seconds and years, so that it never ends."""
+    try:
+        _runs(when, 2)
+    except CroniterError:
+        return False
+    return len(when.expression.split()) == _FIELDS
 
 
 def _runs(when: CronTriggerTimetable, count: int) -> list[datetime]:
