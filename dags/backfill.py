@@ -1,5 +1,5 @@
-"""The backfill, as the package has it: shardaudit/airflow/dags/."""
+"""The backfill: shardaudit/airflow/dag_definitions/ has it."""
 
-from shardaudit.airflow import dags
+from shardaudit.airflow.dag_definitions.backfill_dag import backfill
 
-dags.backfill()
+backfill()

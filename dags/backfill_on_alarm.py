@@ -1,5 +1,5 @@
-"""The backfill that an alarm asks for, as the package has it: shardaudit/airflow/dags/."""
+"""The backfill that an alarm asks for: shardaudit/airflow/dag_definitions/ has it."""
 
-from shardaudit.airflow import dags
+from shardaudit.airflow.dag_definitions.alarm_dag import backfill_on_alarm
 
-dags.backfill_on_alarm()
+backfill_on_alarm()

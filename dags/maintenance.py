@@ -1,5 +1,5 @@
-"""The warehouse's upkeep, as the package has it: shardaudit/airflow/dags/."""
+"""The warehouse's upkeep: shardaudit/airflow/dag_definitions/ has it."""
 
-from shardaudit.airflow import dags
+from shardaudit.airflow.dag_definitions.maintenance_dag import maintenance
 
-dags.maintenance()
+maintenance()

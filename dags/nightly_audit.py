@@ -1,5 +1,5 @@
-"""The nightly audit, as the package has it: shardaudit/airflow/dags/."""
+"""The nightly audit: shardaudit/airflow/dag_definitions/ has it."""
 
-from shardaudit.airflow import dags
+from shardaudit.airflow.dag_definitions.audit_dag import nightly_audit
 
-dags.nightly_audit()
+nightly_audit()

@@ -1,5 +1,5 @@
-"""The retention watch, as the package has it: shardaudit/airflow/dags/."""
+"""The retention watch: shardaudit/airflow/dag_definitions/ has it."""
 
-from shardaudit.airflow import dags
+from shardaudit.airflow.dag_definitions.watch_dag import retention_watch
 
-dags.retention_watch()
+retention_watch()

@@ -5,7 +5,7 @@ from typing import Any
 from airflow.sdk import DAG, Asset
 
 from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
-from shardaudit.airflow.dags.watch_dag import ALARMS
+from shardaudit.airflow.dag_definitions.watch_dag import ALARMS
 from shardaudit.airflow.planned import plan_audits
 
 

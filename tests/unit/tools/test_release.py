@@ -39,7 +39,7 @@ def test_each_file_is_in_the_list_of_checksums(made: Path) -> None:
 def test_the_wheel_holds_the_dags_and_no_tools(made: Path) -> None:
     [wheel] = made.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert "shardaudit/airflow/dags/audit_dag.py" in names
+    assert "shardaudit/airflow/dag_definitions/audit_dag.py" in names
     assert {name.partition("/")[0] for name in names} == {
         "shardaudit",
         "shardaudit-0.1.0.dist-info",

@@ -11,8 +11,9 @@ a kind runs at a time, over all runs. What writes into the sink (`repair`) alway
 Spark; `plan` and `verify` run on the configuration's engine.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TriggerRule, get_current_context, task
@@ -28,7 +29,6 @@ from shardaudit.airflow.backfill_steps import (
     proposed,
     running_job,
 )
-from shardaudit.airflow.dag_arguments import Placed, placed
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.gate_check import check_backfill
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
@@ -42,13 +42,12 @@ _PLAN_ID = "{{ ti.xcom_pull(task_ids='propose')['plan_id'] }}"
 _BODY = "{{ ti.xcom_pull(task_ids='propose')['markdown'] }}"
 
 
-def backfill(**given: Unpack[Placed]) -> DAG:
+def backfill(tasks: Mapping[str, str] | None = None) -> DAG:
     """The DAG of that name: plans, asks, runs.
 
-    Raises:
-        ConfigError: a wrong argument.
+    Input:
+        tasks: default arguments of its tasks.
     """
-    where = placed("backfill", given)
     with DAG(
         "backfill",
         schedule=None,
@@ -56,7 +55,7 @@ def backfill(**given: Unpack[Placed]) -> DAG:
         max_active_runs=_RUNS,
         max_active_tasks=1,
         params=BACKFILL_FORM,
-        default_args=OF_TASKS | where,
+        default_args=OF_TASKS | dict(tasks or {}),
         tags=["shardaudit"],
         doc_md=__doc__,
     ) as made:

@@ -4,28 +4,28 @@ Small files are merged, and those that have not been part of a table for a week 
 it an ingest every quarter of an hour leaves ever more files that every audit has to open.
 """
 
-from typing import Any, Unpack
+from collections.abc import Mapping
+from typing import Any
 
 from airflow.sdk import DAG, task
 
-from shardaudit.airflow.dag_arguments import Scheduled, scheduled
+from shardaudit.airflow.cadence import by_clock
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
 from shardaudit.airflow.planned import PlannedJob, planned_upkeep
 
 
-def maintenance(**given: Unpack[Scheduled]) -> DAG:
+def maintenance(tasks: Mapping[str, str] | None = None) -> DAG:
     """The DAG of that name: plans, maintains.
 
-    Raises:
-        ConfigError: a wrong argument.
+    Input:
+        tasks: default arguments of its tasks.
     """
-    when, where = scheduled("maintenance", given, every="30 5 * * *")
     with DAG(
         "maintenance",
-        schedule=when,
+        schedule=by_clock("30 5 * * *"),
         catchup=False,
         max_active_runs=1,
-        default_args=OF_TASKS | where,
+        default_args=OF_TASKS | dict(tasks or {}),
         tags=["shardaudit"],
         doc_md=__doc__,
     ) as made:

@@ -6,37 +6,41 @@ One task at a time, one run at a time: one run writes a warehouse. What runs ing
 configuration's `engine`: a Spark driver by the Spark connection, or a process of the task itself.
 """
 
-from typing import Any, Unpack
+from collections.abc import Mapping
+from typing import Any
 
 from airflow.sdk import DAG, Asset, TriggerRule, get_current_context, task, task_group
 
 from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
-from shardaudit.airflow.dag_arguments import Scheduled, scheduled
+from shardaudit.airflow.cadence import by_clock
 from shardaudit.airflow.forms import AUDIT_FORM
 from shardaudit.airflow.gate_check import check_audit
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
 from shardaudit.airflow.planned import PlannedAudit, planned_run
 from shardaudit.airflow.watch_news import tell_audits
 
+NIGHTLY = "0 2 * * *"
 _AUDITS = Asset(name="shardaudit_audits", uri="shardaudit://audits")
 _NAME = "{{ task.op_kwargs.planned.stream }}"
 
 
-def nightly_audit(**given: Unpack[Scheduled]) -> DAG:
+def nightly_audit(tasks: Mapping[str, str] | None = None, *, schedule: str = NIGHTLY) -> DAG:
     """The DAG of that name: plans, ingests, audits, publishes, judges.
 
+    Input:
+        tasks: default arguments of its tasks; schedule: cron, in UTC.
+
     Raises:
-        ConfigError: a wrong argument.
+        ConfigError: cron cannot read the schedule.
     """
-    when, where = scheduled("nightly_audit", given, every="0 2 * * *")
     with DAG(
         "nightly_audit",
-        schedule=when,
+        schedule=by_clock(schedule),
         catchup=False,
         max_active_runs=1,
         max_active_tasks=1,
         params=AUDIT_FORM,
-        default_args=OF_TASKS | where,
+        default_args=OF_TASKS | dict(tasks or {}),
         tags=["shardaudit"],
         doc_md=__doc__,
     ) as made:

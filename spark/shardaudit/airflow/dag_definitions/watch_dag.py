@@ -5,44 +5,45 @@ became warn or worse). One run at a time, and none is made up for: a late watch 
 A run that is not done in time, or failed, is an alarm itself: the deadline's callback tells it.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import Any
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset, TriggerRule, task
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from shardaudit.airflow.dag_arguments import Scheduled, in_time, scheduled
+from shardaudit.airflow.cadence import by_clock
 from shardaudit.airflow.launch import OF_TASKS, ShardauditJob
 from shardaudit.airflow.planned import PlannedJob, planned_watches
 from shardaudit.airflow.watch_news import alarm_extra, tell
 
 ALARMS = Asset(name="shardaudit_alarms", uri="shardaudit://alarms")
 _NAME = "{{ task.op_kwargs.planned.stream }}"
+_IN_TIME = timedelta(minutes=14)  # before the next run is due
 _TOO_LONG = timedelta(hours=1)  # a driver that hangs would keep every later watch from running
 
 
-def retention_watch(**given: Unpack[Scheduled]) -> DAG:
+def retention_watch(tasks: Mapping[str, str] | None = None) -> DAG:
     """The DAG of that name: plans, watches, tells, publishes.
 
-    Raises:
-        ConfigError: a wrong argument.
+    Input:
+        tasks: default arguments of its tasks.
     """
-    when, where = scheduled("retention_watch", given, every="*/15 * * * *")
     with DAG(
         "retention_watch",
-        schedule=when,
+        schedule=by_clock("*/15 * * * *"),
         catchup=False,
         max_active_runs=1,
         max_active_tasks=1,
         # In the triggerer: Airflow 3.3 lets no callback of an executor read connections (#66141).
         deadline=DeadlineAlert(
             reference=DeadlineReference.DAGRUN_QUEUED_AT,
-            interval=in_time(when),
+            interval=_IN_TIME,
             callback=AsyncCallback("shardaudit.airflow.late_watch.tell_late"),
         ),
-        default_args=OF_TASKS | where,
+        default_args=OF_TASKS | dict(tasks or {}),
         tags=["shardaudit"],
         doc_md=__doc__,
     ) as made:

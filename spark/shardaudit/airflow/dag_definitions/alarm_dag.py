@@ -9,33 +9,32 @@ holds, as long as nobody has answered. What a person asked for by times, shards 
 tail stays asked beside it. A message in two approved plans lands once.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, TriggerRule, task
 
 from shardaudit.airflow.backfill_steps import audits_of_alarms, forms_of_alarms
-from shardaudit.airflow.dag_arguments import Placed, placed
-from shardaudit.airflow.dags.watch_dag import ALARMS
+from shardaudit.airflow.dag_definitions.watch_dag import ALARMS
 
 _POLL_S = 30
 _TO_NAME = timedelta(hours=1)  # no longer: the next alarm must not wait for an audit that hangs
 
 
-def backfill_on_alarm(**given: Unpack[Placed]) -> DAG:
+def backfill_on_alarm(tasks: Mapping[str, str] | None = None) -> DAG:
     """The DAG of that name: asks for a plan of each stream in danger.
 
-    Raises:
-        ConfigError: a wrong argument.
+    Input:
+        tasks: default arguments of its tasks.
     """
-    where = placed("backfill_on_alarm", given)
     with DAG(
         "backfill_on_alarm",
         schedule=[ALARMS],
         catchup=False,
         max_active_runs=1,
-        default_args=where,
+        default_args=dict(tasks or {}),
         dagrun_timeout=_TO_NAME,  # the server knows no time limit of a task that is deferred
         tags=["shardaudit"],
         doc_md=__doc__,

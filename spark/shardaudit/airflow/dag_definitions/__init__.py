@@ -1,0 +1,1 @@
+"""The DAGs: each a function that makes it, with what all its tasks have: `dags()` calls all."""
