@@ -15,7 +15,7 @@ from shardaudit.model.choices import EngineName
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ConfigError, FinalError
-from shardaudit.model.window import Window, parse_instant
+from shardaudit.model.window import Window, asked_window, parse_instant
 
 CONFIG = "SHARDAUDIT_CONFIG"  # names the shardaudit.toml, for Airflow as for the commands
 
@@ -120,7 +120,8 @@ def plan_audits(
     `run_after` is the "now" of the run unless the form gives one: the same in every try.
 
     Raises:
-        ConfigError: an unknown key, stream or time, an empty window, a wrong configuration.
+        ConfigError: an unknown key, stream or time, an empty or too long window, a wrong
+            configuration.
     """
     unknown = sorted(set(form) - set(AUDIT_FORM))
     if unknown:
@@ -134,9 +135,8 @@ def plan_audits(
     for name in list(settings.streams) if stream is None else [str(stream)]:
         end = _instant(form, "to") or as_of
         start = _instant(form, "from") or end - settings.stream(name).audit_window
-        planned.append(
-            _planned(settings, name, window=Window(start, end), as_of=as_of, config=config)
-        )
+        window = asked_window(start, end)
+        planned.append(_planned(settings, name, window=window, as_of=as_of, config=config))
     return planned
 
 

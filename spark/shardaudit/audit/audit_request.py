@@ -1,27 +1,12 @@
 """What an audit is asked."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
-
-_LONGEST = timedelta(days=366)
-
-
-def asked_window(start: datetime, end: datetime) -> Window:
-    """The window that a person asks for: each shard has a cell for each of its buckets."""
-    window = Window(start, end)
-    if end - start > _LONGEST:
-        raise ConfigError(
-            "window",
-            f"{start.isoformat()} … {end.isoformat()}",
-            f"at most {_LONGEST.days} days: no stream keeps its records for longer",
-        )
-    return window
 
 
 @dataclass(frozen=True, slots=True)

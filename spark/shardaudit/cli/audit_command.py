@@ -4,7 +4,7 @@ import argparse
 from datetime import datetime
 
 from shardaudit.adapters.clock import now
-from shardaudit.audit.audit_request import AuditRequest, asked_window
+from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.late import audited_with_late
 from shardaudit.cli.command import CommandContext, Reply
@@ -13,7 +13,7 @@ from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ExitCode
-from shardaudit.model.window import Window, parse_instant
+from shardaudit.model.window import Window, asked_window, parse_instant
 from shardaudit.report.render import audit_view
 from shardaudit.report.summary import AuditReport
 

@@ -8,6 +8,7 @@ from shardaudit.model.errors import ConfigError
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(3000, 1, 1, tzinfo=UTC)
+_LONGEST = timedelta(days=366)
 
 
 def parse_instant(text: str, *, where: str) -> datetime:
@@ -60,6 +61,18 @@ class Window:
     def covers(self, instant: datetime) -> bool:
         """Whether the instant lies in it."""
         return self.start <= instant < self.end
+
+
+def asked_window(start: datetime, end: datetime) -> Window:
+    """The window that a person wants audited: each shard has a cell for each of its buckets."""
+    window = Window(start, end)
+    if end - start > _LONGEST:
+        raise ConfigError(
+            "window",
+            f"{start.isoformat()} … {end.isoformat()}",
+            f"at most {_LONGEST.days} days: no stream keeps its records for longer",
+        )
+    return window
 
 
 def coalesced(starts: list[datetime], *, width: timedelta, limit: int) -> list[Window]:

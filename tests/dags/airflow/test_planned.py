@@ -87,6 +87,11 @@ def test_the_first_task_refuses_when_the_form_let_it_pass(
     assert reason in str(refused.value)
 
 
+def test_a_window_that_the_command_would_refuse_is_refused_before_the_ingest(config: Path) -> None:
+    with pytest.raises(ConfigError, match="at most 366 days"):
+        plan_audits(config, {"from": "2016-11-20T00:00:00Z"}, run_after=RUN_AFTER)
+
+
 def test_the_first_task_refuses_when_nothing_names_the_configuration(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
