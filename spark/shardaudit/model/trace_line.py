@@ -29,7 +29,6 @@ TEXTS = (
 NUMBERS = ("attempt", "session_seq", "sample_rate")
 TIMES = ("sent_at", "acked_at")
 
-
 # Keys of lines in which a producer's log tells of itself; such a line has none of a trace's own.
 GAP, HEALTH = "gap", "health"
 _ONLY_OF_TRACES = ("message_id", "shard_id", "sequence_number")
