@@ -55,7 +55,7 @@ def judge(planned: PlannedAudit) -> None:
         emit("audit", planned["stream"], unpublished_figures())
         raise BadVerdictError(str(error)) from error
     emit("audit", planned["stream"], audit_figures(report))
-    if all(verdict.is_good for verdict in report.all_verdicts):
+    if report.is_good:
         _tell(logging.INFO, lines(report))
         return
     _tell(logging.WARNING, lines(report))

@@ -81,5 +81,4 @@ def _instant(text: str | None, where: str) -> datetime | None:
 
 
 def _exit_code(report: AuditReport, check: bool) -> ExitCode:
-    is_good = all(verdict.is_good for verdict in report.all_verdicts)
-    return ExitCode.BAD_VERDICT if check and not is_good else ExitCode.DONE
+    return ExitCode.BAD_VERDICT if check and not report.is_good else ExitCode.DONE

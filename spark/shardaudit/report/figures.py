@@ -19,8 +19,8 @@ def audit_figures(report: AuditReport) -> Figures:
     """Those of a published audit."""
     return {
         "published": 1,
-        "verdict_good": int(report.verdict.is_good),
-        "verdict_rank": len(Verdict) - 1 - list(Verdict).index(report.verdict),
+        "verdict_good": int(report.is_good),
+        "verdict_rank": max(map(_rank, report.all_verdicts)),
         **report.counts,
         "trace_coverage": 1.0 if report.trace_coverage is None else report.trace_coverage,
         "shards_not_well": len(report.worst_shards),
@@ -29,6 +29,10 @@ def audit_figures(report: AuditReport) -> Figures:
         "watermark_timestamp": _seconds(report.watermark),
         "deadline_timestamp": _seconds(_first(d.recoverable_until for d in report.deadlines)),
     }
+
+
+def _rank(verdict: Verdict) -> int:
+    return len(Verdict) - 1 - list(Verdict).index(verdict)
 
 
 def unpublished_figures() -> Figures:

@@ -82,6 +82,11 @@ class AuditReport:
         """Of the window, and of what came late before it."""
         return frozenset([self.verdict, *(one.verdict for one in self.late)])
 
+    @property
+    def is_good(self) -> bool:
+        """Whether `--check` lets all of it pass."""
+        return all(verdict.is_good for verdict in self.all_verdicts)
+
 
 @dataclass(frozen=True, slots=True)
 class FindingLine:

@@ -96,6 +96,18 @@ def test_an_audit_sends_its_figures_also_when_it_is_red(config: Path, statsd: Li
     assert statsd.heard() == {"airflow.shardaudit.audit.published.events": 0}
 
 
+def test_a_loss_before_the_window_is_not_good(config: Path, statsd: Listener) -> None:
+    since, until = START - timedelta(hours=2), START - timedelta(hours=1)
+    late = audit("late", verdict="loss", missing=1, window_start=since, window_end=until)
+    write_result(config.with_name("warehouse"), audits=[audit("a"), late])
+    with pytest.raises(AirflowFailException):
+        judge(planned("a"))
+    heard = statsd.heard()
+    assert heard["airflow.shardaudit.audit.verdict_good.events"] == 0
+    assert heard["airflow.shardaudit.audit.verdict_rank.events"] == 5
+    assert heard["airflow.shardaudit.audit.missing.events"] == 0  # as in `audits`
+
+
 def test_a_watch_sends_its_figures(config: Path, statsd: Listener) -> None:
     now = datetime.now(UTC)
     shards = [
