@@ -39,6 +39,7 @@ def audit(audit_id: str, *, verdict: str = "ok", status: str = "published", **mo
         "window_start": START,
         "window_end": START + 2 * MINUTE,
         "as_of": START + timedelta(hours=1),
+        "finished_at": START + timedelta(hours=1),
         "status": status,
         "verdict": verdict,
         **dict.fromkeys(_COUNTS, 0),

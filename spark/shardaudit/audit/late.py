@@ -13,11 +13,13 @@ from itertools import pairwise
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
+from shardaudit.audit.published import audits_beside, with_late
 from shardaudit.audit.watermarks import shard_records
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import Window
 from shardaudit.report.progress import SILENT, Progress
-from shardaudit.report.summary import AuditReport, LateAudit
+from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
@@ -40,20 +42,17 @@ def audited_with_late(
         As `audit`.
     """
     report = audit(warehouse, request, gates, now=now, progress=progress)
-    late = []
-    for window in _late_windows(warehouse, request):
+    for window in _late_windows(warehouse, request, now=now):
         log.info("%s: %s came late, and is audited, too", request.name, window)
-        one = audit(warehouse, replace(request, window=window), gates, now=now)
-        late.append(
-            LateAudit(
-                one.audit_id, window.start, window.end, one.verdict, missing=one.counts["missing"]
-            )
-        )
-    return replace(report, late=tuple(late))
+        audit(warehouse, replace(request, window=window), gates, now=now)
+    # From the table: another run of the same request finds nothing late any more.
+    return with_late(report, warehouse.rows(AUDITS, where=audits_beside(report)))
 
 
-def _late_windows(warehouse: Warehouse, request: AuditRequest) -> list[Window]:
-    """The spans that an audit of now has to look at besides its window; of an earlier time none."""
+def _late_windows(warehouse: Warehouse, request: AuditRequest, *, now: datetime) -> list[Window]:
+    """The spans that an audit of now has to look at besides its window; of another time none."""
+    if request.is_to_come(now):
+        return []
     records = shard_records(warehouse, request.name).values()
     if any(record.as_of > request.as_of for record in records):
         return []

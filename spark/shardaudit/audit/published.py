@@ -1,13 +1,17 @@
 """What a report says of an audit: the same whether it has just run or is read from the tables."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
+
+import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.rules.totals import ShardTotals
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.gate_lines import why_rejected
@@ -19,11 +23,11 @@ from shardaudit.store.audits import (
     CELL_SUMS,
     ShardSums,
     audit_row,
-    audits_before,
     damaged_spans,
     gate_results,
     missing_of_audit,
     quarantined_so_far,
+    read_rows,
     shard_holds,
     shard_sums,
 )
@@ -113,7 +117,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     )
     shards = shard_sums(settings, audit_id)
     totals = [_totals(shard, missing, is_damaged=is_damaged) for shard in shards]
-    return AuditReport(
+    report = AuditReport(
         audit_id=audit_id,
         stream=stream,
         window_start=window.start,
@@ -137,7 +141,30 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
         ),
-        late=tuple(map(_late, audits_before(settings, row))),
+    )
+    return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
+
+
+def audits_beside(report: AuditReport) -> pc.Expression:
+    """Which rows of AUDITS `with_late` wants: the audit's own, and those of what came late."""
+    is_late = pc.field("window_end") <= pc.scalar(report.window_start)
+    return (
+        (pc.field("stream") == report.stream)
+        & (pc.field("as_of") == pc.scalar(report.as_of))
+        & (pc.field("status") == "published")
+        & (is_late | (pc.field("audit_id") == report.audit_id))
+    )
+
+
+def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
+    """The report with what came late, and the watermark where the last of these audits left it."""
+    ordered = sorted(rows, key=lambda row: row["window_start"])
+    last = max(ordered, key=lambda row: row["finished_at"])
+    return replace(
+        report,
+        watermark=last["watermark"],
+        watermark_reason=last["watermark_reason"],
+        late=tuple(_late(row) for row in ordered if row["audit_id"] != report.audit_id),
     )
 
 

@@ -152,7 +152,8 @@ def stream_line(
 
 def _ran_at(audit: StoredRow) -> datetime:
     """When an audit moved the watermark, whatever time it looked at."""
-    at: datetime = audit["started_at"] or audit["as_of"]
+    # Not by its begin: what came late is audited by the same run.
+    at: datetime = audit["finished_at"]
     return at
 
 

@@ -59,19 +59,6 @@ def audit_row(settings: Settings, audit_id: str) -> Row | None:
     return found[0] if found else None
 
 
-def audits_before(settings: Settings, row: Row) -> list[Row]:
-    """The published audits of the stream's time before an audit's window, as of the same time."""
-    found = read_rows(
-        settings,
-        AUDITS,
-        where=(pc.field("stream") == row["stream"])
-        & (pc.field("as_of") == row["as_of"])
-        & (pc.field("window_end") <= row["window_start"])
-        & (pc.field("status") == "published"),
-    )
-    return sorted(found, key=lambda one: one["window_start"])
-
-
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
     """One value per shard of the audit."""
     cells = _tables(settings).dataset(CELLS)

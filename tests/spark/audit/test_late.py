@@ -19,14 +19,22 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 DAY_S = 86_400
 
 
-def audited(lake: Lake, day: int, *, later: timedelta = timedelta(0)) -> AuditReport:
-    """The night after a day looks at that day alone."""
+def audited(lake: Lake, day: int, *, ahead: timedelta = timedelta(0)) -> AuditReport:
+    """The night after a day looks at that day alone; `ahead`: as of a time still to come."""
     start = T0 + day * DAY
-    as_of = start + DAY + HOUR + later
-    lake.ingest(now=as_of)
+    now = start + DAY + HOUR
+    lake.ingest(now=now)
     window = Window(start, start + DAY)
-    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(DAY))
-    return audited_with_late(lake.warehouse, request, open_gates(None), now=as_of)
+    request = AuditRequest(lake.name, lake.stream, window, now + ahead, Retention(DAY))
+    return audited_with_late(lake.warehouse, request, open_gates(None), now=now)
+
+
+def published(lake: Lake, report: AuditReport) -> AuditReport:
+    """The same, from the tables."""
+    settings = Settings.model_validate(
+        {"warehouse": str(lake.folder / "warehouse"), "streams": {lake.name: lake.stream}}
+    )
+    return published_audit(settings, lake.name, report.audit_id)
 
 
 def of_day(lake: Lake, day: int, *numbers: int) -> None:
@@ -99,10 +107,34 @@ def test_the_tables_tell_what_the_run_told(lake: Lake) -> None:
     of_day(lake, 2, *range(0, DAY_S, 3600))
     report = audited(lake, 2)
     assert len(report.late) == 1
-    settings = Settings.model_validate(
-        {"warehouse": str(lake.folder / "warehouse"), "streams": {lake.name: lake.stream}}
-    )
-    assert published_audit(settings, lake.name, report.audit_id).late == report.late
+    assert published(lake, report).late == report.late
+    assert audited(lake, 2).late == report.late  # asked again, by a retry or a person
+
+
+def test_what_came_late_and_is_well_holds_the_watermark_no_more(lake: Lake) -> None:
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        audited(lake, day)
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    lake.log("offline.jsonl", [buffered(30, 3.0416)])
+    before = audited(lake, 2)
+    assert (before.watermark, before.late[0].verdict) == (T0, Verdict.PENDING)
+    of_day(lake, 3, *range(0, DAY_S, 3600))
+    lake.land([landed(30, 3.05)])
+    report = audited(lake, 3)
+    assert told(report) == [(Window(T0, T0 + MINUTE), Verdict.OK, 0)]
+    for one in (report, published(lake, report)):
+        assert (one.watermark, one.watermark_reason) == (T0 + 4 * DAY, None)
+
+
+def test_an_audit_of_a_time_to_come_looks_at_its_window_alone(lake: Lake) -> None:
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        audited(lake, day)
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    lake.log("offline.jsonl", [buffered(30, 3.0416)])
+    assert len(audited(lake, 2).late) == 1
+    assert audited(lake, 2, ahead=2 * DAY).late == ()
 
 
 def test_many_late_minutes_are_few_audits(lake: Lake) -> None:

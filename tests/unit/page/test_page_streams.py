@@ -24,6 +24,7 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Stor
         "window_end": end,
         "as_of": end + H,
         "started_at": end + H,
+        "finished_at": more.get("started_at", end + H),
         "self_check": "passed",
         "status": "published",
         "verdict": "ok",
@@ -177,3 +178,9 @@ def test_watermark_is_that_of_the_audit_that_ran_last_though_it_looked_at_a_part
     found = line(part, whole)
     assert (found.audit_id, found.watermark, found.watermark_reason) == ("whole", NOW - 2 * H, None)
     assert line(whole).watermark_reason == loss
+
+
+def test_watermark_is_that_of_what_came_late_though_both_began_with_one_run() -> None:
+    night = audit("night", watermark=NOW - 9 * H, finished_at=NOW - H)
+    late = audit("late", end=NOW - 99 * H, started_at=night["started_at"], finished_at=NOW)
+    assert {line(*rows).watermark for rows in ([night, late], [late, night])} == {NOW - 99 * H}
