@@ -18,6 +18,7 @@ from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import Window
+from shardaudit.report.plain import instant
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
@@ -42,9 +43,15 @@ def audited_with_late(
         As `audit`.
     """
     report = audit(warehouse, request, gates, now=now, progress=progress)
-    for window in _late_windows(warehouse, request, now=now):
-        log.info("%s: %s came late, and is audited, too", request.name, window)
-        audit(warehouse, replace(request, window=window), gates, now=now)
+    with progress.stage("audit what came late"):
+        for window in _late_windows(warehouse, request, now=now):
+            log.info(
+                "%s: of %s to %s something came late: audited, too",
+                request.name,
+                instant(window.start),
+                instant(window.end),
+            )
+            audit(warehouse, replace(request, window=window), gates, now=now)
     # From the table: another run of the same request finds nothing late any more.
     return with_late(report, warehouse.rows(AUDITS, where=audits_beside(report)))
 

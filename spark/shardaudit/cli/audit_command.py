@@ -22,7 +22,7 @@ EXAMPLES = """\
   shardaudit audit --stream events --from 2026-11-19T00:00:00Z --to 2026-11-20T00:00:00Z
   shardaudit audit --stream events --check || alert      # exit code 3: the verdict is bad
 """
-AUDIT_STAGES = 6
+AUDIT_STAGES = 7
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,16 +1,19 @@
 """What comes late, to minutes that no window of the last days looks at any more."""
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.late import audited_with_late
 from shardaudit.audit.published import published_audit
+from shardaudit.cli.audit_command import AUDIT_STAGES
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
+from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 from tests.builders import T0, Line, sequence, sink_row, trace_line
 from tests.spark.lake import Lake
@@ -19,14 +22,28 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 DAY_S = 86_400
 
 
-def audited(lake: Lake, day: int, *, ahead: timedelta = timedelta(0)) -> AuditReport:
+class Stages:
+    """Keeps what an audit says it is at."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def stage(self, name: str) -> AbstractContextManager[None]:
+        self.names.append(name)
+        return nullcontext()
+
+
+def audited(
+    lake: Lake, day: int, *, ahead: timedelta = timedelta(0), progress: Progress = SILENT
+) -> AuditReport:
     """The night after a day looks at that day alone; `ahead`: as of a time still to come."""
     start = T0 + day * DAY
     now = start + DAY + HOUR
     lake.ingest(now=now)
     window = Window(start, start + DAY)
     request = AuditRequest(lake.name, lake.stream, window, now + ahead, Retention(DAY))
-    return audited_with_late(lake.warehouse, request, open_gates(None), now=now)
+    gates = open_gates(None)
+    return audited_with_late(lake.warehouse, request, gates, now=now, progress=progress)
 
 
 def published(lake: Lake, report: AuditReport) -> AuditReport:
@@ -145,8 +162,10 @@ def test_many_late_minutes_are_few_audits(lake: Lake) -> None:
     lake.log("offline.jsonl", [buffered(n, 2.5) for n in minutes])
     lake.land([landed(n, 2.5) for n in minutes[:-1]])
     of_day(lake, 2, *range(0, DAY_S, 3600))
-    before = len(lake.rows(AUDITS))
-    report = audited(lake, 2)
+    before, stages = len(lake.rows(AUDITS)), Stages()
+    report = audited(lake, 2, progress=stages)
     # All but the last landed: one cell is not as it should be.
     assert [(verdict, missing) for _, verdict, missing in told(report)] == [(Verdict.LOSS, 1)]
     assert len(lake.rows(AUDITS)) == before + 2
+    assert stages.names[-2:] == ["publish", "audit what came late"]
+    assert len(stages.names) == AUDIT_STAGES - 1  # the engine runs
