@@ -7,7 +7,7 @@ from itertools import pairwise
 from shardaudit.model.errors import ConfigError
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-_LATEST = datetime(3000, 1, 1, tzinfo=UTC)
+_LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 _LONGEST = timedelta(days=366)
 
 
@@ -26,7 +26,7 @@ def parse_instant(text: str, *, where: str) -> datetime:
     if instant.tzinfo is None:
         raise ConfigError(where, text, wanted)
     if not EARLIEST <= in_utc < _LATEST:
-        raise ConfigError(where, text, "a time from the year 2000 to 2999")
+        raise ConfigError(where, text, "a time from the year 2000 to 2199")
     return in_utc
 
 

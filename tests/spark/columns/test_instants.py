@@ -13,7 +13,7 @@ from shardaudit.model.window import parse_instant
 from tests.history import EPOCH
 from tests.odd_times import ODD_TIMES, time_texts
 
-FIRST, LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 10**6 for year in (2000, 3000))
+FIRST, LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 10**6 for year in (2000, 2200))
 
 
 def understood(text: str) -> datetime | None:
