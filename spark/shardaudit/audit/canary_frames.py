@@ -148,8 +148,8 @@ def _is_of(plan: CanaryPlan, shard: str, slot: str) -> Column:
 
 
 def beside(planted: DataFrame, own: DataFrame) -> DataFrame:
-    """The stream's rows and the canary's."""
-    return bare(planted).unionByName(bare(own))
+    """The stream's rows and the canary's, which are of no table: they have no notes."""
+    return planted.unionByName(bare(own))
 
 
 def _rows_of(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, object]]) -> DataFrame:
