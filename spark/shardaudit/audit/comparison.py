@@ -162,7 +162,8 @@ def _classified(
     evidence: DataFrame, ledger: "_Ledger", request: AuditRequest, planted: Canary
 ) -> DataFrame:
     """What is wrong with each id, in the window and beyond it; read."""
-    folded, damage = ids(evidence), planted.plan.judged_damage
+    # Read: it is looked at three times.
+    folded, damage = ids(evidence).localCheckpoint(), planted.plan.judged_damage
     gone = vanished_ids(folded, ledger.cells, ledger.missing, request.retention)
     return classified_ids(
         folded, ledger.facts, gone, as_of=request.as_of, damage=damage
