@@ -95,11 +95,11 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
     now, first = request.as_of, rows["kept"].unionByName(rows["gone"])
     sent = trace_fingerprints(_rows_of(spark, TRACES, (row for _, row in traces)))
     arrived = sink_fingerprints(_sound(first), None, now=now)
-    before = held(
-        _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
-    )
     since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=now)
-    ledger = before.unionByName(held(_fingerprints(since, "sink", name, batch=_left_with(plan))))
+    came = _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
+    left = _fingerprints(since, "sink", name, batch=_left_with(plan))
+    ledger = held(came.unionByName(left))
+    before = ledger.where(F.col("batch_id") == _FIRST)
     then = plan.starts[ANCIENT]
     evidence = _rows_of(spark, EVIDENCE, ({"stream": name, **row} for row in plan.evidence()))
     return Canary(
