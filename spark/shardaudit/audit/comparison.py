@@ -60,7 +60,7 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     """What the audit has to know of earlier times; of the canary alone where no row ever left.
 
     Input:
-        shards: `shard_id`, `has_lost_rows` of `shard_facts`.
+        shards: the stream's own: `has_lost_rows` of `shard_facts`.
     """
     planted = both.planted
     of_canary = Past(
@@ -69,7 +69,7 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
         planted.audited,
         planted.missing,
     )
-    if not any(row.has_lost_rows for row in shards if not row.shard_id.startswith(CANARY)):
+    if not any(row.has_lost_rows for row in shards):
         return of_canary
     batches = warehouse.read(BATCHES).where(F.col("stream") == request.name)
     audited = audited_cells(warehouse, request.name, request.aligned, but=request.audit_id)
@@ -96,6 +96,7 @@ class Comparison:
 
     `ledger`: its rows, the canary's too, those that no batch counted without `batch_id`; `numbers`:
     the last batch of each side; `has_traces`: whether the stream ever had one.
+    `shards`: of the facts of the stream's own: `has_lost_rows`, `sent_total`, `landed_total`;
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read, and `seen` what stands in them; `classified`: the ids that are told;
     `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
@@ -108,6 +109,7 @@ class Comparison:
     sums: DataFrame
     cells: DataFrame
     facts: DataFrame
+    shards: list[Row]
     by_id: DataFrame
     read: DataFrame
     seen: DataFrame
@@ -148,6 +150,7 @@ def compared(
         sums=without_canary(ledger.sums),
         cells=cells,
         facts=ledger.facts,
+        shards=ledger.shards,
         by_id=read.union(known.covered).distinct(),
         read=read,
         seen=seen,
@@ -235,7 +238,7 @@ def _keep(
     others = stored.join(window, CELL, how="left_anti")
     kept = without_canary(evidence.join(window, CELL, how="left_semi"))
     rows = others.unionByName(kept)
-    most = stored.count() + evidence.count()
+    most = stored.select(*ID).union(evidence.select(*ID)).count()
     warehouse.replace(rows, EVIDENCE, column="stream", value=request.name, most=most)
 
 
@@ -243,12 +246,13 @@ def _keep(
 class _Ledger:
     """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
 
-    `missing`: of `Past`.
+    `shards`: of `Comparison`; `missing`: of `Past`.
     """
 
     sums: DataFrame
     cells: DataFrame
     facts: DataFrame
+    shards: list[Row]
     missing: DataFrame
 
 
@@ -265,17 +269,18 @@ def _ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> _Ledg
     )
     facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
     listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
-    told = collected(facts.select("shard_id", "has_lost_rows"))
+    told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))
     seen = [(row.shard_id,) for row in told]
     shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
-    known = past(warehouse, request, both, told)
+    own_shards = [row for row in told if not row.shard_id.startswith(CANARY)]
+    known = past(warehouse, request, both, own_shards)
     by = deadlines(request, both)
     over = overdue_cells(cells, known, by).localCheckpoint()
     gone = vanished_cells(over, known, by)
     whole = with_bucket_digest(with_vanished(cells, gone), sums).localCheckpoint()
-    return _Ledger(sums, whole, facts, known.missing)
+    return _Ledger(sums, whole, facts, own_shards, known.missing)
 
 
 def _to_read(

@@ -162,11 +162,9 @@ def _torn_cells(comparison: Comparison) -> list[str]:
 
 def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
     """Where all that the ledger counts is not what its batches say that they counted."""
-    totals = without_canary(comparison.facts).select("sent_total", "landed_total")
-    shards = collected(totals)
     held = {
-        "traces": sum(shard.sent_total for shard in shards),
-        "sink": sum(shard.landed_total for shard in shards),
+        "traces": sum(shard.sent_total for shard in comparison.shards),
+        "sink": sum(shard.landed_total for shard in comparison.shards),
     }
     if comparison.is_placing:
         del held["sink"]
