@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -59,6 +60,8 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# The same of the embedded engine: a plan for one core is planned sooner. It asks for it once.
+ONE_CORE = ("SAIL_EXECUTION__DEFAULT_PARALLELISM", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -102,7 +105,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """The engine of this run of the tests."""
     settings = engine_settings(request.config.getoption("engine"))
     settings.spark.update(INTERPRETED)
-    with started(settings, app="tests") as engine:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(*ONE_CORE)
+            engine = stack.enter_context(started(settings, app="tests"))
         yield engine
 
 
