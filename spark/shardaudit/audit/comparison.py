@@ -127,7 +127,7 @@ def compared(
     ledger = _ledger(warehouse, request, both)
     cells = ledger.cells
     seed = request.as_of.date().isoformat()
-    sample = held(sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS))
+    sample = sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS)
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     judged = judged_evidence(beside(planted.evidence, stored), cells)
     known = carried(judged.localCheckpoint())
@@ -238,7 +238,7 @@ def _keep(
     others = stored.join(window, CELL, how="left_anti")
     kept = without_canary(evidence.join(window, CELL, how="left_semi"))
     rows = others.unionByName(kept)
-    most = stored.select(*ID).union(evidence.select(*ID)).count()
+    most = stored.select(F.lit(1)).union(evidence.select(F.lit(1))).count()
     warehouse.replace(rows, EVIDENCE, column="stream", value=request.name, most=most)
 
 

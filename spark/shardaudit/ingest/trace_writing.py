@@ -186,7 +186,7 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     tally = tallied(ids)
     if tally.bad:
         return None
-    ahead = ids.where(F.col("is_ahead")).select("id_hash").distinct().localCheckpoint()
+    ahead = ids.where(F.col("is_ahead")).select("id_hash").distinct()
     if ahead.count() > _FEW_AHEAD:
         return None
     traces = kept_traces(rows, bucket=shape.bucket, sample_rate=shape.sample_rate)
@@ -237,7 +237,8 @@ class TraceWriting:
         stored = self.own(rows.tally.days).select(single.columns)
         self._append_fingerprints(stored.unionByName(single), most=rows.tally.good)
         single_ids = rows.ids.join(several, ["id_hash"], how="left_anti")
-        return stored.where(F.col("counted")).count() + single_ids.count()
+        counted = stored.where(F.col("counted")).select(F.lit(1))
+        return counted.union(single_ids.select(F.lit(1))).count()
 
     def append_fingerprints(self, tally: TraceTally) -> int:
         """Writes the fingerprints of what the batch stored; gives how many ids it counts."""
