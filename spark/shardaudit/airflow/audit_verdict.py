@@ -122,8 +122,10 @@ def _headline(report: AuditReport) -> str:
         text += f": {messages(missing)} missing{where}"
     if duplicated:
         text += f"{',' if missing else ':'} {messages(duplicated)} landed more than once"
-    if not all(late.verdict.is_good for late in report.late):
-        text += "; what came late before its window is not well"
+    if any(late.is_red for late in report.late):
+        lost = sum(late.missing for late in report.late)
+        what = f"{messages(lost)} missing of" if lost else "not well is"
+        text += f"; {what} what came late before its window"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)
@@ -143,6 +145,7 @@ def _summary(report: AuditReport) -> dict[str, Any]:
         "watermark": _text(report.watermark),
         "watermark_reason": report.watermark_reason,
         "recoverable_until": _text(deadline),
+        "late": [late.audit_id for late in report.late if late.is_red],
         **report.counts,
     }
 

@@ -11,13 +11,17 @@ from shardaudit.model.window import Window
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """What is audited: a stream's window, as of a time, with the retention that was in force."""
+    """What is audited: a stream's window, as of a time, with the retention that was in force.
+
+    `late_of`: the audit with whose window it goes; None: it is asked for itself.
+    """
 
     name: str
     stream: Stream
     window: Window
     as_of: datetime
     retention: Retention
+    late_of: str | None = None
 
     @property
     def aligned(self) -> Window:

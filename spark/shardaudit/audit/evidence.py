@@ -53,9 +53,10 @@ class Ingested:
     counted: dict[str, int]
     shape: CellShape | None
 
-    def as_json(self) -> str:
-        """The batches that an audit stands on."""
-        return json.dumps({"batches": self.numbers}, sort_keys=True)
+    def as_json(self, *, late_of: str | None) -> str:
+        """The batches that an audit stands on, and the audit that it goes with, if there is one."""
+        also = {"late_of": late_of} if late_of else {}
+        return json.dumps({"batches": self.numbers} | also, sort_keys=True)
 
 
 def ingested(warehouse: Warehouse, name: str) -> Ingested:

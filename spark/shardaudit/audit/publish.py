@@ -126,7 +126,7 @@ class AuditRow:
             "status": status,
             "engine": self.warehouse.engine,
             "config_digest": request.stream.digest(),
-            "inputs": self.state.as_json(),
+            "inputs": self.state.as_json(late_of=request.late_of),
             "retention_s": self._retention_s,
         }
 

@@ -1,5 +1,6 @@
 """What a report says of an audit: the same whether it has just run or is read from the tables."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -8,6 +9,7 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.rules.totals import ShardTotals
+from shardaudit.model.audit_id import published_audits
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
@@ -146,25 +148,24 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
 
 
 def audits_beside(report: AuditReport) -> pc.Expression:
-    """Which rows of AUDITS `with_late` wants: the audit's own, and those of what came late."""
-    is_late = pc.field("window_end") <= pc.scalar(report.window_start)
-    return (
-        (pc.field("stream") == report.stream)
-        & (pc.field("as_of") == pc.scalar(report.as_of))
-        & (pc.field("status") == "published")
-        & (is_late | (pc.field("audit_id") == report.audit_id))
-    )
+    """Which rows of AUDITS `with_late` wants: those of the same stream and time."""
+    return (pc.field("stream") == report.stream) & (pc.field("as_of") == pc.scalar(report.as_of))
 
 
 def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
     """The report with what came late, and the watermark where the last of these audits left it."""
-    ordered = sorted(rows, key=lambda row: row["window_start"])
-    last = max(ordered, key=lambda row: row["finished_at"])
+    own, late = list[Row](), list[Row]()
+    for row in sorted(rows, key=lambda row: row["window_start"]):
+        if row["audit_id"] == report.audit_id:
+            own.append(row)
+        elif json.loads(row["inputs"] or "{}").get("late_of") == report.audit_id:
+            late.append(row)
+    last = max((*own, *published_audits(late)), key=lambda row: row["finished_at"])
     return replace(
         report,
         watermark=last["watermark"],
         watermark_reason=last["watermark_reason"],
-        late=tuple(_late(row) for row in ordered if row["audit_id"] != report.audit_id),
+        late=tuple(map(_late, late)),
     )
 
 
@@ -173,8 +174,9 @@ def _late(row: Row) -> LateAudit:
         row["audit_id"],
         row["window_start"],
         row["window_end"],
-        Verdict(row["verdict"]),
-        row["missing"],
+        status=row["status"],
+        verdict=Verdict(row["verdict"] or Verdict.INCONCLUSIVE),
+        missing=row["missing"] or 0,
     )
 
 

@@ -37,13 +37,23 @@ class DeadlineLine:
 
 @dataclass(frozen=True, slots=True)
 class LateAudit:
-    """An audit of a span before the window, of which traces or rows came late."""
+    """An audit of a span before the window, of which traces or rows came late.
+
+    `status`: as in AUDITS; one that is not published has no verdict but `inconclusive`.
+    """
 
     audit_id: str
     window_start: datetime
     window_end: datetime
+    status: str
     verdict: Verdict
     missing: int
+
+    @property
+    def is_red(self) -> bool:
+        """Whether it needs somebody; in a few minutes a single trace that lacks makes them thin."""
+        is_thin = self.verdict in {Verdict.INCONCLUSIVE, Verdict.UNTRACED}
+        return self.status != "published" or not (self.verdict.is_good or is_thin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +89,8 @@ class AuditReport:
 
     @property
     def all_verdicts(self) -> frozenset[Verdict]:
-        """Of the window, and of what came late before it."""
-        return frozenset([self.verdict, *(one.verdict for one in self.late)])
+        """Of the window, and of what came late before it and needs somebody."""
+        return frozenset([self.verdict, *(one.verdict for one in self.late if one.is_red)])
 
     @property
     def is_good(self) -> bool:

@@ -84,12 +84,19 @@ def test_every_bad_verdict_is_red(warehouse: Path, verdict: str) -> None:
 
 def test_a_loss_before_the_window_is_red(warehouse: Path, caplog: pytest.LogCaptureFixture) -> None:
     since, until = START - timedelta(hours=9), START - timedelta(hours=8)
-    late = audit("late", verdict="loss", missing=2, window_start=since, window_end=until)
-    other = {**late, "audit_id": "other", "as_of": START - timedelta(hours=1)}
+    late = audit(
+        "late",
+        verdict="loss",
+        missing=2,
+        window_start=since,
+        window_end=until,
+        inputs='{"batches": {}, "late_of": "a"}',
+    )
+    other = {**late, "audit_id": "other", "inputs": '{"batches": {}}'}
     write_result(warehouse, audits=[audit("a"), late, other])
     with caplog.at_level(logging.INFO), pytest.raises(AirflowFailException) as red:
         judge(planned("a"))
-    assert str(red.value) == "events is OK; what came late before its window is not well"
+    assert str(red.value) == "events is OK; 2 messages missing of what came late before its window"
     told = [line for line in caplog.messages if "came late:" in line]
     assert told == [
         "traces or rows of 2026-10-31T15:00:00Z to 2026-10-31T16:00:00Z came late: audited again, "

@@ -99,6 +99,7 @@ def test_an_audit_sends_its_figures_also_when_it_is_red(config: Path, statsd: Li
 def test_a_loss_before_the_window_is_not_good(config: Path, statsd: Listener) -> None:
     since, until = START - timedelta(hours=2), START - timedelta(hours=1)
     late = audit("late", verdict="loss", missing=1, window_start=since, window_end=until)
+    late = {**late, "inputs": '{"batches": {}, "late_of": "a"}'}
     write_result(config.with_name("warehouse"), audits=[audit("a"), late])
     with pytest.raises(AirflowFailException):
         judge(planned("a"))

@@ -2,9 +2,13 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
+from shardaudit.audit.judged import broken_rules
 from shardaudit.audit.late import audited_with_late
 from shardaudit.audit.published import published_audit
 from shardaudit.cli.audit_command import AUDIT_STAGES
@@ -169,3 +173,81 @@ def test_many_late_minutes_are_few_audits(lake: Lake) -> None:
     assert len(lake.rows(AUDITS)) == before + 2
     assert stages.names[-2:] == ["publish", "audit what came late"]
     assert len(stages.names) == AUDIT_STAGES - 1  # the engine runs
+
+
+def test_what_came_late_takes_no_more_time_than_the_window(lake: Lake) -> None:
+    for day in range(8):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        audited(lake, day)
+    days = (0, 1, 3, 4, 6)  # a minute of each: five spans for four windows, or one of days
+    lake.log("offline.jsonl", [buffered(n * DAY_S + 600, 8.5) for n in days])
+    of_day(lake, 8, *range(0, DAY_S, 3600))
+    minutes = [Window(T0 + n * DAY + 10 * MINUTE, T0 + n * DAY + 11 * MINUTE) for n in days]
+    first = audited(lake, 8)
+    assert told(first) == [(minute, Verdict.LOSS, 1) for minute in minutes[:4]]
+    assert first.watermark == minutes[0].start
+    of_day(lake, 9, *range(0, DAY_S, 3600))
+    assert told(audited(lake, 9)) == [(minutes[4], Verdict.LOSS, 1)]
+
+
+def test_audits_by_hand_as_of_one_time_are_each_for_themselves(lake: Lake) -> None:
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+    lake.log("lost.jsonl", [trace_line(30)])
+    now = T0 + 2 * DAY + HOUR
+    lake.ingest(now=now)
+    reports = [
+        audited_with_late(
+            lake.warehouse,
+            AuditRequest(
+                lake.name,
+                lake.stream,
+                Window(T0 + day * DAY, T0 + (day + 1) * DAY),
+                now,
+                Retention(7 * DAY),
+            ),
+            open_gates(None),
+            now=now,
+        )
+        for day in range(2)
+    ]
+    assert [(report.verdict, report.late) for report in reports] == [
+        (Verdict.LOSS, ()),
+        (Verdict.OK, ()),
+    ]
+
+
+def test_a_late_audit_that_is_rejected_is_told_and_the_report_stands(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+        audited(lake, day)
+    lake.log("offline.jsonl", [buffered(600, 2.5)])
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+
+    def broken(*given: Any) -> list[str]:
+        return ["of a test"] if given[2].late_of else broken_rules(*given)
+
+    monkeypatch.setattr("shardaudit.audit.job.broken_rules", broken)
+    report = audited(lake, 2)
+    assert report.verdict is Verdict.OK
+    assert [(one.status, one.verdict, one.is_red) for one in report.late] == [
+        ("rejected", Verdict.INCONCLUSIVE, True)
+    ]
+    assert not report.is_good
+    assert published(lake, report).late == report.late
+
+
+def test_a_lost_trace_of_a_minute_that_came_late_turns_no_night_red(lake: Lake) -> None:
+    of_day(lake, 0, *range(0, DAY_S, 60))
+    lake.land([sink_row(1)])  # its trace was lost: little of a day, much of a minute
+    assert audited(lake, 0).verdict is Verdict.UNTRACED
+    of_day(lake, 1, *range(0, DAY_S, 3600))
+    audited(lake, 1)
+    lake.log("offline.jsonl", [buffered(3, 2.5)])
+    lake.land([landed(3, 2.5)])
+    of_day(lake, 2, *range(0, DAY_S, 3600))
+    report = audited(lake, 2)
+    assert [one.is_red for one in report.late] == [False]
+    assert report.is_good
