@@ -6,10 +6,8 @@ Nothing leaves the machine: this version of it has no telemetry, and a later one
 
 import logging
 import os
-import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -24,24 +22,9 @@ from shardaudit.model.gate import (
     SummaryRow,
 )
 
-
-@contextmanager
-def _absent(*names: str) -> Iterator[None]:
-    """Packages that cannot be imported in the block, for whoever can do without them."""
-    known = {name: sys.modules[name] for name in names if name in sys.modules}
-    sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type] # None: as Python has it
-    try:
-        yield
-    finally:
-        for name in names:
-            del sys.modules[name]
-        sys.modules.update(known)
-
-
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 logging.getLogger("great_expectations").setLevel(logging.WARNING)
-# What it judges rows elsewhere with takes a sixth of its import; here they are in pandas.
-with warnings.catch_warnings(), _absent("sqlalchemy", "pyspark.ml"):
+with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it imports what Python itself has given up
     import great_expectations as gx
     from great_expectations.data_context.types.base import (

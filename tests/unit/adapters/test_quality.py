@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 
 import pytest
 
@@ -144,8 +143,3 @@ def test_nothing_is_sent_anywhere_and_nobody_else_imports_it() -> None:
     assert os.environ["GX_ANALYTICS_ENABLED"] == "false"  # set by the module that is tested here
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=env)
-
-
-@pytest.mark.parametrize("package", ["sqlalchemy", "pyspark.ml"])
-def test_what_great_expectations_does_without_can_be_imported_by_others(package: str) -> None:
-    assert import_module(package).__name__ == package
