@@ -160,7 +160,7 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
             own.append(row)
         elif json.loads(row["inputs"] or "{}").get("late_of") == report.audit_id:
             late.append(row)
-    last = max((*own, *published_audits(late)), key=lambda row: row["finished_at"])
+    last = max((*own, *published_audits(late)), key=lambda row: row["finished_at"] or row["as_of"])
     return replace(
         report,
         watermark=last["watermark"],

@@ -153,7 +153,7 @@ def stream_line(
 def _ran_at(audit: StoredRow) -> datetime:
     """When an audit moved the watermark, whatever time it looked at."""
     # Not by its begin: what came late is audited by the same run.
-    at: datetime = audit["finished_at"]
+    at: datetime = audit["finished_at"] or audit["as_of"]
     return at
 
 
