@@ -1,6 +1,5 @@
 """What a report says of an audit: the same whether it has just run or is read from the tables."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -9,7 +8,6 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.rules.totals import ShardTotals
-from shardaudit.model.audit_id import published_audits
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
@@ -20,13 +18,14 @@ from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
 from shardaudit.report.next_steps import retention_note, stamping_note, vanished_note
 from shardaudit.report.plain import instant, messages
-from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit, ShardLine
+from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
     CELL_SUMS,
     ShardSums,
     audit_row,
     damaged_spans,
     gate_results,
+    late_audits,
     missing_of_audit,
     quarantined_so_far,
     read_rows,
@@ -154,29 +153,18 @@ def audits_beside(report: AuditReport) -> pc.Expression:
 
 def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
     """The report with what came late, and the watermark where the last of these audits left it."""
-    own, late = list[Row](), list[Row]()
-    for row in sorted(rows, key=lambda row: row["window_start"]):
-        if row["audit_id"] == report.audit_id:
-            own.append(row)
-        elif json.loads(row["inputs"] or "{}").get("late_of") == report.audit_id:
-            late.append(row)
-    last = max((*own, *published_audits(late)), key=lambda row: row["finished_at"] or row["as_of"])
+    rows = list(rows)
+    late = late_audits(rows, report.audit_id)
+    moved = {report.audit_id, *(one.audit_id for one in late if one.status == "published")}
+    last = max(
+        (row for row in rows if row["audit_id"] in moved),
+        key=lambda row: row["finished_at"] or row["as_of"],
+    )
     return replace(
         report,
         watermark=last["watermark"],
         watermark_reason=last["watermark_reason"],
-        late=tuple(map(_late, late)),
-    )
-
-
-def _late(row: Row) -> LateAudit:
-    return LateAudit(
-        row["audit_id"],
-        row["window_start"],
-        row["window_end"],
-        status=row["status"],
-        verdict=Verdict(row["verdict"] or Verdict.INCONCLUSIVE),
-        missing=row["missing"] or 0,
+        late=late,
     )
 
 

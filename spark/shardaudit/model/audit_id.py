@@ -1,6 +1,7 @@
 """The name of an audit, which of two looked later, and which one speaks for its stream."""
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -34,6 +35,12 @@ def audit_order(row: StoredAudit) -> AuditOrder:
 def audit_reach(row: StoredAudit) -> tuple[datetime, AuditOrder]:
     """The key by which audits sort as they reach: by their window's end, then as they looked."""
     return row["window_end"], audit_order(row)
+
+
+def late_of(row: StoredAudit) -> str | None:
+    """The audit with whose window it went, as what came late before it; None: it is for itself."""
+    inputs: dict[str, Any] = json.loads(row.get("inputs") or "{}")
+    return inputs.get("late_of")
 
 
 def published_audits(rows: Iterable[StoredAudit]) -> list[StoredAudit]:

@@ -15,8 +15,8 @@ from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import OpenFindings, StreamLine, stream_line
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
-from shardaudit.report.next_steps import retention_note, stamping_note
-from shardaudit.store.audits import newest_watch, open_counts
+from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
+from shardaudit.store.audits import late_audits, newest_watch, open_counts
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.findings import WantedFindings, read_findings, transitions_of
@@ -90,7 +90,8 @@ def read_line(
         return line, shards
     configured = settings.stream(name).retention
     notes = retention_note(newest["retention_s"], configured), stamping_note(newest["stamped_anew"])
-    return replace(line, notes=tuple(note for note in notes if note)), shards
+    late = late_lines(late_audits(audits, newest["audit_id"]))
+    return replace(line, notes=(*late, *(note for note in notes if note))), shards
 
 
 def open_findings(settings: Settings) -> list[OpenFindings]:

@@ -16,7 +16,7 @@ from shardaudit.page.page_html import asset, html_page, script_hash
 from shardaudit.page.page_reading import read_finding_rows
 from shardaudit.page.page_state import PREFIX, PageState
 from shardaudit.page.page_values import stream_values
-from shardaudit.store.audits import audits_of
+from shardaudit.store.audits import audits_of, late_audits
 
 _FOLDER = "reports"
 
@@ -84,7 +84,9 @@ def stream_report(
     settings.stream(state.stream)
     audits: Sequence[Row] = audits_of(settings, state.stream)
     if audit_id is not None:
-        audits = [_published(audits, audit_id)]
+        own, late = _published(audits, audit_id), late_audits(audits, audit_id)
+        of_it = {one.audit_id for one in late}
+        audits = [own, *(row for row in audits if row["audit_id"] in of_it)]
     values = stream_values(settings, state, audits, now=now)
     window: Window = values["shown"].window
     rows, total = read_finding_rows(settings, state, window)

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from shardaudit.model.audit_id import audit_order, audit_reach, newest_audit, published_audits
+from shardaudit.model.audit_id import (
+    audit_order,
+    audit_reach,
+    late_of,
+    newest_audit,
+    published_audits,
+)
 from shardaudit.model.verdict import Level, Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
@@ -181,9 +187,11 @@ def due_shards(shards: Iterable[StoredRow], *, now: datetime) -> tuple[ShardDue,
 def trend(audits: Iterable[StoredRow]) -> tuple[TrendPoint, ...]:
     """The last published audits, oldest first; an audit of nothing sent has no rates of its own.
 
-    One that looked at a part again, as after a backfill, is no point beside those of the whole.
+    One that looked at a part again, as after a backfill, is no point beside those of the whole; nor
+    is one of what came late.
     """
-    ordered = sorted(published_audits(audits), key=audit_reach)
+    for_itself = (row for row in published_audits(audits) if late_of(row) is None)
+    ordered = sorted(for_itself, key=audit_reach)
     ordered = ordered[-4 * TREND_AUDITS :]
     ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
     return tuple(
@@ -208,14 +216,20 @@ def _is_again(row: StoredRow, first: StoredRow) -> bool:
     return bool(is_part and audit_order(row) > audit_order(first))
 
 
+def _ended(audit: StoredRow) -> datetime | None:
+    # What came late is audited by the same run, which began once.
+    at: datetime | None = audit["finished_at"] or audit["started_at"]
+    return at
+
+
 def _refused(audits: Iterable[StoredRow], newest: StoredRow | None) -> Refused | None:
     """The last of the later audits without a result: what is shown is not the last word."""
-    since = newest["started_at"] if newest else None
+    since = _ended(newest) if newest else None
     later = [
         row
         for row in audits
         if row["status"] in {"rejected", "failed"}
-        and (since is None or row["started_at"] is None or row["started_at"] > since)
+        and (since is None or (ended := _ended(row)) is None or ended > since)
     ]
     if not later:
         return None

@@ -4,6 +4,7 @@ Only reads, and only as much as is asked for: a week of 1,800 shards has 18 mill
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.model.audit_id import late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
 from shardaudit.model.tables.audit_tables import (
@@ -26,6 +28,7 @@ from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdict
 from shardaudit.model.watermark import WHY, Held, Hold, holds_from_json
+from shardaudit.report.summary import LateAudit
 from shardaudit.store.cell_grid import ShardRange
 from shardaudit.store.cells import of_shards
 
@@ -57,6 +60,23 @@ def audit_row(settings: Settings, audit_id: str) -> Row | None:
     """The row of the audit, by the names of the audits table; None when there is none."""
     found = read_rows(settings, AUDITS, where=pc.field("audit_id") == audit_id)
     return found[0] if found else None
+
+
+def late_audits(rows: Iterable[Row], audit_id: str) -> tuple[LateAudit, ...]:
+    """Of rows of AUDITS those that an audit ran for what came late before its window."""
+    mine = (row for row in rows if late_of(row) == audit_id)
+    return tuple(_late(row) for row in sorted(mine, key=lambda row: row["window_start"]))
+
+
+def _late(row: Row) -> LateAudit:
+    return LateAudit(
+        row["audit_id"],
+        row["window_start"],
+        row["window_end"],
+        status=row["status"],
+        verdict=Verdict(row["verdict"] or Verdict.INCONCLUSIVE),
+        missing=row["missing"] or 0,
+    )
 
 
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
@@ -203,11 +223,8 @@ class OpenCount:
 
 
 def audits_of(settings: Settings, stream: str) -> list[Row]:
-    """The stream's rows of `audits` without their inputs, in no order."""
-    names = [name for name in AUDITS.names if name != "inputs"]  # a list of files may be long
-    found = _tables(settings).columns(AUDITS, names=names, where=pc.field("stream") == stream)
-    rows: list[Row] = [] if found is None else found.to_pylist()
-    return rows
+    """The stream's rows of `audits`, in no order."""
+    return read_rows(settings, AUDITS, where=pc.field("stream") == stream)
 
 
 def open_counts(settings: Settings) -> list[OpenCount]:

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
@@ -17,6 +18,11 @@ from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
+from shardaudit.page.page_reading import read_line
+from shardaudit.page.page_report import stream_report
+from shardaudit.page.page_state import PageState
+from shardaudit.page.page_streams import trend
+from shardaudit.report.next_steps import late_lines
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 from tests.builders import T0, Line, sequence, sink_row, trace_line
@@ -52,10 +58,16 @@ def audited(
 
 def published(lake: Lake, report: AuditReport) -> AuditReport:
     """The same, from the tables."""
-    settings = Settings.model_validate(
-        {"warehouse": str(lake.folder / "warehouse"), "streams": {lake.name: lake.stream}}
+    return published_audit(settings_of(lake), lake.name, report.audit_id)
+
+
+def settings_of(lake: Lake) -> Settings:
+    return Settings.model_validate(
+        {
+            "warehouse": str(lake.folder / "warehouse"),
+            "streams": {lake.name: lake.stream.model_dump()},
+        }
     )
-    return published_audit(settings, lake.name, report.audit_id)
 
 
 def of_day(lake: Lake, day: int, *numbers: int) -> None:
@@ -130,6 +142,15 @@ def test_the_tables_tell_what_the_run_told(lake: Lake) -> None:
     assert len(report.late) == 1
     assert published(lake, report).late == report.late
     assert audited(lake, 2).late == report.late  # asked again, by a retry or a person
+
+    [note] = late_lines(report.late)
+    audits, now = lake.warehouse.rows(AUDITS, where=pc.scalar(True)), report.as_of
+    line, _ = read_line(settings_of(lake), lake.name, audits, findings=[], now=now)
+    assert (line.audit_id, note in line.notes) == (report.audit_id, True)
+    assert len(trend(audits)) == 3
+    state = PageState(stream=lake.name)
+    html = stream_report(settings_of(lake), state, audit_id=report.audit_id, now=now).html
+    assert note in html
 
 
 def test_what_came_late_and_is_well_holds_the_watermark_no_more(lake: Lake) -> None:
