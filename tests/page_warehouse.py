@@ -113,12 +113,13 @@ def write_rejected(folder: Path, *, now: datetime, said: str) -> str:
     """Adds an audit after all others that two gates and its self-check rejected; gives its id."""
     audit_id = f"{STREAM}-rejected"
     later = now.replace(minute=20, second=0, microsecond=0)  # than the newest of the others
-    times = dict.fromkeys(("window_end", "as_of", "started_at", "finished_at"), later)
+    times = dict.fromkeys(("window_end", "as_of", "started_at"), later)
     row = {
         "audit_id": audit_id,
         "stream": STREAM,
         "window_start": now - DAY,
         **times,
+        "finished_at": later + timedelta(minutes=15),
         "status": "rejected",
         "verdict": "ok",
         "self_check": "failed",
