@@ -21,7 +21,7 @@ from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINGERP
 from shardaudit.store.warehouse import Warehouse
 
 GATED_BATCHES = {TRACES_GATE.name: "traces", SINK_GATE.name: "sink"}
-_SHOWN = ("shards", "sent_from", "sent_to", "foreign", "gaps", "main_reason")
+_SHOWN = ("shards", "sent_from", "sent_to", "foreign", "elsewhere", "gaps", "main_reason")
 
 
 def summaries(

@@ -112,6 +112,11 @@ def is_foreign_fault(reason: Column) -> Column:
     return reason.startswith(_FOREIGN)
 
 
+def is_location_fault(reason: Column) -> Column:
+    """Whether another location is the reason."""
+    return reason.startswith(f"{_FOREIGN} location")
+
+
 def is_gap(reason: Column) -> Column:
     """Whether a producer's log tells of traces that it dropped: nothing is wrong with the line."""
     return reason.startswith(GAP_REASON)

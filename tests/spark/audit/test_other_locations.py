@@ -44,6 +44,7 @@ def test_what_a_router_alone_traced_is_no_loss(lake: Lake, form: str) -> None:
     lake.land([sink_row(0), sink_row(1)])
     report = audited(lake)
     assert (report.verdict, report.counts["sent"]) == (Verdict.OK, 2)
+    assert [note for note in report.notes if "of the location producer" in note]
     assert lake.rows(FINDINGS) == []
     assert [row.reason for row in refused(lake)] == [
         "the trace is of another location than producer"

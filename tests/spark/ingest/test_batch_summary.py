@@ -26,6 +26,7 @@ def test_both_tables_are_told_of_by_batch(spark: SparkSession) -> None:
         ("a", "acked_at is over a day ahead"),
         ("c", foreign),
         ("c", foreign),
+        ("c", "the trace is of another location than producer"),
         ("d", "gap: 20000 traces were dropped by the producer"),
     ]
     told = batch_summaries(
@@ -44,7 +45,7 @@ def test_both_tables_are_told_of_by_batch(spark: SparkSession) -> None:
             main_reason="message_id is missing",
         ),
         summary("b", shards=1, sent_from=NEW, sent_to=NEW),
-        summary("c", refused=2, foreign=2, main_reason=foreign),
+        summary("c", refused=3, foreign=3, elsewhere=1, main_reason=foreign),
         summary(
             "d", refused=1, gaps=1, main_reason="gap: 20000 traces were dropped by the producer"
         ),
@@ -59,6 +60,8 @@ def in_utc(row: Row) -> dict[str, object]:
 
 
 def summary(batch_id: str, **fields: object) -> dict[str, object]:
-    counts = dict.fromkeys(("too_old", "shards", "refused", "foreign", "clock_refused", "gaps"), 0)
+    counts = dict.fromkeys(
+        ("too_old", "shards", "refused", "foreign", "elsewhere", "clock_refused", "gaps"), 0
+    )
     texts = dict.fromkeys(("sent_from", "sent_to", "main_reason"))
     return {"batch_id": batch_id, **counts, **texts, **fields}

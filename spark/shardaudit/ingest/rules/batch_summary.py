@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.columns.faults import is_clock_fault, is_foreign_fault, is_gap
+from shardaudit.columns.faults import is_clock_fault, is_foreign_fault, is_gap, is_location_fault
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import QUARANTINE
 from shardaudit.model.window import Window
@@ -16,7 +16,7 @@ _AFTER = timedelta(seconds=1)  # a file's time may be cut to the second
 
 KINESIS_BEGAN = datetime(2013, 12, 1, tzinfo=UTC)  # AWS made it available in December 2013
 
-_COUNTS = ("too_old", "shards", "refused", "foreign", "clock_refused", "gaps")
+_COUNTS = ("too_old", "shards", "refused", "foreign", "elsewhere", "clock_refused", "gaps")
 _OTHERS = {"sent_from": "timestamp", "sent_to": "timestamp", "main_reason": "string"}
 
 
@@ -81,7 +81,8 @@ def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFram
         fingerprints: rows of FINGERPRINTS; quarantined: rows of QUARANTINE; of the same batches.
     Output:
         `batch_id`; `too_old` (ids or rows sent before Kinesis was there), `shards`, `refused`, of
-        these `foreign` (of another stream or location), `clock_refused` and `gaps` (lines by which
+        these `foreign` (of another stream or location), `elsewhere` (of another location),
+        `clock_refused` and `gaps` (lines by which
         a producer says what it dropped), all bigint, never NULL; `sent_from`, `sent_to` (starts of
         the oldest and the newest bucket, or NULL), `main_reason` (or NULL).
     """
@@ -123,6 +124,7 @@ def _refused(quarantined: DataFrame) -> DataFrame:
     return by_reason.groupBy("batch_id").agg(
         F.sum("n").alias("refused"),
         _sum_where(is_foreign_fault(F.col("reason"))).alias("foreign"),
+        _sum_where(is_location_fault(F.col("reason"))).alias("elsewhere"),
         _sum_where(is_clock_fault(F.col("reason"))).alias("clock_refused"),
         _sum_where(is_gap(F.col("reason"))).alias("gaps"),
         # Of two that are as frequent, always the same one.
