@@ -6,18 +6,18 @@ what it drops is counted.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.producer.log_arguments import check_arguments
+from shardaudit.producer.log_holder import LogHolder
 from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.sample import is_sampled
 from shardaudit.producer.trace_folder import trace_folder
-from shardaudit.producer.trace_log import LogLimits, LogStats, TraceLog
+from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import Trace
 
 NO_LIST = "the records are no list"
@@ -67,7 +67,7 @@ def trace(  # noqa: PLR0913 - the contract
     return TracedPlace(log, fields, stream, sample_rate)
 
 
-class TracedPlace:
+class TracedPlace(LogHolder):
     """Traces what its place received and sent on. Any thread may call it; none of it raises.
 
     A record has the payload as `Data`, and `ShardId` and `SequenceNumber` as Kinesis gave them to
@@ -77,7 +77,8 @@ class TracedPlace:
     def __init__(
         self, log: TraceLog, fields: MessageFields, stream: str, sample_rate: float
     ) -> None:
-        self._log, self._fields = log, fields
+        super().__init__(log)
+        self._fields = fields
         self._stream, self._sample_rate = stream, sample_rate
 
     def received(self, records: Sequence[ReceivedRecord]) -> None:
@@ -87,30 +88,6 @@ class TracedPlace:
     def sent(self, records: Sequence[ReceivedRecord]) -> None:
         """Traces what the next place has acknowledged, by the records that came in."""
         self._trace("sent", records)
-
-    def flush(self) -> bool:
-        """Whether all that was traced before is in files; waits ten seconds."""
-        return self._log.flush()
-
-    def close(self) -> None:
-        """Flushes and ends the log; what comes afterwards is counted as dropped."""
-        self._log.close()
-
-    @property
-    def stats(self) -> LogStats:
-        """What became of the traces so far."""
-        return self._log.stats
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _trace(self, event: str, records: Sequence[ReceivedRecord]) -> None:
         if not isinstance(records, Sequence):  # to read on may be to consume

@@ -9,6 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
 from shardaudit.adapters.lake.delta_rs import Row, WarehouseUnreadableError
+from shardaudit.model.audit_id import late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window
@@ -16,7 +17,7 @@ from shardaudit.page.page_html import asset, html_page, script_hash
 from shardaudit.page.page_reading import read_finding_rows
 from shardaudit.page.page_state import PREFIX, PageState
 from shardaudit.page.page_values import stream_values
-from shardaudit.store.audits import audits_of, late_audits
+from shardaudit.store.audits import audits_of
 
 _FOLDER = "reports"
 
@@ -84,9 +85,8 @@ def stream_report(
     settings.stream(state.stream)
     audits: Sequence[Row] = audits_of(settings, state.stream)
     if audit_id is not None:
-        own, late = _published(audits, audit_id), late_audits(audits, audit_id)
-        of_it = {one.audit_id for one in late}
-        audits = [own, *(row for row in audits if row["audit_id"] in of_it)]
+        own = _published(audits, audit_id)
+        audits = [own, *(row for row in audits if late_of(row) == audit_id)]
     values = stream_values(settings, state, audits, now=now)
     window: Window = values["shown"].window
     rows, total = read_finding_rows(settings, state, window)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.producer.log_arguments import check_arguments
+from shardaudit.producer.log_holder import LogHolder
 from shardaudit.producer.message_fields import (
     FieldSource,
     MessageFields,
@@ -27,7 +27,7 @@ from shardaudit.producer.partial_failures import (
 )
 from shardaudit.producer.sample import is_sampled
 from shardaudit.producer.trace_folder import trace_folder
-from shardaudit.producer.trace_log import LogLimits, LogStats, TraceLog
+from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import Trace
 
 Client = Any  # boto3 makes its clients' methods at run time
@@ -66,13 +66,17 @@ def traced(  # noqa: PLR0913 - the contract
     return TracedKinesis(client, log, MessageFields(message_id, sent_at), sample_rate)
 
 
-class TracedKinesis:
-    """Puts and traces; what else the client has is the client's. Any thread may call it."""
+class TracedKinesis(LogHolder):
+    """Puts and traces; what else the client has is the client's. Any thread may call it.
+
+    Closed, it ends the log alone: the client stays open, and puts without traces then.
+    """
 
     def __init__(
         self, client: Client, log: TraceLog, fields: MessageFields, sample_rate: float
     ) -> None:
-        self._client, self._log, self._fields = client, log, fields
+        super().__init__(log)
+        self._client, self._fields = client, fields
         self._sample_rate = sample_rate
 
     def put_record(self, **request: Any) -> PutAnswer:
@@ -88,30 +92,6 @@ class TracedKinesis:
         at = instant_with_ms(now())
         prepared = [self._fields.prepared(record, at) for record in records]
         return _first_or_as_given(self._put_all, request, prepared, records=records)
-
-    def flush(self) -> bool:
-        """Whether all traces of what was acknowledged before are in files; waits ten seconds."""
-        return self._log.flush()
-
-    def close(self) -> None:
-        """Flushes and ends the log. The client stays open, and puts without traces then."""
-        self._log.close()
-
-    @property
-    def stats(self) -> LogStats:
-        """What became of the traces so far."""
-        return self._log.stats
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # asked before it is made, as by copy()
