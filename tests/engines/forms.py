@@ -575,7 +575,7 @@ def judged_lines(spark: SparkSession) -> DataFrame:
             "stream": "other" if i % 29 == 28 else None,
             "shard_id": text if i % 7 == 6 else SHARDS[i % 3],
             "sequence_number": (text, NUMBERS[i % 10], "5")[i % 3],
-            "location": text,
+            "location": "producer" if i % 4 else text,
             "attempt": NUMBER_TEXTS[i % 23] if i % 3 == 0 else None,
             "session_seq": NUMBER_TEXTS[i % 23] if i % 5 == 0 else None,
             "sample_rate": NUMBER_TEXTS[i % 23] if i % 7 == 0 else None,

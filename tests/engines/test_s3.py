@@ -111,6 +111,6 @@ def test_planted_is_found_after_kills_and_everybody_reads_the_tables(bucket: Buc
             assert table.to_pyarrow_table().num_rows == in_duckdb == in_spark > 0, name
     kept = bucket.table("kept_files").rglob("*.parquet")
     traces = sum(pq.read_metadata(file).num_rows for file in kept)
-    stored = str(bucket.table("traces"))  # where a kill came before the files were copied
+    stored = str(bucket.table("traces"))
     traces += DeltaTable(stored).count() if DeltaTable.is_deltatable(stored) else 0
     assert traces == 20000 - PLANTED["untraced"]

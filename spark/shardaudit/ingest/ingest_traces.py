@@ -70,7 +70,7 @@ class TraceSide:
             written.append(self._write_rest(batch, inputs, now=now))
         for fresh in self._new_inputs():
             batch = self._batches.plan(fresh, at=now)
-            written.append(self._write(batch, fresh, now=now))
+            written.append(self._write(batch, fresh, now=now, is_begun=False))
         return written
 
     def _new_inputs(self) -> list[TraceInputs]:
@@ -106,11 +106,12 @@ class TraceSide:
     def _write_rest(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
         """Finishes what a crash left: its files may have been rotated away since.
 
-        Where its traces were written, what could not be used is in the quarantine already.
+        Where its traces were written, what could not be used is in the quarantine already. Where
+        none were, it begins anew, over the copies that nobody planned yet.
         """
         stored = None if inputs.kept else self._stored(batch)
         if stored is None or self._are_there(inputs.files):
-            return self._write(batch, inputs, now=now)
+            return self._write(batch, inputs, now=now, is_begun=bool(inputs.kept or stored))
         counted = self._writing(batch).append_fingerprints(stored)
         return self._finish(batch, inputs, stored, counted=counted, now=now)
 
@@ -140,9 +141,11 @@ class TraceSide:
             days=frozenset(row.days),
         )
 
-    def _write(self, batch: Batch, inputs: TraceInputs, *, now: datetime) -> TraceBatch:
+    def _write(
+        self, batch: Batch, inputs: TraceInputs, *, now: datetime, is_begun: bool
+    ) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
-        if not batch.is_resumed:
+        if not is_begun:
             inputs = self._planned_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
         rows = kept_rows(self._warehouse, inputs, self._rules(batch, inputs))
         if rows is not None:

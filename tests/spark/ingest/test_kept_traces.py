@@ -262,3 +262,4 @@ def test_traces_are_the_same_when_a_run_died_before_it_had_copies(
     lake.warehouse = Warehouse(spark, place_of(lake))
     lake.ingest()
     assert (len(all_of(lake)), counted(lake)) == (30, 30)
+    assert (stored(lake), len(copies(lake))) == (2, 1)  # in the copy, but for the ids seen twice
