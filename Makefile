@@ -57,7 +57,8 @@ types: setup
 	$(BIN)/mypy
 
 fast: setup
-	$(BIN)/pytest tests/unit tests/spark/test_golden.py --engine embedded $(SIDE_BY_SIDE) --hypothesis-profile fast \
+	$(BIN)/pytest tests/unit tests/spark/test_golden.py --engine embedded $(SIDE_BY_SIDE) \
+		--hypothesis-profile fast -m "not slow and not drill" \
 		--deselect tests/spark/test_golden.py::test_answers_are_the_same_when_traces_are_kept_in_parquet
 
 test-embedded: setup ## the audit, ingest and watch on the embedded engine

@@ -16,6 +16,7 @@ def unrolled(group: lines.Lines) -> Iterator[tuple[int | None, bytes, str | None
         yield number, line, group.fault
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
 @pytest.mark.parametrize(("blank", "many"), [(b"\n", 25_000_000), (b" ", 100_000_000)])
 def test_file_of_blanks_takes_no_memory_however_well_they_were_packed(

@@ -82,6 +82,7 @@ def held() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("memory")
 def test_nothing_grows_in_a_day_of_rotation(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "shardaudit.producer.trace_log")  # pytest keeps each line

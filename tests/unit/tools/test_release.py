@@ -10,6 +10,9 @@ import pytest
 from tools.release import SBOM, SUMS, brought, release
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a release."""
