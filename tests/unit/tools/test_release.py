@@ -9,7 +9,6 @@ import pytest
 
 from tools.release import SBOM, SUMS, brought, release
 
-
 pytestmark = pytest.mark.slow
 
 
