@@ -40,6 +40,7 @@ test: setup lint types ## every test but the drills
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadgroup
+	$(BIN)/pytest tests/faults $(SIDE_BY_SIDE)
 	$(BIN)/pytest tests/browser
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
@@ -79,10 +80,11 @@ test-browser: setup ## the page in a real Airflow and the system's Chromium
 test-aws: setup ## the tests against stand-ins of AWS
 	$(BIN)/pytest tests/aws
 
-drill: setup ## kills ingest and audit at 20 random moments: the tables must not notice (many minutes)
+drill: setup ## kills and failing calls by the hundred: the tables must not notice (hours; SHARDAUDIT_SCHEDULES=5: so many nights)
 	$(BIN)/pytest -m drill tests/spark
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags
+	SHARDAUDIT_SCHEDULES=$${SHARDAUDIT_SCHEDULES:-200} $(BIN)/pytest tests/faults -m "drill or not drill"
 
 fuzz: setup ## hostile files, lines, configurations, addresses and command lines by the 100,000 (hours; CASES=1000: so many)
 	SHARDAUDIT_CASES=$(or $(CASES),100000) $(BIN)/pytest tests/fuzz -m "drill or not drill" $(SIDE_BY_SIDE)

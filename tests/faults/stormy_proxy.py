@@ -1,0 +1,151 @@
+"""A proxy before an HTTP server, S3's or Kinesis', behind which passing faults happen by chance."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+CUT = "cut before the request went on"
+UNANSWERED = "done, and cut before the answer"
+HALF = "done, and cut in the middle of the answer"
+BUSY = "503, or 500 of Kinesis"
+LATE = "answered late"
+FAULTS = (CUT, UNANSWERED, HALF, BUSY, LATE)
+_LATE_S = (0.2, 3.0)
+_OF_THE_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
+_SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>by plan</Message></Error>"
+_INTERNAL = b'{"__type":"InternalFailure","message":"by plan"}'
+
+
+@dataclass
+class Weather:
+    """The share of requests of which each fault happens, drawn from a seed; what came of it.
+
+    `outage`: until that time (of `time.monotonic`) every request is cut.
+    """
+
+    seed: int
+    share: float = 0.0
+    outage: float = 0.0
+    happened: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(self.seed)  # noqa: S311 - to be repeated, not to be secret
+
+    def calm(self) -> None:
+        """No fault from now on."""
+        self.share = self.outage = 0.0
+
+    def of_request(self) -> tuple[str | None, float]:
+        """What goes wrong with the next request, and a number of [0, 1) for how badly."""
+        with self._lock:
+            kind, how = self._draw.random(), self._draw.random()
+            fault = FAULTS[int(kind / self.share * len(FAULTS))] if kind < self.share else None
+            if time.monotonic() < self.outage:
+                fault = CUT
+            self.happened[fault or "no fault"] += 1
+            return fault, how
+
+
+class _Server(ThreadingHTTPServer):
+    """Knows what is behind it, and the weather."""
+
+    def __init__(self, url: str, weather: Weather) -> None:
+        super().__init__(("127.0.0.1", 0), _Proxy)
+        self.behind, self.weather = urlsplit(url), weather
+
+    def handle_error(self, *_: object) -> None:
+        """Says nothing: who was killed in the middle of a request has cut it himself."""
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+
+    def handle_one_request(self) -> None:
+        self.raw_requestline = self.rfile.readline(65537)
+        if not self.raw_requestline or not self.parse_request():
+            self.close_connection = True
+            return
+        fault, how = self.server.weather.of_request()
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if fault == LATE:
+            time.sleep(_LATE_S[0] + how * (_LATE_S[1] - _LATE_S[0]))
+        if fault == CUT:
+            self.close_connection = True
+        elif fault == BUSY:
+            is_s3 = "X-Amz-Target" not in self.headers
+            self._answer(503 if is_s3 else 500, [], _SLOW_DOWN if is_s3 else _INTERNAL)
+        else:
+            self._pass_on(body, fault, how)
+        self.wfile.flush()
+
+    def _pass_on(self, body: bytes, fault: str | None, how: float) -> None:
+        """Does it; the answer comes whole, in part or not at all."""
+        try:
+            status, headers, content = self._forwarded(body)
+        except (OSError, HTTPException):  # what is behind has ended
+            self.close_connection = True
+            return
+        if fault == UNANSWERED:
+            self.close_connection = True
+        elif fault == HALF:
+            self._answer(status, headers, content, told=int(len(content) * how))
+            self.close_connection = True
+        else:
+            self._answer(status, headers, content)
+
+    def _forwarded(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        behind = self.server.behind
+        connection = HTTPConnection(behind.hostname or "", behind.port, timeout=60)
+        try:
+            connection.putrequest(
+                self.command, self.path, skip_host=True, skip_accept_encoding=True
+            )
+            for name, value in self.headers.items():  # the host too: it is signed
+                if name.lower() not in {"connection", "expect"}:
+                    connection.putheader(name, value)
+            connection.endheaders(body)
+            response = connection.getresponse()
+            return response.status, response.getheaders(), response.read()
+        finally:
+            connection.close()
+
+    def _answer(
+        self,
+        status: int,
+        headers: list[tuple[str, str]],
+        content: bytes,
+        *,
+        told: int | None = None,
+    ) -> None:
+        length = str(len(content))
+        if self.command == "HEAD":
+            length = next((v for name, v in headers if name.lower() == "content-length"), "0")
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in _OF_THE_HOP:
+                self.send_header(name, value)
+        self.send_header("Content-Length", length)
+        self.end_headers()
+        self.wfile.write(content[:told])
+
+
+@contextmanager
+def stormy(url: str, weather: Weather) -> Iterator[str]:
+    """The address of the proxy, on a free port of 127.0.0.1."""
+    with _Server(url, weather) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            with suppress(OSError):
+                server.shutdown()

@@ -1,0 +1,80 @@
+"""Nights in which outside calls fail and commands are killed, by seed: the tables do not notice."""
+
+import logging
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults.night import PLANTED, Night, night
+from tests.unit.simulate.simulated import Simulated
+
+log = logging.getLogger(__name__)
+
+SEEDS = range(int(os.environ.get("SHARDAUDIT_SCHEDULES", "3")))
+SHARES = (0.003, 0.01, 0.03)  # of the requests
+COMPARED = {
+    "findings": ("message_id", "kind", "state", "cause", "shard_id", "recoverable_until"),
+    "transitions": ("message_id", "kind", "from_state", "to_state", "changed_at"),
+    "backfills": ("shard_id", "state", "expected_ids"),
+    "quarantine": ("line", "raw", "reason"),
+}
+OF_A_CELL = ("verdict", "sent", "landed", "matched", "missing", "pending", "duplicated", "untraced")
+SUMS = ("n", "sum_lo", "sum_hi", "own_n")
+OF_A_SUM = ("side", "shard_id", "bucket_start")
+
+
+def told(night: Night) -> dict[str, object]:
+    """What a person is told at the end, and what the ledger holds."""
+    [published] = [row for row in night.rows("audits") if row["status"] == "published"]
+    cells = [row for row in night.rows("cells") if row["audit_id"] == published["audit_id"]]
+    ledger: Counter[tuple[object, ...]] = Counter()
+    for row in night.rows("fingerprints"):
+        for name in SUMS:
+            ledger[(*(row[key] for key in OF_A_SUM), name)] += row[name] or 0
+    rows = {
+        name: sorted(str([row[column] for column in columns]) for row in night.rows(name))
+        for name, columns in COMPARED.items()
+    }
+    keys = ("shard_id", "bucket_start", *OF_A_CELL)
+    return rows | {
+        "cells": sorted(str([row[key] for key in keys]) for row in cells),
+        "audit": (published["verdict"], published["watermark"]),
+        "ledger": {key: n for key, n in ledger.items() if n},
+        "sink": night.landed(),
+    }
+
+
+@pytest.fixture(scope="session")
+def undisturbed() -> dict[bool, dict[str, object]]:
+    """What a night without faults tells, repaired and not; filled when first asked for."""
+    return {}
+
+
+def passed(folder: Path, *, seed: int, share: float, is_repaired: bool) -> dict[str, object]:
+    with night(folder, seed=seed, share=share) as one:
+        one.passes(is_repaired=is_repaired)
+        log.info("seed %d, share %s: %s, %s", seed, share, one.ends, one.weather.happened)
+        log.info("gave up: %s", "\n".join(one.gave_up))
+        return told(one)
+
+
+@pytest.mark.parametrize(
+    "is_repaired", [False, pytest.param(True, marks=[pytest.mark.drill])], ids=["found", "repaired"]
+)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nobody_notices_that_calls_failed_and_commands_were_killed(
+    tmp_path: Path, undisturbed: dict[bool, dict[str, object]], seed: int, is_repaired: bool
+) -> None:
+    if is_repaired not in undisturbed:
+        undisturbed[is_repaired] = passed(
+            tmp_path / "calm", seed=seed, share=0, is_repaired=is_repaired
+        )
+        planted = Simulated(tmp_path / "calm").planted_ids(*PLANTED)
+        findings = undisturbed[is_repaired]["findings"]
+        assert isinstance(findings, list)
+        assert len(findings) == len(planted) > 0
+    share = SHARES[seed % len(SHARES)]
+    stormy = passed(tmp_path / "stormy", seed=seed, share=share, is_repaired=is_repaired)
+    assert stormy == undisturbed[is_repaired]
