@@ -168,7 +168,7 @@ def sources(
     sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
     placed = None
     if state.may_lack_places or not sink.has_places:
-        placed = _placed(sink, traces, request)
+        placed = _placed(sink, traces, request, ledger)
     if placed is None:
         return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
     whole = beside(whole, placed_ledger(placed, now=request.as_of))
@@ -185,21 +185,32 @@ def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -
     return replace(scan, rows=scan.rows.unionByName(placed))
 
 
-def _placed(sink: SinkRows, traces: StreamTraces, request: AuditRequest) -> DataFrame | None:
+def _placed(
+    sink: SinkRows, traces: StreamTraces, request: AuditRequest, ledger: DataFrame
+) -> DataFrame | None:
     """The rows without shard or time that landed since the window began, placed and read.
 
     None when no file may have one.
     """
-    start = request.aligned.start
-    since = start - request.stream.settle_grace
-    oldest = Window(start - request.retention.length, start).aligned(request.stream.bucket).start
+    bucket, since = request.stream.bucket, request.aligned.start - request.stream.settle_grace
     scan = sink.unplaced(landed=(since, _LAST))
     if not scan.files:
         return None
     landed_at = F.col("landed_at")
     landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
-    recent = traces.within([Window(oldest, _LAST)])
-    return scan.materialized(placed_rows(landed, recent, bucket=request.stream.bucket))
+    # The stream had what landed then, so it was acknowledged since `oldest`, and its trace read
+    # later; but it may have been sent long before.
+    oldest = since - request.retention.longest(since)
+    recent = Window(oldest, _LAST).aligned(bucket)
+    held_back = buckets_of(
+        ledger.where(
+            (F.col("side") == "traces")
+            & (F.col("bucket_start") < F.lit(recent.start))
+            & F.col("batch_id").isin(traces.batches_since(oldest))
+        )
+    )
+    windows = coalesced(held_back, width=bucket, limit=SCAN_WINDOWS)
+    return scan.materialized(placed_rows(landed, traces.within([*windows, recent]), bucket=bucket))
 
 
 def buckets_of(rows: DataFrame) -> list[datetime]:

@@ -47,6 +47,12 @@ class StreamTraces:
         done = warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
         return cls(warehouse, name, [TraceInputs.from_json(row["inputs"]) for row in done])
 
+    def batches_since(self, at: datetime) -> list[str]:
+        """The batches that were done at that time, or later."""
+        of_side = (pc.field("stream") == self.name) & (pc.field("side") == "traces")
+        later = of_side & (pc.field("state") == "done") & (pc.field("done_at") >= pc.scalar(at))
+        return [row["batch_id"] for row in self.warehouse.rows(BATCHES, where=later)]
+
     def within(
         self,
         windows: Sequence[Window],
