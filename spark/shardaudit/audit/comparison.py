@@ -32,6 +32,7 @@ from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
     is_emptied,
+    is_known_in_part,
     last_arrival,
     overdue_cells,
     vanished_cells,
@@ -139,7 +140,7 @@ def compared(
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
         _keep(warehouse, request, stored, evidence, cells)
-    classified = _classified(evidence, ledger, request, planted)
+    classified = _classified(evidence, ledger, both, request)
     is_inside = _is_inside(request)
     crossing = crossing_ids(evidence, is_inside).localCheckpoint()
     told = within_window(classified, crossing, is_inside).localCheckpoint()
@@ -162,12 +163,17 @@ def compared(
 
 
 def _classified(
-    evidence: DataFrame, ledger: "_Ledger", request: AuditRequest, planted: Canary
+    evidence: DataFrame, ledger: "_Ledger", both: Sources, request: AuditRequest
 ) -> DataFrame:
     """What is wrong with each id, in the window and beyond it; read."""
     # Read: it is looked at three times.
-    folded, damage = ids(evidence).localCheckpoint(), planted.plan.judged_damage
-    gone = vanished_ids(folded, ledger.cells, ledger.missing, request.retention)
+    folded, damage = ids(evidence).localCheckpoint(), both.planted.plan.judged_damage
+    in_part: list[datetime] = []
+    if any(row.has_lost_rows for row in ledger.shards):
+        in_part = buckets_of(ledger.cells.where(is_known_in_part()))
+    gone = vanished_ids(
+        folded, ledger.cells, ledger.missing, both.brought(in_part), request.retention
+    )
     return classified_ids(
         folded, ledger.facts, gone, as_of=request.as_of, damage=damage
     ).localCheckpoint()

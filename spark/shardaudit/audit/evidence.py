@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
@@ -22,7 +23,7 @@ from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger, placed_rows
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.sink_reading import Scan, SinkRows
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces
+from shardaudit.ingest.stream_traces import BROUGHT_DDL, SCAN_WINDOWS, TRACED, StreamTraces
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
@@ -139,6 +140,13 @@ class Sources:
             self.planted.traces.select(*columns), self.traces.apart(near).select(*columns)
         )
         return apart.where(F.col("counted_in").isNotNull())
+
+    def brought(self, starts: list[datetime]) -> DataFrame:
+        """Of `StreamTraces.brought`, of some buckets; read."""
+        if not starts:
+            return own_rows(self.ledger.sparkSession, [], BROUGHT_DDL)
+        windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
+        return self.traces.brought(windows).localCheckpoint()
 
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""
