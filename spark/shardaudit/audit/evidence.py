@@ -28,6 +28,7 @@ from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
 
+_ID_DDL = "message_id string, bucket_start timestamp"
 _LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -140,6 +141,20 @@ class Sources:
             self.planted.traces.select(*columns), self.traces.apart(near).select(*columns)
         )
         return apart.where(F.col("counted_in").isNotNull())
+
+    def again(self, starts: list[datetime], apart: DataFrame) -> DataFrame:
+        """The ids that count in some buckets, and have other traces: `message_id`, `bucket_start`.
+
+        Input:
+            apart: of `apart`.
+        """
+        if not starts:
+            return own_rows(self.ledger.sparkSession, [], _ID_DDL)
+        elsewhere = apart.where(F.col("counted_in").isin(starts))
+        found = elsewhere.select("message_id", F.col("counted_in").alias("bucket_start"))
+        windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
+        here = self.traces.again(windows).where(F.col("counted_in").isNull())
+        return found.unionByName(here.select("message_id", "bucket_start"))
 
     def brought(self, starts: list[datetime]) -> DataFrame:
         """Of `StreamTraces.brought`, of some buckets; read."""

@@ -96,6 +96,11 @@ class StreamTraces:
         # A kept file has none: an id that came again is in the table.
         return self._stored([window]).where(F.col("counted_in").isNotNull()).select(*TRACED)
 
+    def again(self, windows: Sequence[Window]) -> DataFrame:
+        """The traces in some windows of ids that count elsewhere, or by another one: TRACED."""
+        # A kept file has none: an id that came again is in the table.
+        return self._stored(windows).where(~F.col("counted")).select(*TRACED)
+
     def brought(self, windows: Sequence[Window]) -> DataFrame:
         """By which batch of traces each id of some windows came first to each of its cells.
 

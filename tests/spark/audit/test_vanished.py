@@ -224,6 +224,30 @@ WEEKS: dict[str, Week] = {
         },
         ("loss", 0, 3, 1),
     ),
+    "one by mistake, one landed by its retry alone, deleted while the stream had that": (
+        {EARLY: [*BY_RETRY, ("gone", IDS[1:2])], LATE: [("gone", IDS)]},
+        ("loss", 0, 2, 2),
+    ),
+    "one by mistake, one sent again elsewhere, deleted while the stream had that": (
+        {EARLY: [("sent elsewhere", IDS[:1]), ("gone", IDS[1:2])], LATE: [("gone", IDS)]},
+        ("loss", 0, 2, 2),
+    ),
+    "one by mistake, one sent again elsewhere, all deleted": (
+        {
+            EARLY: [("sent elsewhere", IDS[:1]), ("gone", IDS[1:2])],
+            LATER: [],
+            LAST_OF_ALL: [("gone", IDS)],
+        },
+        ("loss", 0, 3, 1),
+    ),
+    "sent again elsewhere, all deleted while the stream had that": (
+        {EARLY: [("sent elsewhere", IDS[:1])], LATE: [("gone", IDS)]},
+        ("ok", 0, 4, 0),
+    ),
+    "one by mistake, one landed by its retry alone, all deleted": (
+        {EARLY: [*BY_RETRY, ("gone", IDS[1:2])], LATER: [], LAST_OF_ALL: [("gone", IDS)]},
+        ("loss", 0, 3, 1),
+    ),
     "all deleted, then one came that was held back": (
         {
             LATE: [("gone", IDS)],

@@ -36,6 +36,15 @@ def is_emptied() -> Column:
     return is_all & (F.col("landed_n") == 0)
 
 
+def is_emptied_as_seen() -> Column:
+    """Whether nothing is left of a cell that an audit alone knows: of rows of `with_vanished`.
+
+    It knows that its messages had landed; one that was sent again perhaps elsewhere.
+    """
+    is_in_ledger = F.coalesce(F.col("by_ledger") == F.col("sent_by"), F.lit(False))
+    return is_emptied() & ~is_in_ledger
+
+
 def is_known_in_part() -> Column:
     """Whether more was sent to a cell after all was known of it: of rows of `with_vanished`."""
     least = F.least("by_ledger", "by_audit")
