@@ -22,6 +22,7 @@ from shardaudit.ingest.rules.deliveries import REFUSED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import less_the_ledger, seen_by, sink_fingerprints
 from shardaudit.ingest.sink_reading import Reading, SinkPlan, landings
 from shardaudit.model.config.settings import Stream
+from shardaudit.model.errors import SinkSchemaError
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.store.warehouse import Warehouse
 
@@ -112,9 +113,11 @@ class SinkSide:
 
     def _new_plan(self, previous: SinkInputs | None) -> SinkPlan | None:
         spark, access, sink = self._warehouse.spark, self._warehouse.access, self._stream.sink
-        if sink.format == "delta":
-            return plan_delta(spark, access, sink, previous, shape=self._shape)
-        return plan_parquet(spark, access, sink, previous, shape=self._shape)
+        new_plan = plan_delta if sink.format == "delta" else plan_parquet
+        try:
+            return new_plan(spark, access, sink, previous, shape=self._shape)
+        except SinkSchemaError as error:
+            raise error.of_stream(self._name) from error
 
     def _resumed(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
         spark, access = self._warehouse.spark, self._warehouse.access
