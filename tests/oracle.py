@@ -212,16 +212,19 @@ class _Judge:
         cell = (message.shard_id, start)
         if message.rows or start in self.damaged or cell not in self.known:
             return False
-        known, arrived_at = self.known[cell], message.arrived_at
-        if known.by_ledger and (known.late_from is None or arrived_at < known.late_from):
+        known, counted = self.known[cell], message.counted
+        if counted is None:
+            return False
+        if known.by_ledger is not None and counted.batch <= known.by_ledger:
             return True
         places = {(t.shard_id, self.question.bucket_start(t.sent_at)) for t in message.traces}
+        is_in_time = known.by_audit is None or counted.batch <= known.by_audit
         if len(places) == 1:
-            is_known = known.by_audit
+            is_known = known.by_audit is not None
         else:
-            until = self.question.deadline(arrived_at)
+            until = self.question.deadline(message.arrived_at)
             is_known = known.seen_at is not None and known.seen_at > until
-        return is_known and message.message_id not in self.missing
+        return is_known and is_in_time and message.message_id not in self.missing
 
     def causes(self, message: _Message) -> dict[Kind, Cause]:
         """One cause per kind; none for an id that is well, or that did not land but still may."""

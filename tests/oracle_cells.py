@@ -7,6 +7,7 @@ from datetime import datetime
 
 from shardaudit.model.verdict import Cause, Kind, Verdict
 from tests.history import Cell, CellResult, History, Question, number_order
+from tests.oracle_places import UNKNOWN_SHARD
 from tests.oracle_quiet import SilentSpan
 from tests.oracle_shards import Shard
 
@@ -150,30 +151,43 @@ def audit_verdict(
     """
     if not cells:
         return Verdict.INCONCLUSIVE
-    by_shard: dict[str, list[Tally]] = defaultdict(list)
-    for tally in tallies:
-        by_shard[tally.cell[0]].append(tally)
+    by_shard = _by_shard(tallies)
     weighed = {
         cell.verdict
         if start in damaged or (shard_id, start) in quiet
-        else _weighed(cell.verdict, by_shard[shard_id], question)
+        else _weighed(
+            cell.verdict, by_shard[shard_id], question, is_thin=_is_thin(judged_by, question)
+        )
         for (shard_id, start), cell in cells.items()
+        for judged_by in [tallies if shard_id == UNKNOWN_SHARD else by_shard[shard_id]]
     }
     return next(verdict for verdict in Verdict if verdict in weighed)
 
 
-def _weighed(verdict: Verdict, of_shard: list[Tally], question: Question) -> Verdict:
+def _by_shard(tallies: list[Tally]) -> dict[str, list[Tally]]:
+    found: dict[str, list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        found[tally.cell[0]].append(tally)
+    return found
+
+
+def _is_thin(tallies: list[Tally], question: Question) -> bool:
+    share = coverage(tallies)
+    return share is not None and share < question.trace_coverage_floor
+
+
+def _weighed(
+    verdict: Verdict, of_shard: list[Tally], question: Question, *, is_thin: bool
+) -> Verdict:
     """What a cell's verdict weighs in the audit, given its shard's numbers over the window."""
     lost = sum(1 for t in of_shard if t.is_lost)
     sent = sum(1 for t in of_shard if t.sent and t.counts)
     tolerated = lost == 0 or lost / sent <= question.tolerance
-    share = coverage(of_shard)
-    covered = share is not None and share >= question.trace_coverage_floor
     if verdict is Verdict.LOSS and tolerated:
         return Verdict.OK
     if verdict is Verdict.MIXED and tolerated:
         return Verdict.DUPLICATION
-    if verdict is Verdict.INCONCLUSIVE and covered:
+    if verdict is Verdict.INCONCLUSIVE and not is_thin:
         return Verdict.UNTRACED
     return verdict
 
@@ -201,20 +215,15 @@ def thin_cells(
     """The cells that have too few traces to be called complete.
 
     A shard may be forgiven a thin cell, not a thin window; one that never had a trace is no part of
-    what the producers log.
+    what the producers log. Ids on no known shard are of the whole stream.
     """
     by_cell: dict[Cell, list[Tally]] = defaultdict(list)
-    by_shard: dict[str, list[Tally]] = defaultdict(list)
     for tally in tallies:
         by_cell[tally.cell].append(tally)
-        by_shard[tally.cell[0]].append(tally)
-
-    def is_thin(of: list[Tally]) -> bool:
-        share = coverage(of)
-        return share is not None and share < question.trace_coverage_floor
-
+    thin = {name for name, of in _by_shard(tallies).items() if _is_thin(of, question)} & traced
+    thin -= {UNKNOWN_SHARD}
+    if traced and _is_thin(tallies, question):
+        thin.add(UNKNOWN_SHARD)
     return frozenset(
-        cell
-        for cell, of_cell in by_cell.items()
-        if is_thin(of_cell) and is_thin(by_shard[cell[0]]) and cell[0] in traced
+        cell for cell, of_cell in by_cell.items() if cell[0] in thin and _is_thin(of_cell, question)
     )

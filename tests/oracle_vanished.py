@@ -38,15 +38,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Known:
-    """By what all is known of a cell.
+    """Up to which batch of traces all is known of a cell; None: of no message.
 
-    `by_ledger`: it held just what was sent, until `late_from`: when the first of what came later
-    arrived. `by_audit`: an audit saw it so. `seen_at`: as of when the newest audit saw it as it is.
+    `by_ledger`: it held just what was sent. `by_audit`: an audit saw it so. `seen_at`: as of when
+    the newest audit saw it so, or as it is.
     """
 
-    by_ledger: bool
-    late_from: datetime | None
-    by_audit: bool
+    by_ledger: int | None
+    by_audit: int | None
     seen_at: datetime | None
 
 
@@ -101,10 +100,10 @@ def known_cells(history: History, question: Question, memory: Memory) -> dict[Ce
         if not gone.row.lacks:
             start = question.bucket_start(gone.row.sent_at)
             pasts[gone.row.shard_id, start].left.append(gone)
-    sent, last = _sent(history, question)
-    traces: dict[Cell, list[Trace]] = defaultdict(list)
+    sent, _ = _sent(history, question)
+    batches: dict[Cell, set[int]] = defaultdict(set)
     for trace in history.traces:
-        traces[trace.shard_id, question.bucket_start(trace.sent_at)].append(trace)
+        batches[trace.shard_id, question.bucket_start(trace.sent_at)].add(trace.batch)
     upto = {
         number: _sent(
             replace(history, traces=tuple(t for t in history.traces if t.batch <= number)), question
@@ -112,53 +111,50 @@ def known_cells(history: History, question: Question, memory: Memory) -> dict[Ce
         for number in {trace.batch for trace in history.traces}
     }
     return {
-        cell: Known(
-            *_by_ledger(cell, pasts[cell], traces[cell], upto, question),
-            *_by_audit(sorted(ids), last[cell], memory.cells.get(cell), pasts[cell], question),
+        cell: _known(
+            {
+                number: (sorted(ids[cell]), question.may_be_there_until(last[cell]))
+                for number, (ids, last) in upto.items()
+                if number in batches[cell] and cell in ids
+            },
+            memory.cells.get(cell),
+            pasts[cell],
+            question,
         )
-        for cell, ids in sent.items()
+        for cell in sent
     }
 
 
-def _by_ledger(
-    cell: Cell,
+def _known(
+    sent: Mapping[int, tuple[list[str], datetime]],
+    seen: Seen | None,
     past: "_Past",
-    traces: list[Trace],
-    upto: Mapping[int, _Sent],
     question: Question,
-) -> tuple[bool, datetime | None]:
-    """Whether it was complete, and from when on what came after that arrived.
+) -> Known:
+    """What is known of a cell.
+
+    An audit knows the ids that it saw where none was on its way, and the rows stayed until the
+    stream had none of these; or where it saw the rows that are there now, and others deleted.
 
     Input:
-        traces: the cell's; upto: batch -> `_sent` of all that had come with it.
+        sent: up to each batch of traces, the ids and until when the stream may have had them.
     """
-    late: list[datetime] = []
-    for number in {trace.batch for trace in traces}:
-        sent, last = upto[number]
-        after = min((t.arrived_at for t in traces if t.batch > number), default=None)
-        by = question.may_be_there_until(last[cell])
-        is_complete = cell in sent and sorted(sent[cell]) in past.states(since=by)
-        if is_complete and by < question.as_of and after is None:
-            return True, None
-        if is_complete and by < question.as_of and after is not None and after >= last[cell]:
-            late.append(after)
-    return bool(late), max(late, default=None)
-
-
-def _by_audit(
-    ids: list[str], last: datetime, seen: Seen | None, past: "_Past", question: Question
-) -> tuple[bool, datetime | None]:
-    """Whether an audit saw these ids, none on its way, beside rows that stayed; and as of when.
-
-    Or saw the rows that are there now, and knew then that others had been deleted.
-    """
-    if seen is None or seen.sent != ids or seen.result.pending:
-        return False, None
-    by = question.may_be_there_until(last)
-    is_over, is_now = by < question.as_of, seen.rows == past.before(None)
-    stayed = is_over and seen.rows in past.states(since=by)
-    is_known = stayed or (is_over and is_now and seen.result.vanished > 0)
-    return is_known, seen.as_of if stayed or is_now else None
+    ledger, audit, seen_at = set(), set(), set()
+    is_same = seen is not None and (
+        (seen.sent, seen.rows) == (sent[max(sent)][0], past.before(None))
+    )
+    for number, (ids, until) in sent.items():
+        is_over, states = until < question.as_of, past.states(since=until)
+        if is_over and ids in states:
+            ledger.add(number)
+        if seen is None or seen.result.pending:
+            continue
+        stayed = is_over and seen.sent == ids and seen.rows in states
+        if stayed or (is_over and is_same and seen.result.vanished > 0):
+            audit.add(number)
+        if stayed or is_same:
+            seen_at.add(seen.as_of)
+    return Known(max(ledger, default=None), max(audit, default=None), max(seen_at, default=None))
 
 
 @dataclass

@@ -179,9 +179,9 @@ def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     some = cells.where(F.pmod("sent_n", F.lit(3)) == 0)
     known = some.select(
         *CELL,
-        (F.col("sent_n") > 0).alias("by_ledger"),
-        (F.col("sent_n") == 0).alias("by_audit"),
-        F.when(F.col("sent_n") == 3, F.col("bucket_start")).alias("late_from"),
+        F.when(F.col("sent_n") > 0, F.lit(1)).cast("bigint").alias("by_ledger"),
+        F.when(F.col("sent_n") == 0, F.lit(2)).cast("bigint").alias("by_audit"),
+        F.when(F.col("sent_n") == 3, F.lit(2)).otherwise(1).cast("bigint").alias("sent_by"),
         F.when(F.col("sent_n") == 6, F.lit(AS_OF)).alias("seen_at"),
     )
     whole = with_vanished(cells, known)
@@ -269,7 +269,7 @@ def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
     seen_at = spark.createDataFrame(batches, "batch_id string, number bigint, planned_at timestamp")
     is_equal = F.col("shard_id") != SHARDS[1]
     sent = {f"sent_{s}": F.when(is_equal, F.col(f"landed_{s}")).otherwise(7) for s in sums}
-    cells = compared(spark)[1].drop("was_known", "by_ledger", "by_audit", "late_from", "seen_at")
+    cells = compared(spark)[1].drop("was_known", "by_ledger", "by_audit", "sent_by", "seen_at")
     cells = cells.withColumns(sent | {"differs": F.lit(True)})
     seen_so = cells.select(
         *CELL,
@@ -291,11 +291,16 @@ def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
 def ids_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
     some = ids(evidence(spark))
     missing = some.where(F.length("message_id") % 2 == 0).select("message_id")
-    by_audit = F.col("shard_id") == SHARDS[0]
-    known = {"was_known": F.lit(True), "by_audit": by_audit, "by_ledger": ~by_audit}
-    return by(
-        vanished_ids(some, compared(spark)[1].withColumns(known), missing, KEPT), "message_id"
-    )
+    is_seen, one = F.col("shard_id") == SHARDS[0], F.lit(1).cast("bigint")
+    known = {
+        "was_known": F.lit(True),
+        "by_audit": F.when(is_seen, one),
+        "by_ledger": F.when(~is_seen, one),
+    }
+    number = F.pmod(F.length("message_id"), F.lit(3)).cast("bigint").alias("number")
+    brought = some.select("message_id", *CELL, number).where(F.col("number") > 0)
+    cells = compared(spark)[1].withColumns(known)
+    return by(vanished_ids(some, cells, missing, brought, KEPT), "message_id")
 
 
 @table()

@@ -32,6 +32,8 @@ from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
     is_emptied,
+    is_emptied_as_seen,
+    is_known_in_part,
     last_arrival,
     overdue_cells,
     vanished_cells,
@@ -134,12 +136,13 @@ def compared(
     read = _to_read(cells, known, sample, request).localCheckpoint()
     seen = both.within(buckets_of(read)).seen(read)
     apart = both.apart(request.aligned).localCheckpoint()
-    suspected = _followed(suspects(seen).union(known.stale), known, apart, request)
-    suspected, buckets = _sought(suspected)
+    again = both.again(ledger.buckets_of_left(is_emptied_as_seen()), apart)
+    found = suspects(seen).union(known.stale).unionByName(again)
+    suspected, buckets = _sought(_followed(found, known, apart, request))
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
         _keep(warehouse, request, stored, evidence, cells)
-    classified = _classified(evidence, ledger, request, planted)
+    classified = _classified(evidence, ledger, both, request)
     is_inside = _is_inside(request)
     crossing = crossing_ids(evidence, is_inside).localCheckpoint()
     told = within_window(classified, crossing, is_inside).localCheckpoint()
@@ -162,12 +165,13 @@ def compared(
 
 
 def _classified(
-    evidence: DataFrame, ledger: "_Ledger", request: AuditRequest, planted: Canary
+    evidence: DataFrame, ledger: "_Ledger", both: Sources, request: AuditRequest
 ) -> DataFrame:
     """What is wrong with each id, in the window and beyond it; read."""
     # Read: it is looked at three times.
-    folded, damage = ids(evidence).localCheckpoint(), planted.plan.judged_damage
-    gone = vanished_ids(folded, ledger.cells, ledger.missing, request.retention)
+    folded, damage = ids(evidence).localCheckpoint(), both.planted.plan.judged_damage
+    brought = both.brought(ledger.buckets_of_left(is_known_in_part()))
+    gone = vanished_ids(folded, ledger.cells, ledger.missing, brought, request.retention)
     return classified_ids(
         folded, ledger.facts, gone, as_of=request.as_of, damage=damage
     ).localCheckpoint()
@@ -254,6 +258,11 @@ class _Ledger:
     facts: DataFrame
     shards: list[Row]
     missing: DataFrame
+
+    def buckets_of_left(self, are_such: Column) -> list[datetime]:
+        """The buckets of such cells; none where no row ever left the sink."""
+        has_left = any(row.has_lost_rows for row in self.shards)
+        return buckets_of(self.cells.where(are_such)) if has_left else []
 
 
 def _ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> _Ledger:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
@@ -22,11 +23,12 @@ from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger, placed_rows
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.sink_reading import Scan, SinkRows
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces
+from shardaudit.ingest.stream_traces import BROUGHT_DDL, SCAN_WINDOWS, TRACED, StreamTraces
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
 
+_ID_DDL = "message_id string, bucket_start timestamp"
 _LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -140,6 +142,27 @@ class Sources:
         )
         return apart.where(F.col("counted_in").isNotNull())
 
+    def again(self, starts: list[datetime], apart: DataFrame) -> DataFrame:
+        """The ids that count in some buckets, and have other traces: `message_id`, `bucket_start`.
+
+        Input:
+            apart: of `apart`.
+        """
+        if not starts:
+            return own_rows(self.ledger.sparkSession, [], _ID_DDL)
+        elsewhere = apart.where(F.col("counted_in").isin(starts))
+        found = elsewhere.select("message_id", F.col("counted_in").alias("bucket_start"))
+        windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
+        here = self.traces.again(windows).where(F.col("counted_in").isNull())
+        return found.unionByName(here.select("message_id", "bucket_start"))
+
+    def brought(self, starts: list[datetime]) -> DataFrame:
+        """Of `StreamTraces.brought`, of some buckets; read."""
+        if not starts:
+            return own_rows(self.ledger.sparkSession, [], BROUGHT_DDL)
+        windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
+        return self.traces.brought(windows).localCheckpoint()
+
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""
         windows = coalesced(self.planted.left_out(starts), width=self.bucket, limit=SCAN_WINDOWS)
@@ -168,7 +191,7 @@ def sources(
     sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
     placed = None
     if state.may_lack_places or not sink.has_places:
-        placed = _placed(sink, traces, request)
+        placed = _placed(sink, traces, request, ledger)
     if placed is None:
         return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
     whole = beside(whole, placed_ledger(placed, now=request.as_of))
@@ -185,21 +208,32 @@ def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -
     return replace(scan, rows=scan.rows.unionByName(placed))
 
 
-def _placed(sink: SinkRows, traces: StreamTraces, request: AuditRequest) -> DataFrame | None:
+def _placed(
+    sink: SinkRows, traces: StreamTraces, request: AuditRequest, ledger: DataFrame
+) -> DataFrame | None:
     """The rows without shard or time that landed since the window began, placed and read.
 
     None when no file may have one.
     """
-    start = request.aligned.start
-    since = start - request.stream.settle_grace
-    oldest = Window(start - request.retention.length, start).aligned(request.stream.bucket).start
+    bucket, since = request.stream.bucket, request.aligned.start - request.stream.settle_grace
     scan = sink.unplaced(landed=(since, _LAST))
     if not scan.files:
         return None
     landed_at = F.col("landed_at")
     landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
-    recent = traces.within([Window(oldest, _LAST)])
-    return scan.materialized(placed_rows(landed, recent, bucket=request.stream.bucket))
+    # The stream had what landed then, so it was acknowledged since `oldest`, and its trace read
+    # later; but it may have been sent long before.
+    oldest = since - request.retention.longest(since)
+    recent = Window(oldest, _LAST).aligned(bucket)
+    held_back = buckets_of(
+        ledger.where(
+            (F.col("side") == "traces")
+            & (F.col("bucket_start") < F.lit(recent.start))
+            & F.col("batch_id").isin(traces.batches_since(oldest))
+        )
+    )
+    windows = coalesced(held_back, width=bucket, limit=SCAN_WINDOWS)
+    return scan.materialized(placed_rows(landed, traces.within([*windows, recent]), bucket=bucket))
 
 
 def buckets_of(rows: DataFrame) -> list[datetime]:

@@ -27,6 +27,7 @@ from shardaudit.audit.rules.totals import (
     broken_invariants,
     coverage,
     disagreeing_cells,
+    shard_coverages,
     shard_totals,
 )
 from shardaudit.audit.silences import Silences, silences
@@ -72,14 +73,17 @@ def outcome_of(
 ) -> Outcome:
     """The numbers of the judged cells, the found (id, kind) pairs, and the findings after them."""
     rows = collected(shard_totals(judged))
+    sums = {row.shard_id: {name: row[name] for name in TOTALS} for row in rows}
+    covered = shard_coverages(sums)
     shards = tuple(
         ShardTotals(
             shard_id=row.shard_id,
-            sums={name: row[name] for name in TOTALS},
+            sums=sums[row.shard_id],
             lost=row.lost,
             verdicts=frozenset(Verdict(v) for v in row.verdicts),
             is_damaged=row.is_damaged,
             is_quiet=row.is_quiet,
+            trace_coverage=covered[row.shard_id],
         )
         for row in rows
     )

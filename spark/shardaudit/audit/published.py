@@ -1,5 +1,6 @@
 """What a report says of an audit: the same whether it has just run or is read from the tables."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -7,7 +8,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.audit.rules.totals import ShardTotals
+from shardaudit.audit.rules.totals import ShardTotals, shard_coverages
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
@@ -116,8 +117,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         since < window.end and until > window.start
         for since, until in damaged_spans(settings, stream)
     )
-    shards = shard_sums(settings, audit_id)
-    totals = [_totals(shard, missing, is_damaged=is_damaged) for shard in shards]
+    totals = _totals(shard_sums(settings, audit_id), missing, is_damaged=is_damaged)
     report = AuditReport(
         audit_id=audit_id,
         stream=stream,
@@ -194,14 +194,22 @@ def _why_not(settings: Settings, row: Row) -> str:
     return f"has the status {row['status']!r}" + (f" ({' | '.join(shut)})" if shut else "")
 
 
-def _totals(shard: ShardSums, missing: list[MissingIds], *, is_damaged: bool) -> ShardTotals:
-    return ShardTotals(
-        shard_id=shard.shard_id,
-        sums=shard.sums,
-        lost=sum(
-            ids.ids for ids in missing if ids.shard_id == shard.shard_id and ids.cause is Cause.LOST
-        ),
-        verdicts=shard.verdicts,
-        is_damaged=is_damaged,
-        is_quiet=shard.is_quiet,
-    )
+def _totals(
+    shards: list[ShardSums], missing: list[MissingIds], *, is_damaged: bool
+) -> list[ShardTotals]:
+    covered = shard_coverages({shard.shard_id: shard.sums for shard in shards})
+    lost: Counter[str] = Counter()
+    for ids in missing:
+        lost[ids.shard_id] += ids.ids if ids.cause is Cause.LOST else 0
+    return [
+        ShardTotals(
+            shard_id=shard.shard_id,
+            sums=shard.sums,
+            lost=lost[shard.shard_id],
+            verdicts=shard.verdicts,
+            is_damaged=is_damaged,
+            is_quiet=shard.is_quiet,
+            trace_coverage=covered[shard.shard_id],
+        )
+        for shard in shards
+    ]

@@ -203,13 +203,8 @@ def _by_shard(spans: Iterable[Row]) -> dict[str, list[Hold]]:
 def _found(
     spans: list[Row], sums: DataFrame, outcome: Outcome, *, floor: float
 ) -> dict[str, list[Hold]]:
-    """By each shard of the grid, what of the window cannot be called complete.
-
-    What has neither a shard nor a trace is of the stream: it counts when that is thin as a whole.
-    """
+    """By each shard of the grid, what of the window cannot be called complete."""
     covered = {shard.shard_id: shard.trace_coverage for shard in outcome.shards}
-    if UNKNOWN_SHARD in covered:
-        covered[UNKNOWN_SHARD] = outcome.trace_coverage
     held = _by_shard(spans)
     thin = {
         shard_id

@@ -274,7 +274,8 @@ def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
     columns = sink_columns(settings.aws, sink)
     if columns is None:
         return _counted(sink.path, count_files(settings.aws, sink.path))
-    wanted = {name: sink.columns.get(name, name) for name in SINK_COLUMNS if name != "arrived_at"}
+    unwanted = {"arrived_at", *sink.without}
+    wanted = {n: sink.columns.get(n, n) for n in SINK_COLUMNS if n not in unwanted}
     absent = [f"{column} (for {name})" for name, column in wanted.items() if column not in columns]
     if absent:
         return FAIL, f"has no column {', '.join(absent)}; it has {', '.join(columns)}"

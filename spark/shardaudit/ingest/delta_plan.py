@@ -95,8 +95,8 @@ def plan_delta(
     before = previous if isinstance(previous, DeltaInputs) and previous.path == sink.path else None
     columns = resolved_columns(
         version.columns,
-        sink.columns,
-        previous=before.columns if before else (),
+        sink.mapped,
+        previous=before.columns.keys() - set(sink.without) if before else (),
         version=f"version {version.number} of {sink.path}",
     )
     _check_types(version, columns)

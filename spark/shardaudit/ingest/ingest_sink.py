@@ -19,9 +19,16 @@ from shardaudit.ingest.parquet_plan import ParquetPlan, plan_parquet, reread_par
 from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.deliveries import REFUSED_DDL, UNPLACED
-from shardaudit.ingest.rules.fingerprint import less_the_ledger, seen_by, sink_fingerprints
+from shardaudit.ingest.rules.fingerprint import (
+    is_between_hours,
+    landed_by,
+    less_the_ledger,
+    seen_by,
+    sink_fingerprints,
+)
 from shardaudit.ingest.sink_reading import Reading, SinkPlan, landings
 from shardaudit.model.config.settings import Stream
+from shardaudit.model.errors import SinkSchemaError
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.store.warehouse import Warehouse
 
@@ -47,6 +54,7 @@ class _Tally:
 
     `unplaced`, `counted`: the rows without and with a place, less those that went; `first`: the
     least bucket in which there are more rows than before, or less; `cells`: how many it has.
+    `is_coarse`: all landing times are whole half hours, as those are that are cut to hours or days.
     """
 
     good: int
@@ -55,6 +63,7 @@ class _Tally:
     bad: int
     first: datetime | None
     cells: int
+    is_coarse: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +121,11 @@ class SinkSide:
 
     def _new_plan(self, previous: SinkInputs | None) -> SinkPlan | None:
         spark, access, sink = self._warehouse.spark, self._warehouse.access, self._stream.sink
-        if sink.format == "delta":
-            return plan_delta(spark, access, sink, previous, shape=self._shape)
-        return plan_parquet(spark, access, sink, previous, shape=self._shape)
+        new_plan = plan_delta if sink.format == "delta" else plan_parquet
+        try:
+            return new_plan(spark, access, sink, previous, shape=self._shape)
+        except SinkSchemaError as error:
+            raise error.of_stream(self._name) from error
 
     def _resumed(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
         spark, access = self._warehouse.spark, self._warehouse.access
@@ -171,7 +182,11 @@ class SinkSide:
             with storage_errors():
                 cells = self._cells(batch, plan.inputs, reading).localCheckpoint()
             reading.check_unchanged()
-            return _Measured(plan, reading, cells, _tally(cells))
+            tally = _tally(cells, now=batch.planned_at)
+            if tally.is_coarse:
+                log.info("%s: all landing times are whole half hours", batch.batch_id)
+                cells = landed_by(cells, now=batch.planned_at)
+            return _Measured(plan, reading, cells, tally)
         except (PySparkException, UnsoundFilesError):
             another = plan.recovered()
             if another is None:
@@ -204,7 +219,7 @@ class SinkSide:
                 quarantine(self._warehouse, refused, batch, most=most)
 
 
-def _tally(cells: DataFrame) -> _Tally:
+def _tally(cells: DataFrame, *, now: datetime) -> _Tally:
     is_bad = F.col("bucket_start").isNull()
     is_unplaced = F.col("bucket_start") == F.lit(UNPLACED)
     # A file that was ingested before it broke is told by the cells from which its rows went.
@@ -219,9 +234,18 @@ def _tally(cells: DataFrame) -> _Tally:
             F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
             F.min(F.when(is_changed & ~is_unplaced, F.col("bucket_start"))).alias("first"),
             F.count("*").alias("cells"),
+            F.max(is_between_hours(now=now)).alias("is_fine"),
         )
     )
-    return _Tally(row.good, row.unplaced, row.counted, row.bad, row["first"], row.cells)
+    return _Tally(
+        good=row.good,
+        unplaced=row.unplaced,
+        counted=row.counted,
+        bad=row.bad,
+        first=row["first"],
+        cells=row.cells,
+        is_coarse=row.is_fine is False,
+    )
 
 
 def _summary(batch: Batch, measured: _Measured, result: BatchResult) -> SinkBatch:

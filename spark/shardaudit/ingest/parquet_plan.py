@@ -12,7 +12,6 @@ from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file, partition
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.ingest.rules.batch_inputs import (
     PLACES,
-    REQUIRED,
     CellShape,
     DamagedFile,
     ParquetInputs,
@@ -24,6 +23,7 @@ from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
 from shardaudit.ingest.sink_reading import Reading, parquet_files
 from shardaudit.model.config.settings import Sink
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import REQUIRED
 from shardaudit.model.source import FileGroup, SourceFile, is_appended
 
 
@@ -161,9 +161,9 @@ def _with_files(
         return inputs.with_damage(damaged)
     columns = resolved_columns(
         sorted({column for found in types.values() for column in found}),
-        sink.columns,
+        sink.mapped,
         # A writer may have no place for its rows, or no more: their traces then place them.
-        previous=inputs.columns.keys() - set(PLACES),
+        previous=inputs.columns.keys() - {*PLACES, *sink.without},
         version=f"the new files in {sink.path}",
     )
     used = [(file, _used(file, found, sink, columns)) for file, found in types.items()]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.engine.held import bare
+from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.adapters.files.parquet_traces import readable
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
@@ -26,6 +26,7 @@ from shardaudit.store.warehouse import Warehouse
 
 # What is told of each trace, wherever it is.
 TRACED = (*GIVEN, "counted", "counted_in", "ingested_at")
+BROUGHT_DDL = "message_id string, shard_id string, bucket_start timestamp, number bigint"
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,6 +48,12 @@ class StreamTraces:
         done = warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
         return cls(warehouse, name, [TraceInputs.from_json(row["inputs"]) for row in done])
 
+    def batches_since(self, at: datetime) -> list[str]:
+        """The batches that were done at that time, or later."""
+        of_side = (pc.field("stream") == self.name) & (pc.field("side") == "traces")
+        later = of_side & (pc.field("state") == "done") & (pc.field("done_at") >= pc.scalar(at))
+        return [row["batch_id"] for row in self.warehouse.rows(BATCHES, where=later)]
+
     def within(
         self,
         windows: Sequence[Window],
@@ -64,7 +71,7 @@ class StreamTraces:
         stored = self._stored(windows)
         if but is not None:
             stored = stored.where(F.col("batch_id") != but)
-        frames = self._kept(windows)
+        frames = self._kept(windows, self.batches)
         if ids is not None:  # presence only
             stored, *frames = (
                 rows.join(F.broadcast(ids.select("message_id")), ["message_id"], how="left_semi")
@@ -89,6 +96,35 @@ class StreamTraces:
         # A kept file has none: an id that came again is in the table.
         return self._stored([window]).where(F.col("counted_in").isNotNull()).select(*TRACED)
 
+    def again(self, windows: Sequence[Window]) -> DataFrame:
+        """The traces in some windows of ids that count elsewhere, or by another one: TRACED."""
+        # A kept file has none: an id that came again is in the table.
+        return self._stored(windows).where(~F.col("counted")).select(*TRACED)
+
+    def brought(self, windows: Sequence[Window]) -> DataFrame:
+        """By which batch of traces each id of some windows came first to each of its cells.
+
+        Output:
+            `message_id`, `shard_id`, `bucket_start`, unique together; `number` (of the batch).
+        """
+        of_side = (pc.field("stream") == self.name) & (pc.field("side") == "traces")
+        done = self.warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
+        numbers = own_rows(
+            self.warehouse.spark,
+            [(row["batch_id"], int(row["number"])) for row in done],
+            "batch_id string, number bigint",
+        )
+        place = ("message_id", "shard_id", "bucket_start")
+        # What was moved here came with the file in which it still is. Unique on the right.
+        stored = self._stored(windows).where(F.col("moved").isNull())
+        frames = [stored.join(F.broadcast(numbers), ["batch_id"], how="inner")]
+        for row in done:
+            number = F.lit(int(row["number"])).cast("bigint").alias("number")
+            kept = self._kept(windows, [TraceInputs.from_json(row["inputs"])])
+            frames += [rows.select(*place, number) for rows in kept]
+        each = reduce(DataFrame.unionByName, (f.select(*place, "number") for f in frames))
+        return each.groupBy(*place).agg(F.min("number").alias("number"))
+
     def places(self, windows: Sequence[Window], *, but: str) -> DataFrame:
         """Where their ids are: `message_id`, `bucket_start`; not unique.
 
@@ -96,7 +132,7 @@ class StreamTraces:
         """
         places = self._stored(windows).where(F.col("batch_id") != but)
         columns = ("message_id", "bucket_start")
-        frames = [frame.select(*columns) for frame in self._kept(windows)]
+        frames = [frame.select(*columns) for frame in self._kept(windows, self.batches)]
         return reduce(DataFrame.unionByName, frames, bare(places.select(*columns)))
 
     def _stored(self, windows: Sequence[Window]) -> DataFrame:
@@ -110,10 +146,10 @@ class StreamTraces:
     def _reader(self) -> SinkReader:
         return SinkReader(self.warehouse.spark, self.warehouse.access)
 
-    def _kept(self, windows: Sequence[Window]) -> list[DataFrame]:
-        """The rows of kept files, not read yet: GIVEN."""
+    def _kept(self, windows: Sequence[Window], batches: Sequence[TraceInputs]) -> list[DataFrame]:
+        """The rows of the batches' kept files, not read yet: GIVEN."""
         groups: dict[tuple[CellShape, object], list[KeptFiles]] = {}
-        for inputs in self.batches:
+        for inputs in batches:
             near = inputs.kept and _near(inputs.kept, windows)
             if near:
                 same = (inputs.shape, tuple(sorted(near.columns.items())))

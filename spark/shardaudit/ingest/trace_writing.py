@@ -224,17 +224,22 @@ class TraceWriting:
             return 0
         known, repeated = self._known(rows.ids, rows.tally.buckets)
         # A file does not say when it was read: by then they had arrived, see `trace_arrival`.
-        repeated = repeated.union(rows.ahead).distinct().localCheckpoint()
-        traces, several = rows.traces.withColumn("id_hash", id_hash()), F.broadcast(repeated)
-        if not repeated.isEmpty():
+        wanted = repeated.union(rows.ahead).distinct().localCheckpoint()
+        traces = rows.traces.withColumn("id_hash", id_hash())
+        if not wanted.isEmpty():
             nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
-            fresh = traces.join(several, ["id_hash"], how="left_semi").withColumns(nowhere)
-            self._append_traces(told_traces(fresh, known), known, read_at=read_at)
-        # Presence only: `repeated` is unique on its column.
+            fresh = traces.join(F.broadcast(wanted), ["id_hash"], how="left_semi")
+            told = told_traces(fresh.withColumns(nowhere), known)
+            self._append_traces(told, known, read_at=read_at)
+        stored = self.own(rows.tally.days)
+        # A version that died over the batch may have written those alone that came again.
+        ahead = stored.select(id_hash()).join(F.broadcast(rows.ahead), ["id_hash"], how="left_semi")
+        several = F.broadcast(repeated.union(ahead).distinct().localCheckpoint())
+        # Presence only: `several` is unique on its column.
         single = traces.join(several, ["id_hash"], how="left_anti")
         single = single.withColumn("counted", F.lit(True)).select(*GIVEN, "counted")
         single = single.withColumn("ingested_at", F.lit(None).cast("timestamp"))
-        stored = self.own(rows.tally.days).select(single.columns)
+        stored = stored.select(single.columns)
         self._append_fingerprints(stored.unionByName(single), most=rows.tally.good)
         single_ids = rows.ids.join(several, ["id_hash"], how="left_anti")
         counted = stored.where(F.col("counted")).select(F.lit(1))

@@ -3,7 +3,10 @@
 Jobs turn these into exit codes; the DAG retries on `RETRY` alone.
 """
 
+import json
 from enum import IntEnum
+
+from shardaudit.model.input_columns import OPTIONAL
 
 
 class ExitCode(IntEnum):
@@ -64,14 +67,32 @@ class ClaimLostError(RetryableError, BlockingIOError):
 
 
 class SinkSchemaError(FinalError, KeyError):
-    """A column of the sink that the audit needs is not there."""
+    """A column of the sink that the audit needs is not there. `stream`: None, not known yet."""
 
-    def __init__(self, *, column: str, mapped_to: str, version: str, found: list[str]) -> None:
+    def __init__(
+        self,
+        *,
+        column: str,
+        mapped_to: str,
+        version: str,
+        found: list[str],
+        stream: str | None = None,
+    ) -> None:
+        self._missed = {"column": column, "mapped_to": mapped_to, "version": version}
+        self._found = found
+        under = f"[streams.{json.dumps(stream)}.sink]" if stream else "the stream's sink"
         self.text = (
-            f"sink column {mapped_to!r} (for {column}) is not in {version}; found {found}: "
-            f'set columns = {{ {column} = "…" }} under the stream\'s sink'
+            (f"stream {stream}: " if stream else "")
+            + f"sink column {mapped_to!r} (for {column}) is not in {version}; found {found}: "
+            f'set columns = {{ {column} = "…" }} under {under}'
         )
+        if column in OPTIONAL:
+            self.text += f', its new name; or without = ["{column}"], if the sink has it no more'
         super().__init__(self.text)
+
+    def of_stream(self, stream: str) -> "SinkSchemaError":
+        """The same, of a stream: whose sink it is the rules do not know."""
+        return SinkSchemaError(**self._missed, found=self._found, stream=stream)
 
     def __str__(self) -> str:
         return self.text  # KeyError would quote it

@@ -27,6 +27,8 @@ SINK_COLUMNS = (
     "landed_at",
     "arrived_at",
 )
+REQUIRED = ("message_id", "landed_at")  # of a sink
+OPTIONAL = tuple(name for name in SINK_COLUMNS if name not in REQUIRED)
 
 PRODUCER = "producer"  # the location whose traces say what was acknowledged; of a line without one
 CANARY = "shardaudit-canary/"  # what each audit plants among its inputs, to find it again

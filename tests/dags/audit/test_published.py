@@ -56,6 +56,15 @@ def write_a_lost_trace(warehouse: Path, **batch: object) -> None:
     write_result(warehouse, audits=[audit("a")], cells=cells, batches=batches)
 
 
+def test_rows_without_a_shard_are_inconclusive_by_the_coverage_of_the_stream(
+    tmp_path: Path,
+) -> None:
+    unknown = cell("a", "(unknown)", verdict="inconclusive", untraced=1)
+    cells = [unknown, cell("a", "shard-1", matched=9)]
+    write_result(tmp_path, audits=[audit("a", verdict="untraced")], cells=cells)
+    assert shards_of(tmp_path) == [("(unknown)", "untraced")]
+
+
 def test_one_lost_trace_does_not_make_a_shard_inconclusive(tmp_path: Path) -> None:
     write_a_lost_trace(tmp_path)
     assert shards_of(tmp_path) == [("shard-1", "untraced")]

@@ -31,7 +31,6 @@ from shardaudit.audit.rules import (
 from shardaudit.audit.rules.carried import Carried
 from shardaudit.model.errors import SelfCheckError
 from shardaudit.model.input_columns import CANARY
-from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.store.warehouse import Warehouse
@@ -130,12 +129,12 @@ def nowhere_else(ids: DataFrame, apart: DataFrame) -> DataFrame:
 
 
 def seen_by_none(known: Callable[..., DataFrame]) -> Broken:
-    return lambda *given: known(*given).withColumn("by_audit", F.lit(False))
+    return lambda *given: known(*given).withColumn("by_audit", F.lit(None).cast("bigint"))
 
 
 def nothing_missed(gone: Callable[..., DataFrame]) -> Broken:
-    def broken(ids: DataFrame, found: DataFrame, missing: DataFrame, kept: Retention) -> DataFrame:
-        return gone(ids, found, missing.limit(0), kept)
+    def broken(ids: DataFrame, found: DataFrame, missing: DataFrame, *others: object) -> DataFrame:
+        return gone(ids, found, missing.limit(0), *others)
 
     return broken
 

@@ -15,7 +15,7 @@ MINUTE = 60 * S
 CELLS_DDL = (
     "shard_id string, bucket_start timestamp, sent_n bigint, sent_sum_lo bigint, "
     "sent_sum_hi bigint, landed_n bigint, landed_sum_lo bigint, landed_sum_hi bigint, "
-    "sent_key string, differs boolean, was_known boolean, late_from timestamp"
+    "sent_key string, differs boolean, by_ledger bigint, by_audit bigint, sent_by bigint"
 )
 COUNTS_DDL = "shard_id string, bucket_start timestamp, " + ", ".join(
     f"{name} bigint" for name in COUNTS + INTERNAL_COUNTS
@@ -133,7 +133,8 @@ def found(
         numbers = {n: own[n] for n in (*COUNTS, *INTERNAL_COUNTS) if n in own}
         zeros = dict.fromkeys(("sent_sum_lo", "sent_sum_hi", "landed_sum_lo", "landed_sum_hi"), 0)
         was = bool(own.get("was_known"))
-        cells.append(cell | sums | zeros | {"differs": bool(numbers) or was, "was_known": was})
+        known = {"differs": bool(numbers) or was, "by_ledger": 1 if was else None, "sent_by": 1}
+        cells.append(cell | sums | zeros | known)
         if numbers:
             counts.append(dict.fromkeys((*COUNTS, *INTERNAL_COUNTS), 0) | cell | numbers)
         if own["shard_state"]:

@@ -14,12 +14,14 @@ from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
     is_emptied,
+    is_known_in_part,
     last_arrival,
     overdue_cells,
     vanished_cells,
     vanished_ids,
     with_vanished,
 )
+from shardaudit.ingest.stream_traces import BROUGHT_DDL
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 from tests.builders import T0
@@ -29,7 +31,7 @@ MINUTE = timedelta(minutes=1)
 KEPT = Retention(60 * MINUTE)  # the minute's messages leave the stream at T0 + 61
 Row = dict[str, object]
 Ids = tuple[int, ...]
-Said = tuple[bool, bool, int | None, int | None]
+Said = tuple[int | None, int | None, int | None]
 LEDGER_DDL = (
     "batch_id string, shard_id string, bucket_start timestamp, side string, n bigint, "
     "sum_lo bigint, sum_hi bigint, max_sequence_number string, last_at timestamp, "
@@ -55,7 +57,7 @@ class Case:
     """A cell. Traces: (batch, when they came, which ids); rows: (batch, minute of it, -: gone).
 
     `unplaced`: the ids of rows that are there now, and that no batch counted.
-    `told`: by_ledger, by_audit, late_from, seen_at; None: it is not among them.
+    `told`: by_ledger, by_audit, seen_at; None: it is not among them.
     """
 
     traces: tuple[tuple[int, int, Ids], ...]
@@ -67,8 +69,8 @@ class Case:
 
 SENT, LANDED, GONE = (1, 0, TWO), (1, 1, TWO), (2, 62, (-1, -2))
 HALF = (2, 62, (-2,))
-BY_LEDGER = (True, False, None, None)
-BY_AUDIT = (False, True, None, 65)
+BY_LEDGER = (1, None, None)
+BY_AUDIT = (None, 1, 65)
 CASES: dict[str, Case] = {
     "all gone": Case((SENT,), (LANDED, GONE), BY_LEDGER),
     "one gone": Case((SENT,), (LANDED, HALF), BY_LEDGER),
@@ -81,18 +83,18 @@ CASES: dict[str, Case] = {
     "doubled when it went": Case((SENT,), (LANDED, (2, 3, ONE), (3, 62, (-1, -1, -2))), None),
     "held back, gone too early": Case(((1, 5, TWO),), (LANDED, (2, 66, (-1, -2))), None),
     "held back, gone later": Case(((1, 5, TWO),), (LANDED, (2, 67, (-1, -2))), BY_LEDGER),
-    "traces came later": Case(((1, 0, ONE), (2, 0, (2,))), (LANDED, GONE), BY_LEDGER),
-    "one more was sent later": Case((SENT, (2, 50, (3,))), (LANDED, GONE), (True, False, 50, None)),
+    "traces came later": Case(((1, 0, ONE), (2, 0, (2,))), (LANDED, GONE), (2, None, None)),
+    "one more was sent later": Case((SENT, (2, 50, (3,))), (LANDED, GONE), BY_LEDGER),
     "two more were sent later": Case(
-        (SENT, (2, 50, (3,)), (3, 40, (4,))), (LANDED, GONE), (True, False, 40, None)
+        (SENT, (2, 50, (3,)), (3, 40, (4,))), (LANDED, GONE), BY_LEDGER
     ),
-    "later, and told apart": Case((SENT, (2, 1, (3,))), (LANDED, GONE), (True, False, 1, None)),
-    "later, not told apart": Case((SENT, (2, 0, (3,))), (LANDED, GONE), None),
+    "later, and told apart": Case((SENT, (2, 1, (3,))), (LANDED, GONE), BY_LEDGER),
+    "later, not told apart by time": Case((SENT, (2, 0, (3,))), (LANDED, GONE), BY_LEDGER),
     "later, and landed": Case(
-        (SENT, (2, 50, (3,))), (LANDED, GONE, (3, 63, (3,))), (True, False, 50, None)
+        (SENT, (2, 50, (3,))), (LANDED, GONE, (3, 63, (3,))), BY_LEDGER
     ),
     "later, and gone with it": Case(
-        (SENT, (2, 2, (3,))), (LANDED, (2, 3, (3,)), (3, 64, (-1, -2, -3))), BY_LEDGER
+        (SENT, (2, 2, (3,))), (LANDED, (2, 3, (3,)), (3, 64, (-1, -2, -3))), (2, None, None)
     ),
     "one message": Case(((1, 0, ONE),), ((1, 1, ONE), (2, 62, (-1,))), BY_LEDGER),
     "gone and there again": Case((SENT,), (LANDED, GONE, (3, 63, TWO)), None),
@@ -105,15 +107,15 @@ CASES: dict[str, Case] = {
         ((1, 0, ()), (2, 50, TWO)), ((1, 62, ONE),), None
     ),
     "later, of two places": Case(
-        (SENT, (2, 50, (3,)), (2, 70, (4,))), (LANDED, GONE), (True, False, 50, None)
+        (SENT, (2, 50, (3,)), (2, 70, (4,))), (LANDED, GONE), BY_LEDGER
     ),
     "complete without what came later, and with it": Case(
-        (SENT, (2, 5, (3,))), (LANDED, (2, 65, (3,)), (3, 68, (-1, -2, -3))), BY_LEDGER
+        (SENT, (2, 5, (3,))), (LANDED, (2, 65, (3,)), (3, 68, (-1, -2, -3))), (2, None, None)
     ),
     "complete twice without what came later": Case(
         ((1, 0, ONE), (2, 5, (2,)), (3, 50, (3,))),
         ((1, 1, ONE), (2, 65, (2,)), (3, 70, (-1, -2))),
-        (True, False, 50, None),
+        (2, None, None),
     ),
     "nothing sent, seen so": Case((), (LANDED, HALF), None, Seen((), TWO)),
     "seen so": Case((SENT,), ((1, 1, ONE), (2, 62, (-1,))), BY_AUDIT, Seen(TWO, ONE)),
@@ -122,20 +124,20 @@ CASES: dict[str, Case] = {
         (SENT,), ((1, 1, ONE), (2, 62, (-1,))), None, Seen(TWO, ONE, pending=1)
     ),
     "seen otherwise": Case((SENT,), ((1, 1, ONE), (2, 62, (-1,))), None, Seen(ONE, ONE)),
-    "as it was seen": Case((SENT,), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE)),
+    "as it was seen": Case((SENT,), ((1, 1, ONE),), (None, None, 65), Seen(TWO, ONE)),
     "as it was seen, others gone then": Case(
         (SENT,), ((1, 1, ONE),), BY_AUDIT, Seen(TWO, ONE, vanished=1)
     ),
     "as it was seen, held back": Case(
-        ((1, 90, TWO),), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE, vanished=1)
+        ((1, 90, TWO),), ((1, 1, ONE),), (None, None, 65), Seen(TWO, ONE, vanished=1)
     ),
     "as it was seen, held back until now": Case(
-        ((1, 39, TWO),), ((1, 1, ONE),), (False, False, None, 65), Seen(TWO, ONE, vanished=1)
+        ((1, 39, TWO),), ((1, 1, ONE),), (None, None, 65), Seen(TWO, ONE, vanished=1)
     ),
     "as it was seen, one held back": Case(
         ((1, 0, ONE), (2, 90, (2,))),
         ((1, 1, ONE),),
-        (False, False, None, 65),
+        BY_AUDIT,
         Seen(TWO, ONE, vanished=1),
     ),
     "unplaced alone, then one more": Case((SENT,), ((1, 62, (3,)),), BY_LEDGER, unplaced=TWO),
@@ -151,14 +153,23 @@ CASES: dict[str, Case] = {
     "seen so, beside an unplaced one": Case(
         ((1, 0, (1, 2, 3)),),
         ((1, 1, ONE), (2, 62, (-1,))),
-        (False, True, None, 65),
+        BY_AUDIT,
         Seen((1, 2, 3), TWO),
         unplaced=(2,),
     ),
     "seen so, the unplaced one gone too": Case(
         ((1, 0, (1, 2, 3)),), ((1, 1, ONE), (2, 62, (-1,))), None, Seen((1, 2, 3), TWO)
     ),
-    "by both": Case((SENT,), (LANDED, HALF), (True, True, None, 65), Seen(TWO, ONE, vanished=1)),
+    "seen so, one more was sent later": Case(
+        (SENT, (2, 50, (3,))), ((1, 1, ONE), (2, 62, (-1,))), BY_AUDIT, Seen(TWO, ONE)
+    ),
+    "seen so, one more came and landed": Case(
+        (SENT, (2, 50, (3,))),
+        ((1, 1, ONE), (2, 62, (-1,)), (3, 63, (3,))),
+        BY_AUDIT,
+        Seen(TWO, ONE),
+    ),
+    "by both": Case((SENT,), (LANDED, HALF), (1, 1, 65), Seen(TWO, ONE, vanished=1)),
 }  # fmt: skip
 
 
@@ -225,25 +236,31 @@ def told(spark: SparkSession, *, damage: Damage, as_of: int) -> dict[str, object
     by = Deadlines(MINUTE, KEPT, T0 + as_of * MINUTE, damage)
     past = Past(ledger, of_batches, audited, missing)
     found = vanished_cells(overdue_cells(cells, past, by), past, by)
-    both = with_vanished(cells, found).withColumn("is_emptied", is_emptied())
+    both = with_vanished(cells, found).withColumns(
+        {"is_emptied": is_emptied(), "is_known_in_part": is_known_in_part()}
+    )
     rows = both.where(F.col("bucket_start") == F.lit(T0)).collect()
     assert len(rows) == len(CASES)
     assert both.where(F.col("was_known")).count() == sum(row.was_known for row in rows)
-    assert all(row.was_known == (row.by_ledger or row.by_audit) for row in rows)
+    known = {row.shard_id: {row.by_ledger, row.by_audit} - {None} for row in rows}
+    last = {n: max((number for number, *_ in c.traces), default=0) for n, c in CASES.items()}
+    assert all(row.was_known == bool(known[row.shard_id]) for row in rows)
     assert {row.shard_id for row in rows if row.is_emptied} == {
-        row.shard_id for row in rows if row.was_known and not row.landed_n and not row.late_from
-    }
-    return {
-        row.shard_id: (row.by_ledger, row.by_audit, minute(row.late_from), minute(row.seen_at))
+        row.shard_id
         for row in rows
+        if not row.landed_n and last[row.shard_id] in known[row.shard_id]
     }
+    assert {row.shard_id for row in rows if row.is_known_in_part} == {
+        name for name, numbers in known.items() if numbers - {last[name]}
+    }
+    return {row.shard_id: (row.by_ledger, row.by_audit, minute(row.seen_at)) for row in rows}
 
 
 def minute(at: datetime | None) -> int | None:
     return None if at is None else (at.astimezone(UTC) - T0) // MINUTE
 
 
-NOTHING = (False, False, None, None)
+NOTHING = (None, None, None)
 
 
 def test_what_was_known_of_a_cell_is_told(spark: SparkSession) -> None:
@@ -261,39 +278,48 @@ def test_nothing_is_told_when_a_file_is_unreadable_or_the_stream_has_the_cell(
     assert set(told(spark, damage=damage, as_of=as_of).values()) == {NOTHING}
 
 
-# Of the cell: by_ledger, by_audit, late_from, seen_at. Of the id: when it came, cells, rows, sent.
-IDS: dict[str, tuple[Said, tuple[int, int, int, int], bool]] = {
-    "by the ledger": ((True, False, None, None), (0, 1, 0, 1), True),
-    "by the ledger, missing": ((True, False, None, None), (0, 1, 0, 1), True),
-    "before what came later": ((True, False, 50, None), (49, 1, 0, 1), True),
-    "what came later": ((True, False, 50, None), (50, 1, 0, 1), False),
-    "what came later, seen": ((True, True, 50, 65), (50, 1, 0, 1), True),
-    "by an audit": ((False, True, None, 65), (0, 1, 0, 1), True),
-    "by an audit, missing": ((False, True, None, 65), (0, 1, 0, 1), False),
-    "as it was, nothing gone": ((False, False, None, 65), (0, 1, 0, 1), False),
-    "retried, seen when it had left": ((False, False, None, 65), (4, 2, 0, 1), True),
-    "retried, seen when it had left, missing": ((False, False, None, 65), (4, 2, 0, 1), False),
-    "retried, seen just before": ((False, True, None, 65), (5, 2, 0, 1), False),
-    "retried, not seen": ((False, True, None, None), (4, 2, 0, 1), False),
-    "there": ((True, True, None, 65), (0, 1, 1, 1), False),
-    "never sent": ((True, True, None, 65), (0, 1, 0, 0), False),
-    "of an unknown cell": ((False, False, None, None), (0, 1, 0, 1), False),
+# Of the cell: by_ledger, by_audit, seen_at. Of the id: when it came and by which batch (0: nobody
+# asked, as all of the cell is known), cells, rows, sent.
+IDS: dict[str, tuple[Said, tuple[int, int, int, int, int], bool]] = {
+    "by the ledger": ((1, None, None), (0, 0, 1, 0, 1), True),
+    "by the ledger, missing": ((1, None, None), (0, 0, 1, 0, 1), True),
+    "before what came later": ((1, None, None), (0, 1, 1, 0, 1), True),
+    "what came later": ((1, None, None), (0, 2, 1, 0, 1), False),
+    "what came later, seen": ((1, 2, 65), (0, 2, 1, 0, 1), True),
+    "what came later still": ((1, 2, 65), (0, 3, 1, 0, 1), False),
+    "by an audit": ((None, 1, 65), (0, 0, 1, 0, 1), True),
+    "by an audit, missing": ((None, 1, 65), (0, 0, 1, 0, 1), False),
+    "by an audit, before what came later": ((None, 1, 65), (0, 1, 1, 0, 1), True),
+    "by an audit, what came later": ((None, 1, 65), (0, 2, 1, 0, 1), False),
+    "as it was, nothing gone": ((None, None, 65), (0, 0, 1, 0, 1), False),
+    "retried, seen when it had left": ((None, None, 65), (4, 0, 2, 0, 1), True),
+    "retried, seen when it had left, missing": ((None, None, 65), (4, 0, 2, 0, 1), False),
+    "retried, seen just before": ((None, 1, 65), (5, 0, 2, 0, 1), False),
+    "retried, not seen": ((None, 1, None), (4, 0, 2, 0, 1), False),
+    "retried, came after what was seen": ((None, 1, 65), (4, 2, 2, 0, 1), False),
+    "there": ((1, 1, 65), (0, 0, 1, 1, 1), False),
+    "never sent": ((1, 1, 65), (0, 0, 1, 0, 0), False),
+    "of an unknown cell": ((None, None, None), (0, 0, 1, 0, 1), False),
 }  # fmt: skip
 
 
 def test_ids_that_landed_once_are_told(spark: SparkSession) -> None:
-    def at(number: int | None) -> datetime | None:
-        return None if number is None else T0 + number * MINUTE
-
     cells = [
         {"shard_id": name, "bucket_start": T0, "by_ledger": by_ledger, "by_audit": by_audit}
-        | {"late_from": at(late), "seen_at": at(seen), "was_known": by_ledger or by_audit}
-        for name, ((by_ledger, by_audit, late, seen), _, _) in IDS.items()
+        | {"seen_at": None if seen is None else T0 + seen * MINUTE}
+        | {"was_known": bool(by_ledger or by_audit)}
+        for name, ((by_ledger, by_audit, seen), _, _) in IDS.items()
     ]
-    ids = [
-        {"message_id": name, "shard_id": name, "bucket_start": T0, "arrived_at": at(came)}
+    ids: list[Row] = [
+        {"message_id": name, "shard_id": name, "bucket_start": T0}
+        | {"arrived_at": T0 + came * MINUTE}
         | {"cells": ["a", "b"][:places], "landed_count": rows, "sent_count": sent}
-        for name, (_, (came, places, rows, sent), _) in IDS.items()
+        for name, (_, (came, _, places, rows, sent), _) in IDS.items()
+    ]
+    brought: list[Row] = [
+        {"message_id": name, "shard_id": name, "bucket_start": T0, "number": number}
+        for name, (_, (_, number, *_), _) in IDS.items()
+        if number
     ]
     ids.append(ids[0] | {"message_id": "of the next minute", "bucket_start": T0 + MINUTE})
     missing = [{"message_id": name} for name in IDS if name.endswith("missing")]
@@ -306,11 +332,12 @@ def test_ids_that_landed_once_are_told(spark: SparkSession) -> None:
         ),
         frame(
             spark,
-            "shard_id string, bucket_start timestamp, by_ledger boolean, by_audit boolean, "
-            "late_from timestamp, seen_at timestamp, was_known boolean",
+            "shard_id string, bucket_start timestamp, by_ledger bigint, by_audit bigint, "
+            "seen_at timestamp, was_known boolean",
             cells,
         ),
         frame(spark, "message_id string", missing),
+        frame(spark, BROUGHT_DDL, brought),
         KEPT,
     )
     names = [row.message_id for row in found.orderBy(F.col("message_id")).collect()]

@@ -11,6 +11,8 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.ingest.rules.deliveries import JUDGED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
+    is_between_hours,
+    landed_by,
     latency_bin,
     less_the_ledger,
     seen_by,
@@ -290,3 +292,26 @@ def test_rows_are_hashed_not_sorted_when_grouped(
         plan = capsys.readouterr().out
         assert "ObjectHashAggregate" in plan
         assert "SortAggregate" not in plan
+
+
+def test_times_that_are_cut_to_hours_are_told_and_stand_for_the_ingest(spark: SparkSession) -> None:
+    # When it landed, how many rows came: whether that is no whole half hour, and what stands then.
+    second, half_hour = timedelta(seconds=1), timedelta(minutes=30)
+    cases: list[tuple[datetime | None, int, bool | None, datetime | None]] = [
+        (T0, 1, False, NOW),
+        (T0 + half_hour, 1, False, NOW),
+        (T0 - 12 * 2 * half_hour, 1, False, NOW),
+        (T0 + second, 1, True, NOW),
+        (T0 + timedelta(microseconds=1), 1, True, NOW),
+        (T0, 0, False, T0),
+        (T0, -1, False, T0),
+        (NOW, 1, None, NOW),
+        (None, 1, None, None),
+    ]
+    rows = [(n, at, came, at) for n, (at, came, *_) in enumerate(cases)]
+    ddl = "number int, last_at timestamp, n bigint, unnumbered_at timestamp"
+    cells = spark.createDataFrame(rows, ddl).withColumn("between", is_between_hours(now=NOW))
+    for name in ("last_at", "unnumbered_at"):
+        found = landed_by(cells, now=NOW).withColumn("at", F.unix_seconds(name))
+        told = [(r.between, r.at) for r in found.orderBy(F.col("number")).collect()]
+        assert told == [(is_so, at and int(at.timestamp())) for *_, is_so, at in cases]

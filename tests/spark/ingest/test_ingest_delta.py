@@ -16,6 +16,7 @@ from shardaudit.ingest.batches import Batches, BatchResult
 from shardaudit.ingest.rules.batch_inputs import sink_inputs
 from shardaudit.ingest.rules.deliveries import judged_sink_rows
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints
+from shardaudit.model.config.settings import Sink
 from shardaudit.model.errors import ConfigError, SinkSchemaError
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, spoil
 from tests.spark.lake import CELL_TOTALS, Lake, Totals
@@ -231,6 +232,28 @@ def test_column_may_be_renamed_when_the_configuration_follows(lake: Lake) -> Non
     assert (summary.sink_from_version, summary.sink_to_version) == (2, 5)
     lake.sql("ALTER TABLE SINK RENAME COLUMN `in.gested` TO landed_at")
     assert lake.ledger("sink") == now_there(lake)
+
+
+def test_column_that_the_sink_lost_is_read_no_more_when_a_person_says_so(lake: Lake) -> None:
+    lake.land([sink_row(0), sink_row(1)])
+    lake.ingest()
+    rows = lake.frame([sink_row(0), sink_row(1)]).drop("sequence_number")
+    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(
+        str(lake.sink)
+    )
+    wanted = (
+        "stream events: sink column 'sequence_number' (for sequence_number) is not in ",
+        """set columns = { sequence_number = "…" } under [streams."events".sink], its new name; """
+        """or without = ["sequence_number"], if the sink has it no more""",
+    )
+    with pytest.raises(SinkSchemaError) as refused:
+        lake.ingest()
+    assert all(part in str(refused.value) for part in wanted)
+    path = str(lake.sink)
+    gone = {"columns": {"sequence_number": "sequence_number"}, "without": ["sequence_number"]}
+    lake.settings = {"sink": Sink.model_validate({"path": path} | gone)}
+    assert lake.ingest().sink_from_version is None
+    assert read_again(lake) == 2
 
 
 def test_bad_rows_are_set_aside_when_others_are_good(lake: Lake) -> None:

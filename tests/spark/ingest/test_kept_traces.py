@@ -109,6 +109,27 @@ def test_rows_of_a_clock_that_is_ahead_are_written_with_the_time_of_their_ingest
     assert counted(lake) == len(all_of(lake)) == 12
 
 
+def test_rows_of_a_clock_that_is_ahead_count_when_an_older_version_died_over_them(
+    lake: Lake,
+) -> None:
+    read_at = T0 + timedelta(seconds=9)
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(9)])
+    lake.ingest(now=read_at)
+    in_parquet(lake, "b.parquet", [trace(8, shard_id=shard(5)), *map(trace, (9, 10, 11))])
+    lake.warehouse = Warehouse(lake.spark, place_of(lake), check=Dying(5))  # FINGERPRINTS
+    with pytest.raises(ClaimLostError):
+        lake.ingest(now=read_at)
+    # It put the ids alone into the table that came again.
+    table = DeltaTable(Path(place_of(lake)) / TRACES.name)
+    assert table.delete("message_id in ('m10', 'm11')")["num_deleted_rows"] == 2
+    lake.warehouse = Warehouse(lake.spark, place_of(lake))
+    lake.ingest(now=read_at)
+    assert {row.message_id for row in lake.kept() if row.moved is None} == {"m8"}
+    assert counted(lake) == 12
+    assert sum(row.counted or 0 for row in lake.batches()) == 12
+    assert len(all_of(lake)) == 13
+
+
 def test_traces_stay_when_their_file_goes(lake: Lake) -> None:
     path = in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
     lake.ingest()

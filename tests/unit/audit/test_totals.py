@@ -2,7 +2,14 @@
 
 import pytest
 
-from shardaudit.audit.rules.totals import TOTALS, ShardTotals, broken_invariants, coverage
+from shardaudit.audit.rules.totals import (
+    TOTALS,
+    ShardTotals,
+    broken_invariants,
+    coverage,
+    shard_coverages,
+)
+from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.verdict import Verdict
 
 KINDS = ("missing", "duplicated", "untraced", "moved")
@@ -18,7 +25,7 @@ def shard(
     is_quiet: bool = False,
 ) -> ShardTotals:
     sums = dict.fromkeys(TOTALS, 0) | {"sent": sent, "matched": matched, "untraced": untraced}
-    return ShardTotals("s0", sums, lost, frozenset(verdicts), is_damaged, is_quiet)
+    return ShardTotals("s0", sums, lost, frozenset(verdicts), is_damaged, is_quiet, coverage(sums))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,16 @@ def test_coverage_is_the_share_of_landed_ids_with_a_trace() -> None:
     assert coverage({"matched": 3, "untraced": 1}) == 0.75
     assert coverage({"matched": 0, "untraced": 1}) == 0
     assert coverage({"matched": 0, "untraced": 0}) is None
-    assert shard(matched=1, untraced=1).trace_coverage == 0.5
+
+
+def test_what_has_no_shard_is_judged_by_the_coverage_of_the_stream() -> None:
+    sums = {
+        "s0": {"matched": 7, "untraced": 0},
+        "s1": {"matched": 0, "untraced": 0},
+        UNKNOWN_SHARD: {"matched": 0, "untraced": 1},
+    }
+    assert shard_coverages(sums) == {"s0": 1, "s1": None, UNKNOWN_SHARD: 0.875}
+    assert shard_coverages({"s0": sums["s0"]}) == {"s0": 1}
 
 
 SOUND = {

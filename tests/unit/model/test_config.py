@@ -99,6 +99,14 @@ def test_path_that_delta_takes_for_another_is_refused_for_delta_alone() -> None:
         Stream.model_validate(stream | {"sink": Sink(path=sink.path)})
 
 
+def test_sink_may_be_without_what_is_not_needed() -> None:
+    sink = {"path": "s", "without": ["arrived_at", "shard_id"]}
+    assert Sink.model_validate(sink).without == ["arrived_at", "shard_id"]
+    for name in ("landed_at", "arival"):
+        with pytest.raises(ValueError, match="arrived_at"):
+            Sink.model_validate(sink | {"without": [name]})
+
+
 def test_digest_changes_when_a_value_does() -> None:
     def stream(tolerance: float) -> Stream:
         return Stream(

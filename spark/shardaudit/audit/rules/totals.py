@@ -1,5 +1,6 @@
 """Cells to shards to one verdict, and whether the numbers of a result add up."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -7,14 +8,16 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.verdict import Verdict
 
 TOTALS = ("sent", "landed", "matched", *COUNTS)
+_COVERED = ("matched", "untraced")
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTotals:
-    """What a shard's cells add up to over the window."""
+    """What a shard's cells add up to over the window. `trace_coverage`: of `shard_coverages`."""
 
     shard_id: str
     sums: dict[str, int]
@@ -22,11 +25,7 @@ class ShardTotals:
     verdicts: frozenset[Verdict]
     is_damaged: bool
     is_quiet: bool
-
-    @property
-    def trace_coverage(self) -> float | None:
-        """Landed ids with a trace / landed ids; None when none landed."""
-        return coverage(self.sums)
+    trace_coverage: float | None
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst verdict of the shard's cells, after what the configuration tolerates."""
@@ -45,10 +44,26 @@ class ShardTotals:
         return standing or {Verdict.OK}
 
 
-def coverage(sums: dict[str, int]) -> float | None:
+def coverage(sums: Mapping[str, int]) -> float | None:
     """Landed ids with a trace / landed ids; None when none landed."""
-    landed_ids = sums["matched"] + sums["untraced"]
+    landed_ids = sum(sums[name] for name in _COVERED)
     return sums["matched"] / landed_ids if landed_ids else None
+
+
+def shard_coverages(sums: Mapping[str, Mapping[str, int]]) -> dict[str, float | None]:
+    """By shard, the `coverage` by which it is judged.
+
+    What has neither a shard nor a trace is of the stream: it counts when that is thin as a whole.
+
+    Input:
+        sums: of each shard, over the window.
+    """
+    found = {shard_id: coverage(of_shard) for shard_id, of_shard in sums.items()}
+    if UNKNOWN_SHARD in found:
+        found[UNKNOWN_SHARD] = coverage(
+            {name: sum(one[name] for one in sums.values()) for name in _COVERED}
+        )
+    return found
 
 
 def shard_totals(judged: DataFrame) -> DataFrame:

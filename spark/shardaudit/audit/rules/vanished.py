@@ -24,15 +24,35 @@ def last_arrival(bucket: timedelta) -> Column:
 
 
 def with_vanished(cells: DataFrame, vanished: DataFrame) -> DataFrame:
-    """The cells with the columns of `vanished_cells`, and `was_known`: all was once known of it."""
+    """The cells with the columns of `vanished_cells`, and `was_known`: something is by these."""
     # Unique on the cell on the right.
-    joined = cells.join(vanished, CELL, how="left").fillna(False, subset=["by_ledger", "by_audit"])
-    return joined.withColumn("was_known", F.col("by_ledger") | F.col("by_audit"))
+    joined = cells.join(vanished, CELL, how="left")
+    return joined.withColumn("was_known", _known_until().isNotNull())
 
 
 def is_emptied() -> Column:
     """Whether nothing is left of a cell of which all is known: of rows of `with_vanished`."""
-    return F.col("was_known") & (F.col("landed_n") == 0) & F.col("late_from").isNull()
+    is_all = F.coalesce(_known_until() == F.col("sent_by"), F.lit(False))
+    return is_all & (F.col("landed_n") == 0)
+
+
+def is_emptied_as_seen() -> Column:
+    """Whether nothing is left of a cell that an audit alone knows: of rows of `with_vanished`.
+
+    It knows that its messages had landed; one that was sent again perhaps elsewhere.
+    """
+    is_in_ledger = F.coalesce(F.col("by_ledger") == F.col("sent_by"), F.lit(False))
+    return is_emptied() & ~is_in_ledger
+
+
+def is_known_in_part() -> Column:
+    """Whether more was sent to a cell after all was known of it: of rows of `with_vanished`."""
+    least = F.least("by_ledger", "by_audit")
+    return F.coalesce(least < F.col("sent_by"), F.lit(False))
+
+
+def _known_until() -> Column:
+    return F.greatest("by_ledger", "by_audit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +85,10 @@ def overdue_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     Input:
         cells: of `compared_cells`, of sums with `last_arrival`.
     Output:
-        `shard_id`, `bucket_start`, unique; `sent_n, …`, `deadline`, `digest` of what it is now;
+        `shard_id`, `bucket_start`, unique; `landed_n, …`, `digest` of what it is now;
         `digest_then`, `gone_then`, `seen_at` of the audit that saw it last, or NULL.
     """
-    first, last = (may_be_there_until(F.col(n) + F.lit(by.bucket), by.kept) for n in _EDGES)
+    first = may_be_there_until(F.col("bucket_start") + F.lit(by.bucket), by.kept)
     is_due = F.col("differs") & (F.col("sent_n") > 0) & (first < F.lit(by.as_of))
     is_dark = is_damaged(by.damage.traces + by.damage.sink)
     seen = past.audited.where(F.col("pending") == 0).select(
@@ -80,49 +100,57 @@ def overdue_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     # Unique on the cell on the right.
     return (
         cells.where(is_due & ~is_dark)
-        .withColumns({"deadline": last, "digest": sums_digest()})
+        .withColumn("digest", sums_digest())
         .join(seen, CELL, how="left")
-        .select(*CELL, *_SENT, *_SEEN, "digest", "gone_then")
+        .select(*CELL, *_LANDED, *_SEEN)
     )
 
 
 def vanished_cells(over: DataFrame, past: Past, by: Deadlines) -> DataFrame:
-    """The cells of which all was known until after a deadline, or that an audit saw as they are.
+    """What was known of each cell until after a deadline, or of one that an audit saw as it is.
 
     Known is what was complete, by the ledger; or what an audit saw just so, when nothing of it was
-    on its way. What left the sink while the stream still had a message of the cell is lost,
-    whatever came later. What an unreadable file may have fed is not judged.
+    on its way. What left the sink while the stream still had a message of it is lost. What came
+    with a later batch of traces changes nothing of that, and is judged by itself. What an
+    unreadable file may have fed is not judged.
 
     Input:
         over: of `overdue_cells`, read: it is looked at five times.
     Output:
-        `shard_id`, `bucket_start`, unique; `by_ledger`, `by_audit` (boolean: by what all is known);
-        `late_from` (when the stream took the first of what was sent later, and was not known to the
-        ledger then; NULL: nothing); `seen_at` (as of when an audit saw it as it is, or NULL).
+        `shard_id`, `bucket_start`, unique; `by_ledger`, `by_audit` (bigint: the last batch of
+        traces of which all is known by that; NULL: nothing is), `sent_by` (the cell's last batch of
+        traces), `seen_at` (as of when an audit saw it so, or saw it as it is; or NULL).
     """
-    states = _states(over, past)
-    is_over = F.col("deadline") < F.lit(by.as_of)
-    is_same = F.col("digest") == F.col("digest_then")
-    lasted = is_over & (F.col("planned_at") > F.col("deadline"))
-    was_seen = sums_digest() == F.col("digest_then")
-    found = (
-        _complete(over, states, past, by)
-        .unionByName(_seen(states.where(lasted & was_seen), F.lit(True)))
-        .unionByName(_seen(over.where(is_same), is_over & (F.col("gone_then") > 0)))
+    # Each state beside all that was sent up to each batch of traces: few of both.
+    each = _states(over, past).join(_sent(over, past, by), CELL, how="inner")
+    deadline = may_be_there_until(F.col("arrived_by"), by.kept)
+    is_over, is_now = deadline < F.lit(by.as_of), F.col("planned_at").isNull()
+    lasted = is_over & F.coalesce(F.col("planned_at") > deadline, F.lit(False))
+    is_complete = (F.col("sent_n") > 0) & ~differs()
+    was_seen = (sums_digest() == F.col("digest_then")) & lasted
+    is_same, was_gone = F.col("digest") == F.col("digest_then"), F.col("gone_then") > 0
+    is_seen = was_seen | (is_same & is_now & is_over & was_gone)
+    known = each.groupBy(*CELL).agg(
+        F.max(F.when(is_complete & lasted, F.col("number"))).alias("by_ledger"),
+        F.max(F.when(is_seen, F.col("number"))).alias("by_audit"),
+        F.max("sent_by").alias("sent_by"),
+        F.max(F.when(was_seen | is_same, F.col("seen_at"))).alias("seen_at"),
     )
-    return found.groupBy(*CELL).agg(*(F.max(name).alias(name) for name in _KNOWN))
+    return known.where(_known_until().isNotNull() | F.col("seen_at").isNotNull())
 
 
-_EDGES = ("bucket_start", "arrived_until")
-_KNOWN = ("by_ledger", "by_audit", "late_from", "seen_at")
+_KNOWN = ("by_ledger", "by_audit", "seen_at")
 _SENT = [f"sent_{name}" for name in SUMS]
-_SEEN = ("deadline", "digest_then", "seen_at")
+_LANDED = [f"landed_{name}" for name in SUMS]
+_SEEN = ("digest", "digest_then", "gone_then", "seen_at")
 
 
 def _states(over: DataFrame, past: Past) -> DataFrame:
-    """What stood of the cells before each batch of the sink: `landed_n, …`, `planned_at`.
+    """What stood of the cells before each batch of the sink, and now: with the columns of `over`.
 
-    Rows that no batch counted are there now: beside each state, they stood until after it.
+    Output:
+        also `planned_at` (of the batch; NULL: now). Rows that no batch counted are there now:
+        beside each state, they stood until after it.
     """
     # Unique on the cell and on the batch on the right.
     parts = (
@@ -133,30 +161,25 @@ def _states(over: DataFrame, past: Past) -> DataFrame:
         .groupBy(*CELL, "number")
         .agg(
             *(F.sum(name).alias(name) for name in SUMS),
-            *(F.max(n).alias(n) for n in (*_SENT, *_SEEN, "planned_at")),
+            *(F.max(name).alias(name) for name in (*_SEEN, "planned_at")),
         )
     )
     so_far = Window.partitionBy(*CELL).orderBy("number")
-    return parts.withColumns(
+    before = parts.withColumns(
         {f"landed_{name}": F.sum(name).over(so_far) - F.col(name) for name in SUMS}
     )
+    columns = (*CELL, *_LANDED, *_SEEN, "planned_at")
+    now = over.withColumn("planned_at", F.lit(None).cast("timestamp"))
+    is_batch = F.col("planned_at").isNotNull()
+    return before.where(is_batch).select(*columns).unionByName(now.select(*columns))
 
 
-def _seen(cells: DataFrame, is_known: Column) -> DataFrame:
-    """Cells as an audit saw them, and whether all is known of them by that: of `vanished_cells`."""
-    return cells.select(
-        *CELL,
-        F.lit(False).alias("by_ledger"),
-        is_known.alias("by_audit"),
-        F.lit(None).cast("timestamp").alias("late_from"),
-        "seen_at",
-    )
+def _sent(over: DataFrame, past: Past, by: Deadlines) -> DataFrame:
+    """What had been sent to the cells up to each batch of traces.
 
-
-def _complete(over: DataFrame, states: DataFrame, past: Past, by: Deadlines) -> DataFrame:
-    """Those that were complete beyond the deadline of all that was sent: of `vanished_cells`.
-
-    Also where more was sent later: its arrival tells it apart, so only where all of it came later.
+    Output:
+        `shard_id`, `bucket_start`, `number` (of the batch), unique together; `sent_n, …`;
+        `arrived_by` (when the last of it came into the stream); `sent_by` (the last such batch).
     """
     # Unique on the cell and on the batch on the right.
     parts = (
@@ -167,35 +190,19 @@ def _complete(over: DataFrame, states: DataFrame, past: Past, by: Deadlines) -> 
         .agg(
             *(F.sum(name).alias(name) for name in SUMS),
             F.max(arrival("arrived_until", by.bucket)).alias("arrived"),
-            F.min(F.coalesce("arrived_from", "bucket_start")).alias("since"),
         )
     )
     so_far = Window.partitionBy(*CELL).orderBy("number")
-    onward = Window.partitionBy(*CELL).orderBy(F.desc("number"))
-    sent = (
+    return (
         parts.withColumns({f"sent_{name}": F.sum(name).over(so_far) for name in SUMS})
         .withColumn("arrived_by", F.max("arrived").over(so_far) + F.lit(by.bucket))
-        .withColumn("since", F.min("since").over(onward))
-        .withColumn("late_from", F.lag("since").over(onward))
-        .select(*CELL, *_SENT, "arrived_by", "late_from")
-    )
-    is_told_apart = F.coalesce(F.col("late_from") >= F.col("arrived_by"), F.lit(True))
-    deadline = may_be_there_until(F.col("arrived_by"), by.kept)
-    lasted = (F.col("planned_at") > deadline) & (deadline < F.lit(by.as_of))
-    # Each state beside all that was sent up to each batch of traces: few of both.
-    known = states.drop(*_SENT).join(sent, CELL, how="inner")
-    known = known.where((F.col("sent_n") > 0) & ~differs() & lasted & is_told_apart)
-    is_all = F.max(F.col("late_from").isNull())
-    return known.groupBy(*CELL).agg(
-        F.lit(True).alias("by_ledger"),
-        F.lit(False).alias("by_audit"),
-        F.when(~is_all, F.max("late_from")).alias("late_from"),
-        F.lit(None).cast("timestamp").alias("seen_at"),
+        .withColumn("sent_by", F.max("number").over(Window.partitionBy(*CELL)))
+        .select(*CELL, "number", *_SENT, "arrived_by", "sent_by")
     )
 
 
 def vanished_ids(
-    ids: DataFrame, cells: DataFrame, missing: DataFrame, kept: Retention
+    ids: DataFrame, cells: DataFrame, missing: DataFrame, brought: DataFrame, kept: Retention
 ) -> DataFrame:
     """The ids that landed once, and of which no row is there now: `message_id`, unique.
 
@@ -204,18 +211,25 @@ def vanished_ids(
 
     Input:
         ids: of `drill_down.ids`; cells: of `with_vanished`; missing: of `Past`.
+        brought: `message_id`, `shard_id`, `bucket_start`, unique together, `number`: of the ids of
+        the cells that are known in part, by which batch of traces they came.
     """
     gone = cells.where(F.col("was_known") | F.col("seen_at").isNotNull()).select(*CELL, *_KNOWN)
-    is_early = F.coalesce(F.col("arrived_at") < F.col("late_from"), F.lit(True))
+    # Of the other cells all is known that is known.
+    in_ledger, in_audit = (
+        F.coalesce(F.col("number") <= F.col(by), F.lit(True)) for by in ("by_ledger", "by_audit")
+    )
     was_seen_late = F.coalesce(
         F.col("seen_at") > may_be_there_until(F.col("arrived_at"), kept), F.lit(False)
     )
-    was_seen = F.when(F.size("cells") > 1, was_seen_late).otherwise(F.col("by_audit"))
-    # Unique on the cell, and on the id, on the right.
+    was_seen = F.when(F.size("cells") > 1, was_seen_late).otherwise(F.col("by_audit").isNotNull())
+    by_ledger = F.col("by_ledger").isNotNull() & in_ledger
+    # Unique on the cell, on the id and its cell, and on the id, on the right.
     return (
         ids.where((F.col("sent_count") > 0) & (F.col("landed_count") == 0))
         .join(gone, CELL, how="inner")
+        .join(brought, ["message_id", *CELL], how="left")
         .join(missing.withColumn("is_missing", F.lit(True)), ["message_id"], how="left")
-        .where((F.col("by_ledger") & is_early) | (F.col("is_missing").isNull() & was_seen))
+        .where(by_ledger | (F.col("is_missing").isNull() & was_seen & in_audit))
         .select("message_id")
     )

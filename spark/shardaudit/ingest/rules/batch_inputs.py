@@ -7,11 +7,10 @@ from datetime import timedelta
 from typing import Any, Self, TypeVar
 
 from shardaudit.model.errors import FinalError, SinkSchemaError
-from shardaudit.model.input_columns import SINK_COLUMNS
+from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.source import KEPT_BACK, FileGroup, KeptFiles, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
-REQUIRED = ("message_id", "landed_at")
 # A sink without one of these is compared by id, each row put where its trace is.
 PLACES = ("shard_id", "sent_at")
 
@@ -38,7 +37,7 @@ def resolved_columns(
     Input:
         found: the sink's columns. Letters' case matters only where two differ in nothing else.
         mapped: the configuration's `columns`.
-        previous: the standard names that were read so far: none of them may go.
+        previous: the standard names that were read so far, and may not go.
         version: what the sink's state is called, for people.
 
     Raises:

@@ -37,6 +37,7 @@ _BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for
 
 _LOW_HALF = 0xFFFFFFFF
 _SECOND_US = 1_000_000
+_HALF_HOUR_US = 1800 * _SECOND_US
 
 UNKNOWN_SHARD = "(unknown)"
 
@@ -179,6 +180,29 @@ def seen_by(cells: DataFrame, *, now: datetime) -> DataFrame:
     """
     landed = F.when(F.col("without_landed_at") > 0, F.lit(now)).otherwise(F.col("last_at"))
     return cells.withColumn("last_at", landed).withColumn("unnumbered_at", _unnumbered_at(now))
+
+
+def is_between_hours(*, now: datetime) -> Column:
+    """Whether a cell's last landing is at no whole half hour: somewhere hours and days begin so.
+
+    NULL where it does not say, or was yet to come.
+    """
+    is_whole = F.pmod(F.unix_micros("last_at"), F.lit(_HALF_HOUR_US)) == 0
+    return F.when(F.col("last_at") < F.lit(now), ~is_whole)
+
+
+def landed_by(cells: DataFrame, *, now: datetime) -> DataFrame:
+    """The same cells, of a sink whose landing times are cut to hours or days: by now.
+
+    Only where more rows came than went: what is rewritten did not land anew.
+    """
+    came = F.col("n") > 0
+    return cells.withColumns(
+        {
+            name: F.when(came & F.col(name).isNotNull(), F.lit(now)).otherwise(F.col(name))
+            for name in ("last_at", "unnumbered_at")
+        }
+    )
 
 
 def _unnumbered_at(now: datetime) -> Column:

@@ -36,7 +36,7 @@ from shardaudit.model.config.fields import (
 )
 from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, asked_engine
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.input_columns import SINK_COLUMNS, TRACE_COLUMNS
+from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
@@ -73,18 +73,36 @@ class Traces(_Frozen):
 
 
 class Sink(_Frozen):
-    """The lake table. `derived`: columns that a backfill computes, as Spark SQL."""
+    """The lake table.
+
+    `without`: standard names of what it had once and has no more; `derived`: columns that a
+    backfill computes, as Spark SQL.
+    """
 
     path: Place
     format: Annotated[SinkFormat, Field(strict=False)] = SinkFormat.DELTA
     exclusive: bool = False
     columns: dict[str, Text] = {}
+    without: list[Text] = []
     derived: dict[str, Text] = {}
 
     @field_validator("columns")
     @classmethod
     def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
         return _known_columns(columns, SINK_COLUMNS)
+
+    @property
+    def mapped(self) -> dict[str, str]:
+        """`columns`, but for those of what it has no more."""
+        return {name: of for name, of in self.columns.items() if name not in self.without}
+
+    @field_validator("without")
+    @classmethod
+    def _without(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in OPTIONAL:
+                raise ConfigError("", name, one_of(name, OPTIONAL))
+        return names
 
 
 class Positions(_Frozen):

@@ -1,0 +1,49 @@
+"""A sink whose landing times are whole hours, or the midnights of somebody's days."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.model.verdict import State
+from shardaudit.store.warehouse import Warehouse
+from tests.history import Question, SinkRow, Trace
+from tests.spark.trial import Trial
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+EARLY, LATE = NOON + 51 * MINUTE, NOON + 3 * HOUR
+HOURS = {"hour": NOON, "day": NOON - 12 * HOUR, "day in Delhi": NOON - 17.5 * HOUR}
+
+
+def traces() -> list[Trace]:
+    return [
+        Trace(f"m{n}", "shard-0", str(1_000 + n), NOON + n * MINUTE + SECOND) for n in range(51)
+    ]
+
+
+def rows(numbers: range | list[int], *, landed_at: datetime) -> list[SinkRow]:
+    return [
+        SinkRow(t.message_id, t.shard_id, t.sequence_number, t.sent_at, landed_at)
+        for t in (traces()[n] for n in numbers)
+    ]
+
+
+@pytest.mark.parametrize("unit", HOURS)
+@pytest.mark.parametrize("lands", [True, False])
+def test_what_another_writer_still_has_is_on_its_way(
+    warehouse: Warehouse, tmp_path: Path, unit: str, *, lands: bool
+) -> None:
+    ask = Question(NOON - HOUR, NOON + HOUR, EARLY, bucket=MINUTE)
+    trial = Trial(warehouse, tmp_path, ask)
+    trial.log(traces())
+    trial.land(rows([n for n in range(51) if n != 45], landed_at=HOURS[unit]))
+    trial.ingest(now=EARLY)
+    published = trial.audit()
+    assert (published.audit.pending, published.findings) == (1, {})
+    trial.land(rows([45], landed_at=HOURS[unit]) if lands else [])
+    trial.ingest(now=EARLY + 5 * MINUTE)
+    later = Question(NOON - HOUR, NOON + HOUR, LATE, bucket=MINUTE)
+    found = trial.audit(later)
+    states = [finding.state for finding in found.findings.values()]
+    assert (found.audit.verdict, states) == (("ok", []) if lands else ("loss", [State.OPEN]))
