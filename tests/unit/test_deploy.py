@@ -7,6 +7,7 @@ import importlib.util
 import json
 import re
 import shlex
+import subprocess
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from shardaudit.cli.command import Command
 from shardaudit.model.config.settings import load_settings
@@ -96,6 +98,20 @@ def test_versions_are_those_that_are_tested(file: Path) -> None:
     shardaudit = f"shardaudit-{file.parent.name}:{PROJECT['version']}"
     for place in (DEPLOYING, file.read_text(), (DEPLOY / "compose.yaml").read_text()):
         assert shardaudit in place
+
+
+def test_constraints_of_the_image_are_the_versions_of_the_lock() -> None:
+    text = (DEPLOY / "spark" / "Dockerfile").read_text()
+    [command] = re.findall(r"sed -n '[^']+' /tmp/requirements.lock", text)
+    words = [*shlex.split(command)[:-1], str(ROOT / "requirements.lock")]
+    made = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+    image = {"python_version": "3.11", "python_full_version": "3.11.9", "sys_platform": "linux"}
+    wanted = map(Requirement, made)
+    found = [one for one in wanted if one.marker is None or one.marker.evaluate(image)]
+    versions = {one.name: str(one.specifier) for one in found}
+    assert len(versions) == len(found) > 200
+    pinned = {name: f"=={version}" for name, version in pins().items()}
+    assert pinned == {name: versions[name] for name in pinned}
 
 
 def test_what_services_refer_to_is_there() -> None:
