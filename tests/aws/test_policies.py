@@ -7,7 +7,7 @@ import pytest
 
 from shardaudit.simulate.s3proxy import REGION
 from shardaudit.simulate.stand_in.requests import ACCOUNT
-from tests.aws.full_run import Run, embedded, judged, landed_by, looked_at, repaired
+from tests.aws.full_run import STREAM, Run, embedded, judged, landed_by, looked_at, repaired
 from tests.aws.recorded_world import (
     AGAIN,
     OLDER,
@@ -86,9 +86,10 @@ def test_calls_and_grants_are_the_same_when_every_command_ran(tmp_path: Path) ->
 def test_calls_and_grants_are_the_same_on_apache_spark(tmp_path: Path) -> None:
     with world(tmp_path) as made:
         run = Run(made)
+        run.command("ingest", "ingest", *STREAM)  # leaves a claim to be deleted
         judged(run)
         for command in ("backfill", "dedupe"):
-            run.command(f"{command}-plan", command, "plan", "--stream", "events")
+            run.command(f"{command}-plan", command, "plan", *STREAM)
     asked = {"audit", "findings-accept", "backfill-plan"}  # what Spark writes by itself in them
     found = {
         actor: differences(made, actor, [actor, *ALSO.get(actor, []), ON_SPARK])
