@@ -29,7 +29,7 @@ APART = {name for name in NAMES if name.startswith("backfill-")} - REPAIRS - {"b
 ROLES = {"role-audits": REPAIRS | APART, "role-repairs": APART}  # and what each leaves out
 MOST_CHARACTERS = 6144  # of a managed policy, white space aside (IAM User Guide, quotas)
 ARN = re.compile(
-    r"arn:aws:(s3:::<[A-Z]+_BUCKET>(/<[A-Z]+_FOLDER>/\S*\*)?"
+    r"arn:aws:(s3:::<[A-Z]+_BUCKET>(/<[A-Z]+_FOLDER>(/\S*\*)?)?"
     r"|kinesis:<REGION>:<ACCOUNT>:stream/<[A-Z_]+>(/consumer/shardaudit-\*)?"
     r"|dynamodb:<REGION>:<ACCOUNT>:table/<LEASE_TABLE>)"
 )
