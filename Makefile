@@ -78,10 +78,11 @@ test-browser: setup ## the page in a real Airflow and the system's Chromium
 test-aws: setup ## the tests against stand-ins of AWS
 	$(BIN)/pytest tests/aws
 
-drill: setup ## kills ingest and audit at 20 random moments: the tables must not notice (many minutes)
+drill: setup ## kills ingest and audit at 20 random moments; every call to AWS on Apache Spark (many minutes)
 	$(BIN)/pytest -m drill tests/spark
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags
+	$(BIN)/pytest -m drill tests/aws
 
 fuzz: setup ## hostile files, lines, configurations, addresses and command lines by the 100,000 (hours; CASES=1000: so many)
 	SHARDAUDIT_CASES=$(or $(CASES),100000) $(BIN)/pytest tests/fuzz -m "drill or not drill" $(SIDE_BY_SIDE)
