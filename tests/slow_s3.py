@@ -3,7 +3,7 @@
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
@@ -69,7 +69,18 @@ class SlowS3:
 @contextmanager
 def slow_s3(url: str) -> Iterator[tuple[SlowS3, str]]:
     """The proxy, and its address."""
-    proxy, ports, is_open = SlowS3(url), list[int](), threading.Event()
+    proxy = SlowS3(url)
+    with served(proxy.serve) as address:
+        yield proxy, address
+
+
+Serve = Callable[[Callable[[int], None], asyncio.Event], Coroutine[None, None, None]]
+
+
+@contextmanager
+def served(serve: Serve) -> Iterator[str]:
+    """The address of what serves on a port that it tells, in a thread, until the block ends."""
+    ports, is_open = list[int](), threading.Event()
     loop, stopped = asyncio.new_event_loop(), asyncio.Event()
 
     def started(port: int) -> None:
@@ -78,13 +89,13 @@ def slow_s3(url: str) -> Iterator[tuple[SlowS3, str]]:
 
     def run() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(proxy.serve(started, stopped))
+            runner.run(serve(started, stopped))
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     assert is_open.wait(20)
     try:
-        yield proxy, f"http://127.0.0.1:{ports[0]}"
+        yield f"http://127.0.0.1:{ports[0]}"
     finally:
         loop.call_soon_threadsafe(stopped.set)
         thread.join(20)
