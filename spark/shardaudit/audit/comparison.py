@@ -100,7 +100,8 @@ class Comparison:
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read, and `seen` what stands in them; `classified`: the ids that are told;
     `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
-    `apart.displaced_rows`; `stamped_anew`: the messages that a producer gave several times.
+    `apart.displaced_rows`; `apart`: the stream's own traces near the window that count in another
+    bucket than theirs; `stamped_anew`: the messages that a producer gave several times.
     """
 
     numbers: dict[str, int]
@@ -116,6 +117,7 @@ class Comparison:
     classified: DataFrame
     is_placing: bool
     displaced: DataFrame
+    apart: DataFrame
     stamped_anew: int
 
 
@@ -157,6 +159,7 @@ def compared(
         classified=told,
         is_placing=both.is_placing,
         displaced=displaced_rows(evidence, told, crossing, is_inside),
+        apart=without_canary(apart, "message_id"),
         stamped_anew=_stamped_anew(apart, request),
     )
 
