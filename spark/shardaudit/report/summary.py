@@ -37,7 +37,7 @@ class DeadlineLine:
 
 @dataclass(frozen=True, slots=True)
 class LateAudit:
-    """An audit of a span before the window, of which traces or rows came late.
+    """An audit of a span before the window that was not proven complete.
 
     `status`: as in AUDITS; one that is not published has no verdict but `inconclusive`.
     """
