@@ -64,11 +64,13 @@ def test_neighbouring_cells_that_are_held_for_one_reason_are_a_span(spark: Spark
     }
 
 
-def test_the_last_of_many_spans_reaches_over_all_that_follow(spark: SparkSession) -> None:
-    found = spans(spark, [("s0", 2 * n, "pending") for n in range(MOST_SPANS + 3)])
-    whole = {("s0", "pending", 2 * n, 2 * n + 1) for n in range(MOST_SPANS - 1)}
-    last = (2 * (MOST_SPANS - 1), 2 * (MOST_SPANS + 2) + 1)
-    assert found == whole | {("s0", "pending", *last)}
+def test_of_many_spans_those_are_joined_that_lie_nearest(spark: SparkSession) -> None:
+    near = {100: 102, 200: 203, 300: 304}
+    starts = [10 * n for n in range(MOST_SPANS)]
+    cells = [(shard, n, "pending") for shard in ("s0", "s1") for n in (*starts, *near.values())]
+    assert spans(spark, cells) == {
+        (shard, "pending", n, near.get(n, n) + 1) for shard in ("s0", "s1") for n in starts
+    }
 
 
 def batch(

@@ -154,3 +154,10 @@ def test_record_of_many_gaps_stays_short_and_holds_where_it_held() -> None:
     assert len(gaps.holds) == MOST_SPANS
     assert gaps.holds[0] == hold(2, 3, Held.UNAUDITED)
     assert gaps.holds[-1].end == T0 + 399 * 3 * MINUTE
+
+
+def test_record_of_many_spans_joins_those_that_lie_nearest() -> None:
+    spans = [hold(10 * n, 10 * n + 1) for n in range(MOST_SPANS)] + [hold(103, 104)]
+    known = record((window(0, 1000), 0, tuple(spans)))
+    assert [h.end - h.start for h in known.holds].count(MINUTE) == MOST_SPANS - 1
+    assert hold(100, 104) in known.holds

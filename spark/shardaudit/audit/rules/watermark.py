@@ -8,7 +8,6 @@ go on telling it when they are repaired or accepted between two audits.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import groupby
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -18,6 +17,7 @@ from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
+from shardaudit.model.window import joined
 
 MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
 
@@ -53,7 +53,7 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
         for its findings.
     Output:
         `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
-        MOST_SPANS of a shard and reason: the last one of so many reaches over what lies between.
+        MOST_SPANS of a shard and reason: of more those are joined that lie nearest.
     """
     reason = ["shard_id", "held_by"]
     cells = judged.where(F.col("held_by").isNotNull())
@@ -64,9 +64,14 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
         .groupBy(*reason, "span")
         .agg(F.min("bucket_start").alias("start"), F.max("bucket_end").alias("end"))
     )
-    place = F.row_number().over(Window.partitionBy(*reason).orderBy("start"))
+    in_order = Window.partitionBy(*reason).orderBy("start")
+    gap = F.unix_micros("start") - F.unix_micros(F.lag("end").over(in_order))
+    widest = Window.partitionBy(*reason).orderBy(F.desc("gap"), "start")
+    is_apart = F.row_number().over(widest) < MOST_SPANS
     return (
-        spans.withColumn("place", F.least(place, F.lit(MOST_SPANS)))
+        spans.withColumn("gap", F.coalesce(gap, F.lit(0)))
+        .withColumn("is_apart", is_apart.cast("bigint"))
+        .withColumn("place", F.sum("is_apart").over(in_order))
         .groupBy(*reason, "place")
         .agg(F.min("start").alias("held_from"), F.max("end").alias("held_until"))
         .select(*reason, "held_from", "held_until")
@@ -269,14 +274,13 @@ def first_hold(
 
 
 def _joined(holds: Iterable[Hold]) -> tuple[Hold, ...]:
-    """Holds of one reason that touch or overlap as one; so are the last of more than MOST_SPANS."""
-    done: list[Hold] = []
-    for _, same in groupby(sorted(holds, key=lambda h: (h.why.value, h.start)), lambda h: h.why):
-        spans: list[Hold] = []
-        for hold in same:
-            if spans and (hold.start <= spans[-1].end or len(spans) == MOST_SPANS):
-                spans[-1] = replace(spans[-1], end=max(spans[-1].end, hold.end))
-            else:
-                spans.append(hold)
-        done += spans
+    """Holds of one reason that touch or overlap as one; of more than MOST_SPANS the nearest."""
+    spans: dict[Held, list[Span]] = {}
+    for hold in holds:
+        spans.setdefault(hold.why, []).append(hold.window)
+    done = [
+        Hold(span.start, span.end, why)
+        for why, mine in spans.items()
+        for span in joined(mine, most=MOST_SPANS)
+    ]
     return tuple(sorted(done, key=lambda hold: (hold.start, hold.why.value)))
