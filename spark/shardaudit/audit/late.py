@@ -54,7 +54,8 @@ def audited_with_late(
             span = f"{request.name}: {instant(window.start)} to {instant(window.end)}"
             log.info("%s: not proven complete: audited, too", span)
             try:
-                late = replace(request, window=window, late_of=report.audit_id)
+                over = judged_over(window, request.aligned)
+                late = replace(request, window=window, late_of=report.audit_id, judged_over=over)
                 audit(warehouse, late, gates, now=now)
             except FinalError as error:
                 log.error("%s: %s", span, error)
@@ -106,6 +107,13 @@ def late_windows(
         if sum((one.end - one.start for one in wider), timedelta()) <= own.end - own.start:
             windows = wider
     return windows
+
+
+def judged_over(late: Window, own: Window) -> Window:
+    """The night to whose totals late minutes belong: the window, moved back by whole lengths."""
+    length = own.end - own.start
+    start = own.start - ((own.start - late.end) // length + 1) * length
+    return Window(min(start, late.start), start + length)
 
 
 def _healed(holds: Iterable[Hold], damage: Sequence[Window]) -> list[Hold]:

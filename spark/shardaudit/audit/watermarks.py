@@ -2,8 +2,8 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
@@ -18,6 +18,8 @@ from shardaudit.audit.evidence import buckets_of
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.rules.accepted_times import accepted
 from shardaudit.audit.rules.deadlines import had_left
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.audit.rules.totals import coverage
 from shardaudit.audit.rules.watermark import (
     ShardRecord,
     changed_cells,
@@ -26,6 +28,7 @@ from shardaudit.audit.rules.watermark import (
     held_spans,
     recorded,
     silenced,
+    thin_again,
     touched_buckets,
     touched_cells,
     unknown_before,
@@ -43,7 +46,7 @@ from shardaudit.model.watermark import (
     holds_as_json,
     holds_from_json,
 )
-from shardaudit.model.window import Window, coalesced
+from shardaudit.model.window import Window, coalesced, joined
 from shardaudit.report.held_back import Holding, held_because
 from shardaudit.store.transitions import said_times, times_of
 from shardaudit.store.warehouse import Warehouse
@@ -189,7 +192,8 @@ def _changed(
     news = _news(comparison, request.name, before=before, looked_at=looked_at)
     # Also of later cells: what came there may be a message of an earlier one, sent again.
     touched = touched_cells(news).localCheckpoint()
-    apart = _apart(warehouse, request, comparison.apart, buckets_of(touched))
+    starts = buckets_of(touched)
+    apart = _apart(warehouse, request, comparison.apart, starts)
     left = had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at)
     cells = changed_cells(
         touched,
@@ -198,7 +202,34 @@ def _changed(
         audited=audited,
         bucket=bucket,
     )
-    return _by_shard(collected(held_spans(cells, bucket=bucket)))
+    changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
+    holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
+    for shard_id, spans in _touched_spans(touched, holds, starts, bucket=bucket).items():
+        changed[shard_id] += thin_again(holds[shard_id], spans)
+    return changed
+
+
+def _touched_spans(
+    touched: DataFrame,
+    holds: Mapping[str, Sequence[Hold]],
+    starts: Sequence[datetime],
+    *,
+    bucket: timedelta,
+) -> dict[str, list[Window]]:
+    """By shard the touched time of those that have minutes with too few traces: mostly none.
+
+    What has no shard is touched by the traces of any.
+    """
+    thin = {name for name, mine in holds.items() if any(h.why is Held.THIN for h in mine)}
+    if not thin:
+        return {}
+    of_shard: dict[str, list[datetime]] = {UNKNOWN_SHARD: list(starts)}
+    for row in collected(touched.where(F.col("shard_id").isin(sorted(thin))).select(*CELL)):
+        of_shard.setdefault(row.shard_id, []).append(row.bucket_start)
+    return {
+        name: joined(Window(start, start + bucket) for start in of_shard[name])
+        for name in thin & of_shard.keys()
+    }
 
 
 def _apart(
@@ -217,8 +248,8 @@ def _apart(
     return beside(known, StreamTraces.of(warehouse, request.name).apart(windows))
 
 
-def _by_shard(spans: Iterable[Row]) -> dict[str, list[Hold]]:
-    found: dict[str, list[Hold]] = defaultdict(list)
+def _by_shard(spans: Iterable[Row]) -> defaultdict[str, list[Hold]]:
+    found: defaultdict[str, list[Hold]] = defaultdict(list)
     for row in spans:
         found[row.shard_id].append(Hold(row.held_from, row.held_until, Held(row.held_by)))
     return found
@@ -233,7 +264,10 @@ def _found(
     """
     covered = {shard.shard_id: shard.trace_coverage for shard in outcome.shards}
     if UNKNOWN_SHARD in covered:
-        covered[UNKNOWN_SHARD] = outcome.trace_coverage
+        traced = [shard.traced for shard in outcome.shards]
+        covered[UNKNOWN_SHARD] = coverage(
+            {name: sum(one[name] for one in traced) for name in ("matched", "untraced")}
+        )
     held = _by_shard(spans)
     thin = {
         shard_id

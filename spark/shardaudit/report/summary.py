@@ -51,9 +51,9 @@ class LateAudit:
 
     @property
     def is_red(self) -> bool:
-        """Whether it needs somebody; in a few minutes a single trace that lacks makes them thin."""
-        is_thin = self.verdict in {Verdict.INCONCLUSIVE, Verdict.UNTRACED}
-        return self.status != "published" or not (self.verdict.is_good or is_thin)
+        """Whether it needs somebody; who lost a trace long ago needs nobody."""
+        is_well = self.verdict.is_good or self.verdict is Verdict.UNTRACED
+        return self.status != "published" or not is_well
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.late import late_windows
+from shardaudit.audit.late import judged_over, late_windows
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
 
@@ -97,3 +97,21 @@ def test_no_reason_keeps_another_from_being_looked_at() -> None:
 
 def test_a_window_of_few_minutes_has_late_ones_of_as_many() -> None:
     assert found([(Held.CHANGED, (0, 9))], own=(100, 103)) == [(0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("late", "night"),
+    [
+        ((9 * DAY, 9 * DAY + 1), (9 * DAY, 10 * DAY)),
+        ((10 * DAY - 1, 10 * DAY), (9 * DAY, 10 * DAY)),
+        ((9 * DAY - 1, 9 * DAY), (8 * DAY, 9 * DAY)),
+        ((60, 70), (0, DAY)),
+        ((DAY - 60, DAY + 60), (DAY - 60, 2 * DAY)),  # over an edge: of its end
+        ((DAY, 2 * DAY), (DAY, 2 * DAY)),
+    ],
+)
+def test_late_minutes_are_judged_over_a_window_of_which_they_are_a_part(
+    late: Span, night: Span
+) -> None:
+    spans = [Window(at(start), at(end)) for start, end in (late, OWN, night)]
+    assert judged_over(*spans[:2]) == spans[2]

@@ -13,8 +13,21 @@ TOTALS = ("sent", "landed", "matched", *COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """What else there is of a shard in the time of which a window of few minutes is a part."""
+
+    sent: int = 0
+    lost: int = 0
+    matched: int = 0
+    untraced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ShardTotals:
-    """What a shard's cells add up to over the window."""
+    """What a shard's cells add up to over the window.
+
+    `around`: what counts besides where a share is asked for: in a few minutes one message is much.
+    """
 
     shard_id: str
     sums: dict[str, int]
@@ -22,11 +35,21 @@ class ShardTotals:
     verdicts: frozenset[Verdict]
     is_damaged: bool
     is_quiet: bool
+    around: Around = Around()
+
+    @property
+    def traced(self) -> dict[str, int]:
+        """`matched` and `untraced`, with what is around."""
+        beside = self.around
+        return {
+            "matched": self.sums["matched"] + beside.matched,
+            "untraced": self.sums["untraced"] + beside.untraced,
+        }
 
     @property
     def trace_coverage(self) -> float | None:
         """Landed ids with a trace / landed ids; None when none landed."""
-        return coverage(self.sums)
+        return coverage(self.traced)
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst verdict of the shard's cells, after what the configuration tolerates."""
@@ -34,7 +57,8 @@ class ShardTotals:
 
     def _standing(self, tolerance: float, coverage_floor: float) -> set[Verdict]:
         standing = set(self.verdicts)
-        if self.lost <= tolerance * self.sums["sent"]:
+        lost, sent = self.lost + self.around.lost, self.sums["sent"] + self.around.sent
+        if lost <= tolerance * sent:
             if Verdict.MIXED in standing:
                 standing.add(Verdict.DUPLICATION)
             standing -= {Verdict.LOSS, Verdict.MIXED}

@@ -141,6 +141,17 @@ def changed_cells(
     )
 
 
+def thin_again(holds: Iterable[Hold], touched: Iterable[Span]) -> list[Hold]:
+    """What had too few traces and was touched since: where these came both sides may agree now."""
+    return [
+        Hold(part.start, part.end, Held.CHANGED)
+        for hold in holds
+        if hold.why is Held.THIN
+        for span in touched
+        if (part := hold.window.common(span))
+    ]
+
+
 def _is_touched(side: str) -> Column:
     n, sum_lo, sum_hi = (F.col(f"{side}_{name}") != 0 for name in SUMS)
     return n | sum_lo | sum_hi
