@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.rules.totals import ShardTotals
-from shardaudit.model.audit_id import late_of
+from shardaudit.model.audit_id import ended_at, late_of
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
@@ -167,7 +167,7 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
     moved = {report.audit_id, *(one.audit_id for one in late if one.status == "published")}
     last = max(
         (row for row in rows if row["audit_id"] in moved),
-        key=lambda row: row["finished_at"] or row["as_of"],
+        key=ended_at,
     )
     return replace(
         report,
