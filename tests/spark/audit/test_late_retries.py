@@ -66,3 +66,18 @@ def test_what_landed_by_its_retry_after_all_is_not_lost(lake: Lake, stamped: int
     on_second_shard(lake, 3)
     assert audited(lake, 3).watermark == T0 + 4 * DAY
     assert states(lake, "m600") == {"missing": "false_alarm"}
+
+
+def test_what_was_sent_again_after_midnight_and_landed_is_not_lost(lake: Lake) -> None:
+    last, again = DAY_S - 100, DAY_S + 100
+    of_day(lake, 0, *HOURLY, DAY_S - 1)
+    lake.log("first.jsonl", [trace_line(last)])
+    audited(lake, 0)
+    assert states(lake, f"m{last}") == {"missing": "open"}
+
+    lake.log("retry.jsonl", [trace_line(again, message_id=f"m{last}")])
+    lake.land([sink_row(again, message_id=f"m{last}")])
+    of_day(lake, 1, *HOURLY)
+    report = audited(lake, 1)
+    assert told(report) == [(minute_of(last), Verdict.OK, 0)]
+    assert states(lake, f"m{last}") == {"missing": "false_alarm"}
