@@ -74,9 +74,10 @@ class Record:
 
     def _note_changes(self, history: History, question: Question, *, since: datetime) -> None:
         now, last = contents(history, question), last_arrivals(history, question)
-        for cell in now.keys() | self.known.keys():
-            was, found = self.known.get(cell, Contents()), now.get(cell, Contents())
-            is_cleared = was.sent == found.sent and len(found.landed) < len(was.landed)
+        known, self.known = self.known, now
+        cleared = _touched_buckets(known, now, history, question)
+        for cell in now.keys() | known.keys():
+            found = now.get(cell, Contents())
             came_by = last.get(cell, cell[1] + question.bucket)
             is_gone = question.deadline(came_by) < question.as_of and all(
                 min(came_by + was.length, was.ended_by)
@@ -84,14 +85,13 @@ class Record:
                 for was in question.longer
             )
             if (
-                was != found
+                cell[1] in cleared
                 and found.sent != found.landed
                 and cell[1] in self.looked_at
                 and cell[1] >= since
-                and not (is_cleared and is_gone)
+                and not (cleared[cell[1]] and is_gone)
             ):
                 self.changed.add(cell)
-        self.known = now
 
     def watermark(
         self, findings: Mapping[FindingKey, Finding], question: Question
@@ -115,6 +115,34 @@ class Record:
             at += self.bucket
         before = [cell for cell, is_held in cells.items() if is_held]
         return min([at, *lacking, *before])
+
+
+def _touched_buckets(
+    known: Mapping[Cell, Contents], now: Mapping[Cell, Contents], history: History, ask: Question
+) -> dict[datetime, bool]:
+    """The buckets of cells that changed, and those that share a message with one of these.
+
+    Each with whether rows left and nothing else happened.
+    """
+    stands: dict[str, set[datetime]] = defaultdict(set)
+    for trace in history.traces:
+        stands[trace.message_id].add(ask.bucket_start(trace.sent_at))
+    counted = {t.message_id: t for t in sorted(history.traces, key=counting_order, reverse=True)}
+    linked: dict[datetime, set[datetime]] = defaultdict(set)
+    for name, starts in stands.items():
+        counts_in = ask.bucket_start(counted[name].sent_at)
+        for start in starts:
+            linked[start].add(counts_in)
+            linked[counts_in].add(start)
+    cleared: dict[datetime, bool] = {}
+    for cell in now.keys() | known.keys():
+        was, found = known.get(cell, Contents()), now.get(cell, Contents())
+        if was == found:
+            continue
+        is_cleared = was.sent == found.sent and len(found.landed) < len(was.landed)
+        for start in linked[cell[1]] | {cell[1]}:
+            cleared[start] = cleared.get(start, True) and is_cleared
+    return cleared
 
 
 def contents(history: History, question: Question) -> dict[Cell, Contents]:

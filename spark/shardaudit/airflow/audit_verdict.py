@@ -125,7 +125,7 @@ def _headline(report: AuditReport) -> str:
     if any(late.is_red for late in report.late):
         lost = sum(late.missing for late in report.late)
         what = f"{messages(lost)} missing of" if lost else "not well is"
-        text += f"; {what} what came late before its window"
+        text += f"; {what} what was audited before its window"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)

@@ -8,13 +8,15 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.model.audit_id import audit_order
-from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS, TRANSITIONS
+from shardaudit.model.audit_id import StoredAudit, audit_order, late_of
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import Kind, Level, State, Verdict
+from shardaudit.model.window import Window, joined
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.plain import MAX_SHOWN, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
+from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
 
 StateChange = tuple[Kind, State | None, State]  # from which state (None: a new finding) to which
@@ -51,7 +53,7 @@ def published_news(
 
     Input:
         changes: how many findings went from which state to which.
-        before: the verdict of the last audit of a window of that length.
+        before: the verdict before, of the same minutes or the last window.
         examples: ids of messages that are newly missing.
     """
     worse, better = _worse(changes), _better(changes)
@@ -188,21 +190,50 @@ def _examples(warehouse: Warehouse, audit_id: str, changes: dict[StateChange, in
 
 
 def _verdict_before(warehouse: Warehouse, request: AuditRequest) -> Verdict | None:
-    """That of the last published audit of a window as long as this one."""
+    """What was said before: of the same minutes, by the newest audits that looked at them.
+
+    A window that moves on has minutes of which nothing was said: before it was the last one of its
+    length, late ones aside. None: there was nothing.
+    """
     rows = warehouse.rows(
         AUDITS, where=(pc.field("stream") == request.name) & (pc.field("status") == "published")
     )
-    span = request.aligned.end - request.aligned.start
-    earlier = [
-        row
+    earlier = {
+        row["audit_id"]: row
         for row in rows
-        if row["window_end"] - row["window_start"] == span
-        and row["audit_id"] != request.audit_id
-        and row["as_of"] <= request.as_of
+        if row["audit_id"] != request.audit_id and row["as_of"] <= request.as_of
+    }
+    window = request.aligned
+    segments = newest_segments(audit_spans(earlier.values()), window)
+    looked_at = joined(Window(segment.start, segment.end) for segment in segments)
+    if request.late_of is None and looked_at != [window]:
+        alike = [
+            row for row in earlier.values() if late_of(row) is None and _is_as_long(row, window)
+        ]
+        return Verdict(max(alike, key=audit_order)["verdict"]) if alike else None
+    said = [
+        _said_there(warehouse, segment, Verdict(earlier[segment.audit_id]["verdict"]))
+        for segment in segments
     ]
-    if not earlier:
-        return None
-    return Verdict(max(earlier, key=audit_order)["verdict"])
+    return min(said, key=list(Verdict).index, default=None)
+
+
+def _is_as_long(row: StoredAudit, window: Window) -> bool:
+    return bool(row["window_end"] - row["window_start"] == window.end - window.start)
+
+
+def _said_there(warehouse: Warehouse, part: Segment, whole: Verdict) -> Verdict:
+    """What an audit said of a part of its window: no worse than of all, where some is tolerated."""
+    if whole.is_good:
+        return whole
+    cells = warehouse.read(CELLS).where(
+        (F.col("audit_id") == part.audit_id)
+        & (F.col("bucket_start") >= F.lit(part.start))
+        & (F.col("bucket_start") < F.lit(part.end))
+    )
+    found = [Verdict(row.verdict) for row in cells.select("verdict").distinct().collect()]
+    order = list(Verdict).index
+    return max(whole, min(found, key=order, default=whole), key=order)
 
 
 def _store(warehouse: Warehouse, request: AuditRequest, news: AuditNews) -> None:

@@ -14,6 +14,7 @@ class AuditRequest:
     """What is audited: a stream's window, as of a time, with the retention that was in force.
 
     `late_of`: the audit with whose window it goes; None: it is asked for itself.
+    `judged_over`: the time by whose totals shares are judged; None: the window.
     """
 
     name: str
@@ -22,6 +23,7 @@ class AuditRequest:
     as_of: datetime
     retention: Retention
     late_of: str | None = None
+    judged_over: Window | None = None
 
     @property
     def aligned(self) -> Window:

@@ -102,7 +102,8 @@ class Comparison:
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read, and `seen` what stands in them; `classified`: the ids that are told;
     `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
-    `apart.displaced_rows`; `stamped_anew`: the messages that a producer gave several times.
+    `apart.displaced_rows`; `apart`: the stream's own traces near the window that count in another
+    bucket than theirs; `stamped_anew`: the messages that a producer gave several times.
     """
 
     numbers: dict[str, int]
@@ -118,6 +119,7 @@ class Comparison:
     classified: DataFrame
     is_placing: bool
     displaced: DataFrame
+    apart: DataFrame
     stamped_anew: int
 
 
@@ -128,16 +130,15 @@ def compared(
     both = sources(warehouse, request, state, planted)
     ledger = _ledger(warehouse, request, both)
     cells = ledger.cells
-    seed = request.as_of.date().isoformat()
-    sample = sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS)
+    sample = _sample(cells, request)
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     judged = judged_evidence(beside(planted.evidence, stored), cells)
     known = carried(judged.localCheckpoint())
     read = _to_read(cells, known, sample, request).localCheckpoint()
     seen = both.within(buckets_of(read)).seen(read)
     apart = both.apart(request.aligned).localCheckpoint()
-    again = both.again(ledger.buckets_of_left(is_emptied_as_seen()), apart)
-    found = suspects(seen).union(known.stale).unionByName(again)
+    found = suspects(seen).union(known.stale)
+    found = found.unionByName(both.again(ledger.buckets_of_left(is_emptied_as_seen()), apart))
     suspected, buckets = _sought(_followed(found, known, apart, request))
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
@@ -160,6 +161,7 @@ def compared(
         classified=told,
         is_placing=both.is_placing,
         displaced=displaced_rows(evidence, told, crossing, is_inside),
+        apart=without_canary(apart, "message_id"),
         stamped_anew=_stamped_anew(apart, request),
     )
 
@@ -290,6 +292,12 @@ def _ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> _Ledg
     gone = vanished_cells(over, known, by)
     whole = with_bucket_digest(with_vanished(cells, gone), sums).localCheckpoint()
     return _Ledger(sums, whole, facts, own_shards, known.missing)
+
+
+def _sample(cells: DataFrame, request: AuditRequest) -> DataFrame:
+    """Some clean cells, to be read all the same: others on another day."""
+    seed = request.as_of.date().isoformat()
+    return sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS)
 
 
 def _to_read(

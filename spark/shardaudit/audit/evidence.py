@@ -21,9 +21,14 @@ from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger, placed_rows
-from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.sink_reading import Scan, SinkRows
-from shardaudit.ingest.stream_traces import BROUGHT_DDL, SCAN_WINDOWS, TRACED, StreamTraces
+from shardaudit.ingest.stream_traces import (
+    APART,
+    BROUGHT_DDL,
+    SCAN_WINDOWS,
+    TRACED,
+    StreamTraces,
+)
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
@@ -134,13 +139,9 @@ class Sources:
     is_placing: bool = False
 
     def apart(self, window: Window) -> DataFrame:
-        """The traces near the window that count in another bucket than their own."""
-        near = Window(window.start - REACH, window.end + REACH)
-        columns = ("message_id", "bucket_start", "counted_in")
-        apart = beside(
-            self.planted.traces.select(*columns), self.traces.apart(near).select(*columns)
-        )
-        return apart.where(F.col("counted_in").isNotNull())
+        """The traces near the window that count in another bucket, the canary's too: APART."""
+        planted = self.planted.traces.select(*APART).where(F.col("counted_in").isNotNull())
+        return beside(planted, self.traces.apart([window]))
 
     def again(self, starts: list[datetime], apart: DataFrame) -> DataFrame:
         """The ids that count in some buckets, and have other traces: `message_id`, `bucket_start`.

@@ -1,24 +1,26 @@
-"""An audit, and the minutes before its window that came late: they are audited with it.
+"""An audit, and the minutes before its window that it can settle: they are audited with it.
 
 A device that was offline sends what it wrote last week, a consumer delivers what it held back for
-nine days: no window of the last days would ever look at it, and Kinesis drops it after a day.
+nine days, a night is left out, a broken file is replaced: no window of the last days would ever
+look at it, and Kinesis drops it after a day.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.published import audits_beside, with_late
+from shardaudit.audit.rules.watermark import without
 from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.model.watermark import Held
-from shardaudit.model.window import Window
+from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.window import Window, joined
 from shardaudit.report.plain import instant
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
@@ -27,7 +29,8 @@ from shardaudit.store.warehouse import Warehouse
 log = logging.getLogger(__name__)
 
 _MOST_WINDOWS = 4  # each is an audit of its own
-_LATE = (Held.CHANGED, Held.PENDING)  # what changed comes first: the other is looked at each night
+# What an audit can settle. What changed comes first, what was on its way is looked at each night.
+_LATE = (Held.CHANGED, Held.UNAUDITED, Held.DAMAGED, Held.PENDING)
 
 
 def audited_with_late(
@@ -49,9 +52,10 @@ def audited_with_late(
     with progress.stage("audit what came late"):
         for window in _late_windows(warehouse, request, now=now):
             span = f"{request.name}: {instant(window.start)} to {instant(window.end)}"
-            log.info("%s: traces or rows came late: audited, too", span)
+            log.info("%s: not proven complete: audited, too", span)
             try:
-                late = replace(request, window=window, late_of=report.audit_id)
+                over = judged_over(window, request.aligned)
+                late = replace(request, window=window, late_of=report.audit_id, judged_over=over)
                 audit(warehouse, late, gates, now=now)
             except FinalError as error:
                 log.error("%s: %s", span, error)
@@ -67,31 +71,69 @@ def _late_windows(warehouse: Warehouse, request: AuditRequest, *, now: datetime)
         record.as_of > request.as_of or record.audited_until > own.end for record in records
     ):
         return []
-    spans = {
-        (_LATE.index(hold.why), hold.start, min(hold.end, own.start))
-        for record in records
-        for hold in record.holds
-        if hold.why in _LATE and hold.start < own.start
-    }
+    damage = ingested(warehouse, request.name).damage
+    return late_windows(
+        (hold for record in records for hold in record.holds),
+        own,
+        bucket=request.stream.bucket,
+        kept_from=request.as_of - request.retention.length,
+        damage=[Window(*span) for span in damage.traces + damage.sink],
+    )
+
+
+def late_windows(
+    holds: Iterable[Hold],
+    own: Window,
+    *,
+    bucket: timedelta,
+    kept_from: datetime,
+    damage: Sequence[Window],
+) -> list[Window]:
+    """The spans that an audit has to look at besides its own window.
+
+    Few, and together no longer than its own: so all of it costs no more than twice as much. What
+    has no place stays held till next time.
+
+    Input:
+        holds: of all shards; own, bucket: the window, in whole buckets.
+        kept_from: what was sent then the stream still has. damage: what an unreadable file may
+        have fed, as of now.
+    """
+    early = [hold for hold in holds if hold.start < own.start]
+    early = [*(h for h in early if h.why is not Held.DAMAGED), *_healed(early, damage)]
     windows: list[Window] = []
-    for _, start, end in sorted(spans):
-        joined = _joined([*windows, Window(start, end)])
-        # So all of it costs no more than the window; what has no place stays held till next time.
-        if sum((one.end - one.start for one in joined), timedelta()) <= own.end - own.start:
-            windows = joined
+    for piece in _pieces(early, own, bucket=bucket, kept_from=kept_from):
+        wider = joined([*windows, piece], most=_MOST_WINDOWS)
+        if sum((one.end - one.start for one in wider), timedelta()) <= own.end - own.start:
+            windows = wider
     return windows
 
 
-def _joined(spans: Iterable[Window]) -> list[Window]:
-    """At most so many windows that cover all spans: those are joined that lie nearest."""
-    ordered: list[Window] = []
-    for span in sorted(spans, key=lambda span: span.start):
-        if ordered and span.start <= ordered[-1].end:
-            ordered[-1] = Window(ordered[-1].start, max(ordered[-1].end, span.end))
-        else:
-            ordered.append(span)
-    while len(ordered) > _MOST_WINDOWS:
-        gaps = [after.start - before.end for before, after in pairwise(ordered)]
-        at = gaps.index(min(gaps))
-        ordered[at : at + 2] = [Window(ordered[at].start, ordered[at + 1].end)]
-    return ordered
+def judged_over(late: Window, own: Window) -> Window:
+    """The night to whose totals late minutes belong: the window, moved back by whole lengths."""
+    length = own.end - own.start
+    start = own.start - ((own.start - late.end) // length + 1) * length
+    return Window(min(start, late.start), start + length)
+
+
+def _healed(holds: Iterable[Hold], damage: Sequence[Window]) -> list[Hold]:
+    return without((hold for hold in holds if hold.why is Held.DAMAGED), damage)
+
+
+def _pieces(
+    holds: Sequence[Hold], own: Window, *, bucket: timedelta, kept_from: datetime
+) -> list[Window]:
+    """The spans in pieces of a quarter of the window: of each reason the first ones first.
+
+    So no reason takes all that there is, and what is longer than the window is done in some nights.
+    The oldest first, but of what nobody ever looked at that which can still be recovered.
+    """
+    length = max(bucket, (own.end - own.start) // _MOST_WINDOWS // bucket * bucket)
+    ranked: list[tuple[int, int, Window]] = []
+    for place, why in enumerate(_LATE):
+        mine = [Window(h.start, min(h.end, own.start)) for h in holds if h.why is why]
+        pieces = [piece for span in joined(mine) for piece in span.parts(length)]
+        if why is Held.UNAUDITED:
+            pieces.sort(key=lambda piece: (piece.end <= kept_from, piece.start))
+        ranked += [(nth, place, piece) for nth, piece in enumerate(pieces)]
+    return [piece for *_, piece in sorted(ranked, key=lambda one: one[:2])]

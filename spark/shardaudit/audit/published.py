@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.rules.totals import ShardTotals, shard_coverages
+from shardaudit.model.audit_id import ended_at, late_of
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
@@ -134,7 +135,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         watermark_reason=row["watermark_reason"],
         cells_total=row["cells_total"],
         cells_compared_by_id=row["cells_compared_by_id"],
-        worst_shards=worst_shards(totals, configured),
+        worst_shards=_as_published(row, worst_shards(totals, configured)),
         deadlines=deadline_lines(missing),
         quarantined=quarantined_so_far(settings, stream),
         notes=(
@@ -144,6 +145,14 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         ),
     )
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
+
+
+def _as_published(row: Row, lines: tuple[ShardLine, ...]) -> tuple[ShardLine, ...]:
+    """The lines of shards; what of a few late minutes their night tolerates is not among them."""
+    if late_of(row) is None:
+        return lines
+    order = list(Verdict).index
+    return tuple(line for line in lines if order(line.verdict) >= order(row["verdict"]))
 
 
 def audits_beside(report: AuditReport) -> pc.Expression:
@@ -158,7 +167,7 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
     moved = {report.audit_id, *(one.audit_id for one in late if one.status == "published")}
     last = max(
         (row for row in rows if row["audit_id"] in moved),
-        key=lambda row: row["finished_at"] or row["as_of"],
+        key=ended_at,
     )
     return replace(
         report,

@@ -15,6 +15,7 @@ from shardaudit.audit.judged import Outcome
 from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silence_lengths, slot
 from shardaudit.ingest.rules.batch_inputs import TraceInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import batch_summaries
+from shardaudit.model.audit_id import ended_at
 from shardaudit.model.gate import LEDGER_GATE, RESULT_GATE, SINK_GATE, TRACES_GATE
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINGERPRINTS, QUARANTINE
@@ -46,7 +47,7 @@ def _published(warehouse: Warehouse, request: AuditRequest) -> list[Row]:
         AUDITS, where=(pc.field("stream") == request.name) & (pc.field("status") == "published")
     )
     others = [row for row in rows if row["audit_id"] != request.audit_id]
-    return sorted(others, key=lambda row: row["finished_at"])
+    return sorted(others, key=ended_at)
 
 
 def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) -> list[Row]:

@@ -2,8 +2,8 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
@@ -12,10 +12,13 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
+from shardaudit.audit.evidence import buckets_of
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.rules.accepted_times import accepted
 from shardaudit.audit.rules.deadlines import had_left
+from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.watermark import (
     ShardRecord,
     changed_cells,
@@ -24,11 +27,15 @@ from shardaudit.audit.rules.watermark import (
     held_spans,
     recorded,
     silenced,
+    thin_again,
+    touched_buckets,
+    touched_cells,
     unknown_before,
     unsettled,
 )
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
+from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.watermark import (
@@ -38,6 +45,7 @@ from shardaudit.model.watermark import (
     holds_as_json,
     holds_from_json,
 )
+from shardaudit.model.window import Window, coalesced, joined
 from shardaudit.report.held_back import Holding, held_because
 from shardaudit.store.transitions import said_times, times_of
 from shardaudit.store.warehouse import Warehouse
@@ -66,9 +74,7 @@ def moved_watermark(
     said = said_times(warehouse, request.name, INCONCLUSIVE)
     after = {
         shard_id: accepted(record, times_of(said, shard_id))
-        for shard_id, record in _after(
-            _rows(warehouse, request.name), request, outcome, judged, comparison
-        ).items()
+        for shard_id, record in _after(warehouse, request, outcome, judged, comparison).items()
     }
     findings = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings))}
@@ -100,22 +106,21 @@ def unmoved_watermark(warehouse: Warehouse, request: AuditRequest) -> Watermark:
 
 
 def _after(
-    stored: list[StoredRow],
+    warehouse: Warehouse,
     request: AuditRequest,
     outcome: Outcome,
     judged: Judged,
     comparison: Comparison,
 ) -> dict[str, ShardRecord]:
-    """The record of each shard, with this audit; `stored`: those before."""
+    """The record of each shard, with this audit."""
+    stored = _rows(warehouse, request.name)
     before = {row["shard_id"]: _record(row) for row in stored}
     as_unknown = unknown_before(before.values(), as_of=request.as_of)
     spans = collected(held_spans(judged.cells, bucket=request.stream.bucket))
     found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
     changed: Mapping[str, list[Hold]] = {}
     if as_unknown is not None:
-        looked_at = max(row["as_of"] for row in stored)
-        news = _news(comparison, request.name, before=stored, looked_at=looked_at)
-        changed = _changed(news, comparison.sums, request, as_unknown, looked_at=looked_at)
+        changed = _changed(warehouse, request, comparison, stored, audited=as_unknown.audited)
     return {
         shard_id: silenced(
             recorded(
@@ -174,27 +179,76 @@ def _news(
 
 
 def _changed(
-    news: DataFrame,
-    sums: DataFrame,
+    warehouse: Warehouse,
     request: AuditRequest,
-    before: ShardRecord,
+    comparison: Comparison,
+    before: list[StoredRow],
     *,
-    looked_at: datetime,
+    audited: Window,
 ) -> dict[str, list[Hold]]:
     """By shard, what was audited before and is not as it was."""
-    bucket = request.stream.bucket
+    bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
+    news = _news(comparison, request.name, before=before, looked_at=looked_at)
+    # Also of later cells: what came there may be a message of an earlier one, sent again.
+    touched = touched_cells(news).localCheckpoint()
+    starts = buckets_of(touched)
+    apart = _apart(warehouse, request, comparison.apart, starts)
+    left = had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at)
     cells = changed_cells(
-        news,
-        sums,
-        audited=before.audited,
+        touched,
+        touched_buckets(touched, apart),
+        comparison.sums.withColumn("had_left", left),
+        audited=audited,
         bucket=bucket,
-        had_left=had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at),
     )
-    return _by_shard(collected(held_spans(cells, bucket=bucket)))
+    changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
+    holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
+    for shard_id, spans in _touched_spans(touched, holds, starts, bucket=bucket).items():
+        changed[shard_id] += thin_again(holds[shard_id], spans)
+    return changed
 
 
-def _by_shard(spans: Iterable[Row]) -> dict[str, list[Hold]]:
-    found: dict[str, list[Hold]] = defaultdict(list)
+def _touched_spans(
+    touched: DataFrame,
+    holds: Mapping[str, Sequence[Hold]],
+    starts: Sequence[datetime],
+    *,
+    bucket: timedelta,
+) -> dict[str, list[Window]]:
+    """By shard the touched time of those that have minutes with too few traces: mostly none.
+
+    What has no shard is touched by the traces of any.
+    """
+    thin = {name for name, mine in holds.items() if any(h.why is Held.THIN for h in mine)}
+    if not thin:
+        return {}
+    of_shard: dict[str, list[datetime]] = {UNKNOWN_SHARD: list(starts)}
+    for row in collected(touched.where(F.col("shard_id").isin(sorted(thin))).select(*CELL)):
+        of_shard.setdefault(row.shard_id, []).append(row.bucket_start)
+    return {
+        name: joined(Window(start, start + bucket) for start in of_shard[name])
+        for name in thin & of_shard.keys()
+    }
+
+
+def _apart(
+    warehouse: Warehouse, request: AuditRequest, known: DataFrame, touched: list[datetime]
+) -> DataFrame:
+    """Traces that count in another bucket than their own, one of the two touched.
+
+    Input:
+        known: those near the window.
+    """
+    window, bucket = request.aligned, request.stream.bucket
+    outside = [start for start in touched if not window.covers(start)]
+    if not outside:
+        return known
+    windows = coalesced(outside, width=bucket, limit=SCAN_WINDOWS)
+    return beside(known, StreamTraces.of(warehouse, request.name).apart(windows))
+
+
+def _by_shard(spans: Iterable[Row]) -> defaultdict[str, list[Hold]]:
+    found: defaultdict[str, list[Hold]] = defaultdict(list)
     for row in spans:
         found[row.shard_id].append(Hold(row.held_from, row.held_until, Held(row.held_by)))
     return found

@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.rules.apart import other_places
-from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.tables.audit_tables import EVIDENCE
@@ -68,6 +67,5 @@ def traced_apart(warehouse: Warehouse, name: str, sent: tuple[datetime, datetime
         `message_id`, `bucket_start`, `counted_in`.
     """
     first, last = sent
-    near = Window(first - REACH, last + REACH + datetime.resolution).aligned(DAY)
-    apart = StreamTraces(warehouse, name, ()).apart(near)
-    return apart.select("message_id", "bucket_start", "counted_in")
+    days = Window(first, last + datetime.resolution).aligned(DAY)
+    return StreamTraces(warehouse, name, ()).apart([days])

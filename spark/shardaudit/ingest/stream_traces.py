@@ -19,6 +19,7 @@ from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, TraceInputs
 from shardaudit.ingest.rules.judged_traces import GIVEN, kept_traces
+from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.model.source import KeptFiles
 from shardaudit.model.tables.audit_tables import BATCHES, TRACES
 from shardaudit.model.window import Window
@@ -27,6 +28,7 @@ from shardaudit.store.warehouse import Warehouse
 # What is told of each trace, wherever it is.
 TRACED = (*GIVEN, "counted", "counted_in", "ingested_at")
 BROUGHT_DDL = "message_id string, shard_id string, bucket_start timestamp, number bigint"
+APART = ("message_id", "bucket_start", "counted_in")
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -91,10 +93,11 @@ class StreamTraces:
         )
         return bare(own).unionByName(kept)
 
-    def apart(self, window: Window) -> DataFrame:
-        """The traces in a window that count in another bucket than their own: TRACED."""
+    def apart(self, windows: Sequence[Window]) -> DataFrame:
+        """The traces that count in another bucket than their own, one in the windows: APART."""
         # A kept file has none: an id that came again is in the table.
-        return self._stored([window]).where(F.col("counted_in").isNotNull()).select(*TRACED)
+        near = [Window(window.start - REACH, window.end + REACH) for window in windows]
+        return self._stored(near).where(F.col("counted_in").isNotNull()).select(*APART)
 
     def again(self, windows: Sequence[Window]) -> DataFrame:
         """The traces in some windows of ids that count elsewhere, or by another one: TRACED."""

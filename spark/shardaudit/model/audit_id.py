@@ -32,6 +32,15 @@ def audit_order(row: StoredAudit) -> AuditOrder:
     return row["as_of"], row["started_at"] or _NEVER, row["audit_id"]
 
 
+def ended_at(row: StoredAudit) -> datetime:
+    """When an audit was over, whatever time it looked at: the last one moved the watermark.
+
+    Not when it began: what came late is audited by the same run, which began once.
+    """
+    at: datetime = row["finished_at"] or row["started_at"] or row["as_of"]
+    return at
+
+
 def audit_reach(row: StoredAudit) -> tuple[datetime, AuditOrder]:
     """The key by which audits sort as they reach: by their window's end, then as they looked."""
     return row["window_end"], audit_order(row)

@@ -27,7 +27,7 @@ WHY = {
     Held.QUIET: "no traces where there used to be some",
     Held.THIN: "too few of its landed messages have a trace",
     Held.UNAUDITED: "nobody audited it",
-    Held.CHANGED: "traces or rows of it came after it was audited",
+    Held.CHANGED: "traces or rows that may be of it came after it was audited",
     Held.DOUBT: "silent for longer than usual, not yet for so long that it must be told",
     Held.PENDING: "messages were on their way, or could still come",
 }

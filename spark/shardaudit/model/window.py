@@ -1,5 +1,6 @@
 """Instants and half-open UTC windows."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -58,6 +59,12 @@ class Window:
         start, end = max(self.start, other.start), min(self.end, other.end)
         return Window(start, end) if start < end else None
 
+    def parts(self, length: timedelta) -> "list[Window]":
+        """Cut into windows of that length, one after the other; the last may be shorter."""
+        count = -(-(self.end - self.start) // length)
+        starts = [self.start + n * length for n in range(count)]
+        return [Window(start, min(start + length, self.end)) for start in starts]
+
     def covers(self, instant: datetime) -> bool:
         """Whether the instant lies in it."""
         return self.start <= instant < self.end
@@ -75,19 +82,26 @@ def asked_window(start: datetime, end: datetime) -> Window:
     return window
 
 
-def coalesced(starts: list[datetime], *, width: timedelta, limit: int) -> list[Window]:
-    """At most `limit` windows that cover all buckets: what a table scan can be pruned by.
+def joined(spans: Iterable[Window], *, most: int | None = None) -> list[Window]:
+    """What covers all spans, in order: those that touch as one, then as many as may be.
 
-    Neighbours are joined first; then the gaps that cost least are filled.
+    Input:
+        most: the gaps that cost least are filled until so many are left; None: none is.
     """
-    ordered = sorted(set(starts))
-    gaps = [after - before for before, after in pairwise(ordered)]
-    wide = sorted((gap for gap in gaps if gap > width), reverse=True)
-    cut_above = wide[limit - 1] if len(wide) >= limit else width
-    windows: list[Window] = []
-    for index, start in enumerate(ordered):
-        if index and gaps[index - 1] <= cut_above:
-            windows[-1] = Window(windows[-1].start, start + width)
+    ordered: list[Window] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        if ordered and span.start <= ordered[-1].end:
+            ordered[-1] = Window(ordered[-1].start, max(ordered[-1].end, span.end))
         else:
-            windows.append(Window(start, start + width))
-    return windows
+            ordered.append(span)
+    if most is None or len(ordered) <= most:
+        return ordered
+    gaps = [after.start - before.end for before, after in pairwise(ordered)]
+    widest = sorted(range(len(gaps)), key=lambda at: gaps[at], reverse=True)[: most - 1]
+    edges = [0, *(at + 1 for at in sorted(widest)), len(ordered)]
+    return [Window(ordered[i].start, ordered[j - 1].end) for i, j in pairwise(edges)]
+
+
+def coalesced(starts: Iterable[datetime], *, width: timedelta, limit: int) -> list[Window]:
+    """At most `limit` windows that cover all buckets: what a table scan can be pruned by."""
+    return joined((Window(start, start + width) for start in starts), most=limit)

@@ -12,6 +12,7 @@ from typing import Any
 from shardaudit.model.audit_id import (
     audit_order,
     audit_reach,
+    ended_at,
     late_of,
     newest_audit,
     published_audits,
@@ -130,7 +131,7 @@ def stream_line(
     """The stream's line: `audits` are all of its, `shards` those of its newest watch."""
     published, newest = published_audits(audits), newest_audit(audits)
     audited_at: datetime | None = newest["as_of"] if newest else None
-    last = max(published, key=_ran_at, default=None)
+    last = max(published, key=ended_at, default=None)
     refused = _refused(audits, newest)
     mine = [found for found in findings if found.stream == name]
     watched_at = max((row["observed_at"] for row in shards), default=None)
@@ -154,13 +155,6 @@ def stream_line(
         refused=refused,
         looked_again=sum(_is_again(row, newest) for row in published) if newest else 0,
     )
-
-
-def _ran_at(audit: StoredRow) -> datetime:
-    """When an audit moved the watermark, whatever time it looked at."""
-    # Not by its begin: what came late is audited by the same run.
-    at: datetime = audit["finished_at"] or audit["as_of"]
-    return at
 
 
 def due_shards(shards: Iterable[StoredRow], *, now: datetime) -> tuple[ShardDue, ...]:
@@ -216,20 +210,13 @@ def _is_again(row: StoredRow, first: StoredRow) -> bool:
     return bool(is_part and audit_order(row) > audit_order(first))
 
 
-def _ended(audit: StoredRow) -> datetime | None:
-    # What came late is audited by the same run, which began once.
-    at: datetime | None = audit["finished_at"] or audit["started_at"]
-    return at
-
-
 def _refused(audits: Iterable[StoredRow], newest: StoredRow | None) -> Refused | None:
     """The last of the later audits without a result: what is shown is not the last word."""
-    since = _ended(newest) if newest else None
+    since = ended_at(newest) if newest else None
     later = [
         row
         for row in audits
-        if row["status"] in {"rejected", "failed"}
-        and (since is None or (ended := _ended(row)) is None or ended > since)
+        if row["status"] in {"rejected", "failed"} and (since is None or ended_at(row) > since)
     ]
     if not later:
         return None

@@ -37,8 +37,8 @@ def next_steps(report: AuditReport) -> list[str]:
 def late_lines(late: Iterable[LateAudit]) -> list[str]:
     """What an audit looked at besides its window, and what that is."""
     return [
-        f"traces or rows of {instant(one.window_start)} to {instant(one.window_end)} came late: "
-        f"audited again, {one.verdict if one.status == 'published' else one.status}"
+        f"{instant(one.window_start)} to {instant(one.window_end)} was not proven complete: "
+        f"audited, too: {one.verdict if one.status == 'published' else one.status}"
         + (f", {messages(one.missing)} missing" if one.missing else "")
         for one in late
     ]

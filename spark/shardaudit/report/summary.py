@@ -37,7 +37,7 @@ class DeadlineLine:
 
 @dataclass(frozen=True, slots=True)
 class LateAudit:
-    """An audit of a span before the window, of which traces or rows came late.
+    """An audit of a span before the window that was not proven complete.
 
     `status`: as in AUDITS; one that is not published has no verdict but `inconclusive`.
     """
@@ -51,9 +51,9 @@ class LateAudit:
 
     @property
     def is_red(self) -> bool:
-        """Whether it needs somebody; in a few minutes a single trace that lacks makes them thin."""
-        is_thin = self.verdict in {Verdict.INCONCLUSIVE, Verdict.UNTRACED}
-        return self.status != "published" or not (self.verdict.is_good or is_thin)
+        """Whether it needs somebody; who lost a trace long ago needs nobody."""
+        is_well = self.verdict.is_good or self.verdict is Verdict.UNTRACED
+        return self.status != "published" or not is_well
 
 
 @dataclass(frozen=True, slots=True)

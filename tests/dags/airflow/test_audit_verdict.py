@@ -96,10 +96,12 @@ def test_a_loss_before_the_window_is_red(warehouse: Path, caplog: pytest.LogCapt
     write_result(warehouse, audits=[audit("a"), late, other])
     with caplog.at_level(logging.INFO), pytest.raises(AirflowFailException) as red:
         judge(planned("a"))
-    assert str(red.value) == "events is OK; 2 messages missing of what came late before its window"
-    told = [line for line in caplog.messages if "came late:" in line]
+    assert (
+        str(red.value) == "events is OK; 2 messages missing of what was audited before its window"
+    )
+    told = [line for line in caplog.messages if "not proven" in line]
     assert told == [
-        "traces or rows of 2026-10-31T15:00:00Z to 2026-10-31T16:00:00Z came late: audited again, "
+        "2026-10-31T15:00:00Z to 2026-10-31T16:00:00Z was not proven complete: audited, too: "
         "loss, 2 messages missing"
     ]
 

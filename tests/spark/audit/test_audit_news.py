@@ -16,12 +16,16 @@ from tests.spark.lake import Lake
 EVIL = "<!channel>\n<script>alert(1)</script>=cmd()\x1b[2J"
 
 
-def audited(lake: Lake, *, hours: int = 0) -> list[Row]:
+def audited(
+    lake: Lake, *, hours: int = 0, minutes: tuple[int, int] = (0, 5), late_of: str | None = None
+) -> list[Row]:
     """What is stored to be told after an audit that many hours later, oldest first."""
     as_of = NOW + timedelta(hours=hours)
     lake.ingest(now=as_of)
-    window = Window(T0, T0 + timedelta(minutes=5))
-    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)))
+    window = Window(*(T0 + timedelta(minutes=minute) for minute in minutes))
+    request = AuditRequest(
+        lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)), late_of
+    )
     audit(lake.warehouse, request, open_gates(None), now=as_of)
     return sorted(lake.rows(NOTIFICATIONS), key=lambda row: row.observed_at)
 
@@ -47,3 +51,20 @@ def test_losses_and_their_return_are_told_once_and_nothing_when_nothing_changed(
     news = audited(lake, hours=2)
     assert len(news) == 2
     assert news[1].text.splitlines()[0] == "shardaudit: events is LOSS: 1 message arrived after all"
+
+
+def test_verdict_of_minutes_is_compared_with_what_was_said_of_these_minutes(lake: Lake) -> None:
+    lake.log("a.jsonl", [trace_line(n) for n in (0, 60, 400)])
+    lake.land([sink_row(n) for n in (0, 60)])
+    assert audited(lake) == []
+    assert len(audited(lake, hours=1, minutes=(5, 10))) == 1  # a loss
+    # Others of the same length went before, of the same minutes, and one of more minutes.
+    assert len(audited(lake, hours=2, late_of="another")) == 1
+    assert len(audited(lake, hours=3, minutes=(0, 10))) == 1
+    assert len(audited(lake, hours=4, minutes=(0, 2), late_of="another")) == 1
+    # Nobody had looked at all of these.
+    assert len(audited(lake, hours=5, minutes=(8, 13), late_of="another")) == 1
+
+    lake.log("b.jsonl", [trace_line(30)])
+    news = audited(lake, hours=6, minutes=(0, 2), late_of="another")
+    assert "\nthe verdict was ok and is loss\n" in news[-1].text

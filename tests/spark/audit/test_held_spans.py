@@ -8,7 +8,13 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.carried import sampled_cells, with_neighbours
 from shardaudit.audit.rules.cells import cell_sums
-from shardaudit.audit.rules.watermark import MOST_SPANS, changed_cells, held_spans
+from shardaudit.audit.rules.watermark import (
+    MOST_SPANS,
+    changed_cells,
+    held_spans,
+    touched_buckets,
+    touched_cells,
+)
 from shardaudit.model.window import Window
 from tests.builders import T0
 from tests.spark.audit.frames import frame
@@ -21,6 +27,7 @@ LEDGER_DDL = (
     "sum_lo bigint, sum_hi bigint, max_sequence_number string, last_at timestamp, "
     "unnumbered_at timestamp, own_n bigint, without_landed_at bigint"
 )
+APART_DDL = "bucket_start timestamp, counted_in timestamp"
 CELLS_DDL = "shard_id string, bucket_start timestamp, sent_n bigint, differs boolean"
 
 
@@ -57,11 +64,13 @@ def test_neighbouring_cells_that_are_held_for_one_reason_are_a_span(spark: Spark
     }
 
 
-def test_the_last_of_many_spans_reaches_over_all_that_follow(spark: SparkSession) -> None:
-    found = spans(spark, [("s0", 2 * n, "pending") for n in range(MOST_SPANS + 3)])
-    whole = {("s0", "pending", 2 * n, 2 * n + 1) for n in range(MOST_SPANS - 1)}
-    last = (2 * (MOST_SPANS - 1), 2 * (MOST_SPANS + 2) + 1)
-    assert found == whole | {("s0", "pending", *last)}
+def test_of_many_spans_those_are_joined_that_lie_nearest(spark: SparkSession) -> None:
+    near = {100: 102, 200: 203, 300: 304}
+    starts = [10 * n for n in range(MOST_SPANS)]
+    cells = [(shard, n, "pending") for shard in ("s0", "s1") for n in (*starts, *near.values())]
+    assert spans(spark, cells) == {
+        (shard, "pending", n, near.get(n, n) + 1) for shard in ("s0", "s1") for n in starts
+    }
 
 
 def batch(
@@ -77,23 +86,38 @@ TRACE, ROW = ("traces", 1, 7), ("sink", 1, 7)
 # The minute of a cell, what was known of it and what is new, and whether it is told.
 CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
     "trace came": (10, [], [TRACE], True),
-    "row came": (10, [], [ROW], True),
-    "row came, and fits": (10, [TRACE], [ROW], False),
-    "both came": (10, [], [TRACE, ROW], False),
-    "nothing came": (10, [TRACE], [], False),
-    "rewritten as it was": (10, [TRACE], [("sink", 1, 5), ("sink", -1, 5)], False),
-    "rewritten as another": (10, [ROW], [("sink", 1, 5), ("sink", -1, 7)], True),
-    "removed": (10, [TRACE, ROW], [("sink", -1, 7)], True),
-    "removed of old": (1, [TRACE, ROW], [("sink", -1, 7)], False),
-    "removed at the edge": (2, [TRACE, ROW], [("sink", -1, 7)], True),
+    "row came": (11, [], [ROW], True),
+    "row came, and fits": (12, [TRACE], [ROW], False),
+    "both came": (13, [], [TRACE, ROW], False),
+    "nothing came": (14, [TRACE], [], False),
+    "rewritten as it was": (15, [TRACE], [("sink", 1, 5), ("sink", -1, 5)], False),
+    "rewritten as another": (16, [ROW], [("sink", 1, 5), ("sink", -1, 7)], True),
+    "removed": (17, [TRACE, ROW], [("sink", -1, 7)], True),
+    "removed of old": (3, [TRACE, ROW], [("sink", -1, 7)], False),
+    "removed at the edge": (5, [TRACE, ROW], [("sink", -1, 7)], True),
     "row came to old": (1, [], [ROW], True),
-    "trace came to old, a row went": (1, [ROW], [("traces", 1, 9), ("sink", -1, 7)], True),
+    "trace came to old, a row went": (2, [ROW], [("traces", 1, 9), ("sink", -1, 7)], True),
     "first of what was audited": (0, [], [ROW], True),
     "before it": (-1, [], [ROW], False),
     "last of it": (29, [], [ROW], True),
     "after it": (30, [], [ROW], False),
-    "never counted": (10, [TRACE], [ROW], True),
+    "never counted": (18, [TRACE], [ROW], True),
+    # What happened to another shard in that minute.
+    "nothing came, beside one that fits": (12, [ROW], [], True),
+    "whole, beside one that changed": (10, [TRACE, ROW], [], False),
+    "lacks, beside one that changed": (10, [TRACE], [], True),
+    "old, beside one of which rows went": (3, [TRACE], [], False),
+    "old, beside one to which a row came": (1, [TRACE], [], True),
+    "beside one that was rewritten as it was": (15, [TRACE], [], False),
+    # Minutes that share a message with another: see APART.
+    "where a retry of the 12th landed": (20, [ROW], [], True),
+    "where the first of the 13th is counted": (21, [TRACE], [], True),
+    "where the first of the 14th is counted": (22, [TRACE], [], False),
+    "before all, where one of the 12th is": (-2, [ROW], [], False),
+    "first of what came after": (31, [], [ROW], False),
+    "where that is counted": (23, [TRACE], [], True),
 }
+APART = ((20, 12), (13, 21), (14, 22), (-2, 12), (31, 23))  # the minutes of a trace
 
 
 def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> None:
@@ -109,12 +133,18 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
     }
     news = frame(spark, LEDGER_DDL, (row for _, since in rows.values() for row in since))
     whole = [row for before, since in rows.values() for row in before + since]
+    apart: list[Row] = [
+        {"bucket_start": T0 + at * MINUTE, "counted_in": T0 + counted * MINUTE}
+        for at, counted in APART
+    ]
+    touched = touched_cells(news)
+    had_left = F.col("bucket_start") < F.lit(T0 + 4 * MINUTE)
     found = changed_cells(
-        news,
-        cell_sums(frame(spark, LEDGER_DDL, whole)),
+        touched,
+        touched_buckets(touched, frame(spark, APART_DDL, apart)),
+        cell_sums(frame(spark, LEDGER_DDL, whole)).withColumn("had_left", had_left),
         audited=Window(T0, T0 + 30 * MINUTE),
         bucket=MINUTE,
-        had_left=F.col("bucket_start") < F.lit(T0 + 2 * MINUTE),
     ).collect()
     assert len({row.shard_id for row in found}) == len(found)
     assert {row.shard_id for row in found} == {name for name, (*_, told) in CHANGES.items() if told}

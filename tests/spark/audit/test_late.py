@@ -1,7 +1,6 @@
 """What comes late, to minutes that no window of the last days looks at any more."""
 
 from contextlib import AbstractContextManager, nullcontext
-from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -11,9 +10,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.judged import broken_rules
 from shardaudit.audit.late import audited_with_late
-from shardaudit.audit.published import published_audit
 from shardaudit.cli.audit_command import AUDIT_STAGES
-from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import Verdict
@@ -23,13 +20,21 @@ from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import trend
 from shardaudit.report.next_steps import late_lines
-from shardaudit.report.progress import SILENT, Progress
-from shardaudit.report.summary import AuditReport
-from tests.builders import T0, Line, sequence, sink_row, trace_line
+from tests.builders import T0, sink_row, trace_line
+from tests.spark.audit.nights import (
+    DAY,
+    DAY_S,
+    HOUR,
+    MINUTE,
+    audited,
+    buffered,
+    landed,
+    of_day,
+    published,
+    settings_of,
+    told,
+)
 from tests.spark.lake import Lake
-
-MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-DAY_S = 86_400
 
 
 class Stages:
@@ -41,62 +46,6 @@ class Stages:
     def stage(self, name: str) -> AbstractContextManager[None]:
         self.names.append(name)
         return nullcontext()
-
-
-def audited(
-    lake: Lake, day: int, *, ahead: timedelta = timedelta(0), progress: Progress = SILENT
-) -> AuditReport:
-    """The night after a day looks at that day alone; `ahead`: as of a time still to come."""
-    start = T0 + day * DAY
-    now = start + DAY + HOUR
-    lake.ingest(now=now)
-    window = Window(start, start + DAY)
-    request = AuditRequest(lake.name, lake.stream, window, now + ahead, Retention(DAY))
-    gates = open_gates(None)
-    return audited_with_late(lake.warehouse, request, gates, now=now, progress=progress)
-
-
-def published(lake: Lake, report: AuditReport) -> AuditReport:
-    """The same, from the tables."""
-    return published_audit(settings_of(lake), lake.name, report.audit_id)
-
-
-def settings_of(lake: Lake) -> Settings:
-    return Settings.model_validate(
-        {
-            "warehouse": str(lake.folder / "warehouse"),
-            "streams": {lake.name: lake.stream.model_dump()},
-        }
-    )
-
-
-def of_day(lake: Lake, day: int, *numbers: int) -> None:
-    """Messages of a day that landed."""
-    seconds = [day * DAY_S + number for number in numbers]
-    lake.log(f"day-{day}.jsonl", map(trace_line, seconds))
-    lake.land(map(sink_row, seconds))
-
-
-def on_stream(number: int, day: float) -> dict[str, str]:
-    """The number that Kinesis gives then."""
-    return {"sequence_number": sequence(int(day * DAY_S) + number % 60)}
-
-
-def buffered(number: int, day: float) -> Line:
-    """A message of the first day that was put on the stream on another."""
-    acked_at = (T0 + day * DAY).isoformat()
-    return trace_line(number, acked_at=acked_at, **on_stream(number, day))
-
-
-def landed(number: int, day: float) -> Line:
-    return sink_row(number, landed_at=T0 + day * DAY, **on_stream(number, day))
-
-
-def told(report: AuditReport) -> list[tuple[Window, Verdict, int]]:
-    return [
-        (Window(late.window_start, late.window_end), late.verdict, late.missing)
-        for late in report.late
-    ]
 
 
 def test_a_loss_among_what_a_device_sent_days_later_is_found(lake: Lake) -> None:

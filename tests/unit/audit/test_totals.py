@@ -1,9 +1,12 @@
 """What the cells of a shard add up to, and what must add up."""
 
+from dataclasses import replace
+
 import pytest
 
 from shardaudit.audit.rules.totals import (
     TOTALS,
+    Around,
     ShardTotals,
     broken_invariants,
     coverage,
@@ -23,9 +26,16 @@ def shard(
     untraced: int = 10,
     is_damaged: bool = False,
     is_quiet: bool = False,
+    around: Around | None = None,
 ) -> ShardTotals:
     sums = dict.fromkeys(TOTALS, 0) | {"sent": sent, "matched": matched, "untraced": untraced}
-    return ShardTotals("s0", sums, lost, frozenset(verdicts), is_damaged, is_quiet, coverage(sums))
+    totals = ShardTotals(
+        "s0", sums, lost, frozenset(verdicts), is_damaged, is_quiet, coverage(sums)
+    )
+    if around is None:
+        return totals
+    totals = replace(totals, around=around)
+    return replace(totals, trace_coverage=coverage(totals.traced))
 
 
 @pytest.mark.parametrize(
@@ -130,3 +140,30 @@ def test_findings_that_no_cell_counts_are_told(kind: str) -> None:
     kinds = {k: SOUND[k] for k in KINDS}
     [told] = broken_invariants(SOUND, kinds | {kind: SOUND[kind] + 1})
     assert told.startswith(f"the findings of kind {kind} ")
+
+
+@pytest.mark.parametrize(
+    ("totals", "verdict"),
+    [
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=90)), Verdict.OK),
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=89)), Verdict.LOSS),
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=90, lost=1)), Verdict.LOSS),
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=190, lost=1)), Verdict.OK),
+        (shard(Verdict.OK, sent=10, around=Around(sent=90, lost=50)), Verdict.OK),
+        (shard(Verdict.INCONCLUSIVE, matched=8, untraced=2, around=Around(matched=10)), "untraced"),
+        (
+            shard(Verdict.INCONCLUSIVE, matched=8, untraced=2, around=Around(matched=9)),
+            "inconclusive",
+        ),
+        (
+            shard(
+                Verdict.INCONCLUSIVE, matched=8, untraced=2, around=Around(matched=18, untraced=1)
+            ),
+            "inconclusive",
+        ),
+    ],
+)
+def test_a_few_minutes_are_judged_by_the_totals_of_the_time_around_them(
+    totals: ShardTotals, verdict: str
+) -> None:
+    assert totals.verdict(tolerance=0.01, coverage_floor=0.9) == verdict

@@ -11,6 +11,7 @@ from shardaudit.audit.rules.watermark import (
     ShardRecord,
     first_hold,
     recorded,
+    thin_again,
     unknown_before,
 )
 from shardaudit.model.verdict import Verdict
@@ -140,6 +141,15 @@ def test_what_changed_since_the_audit_holds_until_somebody_looks_whatever_the_ti
     assert at_once.holds == ()
 
 
+def test_minutes_with_too_few_traces_count_as_changed_where_they_were_touched() -> None:
+    holds = [hold(0, 10, Held.THIN), hold(20, 30), hold(40, 50, Held.THIN)]
+    assert thin_again(holds, [window(5, 25), window(42, 43)]) == [
+        hold(5, 10, Held.CHANGED),
+        hold(42, 43, Held.CHANGED),
+    ]
+    assert thin_again(holds, [window(10, 40)]) == []
+
+
 def test_shard_of_which_no_audit_knew_was_looked_at_with_the_others() -> None:
     known = record((window(0, 5), 0, ()), (window(7, 10), 1, ()))
     base = unknown_before([known], as_of=at(2))
@@ -154,3 +164,10 @@ def test_record_of_many_gaps_stays_short_and_holds_where_it_held() -> None:
     assert len(gaps.holds) == MOST_SPANS
     assert gaps.holds[0] == hold(2, 3, Held.UNAUDITED)
     assert gaps.holds[-1].end == T0 + 399 * 3 * MINUTE
+
+
+def test_record_of_many_spans_joins_those_that_lie_nearest() -> None:
+    spans = [hold(10 * n, 10 * n + 1) for n in range(MOST_SPANS)] + [hold(103, 104)]
+    known = record((window(0, 1000), 0, tuple(spans)))
+    assert [h.end - h.start for h in known.holds].count(MINUTE) == MOST_SPANS - 1
+    assert hold(100, 104) in known.holds

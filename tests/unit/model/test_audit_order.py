@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from shardaudit.model.audit_id import StoredAudit, newest_audit
+from shardaudit.model.audit_id import StoredAudit, ended_at, newest_audit
 from tests.builders import T0
 
 HOUR = timedelta(hours=1)
@@ -32,3 +32,10 @@ def test_of_the_same_time_the_one_that_looked_later_speaks() -> None:
     later = audit("later") | {"started_at": T0 + 2 * HOUR}
     never_noted = audit("z") | {"started_at": None}
     assert newest(later, audit("night"), never_noted) == "later"
+
+
+def test_an_audit_ended_when_it_was_over_whatever_is_noted_of_that() -> None:
+    times = {"finished_at": T0 + 3 * HOUR, "started_at": T0 + 2 * HOUR, "as_of": T0 + HOUR}
+    assert ended_at(times) == T0 + 3 * HOUR
+    assert ended_at(times | {"finished_at": None}) == T0 + 2 * HOUR
+    assert ended_at(times | {"finished_at": None, "started_at": None}) == T0 + HOUR

@@ -16,8 +16,21 @@ _COVERED = ("matched", "untraced")
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """What else there is of a shard in the time of which a window of few minutes is a part."""
+
+    sent: int = 0
+    lost: int = 0
+    matched: int = 0
+    untraced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ShardTotals:
-    """What a shard's cells add up to over the window. `trace_coverage`: of `shard_coverages`."""
+    """What a shard's cells add up to over the window. `trace_coverage`: of `shard_coverages`.
+
+    `around`: what counts besides where a share is asked for: in a few minutes one message is much.
+    """
 
     shard_id: str
     sums: dict[str, int]
@@ -26,6 +39,16 @@ class ShardTotals:
     is_damaged: bool
     is_quiet: bool
     trace_coverage: float | None
+    around: Around = Around()
+
+    @property
+    def traced(self) -> dict[str, int]:
+        """`matched` and `untraced`, with what is around."""
+        beside = self.around
+        return {
+            "matched": self.sums["matched"] + beside.matched,
+            "untraced": self.sums["untraced"] + beside.untraced,
+        }
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst verdict of the shard's cells, after what the configuration tolerates."""
@@ -33,7 +56,8 @@ class ShardTotals:
 
     def _standing(self, tolerance: float, coverage_floor: float) -> set[Verdict]:
         standing = set(self.verdicts)
-        if self.lost <= tolerance * self.sums["sent"]:
+        lost, sent = self.lost + self.around.lost, self.sums["sent"] + self.around.sent
+        if lost <= tolerance * sent:
             if Verdict.MIXED in standing:
                 standing.add(Verdict.DUPLICATION)
             standing -= {Verdict.LOSS, Verdict.MIXED}

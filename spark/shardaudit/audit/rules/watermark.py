@@ -8,7 +8,6 @@ go on telling it when they are repaired or accepted between two audits.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import groupby
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -18,6 +17,7 @@ from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
+from shardaudit.model.window import joined
 
 MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
 
@@ -53,7 +53,7 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
         for its findings.
     Output:
         `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
-        MOST_SPANS of a shard and reason: the last one of so many reaches over what lies between.
+        MOST_SPANS of a shard and reason: of more those are joined that lie nearest.
     """
     reason = ["shard_id", "held_by"]
     cells = judged.where(F.col("held_by").isNotNull())
@@ -64,45 +64,92 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
         .groupBy(*reason, "span")
         .agg(F.min("bucket_start").alias("start"), F.max("bucket_end").alias("end"))
     )
-    place = F.row_number().over(Window.partitionBy(*reason).orderBy("start"))
+    in_order = Window.partitionBy(*reason).orderBy("start")
+    gap = F.unix_micros("start") - F.unix_micros(F.lag("end").over(in_order))
+    widest = Window.partitionBy(*reason).orderBy(F.desc("gap"), "start")
+    is_apart = F.row_number().over(widest) < MOST_SPANS
     return (
-        spans.withColumn("place", F.least(place, F.lit(MOST_SPANS)))
+        spans.withColumn("gap", F.coalesce(gap, F.lit(0)))
+        .withColumn("is_apart", is_apart.cast("bigint"))
+        .withColumn("place", F.sum("is_apart").over(in_order))
         .groupBy(*reason, "place")
         .agg(F.min("start").alias("held_from"), F.max("end").alias("held_until"))
         .select(*reason, "held_from", "held_until")
     )
 
 
-def changed_cells(
-    news: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta, had_left: Column
-) -> DataFrame:
-    """The audited cells that changed since, and of which the two sides differ now.
+def touched_cells(news: DataFrame) -> DataFrame:
+    """The cells that are not as the audits before saw them: one row per cell.
 
+    Input:
+        news: fingerprints of what no audit knew, those that no batch counted without `batch_id`.
+    Output:
+        `shard_id`, `bucket_start`, `is_uncounted` (boolean: of some rows the sums know only the
+        newest), `is_cleared` (boolean: rows left the sink, and that is all).
+    """
+    is_uncounted = F.max(F.col("batch_id").isNull()).alias("is_uncounted")
+    sums, has_come = cell_sums(news, is_uncounted), _is_touched("sent") | (F.col("landed_n") >= 0)
+    return sums.where(_is_touched("sent") | _is_touched("landed") | F.col("is_uncounted")).select(
+        *CELL, "is_uncounted", (~has_come).alias("is_cleared")
+    )
+
+
+def touched_buckets(touched: DataFrame, apart: DataFrame) -> DataFrame:
+    """The buckets of touched cells, and those in which a message of them has another trace.
+
+    Input:
+        apart: traces that count in another bucket than their own.
+    Output:
+        `bucket_start`, unique; `is_cleared` (boolean): so are all that lead to it.
+    """
+    pair = ("bucket_start", "counted_in")
+    there = apart.select(*pair)
+    links = there.union(there.select(*reversed(pair))).distinct()
+    own = touched.select("bucket_start", "is_cleared")
+    # Not unique: a bucket leads to several, and they are grouped below.
+    linked = own.join(links, ["bucket_start"], how="inner").select("counted_in", "is_cleared")
+    return own.union(linked).groupBy("bucket_start").agg(F.min("is_cleared").alias("is_cleared"))
+
+
+def changed_cells(
+    touched: DataFrame, buckets: DataFrame, sums: DataFrame, *, audited: Span, bucket: timedelta
+) -> DataFrame:
+    """The audited cells of touched buckets of which the two sides differ now.
+
+    Whichever shard was touched: what a shard lands that stood still makes its own cell whole, and
+    the row too many lies where the producer had sent the message again.
     Rows that leave the sink count while the stream still has them: after that a lake may clean up.
     Of rows that no batch counted `sums` knows only the newest: their cells count as they are.
 
     Input:
-        news: fingerprints of what no audit knew, those that no batch counted without `batch_id`;
-        sums: `cell_sums` of all; had_left: of its rows, whether the stream had none of the cell.
+        touched: of `touched_cells`; buckets: of `touched_buckets`; sums: `cell_sums` of all, and
+        `had_left` (boolean): whether the stream had none of the cell.
     Output:
         `shard_id`, `bucket_start`, `bucket_end`, `held_by`.
     """
-    is_later = F.col("bucket_start") >= F.lit(audited.end)
-    near = news.where((F.col("bucket_start") >= F.lit(audited.start)) & ~is_later)
-    touched = cell_sums(near).where(_is_touched("sent") | _is_touched("landed"))
-    counts_always = _is_touched("sent") | (F.col("landed_n") >= 0)
-    changed = F.broadcast(touched.select(*CELL, counts_always.alias("counts_always")))
-    # Unique on the cell on the right, by its grouping.
-    differing = sums.where(differs()).join(changed, CELL, how="inner")
-    differing = differing.where(F.col("counts_always") | ~had_left)
-    uncounted = near.where(F.col("batch_id").isNull())
-    cells = differing.select(*CELL).union(uncounted.select(*CELL)).distinct()
-    return cells.withColumns(
-        {
-            "bucket_end": F.col("bucket_start") + F.lit(bucket),
-            "held_by": F.lit(Held.CHANGED.value),
-        }
+    # Unique on the bucket on the right, by its grouping.
+    differing = sums.where(differs()).join(F.broadcast(buckets), ["bucket_start"], how="inner")
+    differing = differing.where(~(F.col("is_cleared") & F.col("had_left")))
+    uncounted = touched.where("is_uncounted")
+    start = F.col("bucket_start")
+    return (
+        differing.select(*CELL)
+        .union(uncounted.select(*CELL))
+        .distinct()
+        .where((start >= F.lit(audited.start)) & (start < F.lit(audited.end)))
+        .withColumns({"bucket_end": start + F.lit(bucket), "held_by": F.lit(Held.CHANGED.value)})
     )
+
+
+def thin_again(holds: Iterable[Hold], touched: Iterable[Span]) -> list[Hold]:
+    """What had too few traces and was touched since: where these came both sides may agree now."""
+    return [
+        Hold(part.start, part.end, Held.CHANGED)
+        for hold in holds
+        if hold.why is Held.THIN
+        for span in touched
+        if (part := hold.window.common(span))
+    ]
 
 
 def _is_touched(side: str) -> Column:
@@ -238,14 +285,13 @@ def first_hold(
 
 
 def _joined(holds: Iterable[Hold]) -> tuple[Hold, ...]:
-    """Holds of one reason that touch or overlap as one; so are the last of more than MOST_SPANS."""
-    done: list[Hold] = []
-    for _, same in groupby(sorted(holds, key=lambda h: (h.why.value, h.start)), lambda h: h.why):
-        spans: list[Hold] = []
-        for hold in same:
-            if spans and (hold.start <= spans[-1].end or len(spans) == MOST_SPANS):
-                spans[-1] = replace(spans[-1], end=max(spans[-1].end, hold.end))
-            else:
-                spans.append(hold)
-        done += spans
+    """Holds of one reason that touch or overlap as one; of more than MOST_SPANS the nearest."""
+    spans: dict[Held, list[Span]] = {}
+    for hold in holds:
+        spans.setdefault(hold.why, []).append(hold.window)
+    done = [
+        Hold(span.start, span.end, why)
+        for why, mine in spans.items()
+        for span in joined(mine, most=MOST_SPANS)
+    ]
     return tuple(sorted(done, key=lambda hold: (hold.start, hold.why.value)))

@@ -1,0 +1,94 @@
+"""Nights: a stream that is audited day by day, and what comes late to it."""
+
+from datetime import timedelta
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.late import audited_with_late
+from shardaudit.audit.published import published_audit
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.retention import Retention
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.summary import AuditReport
+from tests.builders import T0, Line, sequence, shard, sink_row, trace_line
+from tests.spark.lake import Lake
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+DAY_S = 86_400
+
+
+def audited(
+    lake: Lake,
+    day: int,
+    *,
+    ahead: timedelta = timedelta(0),
+    kept: timedelta = DAY,
+    progress: Progress = SILENT,
+) -> AuditReport:
+    """The night after a day looks at that day alone; `ahead`: as of a time still to come.
+
+    Input:
+        kept: the stream's retention.
+    """
+    start = T0 + day * DAY
+    now = start + DAY + HOUR
+    lake.ingest(now=now)
+    window = Window(start, start + DAY)
+    request = AuditRequest(lake.name, lake.stream, window, now + ahead, Retention(kept))
+    gates = open_gates(None)
+    return audited_with_late(lake.warehouse, request, gates, now=now, progress=progress)
+
+
+def published(lake: Lake, report: AuditReport) -> AuditReport:
+    """The same, from the tables."""
+    return published_audit(settings_of(lake), lake.name, report.audit_id)
+
+
+def settings_of(lake: Lake) -> Settings:
+    return Settings.model_validate(
+        {
+            "warehouse": str(lake.folder / "warehouse"),
+            "streams": {lake.name: lake.stream.model_dump()},
+        }
+    )
+
+
+def of_day(lake: Lake, day: int, *numbers: int) -> None:
+    """Messages of a day that landed."""
+    seconds = [day * DAY_S + number for number in numbers]
+    lake.log(f"day-{day}.jsonl", map(trace_line, seconds))
+    lake.land(map(sink_row, seconds))
+
+
+def on_second_shard(lake: Lake, day: int) -> None:
+    """Messages of each hour of a day that landed there."""
+    fields = [
+        (day * DAY_S + n, {"shard_id": shard(1), "message_id": f"second-{day}-{n}"})
+        for n in range(0, DAY_S, 3600)
+    ]
+    lake.log(f"second-{day}.jsonl", [trace_line(n, **of) for n, of in fields])
+    lake.land([sink_row(n, **of) for n, of in fields])
+
+
+def on_stream(number: int, day: float) -> dict[str, str]:
+    """The number that Kinesis gives then."""
+    return {"sequence_number": sequence(int(day * DAY_S) + number % 60)}
+
+
+def buffered(number: int, day: float) -> Line:
+    """A message of the first day that was put on the stream on another."""
+    acked_at = (T0 + day * DAY).isoformat()
+    return trace_line(number, acked_at=acked_at, **on_stream(number, day))
+
+
+def landed(number: int, day: float) -> Line:
+    return sink_row(number, landed_at=T0 + day * DAY, **on_stream(number, day))
+
+
+def told(report: AuditReport) -> list[tuple[Window, Verdict, int]]:
+    return [
+        (Window(late.window_start, late.window_end), late.verdict, late.missing)
+        for late in report.late
+    ]

@@ -1,0 +1,88 @@
+"""Minutes before the window that hold the watermark, and that an audit can settle by now."""
+
+import os
+
+from shardaudit.audit.published import published_audit
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from tests.builders import T0, cut_off, sink_row, trace_line
+from tests.spark.audit.nights import (
+    DAY,
+    DAY_S,
+    MINUTE,
+    audited,
+    buffered,
+    of_day,
+    settings_of,
+    told,
+)
+from tests.spark.lake import Lake
+
+HOURLY = range(0, DAY_S, 3600)
+
+
+def test_a_night_that_was_left_out_is_made_up_for(lake: Lake) -> None:
+    of_day(lake, 0, *HOURLY)
+    audited(lake, 0)
+    for day in (1, 2):
+        of_day(lake, day, *HOURLY)
+    lake.log("lost.jsonl", [trace_line(DAY_S + 600)])
+    report = audited(lake, 2, kept=7 * DAY)
+    assert told(report) == [(Window(T0 + DAY, T0 + 2 * DAY), Verdict.LOSS, 1)]
+    assert report.watermark == T0 + DAY + 10 * MINUTE
+    assert "missing" in str(report.watermark_reason)
+
+
+def test_minutes_of_a_broken_file_are_looked_at_once_it_is_whole(lake: Lake) -> None:
+    minutes = range(0, 1200, 60)
+    of_day(lake, 0, *HOURLY[1:])
+    traces = [trace_line(n) for n in minutes]
+    lake.land([sink_row(n) for n in minutes])
+    path = cut_off(lake.log("broken.jsonl.gz", traces))
+    written = (T0 + 20 * MINUTE).timestamp()
+    os.utime(path, (written, written))
+    assert audited(lake, 0).verdict is Verdict.INCONCLUSIVE
+    of_day(lake, 1, *HOURLY)
+    broken = audited(lake, 1)
+    assert (broken.late, broken.verdict, broken.watermark) == ((), Verdict.OK, T0)
+
+    lake.log("broken.jsonl.gz", traces)
+    of_day(lake, 2, *HOURLY)
+    report = audited(lake, 2)
+    [(window, verdict, missing)] = told(report)
+    assert (verdict, missing) == (Verdict.OK, 0)
+    assert window.covers(T0)
+    assert report.watermark == T0 + 3 * DAY
+
+
+def test_losses_that_came_late_are_tolerated_as_those_of_their_day(lake: Lake) -> None:
+    lake.settings["tolerance"] = 0.02
+    for day in range(2):
+        of_day(lake, day, *range(0, DAY_S, 1200))  # 72: one is tolerated, with those that come
+        audited(lake, day)
+    for day, verdict in ((2, Verdict.OK), (3, Verdict.LOSS)):
+        lost = 60 * day
+        lake.log(f"late-{day}.jsonl", [buffered(lost, day + 0.5)])
+        of_day(lake, day, *HOURLY)
+        report = audited(lake, day)
+        minute = Window(T0 + day * MINUTE, T0 + (day + 1) * MINUTE)
+        assert told(report) == [(minute, verdict, 1)]
+        stored = published_audit(settings_of(lake), lake.name, report.late[0].audit_id)
+        assert [line.verdict for line in stored.worst_shards] == [Verdict.LOSS] * (day - 2)
+        assert report.is_good is (verdict is Verdict.OK)
+
+
+def test_minutes_whose_traces_came_are_looked_at_again(lake: Lake) -> None:
+    minutes = range(0, 1200, 60)
+    of_day(lake, 0, *HOURLY[1:])
+    lake.land([sink_row(n) for n in minutes])
+    thin = audited(lake, 0)
+    assert (thin.verdict, thin.watermark) == (Verdict.INCONCLUSIVE, T0)
+    of_day(lake, 1, *HOURLY)
+    assert audited(lake, 1).late == ()
+
+    lake.log("came.jsonl", [trace_line(n) for n in minutes])
+    of_day(lake, 2, *HOURLY)
+    report = audited(lake, 2)
+    assert told(report) == [(Window(T0, T0 + 20 * MINUTE), Verdict.OK, 0)]
+    assert (report.watermark, report.watermark_reason) == (T0 + 3 * DAY, None)

@@ -1,0 +1,117 @@
+"""Which minutes before an audit's window are audited with it: what they are, and what they cost."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from shardaudit.audit.late import judged_over, late_windows
+from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.window import Window
+
+T0 = datetime(2026, 11, 20, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+DAY = 1440
+OWN = (10 * DAY, 11 * DAY)  # the window of the audit, in minutes
+Span = tuple[int, int]
+
+
+def at(minute: int) -> datetime:
+    return T0 + minute * MINUTE
+
+
+def found(
+    holds: Sequence[tuple[Held, Span]],
+    *,
+    own: Span = OWN,
+    kept_from: int = 0,
+    damage: Sequence[Span] = (),
+) -> list[Span]:
+    windows = late_windows(
+        [Hold(at(start), at(end), why) for why, (start, end) in holds],
+        Window(at(own[0]), at(own[1])),
+        bucket=MINUTE,
+        kept_from=at(kept_from),
+        damage=[Window(at(start), at(end)) for start, end in damage],
+    )
+    return [((w.start - T0) // MINUTE, (w.end - T0) // MINUTE) for w in windows]
+
+
+@pytest.mark.parametrize("why", list(Held))
+def test_what_an_audit_can_settle_is_looked_at(why: Held) -> None:
+    looked_at = {Held.CHANGED, Held.PENDING, Held.UNAUDITED, Held.DAMAGED}
+    assert found([(why, (50, 60))]) == ([(50, 60)] if why in looked_at else [])
+
+
+def test_minutes_of_a_file_that_still_cannot_be_read_are_not_looked_at() -> None:
+    damaged = [(Held.DAMAGED, (50, 60))]
+    assert found(damaged, damage=[(40, 55)]) == [(55, 60)]
+    assert found(damaged, damage=[(0, 45), (45, 60)]) == []
+
+
+def test_the_window_itself_and_what_follows_is_left_to_the_audit() -> None:
+    holds = [(Held.CHANGED, (10 * DAY - 5, 10 * DAY + 5)), (Held.CHANGED, (10 * DAY, 11 * DAY))]
+    assert found(holds) == [(10 * DAY - 5, 10 * DAY)]
+
+
+def test_minutes_of_several_shards_are_one_window() -> None:
+    assert found(
+        [(Held.CHANGED, (50, 60)), (Held.CHANGED, (55, 70)), (Held.PENDING, (70, 80))]
+    ) == [(50, 80)]
+
+
+def test_at_most_four_windows_are_found_the_nearest_joined() -> None:
+    minutes = [(Held.CHANGED, (n, n + 1)) for n in (0, 1000, 1010, 2000, 3000)]
+    assert found(minutes) == [(0, 1), (1000, 1011), (2000, 2001), (3000, 3001)]
+
+
+@pytest.mark.parametrize("why", [Held.CHANGED, Held.UNAUDITED, Held.DAMAGED, Held.PENDING])
+def test_what_is_longer_than_the_window_is_looked_at_piece_by_piece(why: Held) -> None:
+    end = 0
+    nights: list[Span] = []
+    while end < 7 * DAY // 2 and len(nights) < 9:
+        [(start, end)] = found([(why, (end, 7 * DAY // 2))])
+        nights.append((start, end))
+    assert nights == [(0, DAY), (DAY, 2 * DAY), (2 * DAY, 3 * DAY), (3 * DAY, 7 * DAY // 2)]
+
+
+def test_spans_far_apart_are_looked_at_though_one_shard_has_many() -> None:
+    scattered = [(Held.CHANGED, (n, n + 1)) for n in range(0, 9 * DAY, 190)]
+    windows = found(scattered)
+    assert windows[0][0] == 0
+    assert DAY - 400 < sum(end - start for start, end in windows) <= DAY
+
+
+def test_of_time_that_nobody_audited_what_the_stream_still_has_comes_first() -> None:
+    assert found([(Held.UNAUDITED, (0, 8 * DAY))], kept_from=5 * DAY) == [(5 * DAY, 6 * DAY)]
+    assert found([(Held.UNAUDITED, (0, DAY))], kept_from=5 * DAY) == [(0, DAY)]
+
+
+def test_no_reason_keeps_another_from_being_looked_at() -> None:
+    holds = [(Held.CHANGED, (0, 2 * DAY)), (Held.UNAUDITED, (4 * DAY, 5 * DAY))]
+    holds += [(Held.PENDING, (7 * DAY, 9 * DAY)), (Held.DAMAGED, (6 * DAY, 6 * DAY + 10))]
+    windows = found(holds)
+    assert [start for start, _ in windows] == [0, 4 * DAY, 6 * DAY, 7 * DAY]
+    assert sum(end - start for start, end in windows) <= DAY
+
+
+def test_a_window_of_few_minutes_has_late_ones_of_as_many() -> None:
+    assert found([(Held.CHANGED, (0, 9))], own=(100, 103)) == [(0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("late", "night"),
+    [
+        ((9 * DAY, 9 * DAY + 1), (9 * DAY, 10 * DAY)),
+        ((10 * DAY - 1, 10 * DAY), (9 * DAY, 10 * DAY)),
+        ((9 * DAY - 1, 9 * DAY), (8 * DAY, 9 * DAY)),
+        ((60, 70), (0, DAY)),
+        ((DAY - 60, DAY + 60), (DAY - 60, 2 * DAY)),  # over an edge: of its end
+        ((DAY, 2 * DAY), (DAY, 2 * DAY)),
+    ],
+)
+def test_late_minutes_are_judged_over_a_window_of_which_they_are_a_part(
+    late: Span, night: Span
+) -> None:
+    spans = [Window(at(start), at(end)) for start, end in (late, OWN, night)]
+    assert judged_over(*spans[:2]) == spans[2]
