@@ -30,7 +30,7 @@ from shardaudit.model.choices import EngineName
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
-from shardaudit.model.input_columns import SINK_COLUMNS
+from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION
 from shardaudit.report.next_steps import retention_note, too_short
 from shardaudit.report.plain import counted, harmless, length
@@ -274,11 +274,13 @@ def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
     columns = sink_columns(settings.aws, sink)
     if columns is None:
         return _counted(sink.path, count_files(settings.aws, sink.path))
-    unwanted = {"arrived_at", *sink.without}
-    wanted = {n: sink.columns.get(n, n) for n in SINK_COLUMNS if n not in unwanted}
-    absent = [f"{column} (for {name})" for name, column in wanted.items() if column not in columns]
-    if absent:
-        return FAIL, f"has no column {', '.join(absent)}; it has {', '.join(columns)}"
+    wanted = {n: sink.columns.get(n, n) for n in SINK_COLUMNS if n not in sink.without}
+    absent = {name: column for name, column in wanted.items() if column not in columns}
+    told = ", ".join(f"{column} (for {name})" for name, column in absent.items())
+    if absent.keys() & {*REQUIRED, *sink.columns}:
+        return FAIL, f"has no column {told}; it has {', '.join(columns)}"
+    if absent.keys() - {"arrived_at"}:
+        return WARN, f"is audited without {told}; it has {', '.join(columns)}"
     return OK, f"{sink.path} is a Delta table with the columns that are wanted"
 
 

@@ -9,7 +9,7 @@ from shardaudit.model.errors import ConfigError
 
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
-_LONGEST = timedelta(days=366)
+LONGEST = timedelta(days=366)
 
 
 def parse_instant(text: str, *, where: str) -> datetime:
@@ -73,11 +73,11 @@ class Window:
 def asked_window(start: datetime, end: datetime) -> Window:
     """The window that a person wants audited: each shard has a cell for each of its buckets."""
     window = Window(start, end)
-    if end - start > _LONGEST:
+    if end - start > LONGEST:
         raise ConfigError(
             "window",
             f"{start.isoformat()} … {end.isoformat()}",
-            f"at most {_LONGEST.days} days: no stream keeps its records for longer",
+            f"at most {LONGEST.days} days: no stream keeps its records for longer",
         )
     return window
 

@@ -2,12 +2,15 @@ import argparse
 from importlib.metadata import Distribution, version
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.doctor import Line, port_line, pyspark_line, run
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.errors import ExitCode
+from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.report.progress import SILENT
 from tests.configurations import LEAST
 
@@ -41,6 +44,39 @@ def test_absent_places_fail_with_their_names(
     health = lines["events: health"]
     assert (health.level, health.found) == ("warn", "never read, never audited, never watched")
     assert exit_code is ExitCode.FAILED
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "level", "found"),
+    [
+        (SINK_COLUMNS, "", "ok", "with the columns that are wanted"),
+        (
+            SINK_COLUMNS[:-1],
+            "",
+            "ok",
+            "with the columns that are wanted",
+        ),  # nobody needs arrived_at
+        (REQUIRED, "", "warn", "without shard_id (for shard_id), sequence_number"),
+        (REQUIRED, 'without = ["shard_id", "sent_at", "sequence_number"]', "ok", "are wanted"),
+        (("message_id",), "", "fail", "landed_at (for landed_at)"),
+        (SINK_COLUMNS, 'columns = { arrived_at = "at" }', "fail", "no column at (for arrived_at)"),
+    ],
+)
+def test_sink_is_told_what_it_lacks(  # noqa: PLR0917 - a table of cases
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: tuple[str, ...],
+    keys: str,
+    level: str,
+    found: str,
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    write_deltalake(str(tmp_path / "sink"), pa.table({name: ["a"] for name in columns}))
+    config = tmp_path / "shardaudit.toml"
+    sink = f'{{ path = "sink"{", " + keys if keys else ""} }}'
+    config.write_text(LEAST.replace('{ path = "file:///sink" }', sink))
+    line = checked(config)[0]["events: sink"]
+    assert (line.level, found in line.found) == (level, True), line.found
 
 
 def test_a_retention_that_is_too_short_for_a_repair_is_a_warning(

@@ -33,7 +33,7 @@ _FINAL_HERE = {
 # What to do about answers that do not change by asking again.
 _FINAL = {
     "ResourceNotFoundException": "check stream_name and [aws] region and endpoint",
-    "AccessDeniedException": "allow kinesis:DescribeStreamSummary and kinesis:ListShards on it",
+    "AccessDeniedException": "allow these credentials what docs/iam.md lists for the command",
     "UnrecognizedClientException": "these credentials are not known there",
     "InvalidSignatureException": "these credentials are not known there",
     "ExpiredTokenException": "get new credentials",

@@ -39,6 +39,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.tables.table import INTERNAL_PREFIX
+from shardaudit.model.window import LONGEST
 
 DAY = timedelta(days=1)
 _SECRET_KEY = re.compile(r"(?i)(secret\.?key|access\.?key|session\.?token|password)$")
@@ -160,6 +161,13 @@ class Stream(_Frozen):
         if retention is not None and retention > MAX_RETENTION:
             raise ConfigError("", retention, "at most 8760h, as Kinesis allows")
         return retention
+
+    @field_validator("audit_window")
+    @classmethod
+    def _window_can_be_audited(cls, audit_window: timedelta) -> timedelta:
+        if audit_window > LONGEST:
+            raise ConfigError("", audit_window, f"at most {LONGEST.days * 24}h")
+        return audit_window
 
     @model_validator(mode="after")
     def _sink_fits(self) -> Self:
