@@ -16,6 +16,7 @@ UNANSWERED = "done, and cut before the answer"
 HALF = "done, and cut in the middle of the answer"
 BUSY = "503, or 500 of Kinesis"
 LATE = "answered late"
+NO_FAULT = "no fault"
 FAULTS = (CUT, UNANSWERED, HALF, BUSY, LATE)
 _LATE_S = (0.2, 3.0)
 _OF_THE_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
@@ -50,7 +51,7 @@ class Weather:
             fault = FAULTS[int(kind / self.share * len(FAULTS))] if kind < self.share else None
             if time.monotonic() < self.outage:
                 fault = CUT
-            self.happened[fault or "no fault"] += 1
+            self.happened[fault or NO_FAULT] += 1
             return fault, how
 
 

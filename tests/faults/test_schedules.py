@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.night import PLANTED, Night, night
+from tests.faults.stormy_proxy import NO_FAULT
 from tests.unit.simulate.simulated import Simulated
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ def passed(folder: Path, *, seed: int, share: float, is_repaired: bool) -> dict[
         one.passes(is_repaired=is_repaired)
         log.info("seed %d, share %s: %s, %s", seed, share, one.ends, one.weather.happened)
         log.info("gave up: %s", "\n".join(one.gave_up))
+        assert bool(one.weather.happened.keys() - {NO_FAULT}) == (share > 0)
         return told(one)
 
 

@@ -138,7 +138,7 @@ def compared(
     seen = both.within(buckets_of(read)).seen(read)
     apart = both.apart(request.aligned).localCheckpoint()
     found = suspects(seen).union(known.stale)
-    found = found.unionByName(both.again(ledger.buckets_of_left(is_emptied_as_seen()), apart))
+    found = found.unionByName(both.retried_ids(ledger.buckets_of_left(is_emptied_as_seen()), apart))
     suspected, buckets = _sought(_followed(found, known, apart, request))
     evidence = _evidence(cells, known, suspected, both.within(buckets), request)
     if planted.left_out(buckets):
@@ -172,7 +172,8 @@ def _classified(
     """What is wrong with each id, in the window and beyond it; read."""
     # Read: it is looked at three times.
     folded, damage = ids(evidence).localCheckpoint(), both.planted.plan.judged_damage
-    brought = both.brought(ledger.buckets_of_left(is_known_in_part()))
+    absent = folded.where((F.col("sent_count") > 0) & (F.col("landed_count") == 0))
+    brought = both.brought(ledger.buckets_of_left(is_known_in_part()), absent)
     gone = vanished_ids(folded, ledger.cells, ledger.missing, brought, request.retention)
     return classified_ids(
         folded, ledger.facts, gone, as_of=request.as_of, damage=damage

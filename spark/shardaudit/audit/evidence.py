@@ -143,26 +143,30 @@ class Sources:
         planted = self.planted.traces.select(*APART).where(F.col("counted_in").isNotNull())
         return beside(planted, self.traces.apart([window]))
 
-    def again(self, starts: list[datetime], apart: DataFrame) -> DataFrame:
+    def retried_ids(self, starts: list[datetime], apart: DataFrame) -> DataFrame:
         """The ids that count in some buckets, and have other traces: `message_id`, `bucket_start`.
+
+        And of buckets near, so that few ranges are read.
 
         Input:
             apart: of `apart`.
         """
+        starts = self.planted.left_out(starts)
         if not starts:
             return own_rows(self.ledger.sparkSession, [], _ID_DDL)
         elsewhere = apart.where(F.col("counted_in").isin(starts))
         found = elsewhere.select("message_id", F.col("counted_in").alias("bucket_start"))
         windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
-        here = self.traces.again(windows).where(F.col("counted_in").isNull())
+        here = self.traces.uncounted(windows).where(F.col("counted_in").isNull())
         return found.unionByName(here.select("message_id", "bucket_start"))
 
-    def brought(self, starts: list[datetime]) -> DataFrame:
+    def brought(self, starts: list[datetime], ids: DataFrame) -> DataFrame:
         """Of `StreamTraces.brought`, of some buckets; read."""
+        starts = self.planted.left_out(starts)
         if not starts:
             return own_rows(self.ledger.sparkSession, [], BROUGHT_DDL)
         windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
-        return self.traces.brought(windows).localCheckpoint()
+        return self.traces.brought(windows, ids).localCheckpoint()
 
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.adapters.files.parquet_traces import readable
+from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, TraceInputs
@@ -46,15 +47,13 @@ class StreamTraces:
     @classmethod
     def of(cls, warehouse: Warehouse, name: str) -> "StreamTraces":
         """All of a stream."""
-        of_side = (pc.field("stream") == name) & (pc.field("side") == "traces")
-        done = warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
+        done = _done_batches(warehouse, name)
         return cls(warehouse, name, [TraceInputs.from_json(row["inputs"]) for row in done])
 
     def batches_since(self, at: datetime) -> list[str]:
         """The batches that were done at that time, or later."""
-        of_side = (pc.field("stream") == self.name) & (pc.field("side") == "traces")
-        later = of_side & (pc.field("state") == "done") & (pc.field("done_at") >= pc.scalar(at))
-        return [row["batch_id"] for row in self.warehouse.rows(BATCHES, where=later)]
+        done = _done_batches(self.warehouse, self.name)
+        return [row["batch_id"] for row in done if row["done_at"] >= at]
 
     def within(
         self,
@@ -99,19 +98,20 @@ class StreamTraces:
         near = [Window(window.start - REACH, window.end + REACH) for window in windows]
         return self._stored(near).where(F.col("counted_in").isNotNull()).select(*APART)
 
-    def again(self, windows: Sequence[Window]) -> DataFrame:
+    def uncounted(self, windows: Sequence[Window]) -> DataFrame:
         """The traces in some windows of ids that count elsewhere, or by another one: TRACED."""
         # A kept file has none: an id that came again is in the table.
         return self._stored(windows).where(~F.col("counted")).select(*TRACED)
 
-    def brought(self, windows: Sequence[Window]) -> DataFrame:
-        """By which batch of traces each id of some windows came first to each of its cells.
+    def brought(self, windows: Sequence[Window], ids: DataFrame) -> DataFrame:
+        """By which batch of traces some ids came first to each of their cells in some windows.
 
+        Input:
+            ids: with `message_id`.
         Output:
             `message_id`, `shard_id`, `bucket_start`, unique together; `number` (of the batch).
         """
-        of_side = (pc.field("stream") == self.name) & (pc.field("side") == "traces")
-        done = self.warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
+        done = _done_batches(self.warehouse, self.name)
         numbers = own_rows(
             self.warehouse.spark,
             [(row["batch_id"], int(row["number"])) for row in done],
@@ -126,6 +126,8 @@ class StreamTraces:
             kept = self._kept(windows, [TraceInputs.from_json(row["inputs"])])
             frames += [rows.select(*place, number) for rows in kept]
         each = reduce(DataFrame.unionByName, (f.select(*place, "number") for f in frames))
+        # Presence only.
+        each = each.join(ids.select("message_id"), ["message_id"], how="left_semi")
         return each.groupBy(*place).agg(F.min("number").alias("number"))
 
     def places(self, windows: Sequence[Window], *, but: str) -> DataFrame:
@@ -168,6 +170,12 @@ class StreamTraces:
                 [file for kept in alike for file in readable(kept, self.warehouse.kept_folder)]
             )
         ]
+
+
+def _done_batches(warehouse: Warehouse, name: str) -> list[Row]:
+    """The batches of a stream's traces that are done: rows of BATCHES."""
+    of_side = (pc.field("stream") == name) & (pc.field("side") == "traces")
+    return warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
 
 
 def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
