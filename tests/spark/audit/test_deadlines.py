@@ -54,7 +54,7 @@ def lossy(lake: Lake) -> Lake:
     acked = {2: LATER - HOUR, 9: LATER - HOUR}
     times = {n: (acked.get(n) or T0 + timedelta(seconds=n)).isoformat() for n in (0, 1, 2, 9)}
     lake.log("a.jsonl", [trace_line(n, acked_at=at) for n, at in times.items()])
-    lake.land([sink_row(0), sink_row(9, landed_at=LATER - HOUR)])
+    lake.land([sink_row(0), sink_row(9, landed_at=LATER - HOUR + timedelta(seconds=7))])
     return lake
 
 
