@@ -44,6 +44,13 @@ class ShardRecord:
         """From the beginning of the first audit to the end of what was audited."""
         return Span(self.audited_from, self.audited_until)
 
+    def unaudited(self, over: Span) -> list[Span]:
+        """The parts of a span that nobody audited: the gaps, and what is before the first audit."""
+        gaps = [hold.window for hold in self.holds if hold.why is Held.UNAUDITED]
+        if over.start < self.audited_from:
+            gaps.append(Span(over.start, self.audited_from))
+        return [part for gap in gaps if (part := gap.common(over))]
+
 
 def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
     """What of the judged cells cannot be called complete: one row per shard, reason and span.
