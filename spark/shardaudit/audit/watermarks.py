@@ -179,6 +179,15 @@ def _news(
 
 
 def _changed(
+def _has_news(comparison: Comparison, before: Iterable[StoredRow]) -> bool:
+    """Whether there may be any of `_news`: known without a look at the ledger."""
+    known = [json.loads(row["batches"]) for row in before if row["batches"]]
+    numbers = known[0] if known else comparison.numbers
+    return comparison.is_placing or any(
+        last > numbers.get(side, 0) for side, last in comparison.numbers.items()
+    )
+
+
     warehouse: Warehouse,
     request: AuditRequest,
     comparison: Comparison,
@@ -188,6 +197,8 @@ def _changed(
 ) -> dict[str, list[Hold]]:
     """By shard, what was audited before and is not as it was."""
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
+    if not _has_news(comparison, before):
+        return {}
     news = _news(comparison, request.name, before=before, looked_at=looked_at)
     # Also of later cells: what came there may be a message of an earlier one, sent again.
     touched = touched_cells(news).localCheckpoint()
