@@ -71,14 +71,22 @@ def _late_windows(warehouse: Warehouse, request: AuditRequest, *, now: datetime)
         record.as_of > request.as_of or record.audited_until > own.end for record in records
     ):
         return []
-    damage = ingested(warehouse, request.name).damage
+    early = [hold for record in records for hold in record.holds if hold.start < own.start]
     return late_windows(
-        (hold for record in records for hold in record.holds),
+        early,
         own,
         bucket=request.stream.bucket,
         kept_from=request.as_of - request.retention.length,
-        damage=[Window(*span) for span in damage.traces + damage.sink],
+        damage=_damage(warehouse, request.name, early),
     )
+
+
+def _damage(warehouse: Warehouse, name: str, holds: Iterable[Hold]) -> list[Window]:
+    """What an unreadable file may have fed, as of now; not looked for where it holds nothing."""
+    if not any(hold.why is Held.DAMAGED for hold in holds):
+        return []
+    damage = ingested(warehouse, name).damage
+    return [Window(*span) for span in damage.traces + damage.sink]
 
 
 def late_windows(
