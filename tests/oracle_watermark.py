@@ -75,7 +75,7 @@ class Record:
     def _note_changes(self, history: History, question: Question, *, since: datetime) -> None:
         now, last = contents(history, question), last_arrivals(history, question)
         known, self.known = self.known, now
-        cleared = _touched_buckets(known, now, history, question)
+        cleared, come = _touched_buckets(known, now, history, question)
         for cell in now.keys() | known.keys():
             found = now.get(cell, Contents())
             came_by = last.get(cell, cell[1] + question.bucket)
@@ -84,12 +84,14 @@ class Record:
                 <= max(self.newest.values(), default=question.as_of)
                 for was in question.longer
             )
+            is_lacking = len(found.landed) < len(found.sent)
+            is_as_known = is_lacking and cell not in come and cell[1] not in come
             if (
                 cell[1] in cleared
                 and found.sent != found.landed
                 and cell[1] in self.looked_at
                 and cell[1] >= since
-                and not (cleared[cell[1]] and is_gone)
+                and not (is_gone and (cleared[cell[1]] or is_as_known))
             ):
                 self.changed.add(cell)
 
@@ -119,10 +121,11 @@ class Record:
 
 def _touched_buckets(
     known: Mapping[Cell, Contents], now: Mapping[Cell, Contents], history: History, ask: Question
-) -> dict[datetime, bool]:
+) -> tuple[dict[datetime, bool], set[Cell | datetime]]:
     """The buckets of cells that changed, and those that share a message with one of these.
 
-    Each with whether rows left and nothing else happened.
+    Each with whether rows left and nothing else happened. And to what more came: cells, and buckets
+    that share a message with one of another bucket.
     """
     stands: dict[str, set[datetime]] = defaultdict(set)
     for trace in history.traces:
@@ -135,6 +138,7 @@ def _touched_buckets(
             linked[start].add(counts_in)
             linked[counts_in].add(start)
     cleared: dict[datetime, bool] = {}
+    come: set[Cell | datetime] = set()
     for cell in now.keys() | known.keys():
         was, found = known.get(cell, Contents()), now.get(cell, Contents())
         if was == found:
@@ -142,7 +146,9 @@ def _touched_buckets(
         is_cleared = was.sent == found.sent and len(found.landed) < len(was.landed)
         for start in linked[cell[1]] | {cell[1]}:
             cleared[start] = cleared.get(start, True) and is_cleared
-    return cleared
+        if not is_cleared:
+            come |= {cell, *(linked[cell[1]] - {cell[1]})}
+    return cleared, come
 
 
 def contents(history: History, question: Question) -> dict[Cell, Contents]:

@@ -124,8 +124,8 @@ def _headline(report: AuditReport) -> str:
         text += f"{',' if missing else ':'} {messages(duplicated)} landed more than once"
     if any(late.is_red for late in report.late):
         lost = sum(late.missing for late in report.late)
-        what = f"{messages(lost)} missing of" if lost else "not well is"
-        text += f"; {what} what was audited before its window"
+        what = f"{messages(lost)} missing in" if lost else "not well are"
+        text += f"; {what} minutes before its window, audited with it"
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)

@@ -71,14 +71,30 @@ def _late_windows(warehouse: Warehouse, request: AuditRequest, *, now: datetime)
         record.as_of > request.as_of or record.audited_until > own.end for record in records
     ):
         return []
-    damage = ingested(warehouse, request.name).damage
+    # What nobody audited is made up for as far back as the stream, or an audit, reaches.
+    since = own.start - max(request.retention.length, request.stream.audit_window)
+    early = [hold for record in records for hold in record.holds if hold.start < own.start]
+    unaudited = [
+        replace(hold, start=max(hold.start, since))
+        for hold in early
+        if hold.why is Held.UNAUDITED and hold.end > since
+    ]
+    others = [hold for hold in early if hold.why is not Held.UNAUDITED]
     return late_windows(
-        (hold for record in records for hold in record.holds),
+        [*others, *unaudited],
         own,
         bucket=request.stream.bucket,
         kept_from=request.as_of - request.retention.length,
-        damage=[Window(*span) for span in damage.traces + damage.sink],
+        damage=_damage(warehouse, request.name, early),
     )
+
+
+def _damage(warehouse: Warehouse, name: str, holds: Iterable[Hold]) -> list[Window]:
+    """What an unreadable file may have fed, as of now; not looked for where it holds nothing."""
+    if not any(hold.why is Held.DAMAGED for hold in holds):
+        return []
+    damage = ingested(warehouse, name).damage
+    return [Window(*span) for span in damage.traces + damage.sink]
 
 
 def late_windows(

@@ -4,21 +4,26 @@ A tolerance, or a floor, is a share of what a shard has in a window: of few minu
 was lost, or whose trace was, is far above any.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
 from shardaudit.audit.rules.totals import Around, shard_coverages
+from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
+_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _STANDING = [state.value for state in (*LIVE, State.EXPIRED, State.ACCEPTED)]
 
 
@@ -42,13 +47,15 @@ def measured(
 def _around(
     warehouse: Warehouse, request: AuditRequest, comparison: Comparison, *, over: Window
 ) -> dict[str, Around]:
-    sums = comparison.sums.where(_is_around("bucket_start", request, over))
+    unaudited = _unaudited(warehouse, request.name, over)
+    sums = _audited(comparison.sums.where(_is_around("bucket_start", request, over)), unaudited)
     sent = collected(sums.groupBy("shard_id").agg(F.sum("sent_n").alias("sent")))
-    findings = warehouse.read(FINDINGS).where(
+    standing = warehouse.read(FINDINGS).where(
         (F.col("stream") == request.name)
         & F.col("state").isin(_STANDING)
         & _is_around("sent_at", request, over)
     )
+    findings = _audited(standing, unaudited, at="sent_at")
     is_missing = F.col("kind") == Kind.MISSING.value
     counted = findings.groupBy("shard_id").agg(
         F.count_if(is_missing).alias("missing"),
@@ -67,6 +74,35 @@ def _around(
         )
         for shard_id in ids.keys() | found.keys()
     }
+
+
+def _unaudited(warehouse: Warehouse, name: str, over: Window) -> list[tuple[str, int, int]]:
+    """By shard what of that span nobody audited: `shard_id`, from and until when (µs since 1970).
+
+    There are no findings of it: all that was sent there would count as landed.
+    """
+    gaps = [
+        (shard_id, part)
+        for shard_id, record in shard_records(warehouse, name).items()
+        for part in record.unaudited(over)
+    ]
+    return [
+        (shard_id, (gap.start - _EPOCH) // _US, (gap.end - _EPOCH) // _US) for shard_id, gap in gaps
+    ]
+
+
+def _audited(
+    rows: DataFrame, unaudited: Sequence[tuple[str, int, int]], *, at: str = "bucket_start"
+) -> DataFrame:
+    """Those of the rows that lie, by their time `at`, in minutes that somebody audited."""
+    if not unaudited:
+        return rows
+    spans = own_rows(rows.sparkSession, unaudited, "shard_id string, since bigint, until bigint")
+    gaps = spans.groupBy("shard_id").agg(F.collect_list(F.struct("since", "until")).alias("gaps"))
+    us = F.unix_micros(at)
+    inside = F.filter("gaps", lambda gap: (gap["since"] <= us) & (us < gap["until"]))
+    # Unique on the shard on the right, by its grouping.
+    return rows.join(F.broadcast(gaps), ["shard_id"], how="left").where(F.get(inside, 0).isNull())
 
 
 def _is_around(name: str, request: AuditRequest, over: Window) -> Column:

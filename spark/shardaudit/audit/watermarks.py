@@ -35,6 +35,7 @@ from shardaudit.audit.rules.watermark import (
 )
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
+from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.verdict import Kind, State
@@ -178,6 +179,15 @@ def _news(
     return comparison.ledger.where(F.col("batch_id").isin(batches) | has_landed_since)
 
 
+def _has_news(comparison: Comparison, before: Iterable[StoredRow]) -> bool:
+    """Whether there may be any of `_news`: known without a look at the ledger."""
+    known = [json.loads(row["batches"]) for row in before if row["batches"]]
+    numbers = known[0] if known else comparison.numbers
+    return comparison.is_placing or any(
+        last > numbers.get(side, 0) for side, last in comparison.numbers.items()
+    )
+
+
 def _changed(
     warehouse: Warehouse,
     request: AuditRequest,
@@ -187,12 +197,14 @@ def _changed(
     audited: Window,
 ) -> dict[str, list[Hold]]:
     """By shard, what was audited before and is not as it was."""
+    if not _has_news(comparison, before):
+        return {}
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
     news = _news(comparison, request.name, before=before, looked_at=looked_at)
     # Also of later cells: what came there may be a message of an earlier one, sent again.
     touched = touched_cells(news).localCheckpoint()
     starts = buckets_of(touched)
-    apart = _apart(warehouse, request, comparison.apart, starts)
+    apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     left = had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at)
     cells = changed_cells(
         touched,
@@ -232,19 +244,27 @@ def _touched_spans(
 
 
 def _apart(
-    warehouse: Warehouse, request: AuditRequest, known: DataFrame, touched: list[datetime]
+    warehouse: Warehouse,
+    request: AuditRequest,
+    known: DataFrame,
+    touched: list[datetime],
+    *,
+    audited: Window,
 ) -> DataFrame:
-    """Traces that count in another bucket than their own, one of the two touched.
+    """Traces that count in another bucket than their own, one of the two touched, one audited.
 
     Input:
-        known: those near the window.
+        known: those near the window, in which is every one that leads from just after it to what
+        was audited; audited: all of it.
     """
     window, bucket = request.aligned, request.stream.bucket
-    outside = [start for start in touched if not window.covers(start)]
+    until = window.end + REACH if audited.end <= window.end else window.end
+    near = Window(window.start, until)
+    outside = [start for start in touched if not near.covers(start)]
     if not outside:
         return known
     windows = coalesced(outside, width=bucket, limit=SCAN_WINDOWS)
-    return beside(known, StreamTraces.of(warehouse, request.name).apart(windows))
+    return beside(known, StreamTraces(warehouse, request.name, ()).apart(windows))
 
 
 def _by_shard(spans: Iterable[Row]) -> defaultdict[str, list[Hold]]:

@@ -97,7 +97,8 @@ def test_a_loss_before_the_window_is_red(warehouse: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.INFO), pytest.raises(AirflowFailException) as red:
         judge(planned("a"))
     assert (
-        str(red.value) == "events is OK; 2 messages missing of what was audited before its window"
+        str(red.value)
+        == "events is OK; 2 messages missing in minutes before its window, audited with it"
     )
     told = [line for line in caplog.messages if "not proven" in line]
     assert told == [

@@ -107,7 +107,10 @@ CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
     "whole, beside one that changed": (10, [TRACE, ROW], [], False),
     "lacks, beside one that changed": (10, [TRACE], [], True),
     "old, beside one of which rows went": (3, [TRACE], [], False),
-    "old, beside one to which a row came": (1, [TRACE], [], True),
+    "lacks of old, beside one to which a row came": (1, [TRACE], [], False),
+    "too many of old, beside one to which a row came": (1, [ROW], [], True),
+    "lacks of old, beside one to which a trace came": (2, [TRACE], [], False),
+    "removed of old, beside one to which a row came": (1, [TRACE, ROW], [("sink", -1, 7)], False),
     "beside one that was rewritten as it was": (15, [TRACE], [], False),
     # Minutes that share a message with another: see APART.
     "where a retry of the 12th landed": (20, [ROW], [], True),
@@ -116,8 +119,18 @@ CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
     "before all, where one of the 12th is": (-2, [ROW], [], False),
     "first of what came after": (31, [], [ROW], False),
     "where that is counted": (23, [TRACE], [], True),
+    "lacks of old, where a retry of the 12th was": (4, [TRACE], [], True),
+    "of old, where one of which rows went is counted": (24, [TRACE], [], False),
 }
-APART = ((20, 12), (13, 21), (14, 22), (-2, 12), (31, 23))  # the minutes of a trace
+APART = (
+    (20, 12),
+    (13, 21),
+    (14, 22),
+    (-2, 12),
+    (31, 23),
+    (4, 12),
+    (3, 24),
+)  # the minutes of a trace
 
 
 def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> None:
@@ -138,7 +151,8 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
         for at, counted in APART
     ]
     touched = touched_cells(news)
-    had_left = F.col("bucket_start") < F.lit(T0 + 4 * MINUTE)
+    start = F.col("bucket_start")
+    had_left = (start < F.lit(T0 + 5 * MINUTE)) | (start == F.lit(T0 + 24 * MINUTE))
     found = changed_cells(
         touched,
         touched_buckets(touched, frame(spark, APART_DDL, apart)),

@@ -33,6 +33,18 @@ def test_a_night_that_was_left_out_is_made_up_for(lake: Lake) -> None:
     assert "missing" in str(report.watermark_reason)
 
 
+def test_of_what_was_never_audited_no_more_is_made_up_for_than_an_audit_looks_at(
+    lake: Lake,
+) -> None:
+    of_day(lake, 0, *HOURLY)
+    audited(lake, 0)  # by hand, long ago
+    for day in (1, 3, 5):
+        of_day(lake, day, *HOURLY)
+    report = audited(lake, 5)  # the stream keeps a day, an audit looks at two
+    assert told(report) == [(Window(T0 + 3 * DAY, T0 + 4 * DAY), Verdict.OK, 0)]
+    assert report.watermark == T0 + DAY
+
+
 def test_minutes_of_a_broken_file_are_looked_at_once_it_is_whole(lake: Lake) -> None:
     minutes = range(0, 1200, 60)
     of_day(lake, 0, *HOURLY[1:])

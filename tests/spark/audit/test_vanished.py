@@ -373,6 +373,18 @@ def test_what_left_the_sink_before_the_retention_was_lowered_holds_the_watermark
     assert published.watermark == (T0 if held else T0 + 6 * MINUTE)
 
 
+def test_what_comes_to_a_minute_takes_back_no_shard_of_which_a_lake_dropped_it(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    days = begun(warehouse, tmp_path, ["dropped", "late"])
+    days.change({"dropped": [("gone", IDS)]}, at=LATE)
+    days.audit(at=LATE + MINUTE)
+    came = [("sent, as of then", [HELD_BACK]), ("landed", [HELD_BACK])]
+    days.change({"late": came}, at=LATE + HOUR)
+    later = {"start": T0 + 3 * MINUTE, "end": T0 + 6 * MINUTE}
+    assert days.audit(at=LATE + 2 * HOUR, **later).watermark == T0 + 6 * MINUTE
+
+
 @pytest.mark.both_engines
 def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence(
     warehouse: Warehouse, tmp_path: Path

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.audit.watermarks import stored_watermark
+from shardaudit.audit.watermarks import stored_holds, stored_watermark
+from shardaudit.model.watermark import Held, Hold
 from shardaudit.store.warehouse import Warehouse
 from tests.history import Question, SinkRow, Trace
 from tests.spark.trial import Trial
@@ -122,3 +123,27 @@ def test_row_that_is_deleted_holds_it_while_the_stream_has_the_message(
     trial.ingest(now=deleted_at)
     published = trial.audit(replace(NEXT, as_of=deleted_at + MINUTE))
     assert published.watermark == (NOON if is_held else NEXT.end)
+
+
+def test_what_lands_by_a_retry_after_the_window_is_looked_at_where_it_was_sent_first(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    trial = Trial(warehouse, tmp_path, ASK)
+    beside = [Trace(f"b{n}", "shard-0", str(100 + n), NOON + n * MINUTE) for n in range(60)]
+    trial.log([*beside, Trace("m7", "shard-0", "107", NOON + 7 * MINUTE)])
+    trial.land(
+        [
+            SinkRow(b.message_id, b.shard_id, b.sequence_number, b.sent_at, b.sent_at + MINUTE)
+            for b in beside
+        ]
+    )
+    trial.ingest()
+    trial.audit(replace(ASK, as_of=NEXT.as_of - HOUR))
+    again = NOON + 125 * MINUTE
+    trial.log([Trace("m7", "shard-0", "300", again)])
+    trial.land([SinkRow("m7", "shard-0", "300", again, again + MINUTE)])
+    trial.ingest(now=NEXT.as_of)
+    trial.audit(NEXT)
+    [hold] = stored_holds(warehouse, "events")["shard-0"]
+    minute = NOON + 7 * MINUTE
+    assert hold == Hold(minute, minute + MINUTE, Held.CHANGED)

@@ -44,6 +44,13 @@ class ShardRecord:
         """From the beginning of the first audit to the end of what was audited."""
         return Span(self.audited_from, self.audited_until)
 
+    def unaudited(self, over: Span) -> list[Span]:
+        """The parts of a span that nobody audited: the gaps, and what is before the first audit."""
+        gaps = [hold.window for hold in self.holds if hold.why is Held.UNAUDITED]
+        if over.start < self.audited_from:
+            gaps.append(Span(over.start, self.audited_from))
+        return [part for gap in gaps if (part := gap.common(over))]
+
 
 def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
     """What of the judged cells cannot be called complete: one row per shard, reason and span.
@@ -100,15 +107,19 @@ def touched_buckets(touched: DataFrame, apart: DataFrame) -> DataFrame:
     Input:
         apart: traces that count in another bucket than their own.
     Output:
-        `bucket_start`, unique; `is_cleared` (boolean): so are all that lead to it.
+        `bucket_start`, unique; `is_cleared` (boolean): so are all that lead to it; `is_linked`
+        (boolean): to a message of it another trace leads from a bucket to which something came.
     """
     pair = ("bucket_start", "counted_in")
     there = apart.select(*pair)
     links = there.union(there.select(*reversed(pair))).distinct()
-    own = touched.select("bucket_start", "is_cleared")
+    own = touched.select("bucket_start", "is_cleared", F.lit(False).alias("is_linked"))
     # Not unique: a bucket leads to several, and they are grouped below.
-    linked = own.join(links, ["bucket_start"], how="inner").select("counted_in", "is_cleared")
-    return own.union(linked).groupBy("bucket_start").agg(F.min("is_cleared").alias("is_cleared"))
+    linked = own.join(links, ["bucket_start"], how="inner").select(
+        "counted_in", "is_cleared", (~F.col("is_cleared")).alias("is_linked")
+    )
+    both = own.union(linked).groupBy("bucket_start")
+    return both.agg(F.min("is_cleared").alias("is_cleared"), F.max("is_linked").alias("is_linked"))
 
 
 def changed_cells(
@@ -118,7 +129,8 @@ def changed_cells(
 
     Whichever shard was touched: what a shard lands that stood still makes its own cell whole, and
     the row too many lies where the producer had sent the message again.
-    Rows that leave the sink count while the stream still has them: after that a lake may clean up.
+    Rows that leave the sink count while the stream still has them: after that a lake may clean up,
+    and what lacks there is its doing, whatever comes to other shards in that minute.
     Of rows that no batch counted `sums` knows only the newest: their cells count as they are.
 
     Input:
@@ -127,9 +139,16 @@ def changed_cells(
     Output:
         `shard_id`, `bucket_start`, `bucket_end`, `held_by`.
     """
-    # Unique on the bucket on the right, by its grouping.
-    differing = sums.where(differs()).join(F.broadcast(buckets), ["bucket_start"], how="inner")
-    differing = differing.where(~(F.col("is_cleared") & F.col("had_left")))
+    come = touched.where(~F.col("is_cleared")).select(*CELL, F.lit(True).alias("has_come"))
+    is_lacking = F.col("sent_n") > F.col("landed_n")
+    is_as_known = is_lacking & F.col("has_come").isNull() & ~F.col("is_linked")
+    # Unique on the bucket on the right, by its grouping; and on the cell.
+    differing = (
+        sums.where(differs())
+        .join(F.broadcast(buckets), ["bucket_start"], how="inner")
+        .join(come, CELL, how="left")
+        .where(~(F.col("had_left") & (F.col("is_cleared") | is_as_known)))
+    )
     uncounted = touched.where("is_uncounted")
     start = F.col("bucket_start")
     return (
