@@ -8,11 +8,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by
 from shardaudit.ingest.rules.deliveries import JUDGED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
-    is_between_hours,
-    landed_by,
     latency_bin,
     less_the_ledger,
     seen_by,
