@@ -64,3 +64,16 @@ def test_what_landed_before_the_window_by_its_cut_time_is_no_loss_in_a_sink_with
     trial.ingest()
     published = trial.audit()
     assert (published.findings, published.audit.matched) == ({}, 31)
+
+
+def test_shard_with_fine_times_leaves_the_others_on_their_way(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    ask = Question(NOON - HOUR, NOON + HOUR, EARLY, bucket=MINUTE)
+    trial = Trial(warehouse, tmp_path, ask)
+    fine = Trace("fine", "shard-1", "1", NOON)
+    trial.log([*traces(), fine])
+    landed = rows([n for n in range(51) if n != 45], landed_at=NOON)
+    trial.land([*landed, SinkRow("fine", "shard-1", "1", NOON, NOON + SECOND)])
+    trial.ingest(now=EARLY)
+    assert (trial.audit().audit.pending, trial.findings()) == (1, {})

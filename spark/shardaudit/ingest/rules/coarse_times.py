@@ -3,6 +3,7 @@
 Somewhere hours and days begin at each whole half hour of UTC.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
@@ -24,12 +25,12 @@ def is_between_hours(*, now: datetime) -> Column:
     return F.when(F.col("last_at") < F.lit(now), ~is_whole)
 
 
-def landed_by(cells: DataFrame, *, now: datetime) -> DataFrame:
-    """The same cells, of a sink whose landing times are cut to hours or days: by now.
+def landed_by(cells: DataFrame, shards: Iterable[str], *, now: datetime) -> DataFrame:
+    """The same cells; of shards whose landing times are cut to hours or days: by now.
 
     Only where more rows came than went: what is rewritten did not land anew.
     """
-    came = F.col("n") > 0
+    came = (F.col("n") > 0) & F.col("shard_id").isin(sorted(shards))
     return cells.withColumns(
         {
             name: F.when(came & F.col(name).isNotNull(), F.lit(now)).otherwise(F.col(name))
