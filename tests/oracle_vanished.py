@@ -6,7 +6,7 @@ Rows of those that are deleted later were not lost.
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shardaudit.model.verdict import Kind, State
 from tests.history import (
@@ -80,8 +80,12 @@ class Memory:
 
 
 def placed(history: History, question: Question) -> History:
-    """The history in which each row has its place; those that lacked it are of batch 0."""
-    return with_places(history, read_from=question.start - question.settle_grace)
+    """The history in which each row has its place; those that lacked it are of batch 0.
+
+    A landing time that is cut to the day lies up to a day before the landing.
+    """
+    read_from = question.start - question.settle_grace - timedelta(days=1)
+    return with_places(history, read_from=read_from)
 
 
 def known_cells(history: History, question: Question, memory: Memory) -> dict[Cell, Known]:

@@ -518,7 +518,7 @@ def times_and_patience_of_shards(spark: SparkSession) -> DataFrame:
 def rows_of_a_sink_without_shards(spark: SparkSession) -> DataFrame:
     none = {"shard_id": F.lit(None).cast("string"), "sent_at": F.lit(None).cast("timestamp")}
     placed = placed_rows(sink_rows(spark).withColumns(none), traces(spark), bucket=MINUTE)
-    return by(placed_ledger(placed, now=AS_OF), "shard_id", "bucket_start")
+    return by(placed_ledger(placed, now=AS_OF, came_by=AS_OF), "shard_id", "bucket_start")
 
 
 @table()

@@ -19,6 +19,7 @@ from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
+from shardaudit.ingest.rules.coarse_times import COARSEST
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger, placed_rows
 from shardaudit.ingest.sink_reading import Scan, SinkRows
@@ -199,7 +200,8 @@ def sources(
         placed = _placed(sink, traces, request, ledger)
     if placed is None:
         return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
-    whole = beside(whole, placed_ledger(placed, now=request.as_of))
+    came_by = max((at for at, _ in state.came_unplaced), default=request.as_of)
+    whole = beside(whole, placed_ledger(placed, now=request.as_of, came_by=came_by))
     landed = partial(_with_placed, sink, placed)
     return Sources(traces, landed, bucket, whole, planted, is_placing=True)
 
@@ -220,7 +222,8 @@ def _placed(
 
     None when no file may have one.
     """
-    bucket, since = request.stream.bucket, request.aligned.start - request.stream.settle_grace
+    bucket = request.stream.bucket
+    since = request.aligned.start - request.stream.settle_grace - COARSEST
     scan = sink.unplaced(landed=(since, _LAST))
     if not scan.files:
         return None

@@ -18,10 +18,9 @@ from shardaudit.ingest.delta_plan import plan_delta, reread_delta, resumed_delta
 from shardaudit.ingest.parquet_plan import ParquetPlan, plan_parquet, reread_parquet
 from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
+from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by
 from shardaudit.ingest.rules.deliveries import REFUSED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import (
-    is_between_hours,
-    landed_by,
     less_the_ledger,
     seen_by,
     sink_fingerprints,
@@ -54,7 +53,8 @@ class _Tally:
 
     `unplaced`, `counted`: the rows without and with a place, less those that went; `first`: the
     least bucket in which there are more rows than before, or less; `cells`: how many it has.
-    `is_coarse`: all landing times are whole half hours, as those are that are cut to hours or days.
+    `coarse`: the shards of which all landing times are whole half hours, as those are that are cut
+    to hours or days.
     """
 
     good: int
@@ -63,7 +63,7 @@ class _Tally:
     bad: int
     first: datetime | None
     cells: int
-    is_coarse: bool
+    coarse: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,10 @@ class SinkSide:
                 cells = self._cells(batch, plan.inputs, reading).localCheckpoint()
             reading.check_unchanged()
             tally = _tally(cells, now=batch.planned_at)
-            if tally.is_coarse:
-                log.info("%s: all landing times are whole half hours", batch.batch_id)
-                cells = landed_by(cells, now=batch.planned_at)
+            if tally.coarse:
+                shards = ", ".join(sorted(tally.coarse))
+                log.info("%s: landing times are whole half hours: %s", batch.batch_id, shards)
+                cells = landed_by(cells, tally.coarse, now=batch.planned_at)
             return _Measured(plan, reading, cells, tally)
         except (PySparkException, UnsoundFilesError):
             another = plan.recovered()
@@ -224,6 +225,7 @@ def _tally(cells: DataFrame, *, now: datetime) -> _Tally:
     is_unplaced = F.col("bucket_start") == F.lit(UNPLACED)
     # A file that was ingested before it broke is told by the cells from which its rows went.
     is_changed = ~is_bad & (F.col("n") != 0)
+    is_fine = is_between_hours(now=now)
     [row] = collected(
         cells.agg(
             F.coalesce(F.sum(F.when(~is_bad, F.col("added"))), F.lit(0)).alias("good"),
@@ -234,7 +236,8 @@ def _tally(cells: DataFrame, *, now: datetime) -> _Tally:
             F.coalesce(F.sum(F.when(is_bad, F.col("n"))), F.lit(0)).alias("bad"),
             F.min(F.when(is_changed & ~is_unplaced, F.col("bucket_start"))).alias("first"),
             F.count("*").alias("cells"),
-            F.max(is_between_hours(now=now)).alias("is_fine"),
+            F.collect_set(F.when(is_fine, F.col("shard_id"))).alias("fine"),
+            F.collect_set(F.when(~is_fine, F.col("shard_id"))).alias("whole"),
         )
     )
     return _Tally(
@@ -244,7 +247,7 @@ def _tally(cells: DataFrame, *, now: datetime) -> _Tally:
         bad=row.bad,
         first=row["first"],
         cells=row.cells,
-        is_coarse=row.is_fine is False,
+        coarse=frozenset(row.whole) - frozenset(row.fine),
     )
 
 

@@ -14,6 +14,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 EARLY, LATE = NOON + 51 * MINUTE, NOON + 3 * HOUR
 HOURS = {"hour": NOON, "day": NOON - 12 * HOUR, "day in Delhi": NOON - 17.5 * HOUR}
+NO_SHARD = frozenset({"shard_id"})
 
 
 def traces() -> list[Trace]:
@@ -31,11 +32,12 @@ def rows(numbers: range | list[int], *, landed_at: datetime) -> list[SinkRow]:
 
 @pytest.mark.parametrize("unit", HOURS)
 @pytest.mark.parametrize("lands", [True, False])
+@pytest.mark.parametrize("lacks", [frozenset(), NO_SHARD])
 def test_what_another_writer_still_has_is_on_its_way(
-    warehouse: Warehouse, tmp_path: Path, unit: str, *, lands: bool
+    warehouse: Warehouse, tmp_path: Path, unit: str, lacks: frozenset[str], *, lands: bool
 ) -> None:
     ask = Question(NOON - HOUR, NOON + HOUR, EARLY, bucket=MINUTE)
-    trial = Trial(warehouse, tmp_path, ask)
+    trial = Trial(warehouse, tmp_path, ask, sink_lacks=lacks)
     trial.log(traces())
     trial.land(rows([n for n in range(51) if n != 45], landed_at=HOURS[unit]))
     trial.ingest(now=EARLY)
@@ -47,3 +49,31 @@ def test_what_another_writer_still_has_is_on_its_way(
     found = trial.audit(later)
     states = [finding.state for finding in found.findings.values()]
     assert (found.audit.verdict, states) == (("ok", []) if lands else ("loss", [State.OPEN]))
+
+
+@pytest.mark.parametrize("unit", ["hour", "day in Delhi"])
+def test_what_landed_before_the_window_by_its_cut_time_is_no_loss_in_a_sink_without_places(
+    warehouse: Warehouse, tmp_path: Path, unit: str
+) -> None:
+    # It begins later than the settle grace after the hour.
+    ask = Question(NOON + 20 * MINUTE, NOON + 51 * MINUTE, LATE, bucket=MINUTE)
+    trial = Trial(warehouse, tmp_path, ask, sink_lacks=NO_SHARD)
+    trial.log(traces())
+    trial.land(rows([n for n in range(51) if n != 45], landed_at=HOURS[unit]))
+    trial.land(rows([45], landed_at=NOON + HOUR))
+    trial.ingest()
+    published = trial.audit()
+    assert (published.findings, published.audit.matched) == ({}, 31)
+
+
+def test_shard_with_fine_times_leaves_the_others_on_their_way(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    ask = Question(NOON - HOUR, NOON + HOUR, EARLY, bucket=MINUTE)
+    trial = Trial(warehouse, tmp_path, ask)
+    fine = Trace("fine", "shard-1", "1", NOON)
+    trial.log([*traces(), fine])
+    landed = rows([n for n in range(51) if n != 45], landed_at=NOON)
+    trial.land([*landed, SinkRow("fine", "shard-1", "1", NOON, NOON + SECOND)])
+    trial.ingest(now=EARLY)
+    assert (trial.audit().audit.pending, trial.findings()) == (1, {})

@@ -8,11 +8,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by
 from shardaudit.ingest.rules.deliveries import JUDGED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
-    is_between_hours,
-    landed_by,
     latency_bin,
     less_the_ledger,
     seen_by,
@@ -310,8 +309,10 @@ def test_times_that_are_cut_to_hours_are_told_and_stand_for_the_ingest(spark: Sp
     ]
     rows = [(n, at, came, at) for n, (at, came, *_) in enumerate(cases)]
     ddl = "number int, last_at timestamp, n bigint, unnumbered_at timestamp"
-    cells = spark.createDataFrame(rows, ddl).withColumn("between", is_between_hours(now=NOW))
+    cells = spark.createDataFrame(rows, ddl).withColumns(
+        {"between": is_between_hours(now=NOW), "shard_id": F.lit(SHARD)}
+    )
     for name in ("last_at", "unnumbered_at"):
-        found = landed_by(cells, now=NOW).withColumn("at", F.unix_seconds(name))
+        found = landed_by(cells, [SHARD], now=NOW).withColumn("at", F.unix_seconds(name))
         told = [(r.between, r.at) for r in found.orderBy(F.col("number")).collect()]
         assert told == [(is_so, at and int(at.timestamp())) for *_, is_so, at in cases]

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import bucket_start
+from shardaudit.ingest.rules.coarse_times import landed_within
 from shardaudit.ingest.rules.deliveries import DELIVERY, UNPLACED
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
@@ -37,7 +38,6 @@ _BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for
 
 _LOW_HALF = 0xFFFFFFFF
 _SECOND_US = 1_000_000
-_HALF_HOUR_US = 1800 * _SECOND_US
 
 UNKNOWN_SHARD = "(unknown)"
 
@@ -182,29 +182,6 @@ def seen_by(cells: DataFrame, *, now: datetime) -> DataFrame:
     return cells.withColumn("last_at", landed).withColumn("unnumbered_at", _unnumbered_at(now))
 
 
-def is_between_hours(*, now: datetime) -> Column:
-    """Whether a cell's last landing is at no whole half hour: somewhere hours and days begin so.
-
-    NULL where it does not say, or was yet to come.
-    """
-    is_whole = F.pmod(F.unix_micros("last_at"), F.lit(_HALF_HOUR_US)) == 0
-    return F.when(F.col("last_at") < F.lit(now), ~is_whole)
-
-
-def landed_by(cells: DataFrame, *, now: datetime) -> DataFrame:
-    """The same cells, of a sink whose landing times are cut to hours or days: by now.
-
-    Only where more rows came than went: what is rewritten did not land anew.
-    """
-    came = F.col("n") > 0
-    return cells.withColumns(
-        {
-            name: F.when(came & F.col(name).isNotNull(), F.lit(now)).otherwise(F.col(name))
-            for name in ("last_at", "unnumbered_at")
-        }
-    )
-
-
 def _unnumbered_at(now: datetime) -> Column:
     """When the last row without a sequence number landed; by now, where it does not say."""
     # The ledger does not know which of its rows are bare: a full new reading counts them all.
@@ -325,13 +302,18 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
     )
 
 
-def placed_ledger(placed: DataFrame, *, now: datetime) -> DataFrame:
-    """What the ledger would hold of the rows: FINGERPRINTS, of no batch and no stream."""
+def placed_ledger(placed: DataFrame, *, now: datetime, came_by: datetime) -> DataFrame:
+    """What the ledger would hold of the rows: FINGERPRINTS, of no batch and no stream.
+
+    Input:
+        came_by: when an ingest last found such rows. By then landed what only a cut time tells of.
+    """
     nothing = F.lit(None).cast("string")
     cells = sink_fingerprints(placed.withColumn("reason", nothing), None, now=now)
     whose = {"batch_id": nothing, "stream": nothing, "side": F.lit("sink")}
     return (
-        cells.withColumn("unnumbered_at", _unnumbered_at(now))
+        landed_within(cells, now=now, came_by=came_by)
+        .withColumn("unnumbered_at", _unnumbered_at(now))
         .withColumns(whose)
         .select(FINGERPRINTS.names)
     )
