@@ -184,8 +184,8 @@ class SinkSide:
             reading.check_unchanged()
             tally = _tally(cells, now=batch.planned_at)
             if tally.coarse:
-                shards = ", ".join(sorted(tally.coarse))
-                log.info("%s: landing times are whole half hours: %s", batch.batch_id, shards)
+                found = len(tally.coarse)
+                log.info("%s: on %d shards all landed at whole half hours", batch.batch_id, found)
                 cells = landed_by(cells, tally.coarse, now=batch.planned_at)
             return _Measured(plan, reading, cells, tally)
         except (PySparkException, UnsoundFilesError):
