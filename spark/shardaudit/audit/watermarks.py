@@ -168,8 +168,7 @@ def _news(
     Input:
         looked_at: as of when the last of them looked.
     """
-    known = [json.loads(row["batches"]) for row in before if row["batches"]]
-    numbers = known[0] if known else comparison.numbers
+    numbers = _known(comparison, before)
     batches = [
         batch_id(name, side, number)
         for side, last in comparison.numbers.items()
@@ -179,10 +178,15 @@ def _news(
     return comparison.ledger.where(F.col("batch_id").isin(batches) | has_landed_since)
 
 
+def _known(comparison: Comparison, before: Iterable[StoredRow]) -> Mapping[str, int]:
+    """By side the last batch that the audits before knew; all, where they do not say."""
+    known = [json.loads(row["batches"]) for row in before if row["batches"]]
+    return known[0] if known else comparison.numbers
+
+
 def _has_news(comparison: Comparison, before: Iterable[StoredRow]) -> bool:
     """Whether there may be any of `_news`: known without a look at the ledger."""
-    known = [json.loads(row["batches"]) for row in before if row["batches"]]
-    numbers = known[0] if known else comparison.numbers
+    numbers = _known(comparison, before)
     return comparison.is_placing or any(
         last > numbers.get(side, 0) for side, last in comparison.numbers.items()
     )
