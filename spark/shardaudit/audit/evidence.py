@@ -154,7 +154,7 @@ class Sources:
         """
         starts = self.planted.left_out(starts)
         if not starts:
-            return own_rows(self.ledger.sparkSession, [], _ID_DDL)
+            return own_rows(self.traces.warehouse.spark, [], _ID_DDL)
         elsewhere = apart.where(F.col("counted_in").isin(starts))
         found = elsewhere.select("message_id", F.col("counted_in").alias("bucket_start"))
         windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
@@ -165,7 +165,7 @@ class Sources:
         """Of `StreamTraces.brought`, of some buckets; read."""
         starts = self.planted.left_out(starts)
         if not starts:
-            return own_rows(self.ledger.sparkSession, [], BROUGHT_DDL)
+            return own_rows(self.traces.warehouse.spark, [], BROUGHT_DDL)
         windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
         return self.traces.brought(windows, ids).localCheckpoint()
 

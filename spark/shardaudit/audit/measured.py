@@ -4,7 +4,6 @@ A tolerance, or a floor, is a share of what a shard has in a window: of few minu
 was lost, or whose trace was, is far above any.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -76,33 +75,27 @@ def _around(
     }
 
 
-def _unaudited(warehouse: Warehouse, name: str, over: Window) -> list[tuple[str, int, int]]:
-    """By shard what of that span nobody audited: `shard_id`, from and until when (µs since 1970).
+def _unaudited(warehouse: Warehouse, name: str, over: Window) -> DataFrame:
+    """By shard what of that span nobody audited: `shard_id`, unique, and `gaps` (µs since 1970).
 
     There are no findings of it: all that was sent there would count as landed.
     """
-    gaps = [
-        (shard_id, part)
+    spans = [
+        (shard_id, (part.start - _EPOCH) // _US, (part.end - _EPOCH) // _US)
         for shard_id, record in shard_records(warehouse, name).items()
         for part in record.unaudited(over)
     ]
-    return [
-        (shard_id, (gap.start - _EPOCH) // _US, (gap.end - _EPOCH) // _US) for shard_id, gap in gaps
-    ]
+    each = own_rows(warehouse.spark, spans, "shard_id string, since bigint, until bigint")
+    return each.groupBy("shard_id").agg(F.collect_list(F.struct("since", "until")).alias("gaps"))
 
 
-def _audited(
-    rows: DataFrame, unaudited: Sequence[tuple[str, int, int]], *, at: str = "bucket_start"
-) -> DataFrame:
+def _audited(rows: DataFrame, unaudited: DataFrame, *, at: str = "bucket_start") -> DataFrame:
     """Those of the rows that lie, by their time `at`, in minutes that somebody audited."""
-    if not unaudited:
-        return rows
-    spans = own_rows(rows.sparkSession, unaudited, "shard_id string, since bigint, until bigint")
-    gaps = spans.groupBy("shard_id").agg(F.collect_list(F.struct("since", "until")).alias("gaps"))
     us = F.unix_micros(at)
     inside = F.filter("gaps", lambda gap: (gap["since"] <= us) & (us < gap["until"]))
-    # Unique on the shard on the right, by its grouping.
-    return rows.join(F.broadcast(gaps), ["shard_id"], how="left").where(F.get(inside, 0).isNull())
+    # Unique on the shard on the right.
+    gaps = F.broadcast(unaudited)
+    return rows.join(gaps, ["shard_id"], how="left").where(F.get(inside, 0).isNull())
 
 
 def _is_around(name: str, request: AuditRequest, over: Window) -> Column:

@@ -149,7 +149,7 @@ def changed_cells(
         .join(come, CELL, how="left")
         .where(~(F.col("had_left") & (F.col("is_cleared") | is_as_known)))
     )
-    uncounted = touched.where("is_uncounted")
+    uncounted = touched.where(F.col("is_uncounted"))
     start = F.col("bucket_start")
     return (
         differing.select(*CELL)
