@@ -60,6 +60,8 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# Both, as lines of a configuration under [spark].
+SPARK_KEYS = "".join(f'"{name}" = "{value}"\n' for name, value in (TUNING | INTERPRETED).items())
 # The same of the embedded engine: a plan for one core is planned sooner. It asks for it once.
 ONE_CORE = ("SAIL_EXECUTION__DEFAULT_PARALLELISM", "1")
 

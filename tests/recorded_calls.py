@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,14 +40,7 @@ class RecordedCalls:
     url: str
     calls: list[Call] = field(default_factory=list)
 
-    async def serve(self, started: Callable[[int], None], stopped: asyncio.Event) -> None:
-        """Serves on a free port of 127.0.0.1, which `started` is told, until it is stopped."""
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        async with server:
-            started(server.sockets[0].getsockname()[1])
-            await stopped.wait()
-
-    async def _connected(
+    async def connected(
         self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
     ) -> None:
         there = urlsplit(self.url)
@@ -86,7 +79,7 @@ class RecordedCalls:
 def recorded_calls(url: str) -> Iterator[tuple[list[Call], str]]:
     """The calls that go to the stand-in through the address that comes with them."""
     recorded = RecordedCalls(url)
-    with served(recorded.serve) as address:
+    with served(recorded.connected) as address:
         yield recorded.calls, address
 
 

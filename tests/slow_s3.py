@@ -25,14 +25,7 @@ class SlowS3:
         self.met = 0
         self.before: Callable[[str], None] = lambda _: None
 
-    async def serve(self, started: Callable[[int], None], stopped: asyncio.Event) -> None:
-        """Serves on a free port of 127.0.0.1, which `started` is told, until it is stopped."""
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        async with server:
-            started(server.sockets[0].getsockname()[1])
-            await stopped.wait()
-
-    async def _connected(
+    async def connected(
         self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
     ) -> None:
         behind, to_behind = await asyncio.open_connection(self._behind.hostname, self._behind.port)
@@ -70,26 +63,29 @@ class SlowS3:
 def slow_s3(url: str) -> Iterator[tuple[SlowS3, str]]:
     """The proxy, and its address."""
     proxy = SlowS3(url)
-    with served(proxy.serve) as address:
+    with served(proxy.connected) as address:
         yield proxy, address
 
 
-Serve = Callable[[Callable[[int], None], asyncio.Event], Coroutine[None, None, None]]
+Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[None, None, None]]
 
 
 @contextmanager
-def served(serve: Serve) -> Iterator[str]:
-    """The address of what serves on a port that it tells, in a thread, until the block ends."""
+def served(connected: Connected) -> Iterator[str]:
+    """The address, on a free port of 127.0.0.1, of what answers there until the block ends."""
     ports, is_open = list[int](), threading.Event()
     loop, stopped = asyncio.new_event_loop(), asyncio.Event()
 
-    def started(port: int) -> None:
-        ports.append(port)
-        is_open.set()
+    async def serve() -> None:
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        async with server:
+            ports.append(server.sockets[0].getsockname()[1])
+            is_open.set()
+            await stopped.wait()
 
     def run() -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
-            runner.run(serve(started, stopped))
+            runner.run(serve())
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

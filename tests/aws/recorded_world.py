@@ -25,7 +25,7 @@ from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.output import BUCKET
 from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
-from tests.conftest import INTERPRETED, TUNING
+from tests.conftest import SPARK_KEYS
 from tests.older_warehouses import unpacked
 from tests.recorded_calls import Call, recorded_calls
 from tests.scenarios import scenario
@@ -34,7 +34,6 @@ WAREHOUSE, OLDER = "shardaudit", "older"
 AGAIN = "again"  # the stream of `republish`
 DELTA = 'path = "s3a://lake/sink"'
 PARQUET = 'path = "s3a://lake/files"\nformat = "parquet"'
-SPARK = "\n".join(f'"{key}" = "{value}"' for key, value in (TUNING | INTERPRETED).items())
 CONFIG = """
 warehouse = "s3a://tables/{warehouse}"
 embedded = {{ shared_machine = true }}
@@ -116,7 +115,7 @@ class World:
                 stack.callback(self.calls.setdefault(actor, []).extend, calls)
             file = self.folder / f"{warehouse}.toml"
             own = {"warehouse": warehouse, "backfill": backfill, "sink": sink}
-            file.write_text(CONFIG.format(region=REGION, spark=SPARK, **own, **urls))
+            file.write_text(CONFIG.format(region=REGION, spark=SPARK_KEYS, **own, **urls))
             yield file, urls
 
     @contextmanager

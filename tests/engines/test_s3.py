@@ -15,8 +15,8 @@ import pytest
 from deltalake import DeltaTable
 
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.simulate.s3proxy import REGION, S3Endpoint, s3_proxy
-from tests.engines.commands import AS_OF, STREAM, WINDOW, run
+from shardaudit.simulate.s3proxy import REGION, s3_proxy
+from tests.engines.commands import AS_OF, STREAM, WINDOW, reaching, run
 from tests.engines.process import EngineProcess
 
 PLANTED = {"missing": 20, "duplicated": 10, "untraced": 5}
@@ -60,12 +60,7 @@ def bucket(tmp_path: Path) -> Iterator[Bucket]:
     with s3_proxy(tmp_path / "s3") as endpoint:
         config = tmp_path / "shardaudit.toml"
         config.write_text(CONFIG.format(region=REGION, url=endpoint.url))
-        yield Bucket(folder, config, _environment(endpoint))
-
-
-def _environment(endpoint: S3Endpoint) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return kept | endpoint.environment() | {"SHARDAUDIT_ENGINE": "embedded"}
+        yield Bucket(folder, config, reaching(endpoint) | {"SHARDAUDIT_ENGINE": "embedded"})
 
 
 def audited(bucket: Bucket) -> dict[str, int]:

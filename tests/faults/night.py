@@ -19,6 +19,7 @@ from typing import Any  # of rows
 
 from deltalake import DeltaTable
 
+from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.errors import ExitCode
 from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.output import BUCKET
@@ -26,7 +27,8 @@ from shardaudit.simulate.s3proxy import S3Endpoint, s3_proxy
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from shardaudit.simulate.written_files import Places, configuration
-from tests.conftest import INTERPRETED, TUNING
+from tests.conftest import SPARK_KEYS
+from tests.engines.commands import reaching
 from tests.faults.stormy_proxy import Weather, stormy
 from tests.spark.commands import command
 
@@ -162,10 +164,11 @@ def night(folder: Path, *, seed: int, share: float) -> Iterator[Night]:
             *(f"{_ROOT}/warehouse", f"{_ROOT}/traces", "json", f"{_ROOT}/sink", "delta"),
             *(kinesis, s3),
         )
-        settings = [f'"{n}" = "{v}"' for n, v in (TUNING | INTERPRETED).items()]
-        config = [configuration(SCENARIO, places), "[spark]", *settings, ""]
-        (folder / "shardaudit.toml").write_text("\n".join(config))
-        yield Night(folder, _environment(endpoint), weather, Counter(), share)
+        config = "\n".join([configuration(SCENARIO, places), "[spark]", SPARK_KEYS])
+        (folder / "shardaudit.toml").write_text(config)
+        environment = reaching(endpoint)
+        environment.pop(ENGINE, None)  # each command names its own
+        yield Night(folder, environment, weather, Counter(), share)
 
 
 @contextmanager
@@ -176,9 +179,3 @@ def simulated(folder: Path, kinesis_url: str) -> Iterator[S3Endpoint]:
     StandInControl(kinesis_url).hold(SCENARIO.as_of)
     with s3_proxy(folder / "s3") as endpoint:
         yield endpoint
-
-
-def _environment(endpoint: S3Endpoint) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    kept.pop("SHARDAUDIT_ENGINE", None)
-    return kept | endpoint.environment()

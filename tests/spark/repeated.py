@@ -9,7 +9,7 @@ from pathlib import Path
 from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.scenario import Scenario
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
-from tests.conftest import INTERPRETED, TUNING
+from tests.conftest import SPARK_KEYS
 from tests.spark.commands import run
 from tests.unit.simulate.simulated import Simulated
 
@@ -34,8 +34,7 @@ def audited_losses(folder: Path) -> Iterator[None]:
         simulate_stream(SCENARIO, folder, endpoints=Endpoints(url))
         StandInControl(url).hold(SCENARIO.as_of)  # or the first messages would expire meanwhile
         with (folder / "shardaudit.toml").open("a") as config:
-            settings = [f'"{n}" = "{v}"' for n, v in (TUNING | INTERPRETED).items()]
-            config.write("\n".join(["[spark]", *settings, ""]))
+            config.write(f"[spark]\n{SPARK_KEYS}")
         window = SCENARIO.window
         times = ["--from", window.start.isoformat(), "--to", window.end.isoformat()]
         run(folder, [EMBEDDED, "audit", "--stream", "events", *times, *AS_OF])

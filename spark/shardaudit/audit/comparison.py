@@ -36,6 +36,7 @@ from shardaudit.audit.rules.vanished import (
     is_known_in_part,
     last_arrival,
     overdue_cells,
+    unlanded,
     vanished_cells,
     vanished_ids,
     with_vanished,
@@ -172,8 +173,7 @@ def _classified(
     """What is wrong with each id, in the window and beyond it; read."""
     # Read: it is looked at three times.
     folded, damage = ids(evidence).localCheckpoint(), both.planted.plan.judged_damage
-    absent = folded.where((F.col("sent_count") > 0) & (F.col("landed_count") == 0))
-    brought = both.brought(ledger.buckets_of_left(is_known_in_part()), absent)
+    brought = both.brought(ledger.buckets_of_left(is_known_in_part()), unlanded(folded))
     gone = vanished_ids(folded, ledger.cells, ledger.missing, brought, request.retention)
     return classified_ids(
         folded, ledger.facts, gone, as_of=request.as_of, damage=damage

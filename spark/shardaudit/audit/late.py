@@ -74,14 +74,12 @@ def _late_windows(warehouse: Warehouse, request: AuditRequest, *, now: datetime)
     # What nobody audited is made up for as far back as the stream, or an audit, reaches.
     since = own.start - max(request.retention.length, request.stream.audit_window)
     early = [hold for record in records for hold in record.holds if hold.start < own.start]
-    unaudited = [
-        replace(hold, start=max(hold.start, since))
-        for hold in early
-        if hold.why is Held.UNAUDITED and hold.end > since
-    ]
-    others = [hold for hold in early if hold.why is not Held.UNAUDITED]
     return late_windows(
-        [*others, *unaudited],
+        (
+            replace(hold, start=max(hold.start, since)) if hold.why is Held.UNAUDITED else hold
+            for hold in early
+            if hold.why is not Held.UNAUDITED or hold.end > since
+        ),
         own,
         bucket=request.stream.bucket,
         kept_from=request.as_of - request.retention.length,

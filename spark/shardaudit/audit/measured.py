@@ -23,6 +23,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
 _EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_NO_FINDINGS = {"missing": 0, "lost": 0, "untraced": 0}
 _STANDING = [state.value for state in (*LIVE, State.EXPIRED, State.ACCEPTED)]
 
 
@@ -61,18 +62,19 @@ def _around(
         F.count_if(is_missing & (F.col("cause") == Cause.LOST.value)).alias("lost"),
         F.count_if(F.col("kind") == Kind.UNTRACED.value).alias("untraced"),
     )
-    found = {row.shard_id: row for row in collected(counted)}
+    found = {row.shard_id: row.asDict() for row in collected(counted)}
     ids = {row.shard_id: int(row.sent) for row in sent}
-    return {
-        shard_id: Around(
-            sent=ids.get(shard_id, 0),
-            lost=found[shard_id].lost if shard_id in found else 0,
+    around = {}
+    for shard_id in ids.keys() | found.keys():
+        sent_ids, of_shard = ids.get(shard_id, 0), found.get(shard_id, _NO_FINDINGS)
+        around[shard_id] = Around(
+            sent=sent_ids,
+            lost=of_shard["lost"],
             # Whether rows that landed are still there or not: a lake drops what is old.
-            matched=ids.get(shard_id, 0) - (found[shard_id].missing if shard_id in found else 0),
-            untraced=found[shard_id].untraced if shard_id in found else 0,
+            matched=sent_ids - of_shard["missing"],
+            untraced=of_shard["untraced"],
         )
-        for shard_id in ids.keys() | found.keys()
-    }
+    return around
 
 
 def _unaudited(warehouse: Warehouse, name: str, over: Window) -> DataFrame:

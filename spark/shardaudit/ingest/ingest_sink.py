@@ -20,11 +20,7 @@ from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_i
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by
 from shardaudit.ingest.rules.deliveries import REFUSED_DDL, UNPLACED
-from shardaudit.ingest.rules.fingerprint import (
-    less_the_ledger,
-    seen_by,
-    sink_fingerprints,
-)
+from shardaudit.ingest.rules.fingerprint import less_the_ledger, seen_by, sink_fingerprints
 from shardaudit.ingest.sink_reading import Reading, SinkPlan, landings
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import SinkSchemaError

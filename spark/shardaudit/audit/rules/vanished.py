@@ -201,6 +201,11 @@ def _sent(over: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     )
 
 
+def unlanded(ids: DataFrame) -> DataFrame:
+    """Those of the ids of `drill_down.ids` that were sent, and of which no row is there."""
+    return ids.where((F.col("sent_count") > 0) & (F.col("landed_count") == 0))
+
+
 def vanished_ids(
     ids: DataFrame, cells: DataFrame, missing: DataFrame, brought: DataFrame, kept: Retention
 ) -> DataFrame:
@@ -226,7 +231,7 @@ def vanished_ids(
     by_ledger = F.col("by_ledger").isNotNull() & in_ledger
     # Unique on the cell, on the id and its cell, and on the id, on the right.
     return (
-        ids.where((F.col("sent_count") > 0) & (F.col("landed_count") == 0))
+        unlanded(ids)
         .join(gone, CELL, how="inner")
         .join(brought, ["message_id", *CELL], how="left")
         .join(missing.withColumn("is_missing", F.lit(True)), ["message_id"], how="left")

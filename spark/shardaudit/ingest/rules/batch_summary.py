@@ -82,9 +82,9 @@ def batch_summaries(fingerprints: DataFrame, quarantined: DataFrame) -> DataFram
     Output:
         `batch_id`; `too_old` (ids or rows sent before Kinesis was there), `shards`, `refused`, of
         these `foreign` (of another stream or location), `elsewhere` (of another location),
-        `clock_refused` and `gaps` (lines by which
-        a producer says what it dropped), all bigint, never NULL; `sent_from`, `sent_to` (starts of
-        the oldest and the newest bucket, or NULL), `main_reason` (or NULL).
+        `clock_refused` and `gaps` (lines by which a producer says what it dropped), all bigint,
+        never NULL; `sent_from`, `sent_to` (starts of the oldest and the newest bucket, or NULL),
+        `main_reason` (or NULL).
     """
     # Both are unique on batch_id by their grouping.
     both = _whole(_placed(fingerprints)).unionByName(_whole(_refused(quarantined)))
