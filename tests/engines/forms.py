@@ -21,6 +21,7 @@ from shardaudit.audit.rules.classify import (
 )
 from shardaudit.audit.rules.drill_down import (
     CELL,
+    WANTED,
     cell_ids,
     ids,
     rows_of,
@@ -28,6 +29,7 @@ from shardaudit.audit.rules.drill_down import (
     suspects,
     traces_of,
     unclean,
+    with_hash,
 )
 from shardaudit.audit.rules.findings import (
     AuditFacts,
@@ -192,7 +194,7 @@ def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 def evidence(spark: SparkSession) -> DataFrame:
     _, cells = compared(spark)
     both = seen(traces(spark), sink_rows(spark), cells.where(F.col("differs")))
-    wanted = suspects(both)
+    wanted = with_hash(suspects(both))
     found = cell_ids(traces_of(traces(spark), wanted), rows_of(sink_rows(spark), wanted))
     return found.localCheckpoint()
 
@@ -251,7 +253,7 @@ def ledgers_that_are_read_anew(spark: SparkSession) -> DataFrame:
 def fingerprints_of_odd_ids(spark: SparkSession) -> DataFrame:
     rows = cases(spark, TEXTS * 2, "message_id string")
     sums = rows.groupBy((F.col("case") % 5).alias("case"))
-    return sums.agg(*fingerprint_sums(F.xxhash64("message_id")))
+    return sums.agg(*fingerprint_sums(F.xxhash64("message_id"), F.lit(1)))
 
 
 @table()
@@ -360,7 +362,7 @@ def other_places_of_ids(spark: SparkSession) -> DataFrame:
     schema = "message_id string, bucket_start timestamp, counted_in timestamp"
     apart = spark.createDataFrame(names, schema)
     some = apart.where(F.length("message_id") % 3 > 0)
-    return by(other_places(some, apart), "message_id", "bucket_start")
+    return by(other_places(with_hash(some), apart), *WANTED)
 
 
 @table()

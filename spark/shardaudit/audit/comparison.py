@@ -11,11 +11,11 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
-from shardaudit.audit.evidence import Ingested, Near, Sources, buckets_of, sources
-from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
-from shardaudit.audit.rules.canary_answers import is_canary, without_canary
+from shardaudit.audit.evidence import Ingested, Sources, buckets_of, sources
+from shardaudit.audit.looked_into import Look, is_audited
+from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, within_window
+from shardaudit.audit.rules.canary_answers import without_canary
 from shardaudit.audit.rules.carried import (
-    ID,
     Carried,
     carried,
     judged_evidence,
@@ -25,7 +25,11 @@ from shardaudit.audit.rules.carried import (
 )
 from shardaudit.audit.rules.cells import cell_sums, compared_cells, grid
 from shardaudit.audit.rules.classify import classified_ids
-from shardaudit.audit.rules.drill_down import CELL, ids, suspects
+from shardaudit.audit.rules.drill_down import (
+    CELL,
+    difference_hash,
+    ids,
+)
 from shardaudit.audit.rules.patience import patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.vanished import (
@@ -49,7 +53,6 @@ from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.warehouse import Warehouse
 
 _ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
-FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
 SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit reads in full
 
 
@@ -101,7 +104,7 @@ class Comparison:
     the last batch of each side; `has_traces`: whether the stream ever had one.
     `shards`: of the facts of the stream's own: `has_lost_rows`, `sent_total`, `landed_total`;
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
-    that this run read, and `seen` what stands in them; `classified`: the ids that are told;
+    that this run read in full, and `seen` what stands in them; `classified`: the ids that are told;
     `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
     `apart.displaced_rows`; `apart`: the stream's own traces near the window that count in another
     bucket than theirs; `stamped_anew`: the messages that a producer gave several times.
@@ -135,17 +138,16 @@ def compared(
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     judged = judged_evidence(beside(planted.evidence, stored), cells)
     known = carried(judged.localCheckpoint())
-    read = _to_read(cells, known, sample, request).localCheckpoint()
-    seen = both.within(buckets_of(read)).seen(read)
     apart = both.apart(request.aligned).localCheckpoint()
-    found = suspects(seen).union(known.stale)
-    found = found.unionByName(both.retried_ids(ledger.buckets_of_left(is_emptied_as_seen()), apart))
-    suspected, buckets = _sought(_followed(found, known, apart, request))
-    evidence = _evidence(cells, known, suspected, both.within(buckets), request)
-    if planted.left_out(buckets):
+    look = Look(both, request, cells, known, apart)
+    differing = _to_read(cells, known, sample, request).localCheckpoint()
+    retried = both.retried_ids(ledger.buckets_of_left(is_emptied_as_seen()), apart)
+    looked = look.into(differing, retried)
+    evidence = looked.evidence
+    if looked.is_new:
         _keep(warehouse, request, stored, evidence, cells)
     classified = _classified(evidence, ledger, both, request)
-    is_inside = _is_inside(request)
+    is_inside = is_audited(request)
     crossing = crossing_ids(evidence, is_inside).localCheckpoint()
     told = within_window(classified, crossing, is_inside).localCheckpoint()
     return Comparison(
@@ -156,9 +158,9 @@ def compared(
         cells=cells,
         facts=ledger.facts,
         shards=ledger.shards,
-        by_id=read.union(known.covered).distinct(),
-        read=read,
-        seen=seen,
+        by_id=differing.select(*CELL).union(known.covered).distinct(),
+        read=looked.read,
+        seen=looked.seen,
         classified=told,
         is_placing=both.is_placing,
         displaced=displaced_rows(evidence, told, crossing, is_inside),
@@ -180,54 +182,11 @@ def _classified(
     ).localCheckpoint()
 
 
-def _followed(
-    suspected: DataFrame, known: Carried, apart: DataFrame, request: AuditRequest
-) -> DataFrame:
-    """The suspects in all buckets in which they have traces: (`message_id`, `bucket_start`); read.
-
-    With them the ids that have traces on both sides of the window's edge; and, where it was read
-    by an audit of another window, what that did not read of an id.
-    """
-    suspected = suspected.localCheckpoint()
-    crossing = apart.where(_is_inside(request) != _is_inside(request, "counted_in"))
-    ids = suspected.select("message_id").union(crossing.select("message_id"))
-    unread = other_places(known.evidence, apart).join(known.evidence, ID, how="left_anti")
-    return suspected.union(other_places(ids, apart)).union(unread).distinct().localCheckpoint()
-
-
-def _sought(suspected: DataFrame) -> tuple[DataFrame, list[datetime]]:
-    """The suspects as they are best looked for, and their buckets."""
-    found = collected(suspected.groupBy("bucket_start").count())
-    are_few = sum(row["count"] for row in found) <= FEW_IDS
-    return F.broadcast(suspected) if are_few else suspected, [row.bucket_start for row in found]
-
-
 def _stamped_anew(apart: DataFrame, request: AuditRequest) -> int:
     """How many messages have traces in several buckets, one of them in the window."""
-    is_seen = _is_inside(request) | _is_inside(request, "counted_in")
+    is_seen = is_audited(request) | is_audited(request, "counted_in")
     own = without_canary(apart.where(is_seen), "message_id")
     return own.select("message_id").distinct().count()
-
-
-def _is_inside(request: AuditRequest, name: str = "bucket_start") -> Column:
-    """Whether a bucket of an id is one that is audited; all of the canary's are."""
-    start, window = F.col(name), request.aligned
-    is_covered = (start >= F.lit(window.start)) & (start < F.lit(window.end))
-    return is_covered | is_canary("message_id")
-
-
-def _evidence(
-    cells: DataFrame, known: Carried, suspected: DataFrame, near: Near, request: AuditRequest
-) -> DataFrame:
-    """What stands of suspects and known ids, in the window and beyond it: EVIDENCE; read."""
-    # Unique on the cell on the right; a cell outside of the window has no digest.
-    digests = cells.select(*CELL, "bucket_digest")
-    fresh = near.cell_ids(suspected).join(digests, CELL, how="left")
-    return (
-        known.evidence.join(suspected, ID, how="left_anti")
-        .unionByName(fresh.withColumn("stream", F.lit(request.name)))
-        .localCheckpoint()
-    )
 
 
 def _keep(
@@ -307,9 +266,18 @@ def _to_read(
     """The cells that differ and are not known yet, and the sample of clean ones.
 
     Not those of which nothing is left: all that there was of them was complete.
+
+    Output:
+        CELL, unique; `id_hash`: of the one id by which a cell seems to differ; NULL: it is read in
+        full.
     """
     near = with_neighbours(sample, bucket=request.stream.bucket)
     some = cells.where(~is_emptied())
-    in_window = some.select(*CELL).join(near, CELL, how="left_semi")
-    differing = some.where(F.col("differs")).select(*CELL)
-    return differing.join(known.covered, CELL, how="left_anti").union(in_window).distinct()
+    differing = some.where(F.col("differs")).select(*CELL, difference_hash().alias("id_hash"))
+    in_full = F.lit(None).cast("bigint").alias("id_hash")
+    in_window = some.select(*CELL, in_full).join(near, CELL, how="left_semi")
+    return (
+        differing.join(known.covered, CELL, how="left_anti")
+        .join(near, CELL, how="left_anti")
+        .union(in_window)
+    )

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.rules.apart import other_places
+from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.tables.audit_tables import EVIDENCE
@@ -30,11 +31,9 @@ def sent_edges(
         ids: `message_id`; sent: the least and the greatest `sent_at` that are known of them.
     """
     seen = warehouse.read(EVIDENCE).where(F.col("stream") == name)
-    places = other_places(ids, traced_apart(warehouse, name, sent)).unionByName(
-        seen.join(ids.select("message_id").distinct(), ["message_id"], how="left_semi").select(
-            "message_id", "bucket_start"
-        )
-    )
+    seen = seen.join(ids.select("message_id").distinct(), ["message_id"], how="left_semi")
+    places = other_places(with_hash(ids), traced_apart(warehouse, name, sent))
+    places = places.select("bucket_start").unionByName(seen.select("bucket_start"))
     ends = F.min("bucket_start").alias("first"), F.max("bucket_start").alias("last")
     [found] = collected(places.agg(*ends))
     known = [at for at in (*sent, found.first, found.last) if at is not None]
@@ -55,7 +54,7 @@ def edges_of_apart(
     if found.first is None:
         return None
     sent = (found.first, found.last)
-    if other_places(rows, traced_apart(warehouse, name, sent)).isEmpty():
+    if other_places(with_hash(rows), traced_apart(warehouse, name, sent)).isEmpty():
         return None
     return sent_edges(warehouse, name, rows, sent=sent, bucket=bucket)
 

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.audit.rules.carried import carried, judged_evidence, with_bucket_digest
 from shardaudit.audit.rules.cells import SUMS
+from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import pending_ids
 from tests.builders import T0
 from tests.spark.audit.frames import frame
@@ -40,11 +41,10 @@ def test_an_attempt_leads_from_each_of_its_buckets_to_the_other(spark: SparkSess
         PLACES_DDL,
         ({"message_id": m, "bucket_start": at(b), "counted_in": at(c)} for m, b, c in apart),
     )
-    ids = frame(spark, "message_id string", [{"message_id": "a"}, {"message_id": "a"}])
-    found = [
-        (row.message_id, minute(row.bucket_start)) for row in other_places(ids, places).collect()
-    ]
-    assert sorted(found) == [("a", 0), ("a", 1), ("a", 2)]
+    ids = with_hash(frame(spark, "message_id string", [{"message_id": "a"}, {"message_id": "a"}]))
+    [the_hash] = {row.id_hash for row in ids.collect()}
+    found = [(row.id_hash, minute(row.bucket_start)) for row in other_places(ids, places).collect()]
+    assert sorted(found) == [(the_hash, 0), (the_hash, 1), (the_hash, 2)]
 
 
 # Of an id where it landed (shard, minute, rows), and the minute in which it counts.
@@ -196,9 +196,11 @@ def test_evidence_holds_while_all_buckets_of_an_id_are_the_same(spark: SparkSess
             ),
         )
     )
-    stale = [(r.message_id, minute(r.bucket_start)) for r in known.stale.collect()]
+    ids = with_hash(frame(spark, "message_id string", ({"message_id": m} for m in stored)))
+    of_hash = {row.id_hash: row.message_id for row in ids.collect()}
+    stale = [(of_hash[r.id_hash], minute(r.bucket_start)) for r in known.stale.collect()]
     assert sorted(stale) == [("changed", 0), ("changed in part", 1), ("of an earlier version", 0)]
     kept = [(r.message_id, minute(r.bucket_start)) for r in known.evidence.collect()]
     assert sorted(kept) == [("changed in part", 0), ("clean now", 2), ("same", 0)]
-    assert {"holds", "differs"}.isdisjoint(known.evidence.columns)
+    assert {"holds", "differs", "id_hash"}.isdisjoint(known.evidence.columns)
     assert [minute(row.bucket_start) for row in known.covered.collect()] == [0]

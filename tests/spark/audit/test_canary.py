@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.audit import comparison, judged
+from shardaudit.audit import comparison, judged, looked_into
 from shardaudit.audit.rules import (
     carried,
     cell_verdicts,
@@ -125,7 +125,8 @@ def never_closed(fold: Callable[..., DataFrame]) -> Broken:
 
 
 def nowhere_else(ids: DataFrame, apart: DataFrame) -> DataFrame:
-    return apart.join(ids, ["message_id"], how="left_semi").select("message_id", "bucket_start")
+    hashed = drill_down.with_hash(apart)
+    return hashed.join(ids, ["id_hash"], how="left_semi").select("id_hash", "bucket_start")
 
 
 def seen_by_none(known: Callable[..., DataFrame]) -> Broken:
@@ -162,7 +163,7 @@ BREAKS: dict[str, tuple[object, str, object]] = {
         "judged_evidence",
         everything_carried(carried.judged_evidence),
     ),
-    "retries not followed to where they count": (comparison, "other_places", nowhere_else),
+    "retries not followed to where they count": (looked_into, "other_places", nowhere_else),
     "clocks that are ahead believed": (
         drill_down,
         "trace_arrival",

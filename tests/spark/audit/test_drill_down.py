@@ -12,6 +12,7 @@ from shardaudit.audit.rules.drill_down import (
     suspects,
     traces_of,
     unclean,
+    with_hash,
 )
 from tests.builders import T0
 from tests.spark.audit.frames import frame
@@ -98,9 +99,8 @@ def test_ids_that_did_not_count_and_land_once_in_one_cell_are_looked_into(
 def evidence(spark: SparkSession, traces: list[Row], rows: list[Row]) -> dict[str, Row]:
     """Of all that stands of the ids, in every bucket."""
     everywhere = {(str(r["message_id"]), r["bucket_start"]) for r in [*traces, *rows]}
-    looked_for = frame(
-        spark, SUSPECTS_DDL, ({"message_id": m, "bucket_start": at} for m, at in everywhere)
-    )
+    places = ({"message_id": m, "bucket_start": at} for m, at in everywhere)
+    looked_for = with_hash(frame(spark, SUSPECTS_DDL, places))
     found = ids(
         cell_ids(
             traces_of(frame(spark, TRACES_DDL, traces), looked_for),

@@ -56,7 +56,7 @@ def test_sums_are_those_of_python_when_rows_repeat(spark: SparkSession) -> None:
     assert totals(row) == halves(spark, ids)
     assert (row.added, row.location, row.sent_day) == (5, "sink", T0.date())
     rows = spark.createDataFrame([(i,) for i in ids], "id string")
-    [core] = rows.agg(*fingerprint_sums(F.xxhash64("id"))).collect()
+    [core] = rows.agg(*fingerprint_sums(F.xxhash64("id"), F.lit(1))).collect()
     assert totals(core) == halves(spark, ids)
 
 

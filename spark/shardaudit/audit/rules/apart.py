@@ -8,20 +8,21 @@ it; its rows count where it does.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.audit.rules.drill_down import CELL, with_hash
 
 
 def other_places(ids: DataFrame, apart: DataFrame) -> DataFrame:
-    """Where else something of the ids stands: unique (`message_id`, `bucket_start`).
+    """Where else something of the ids stands: WANTED, unique.
 
     Input:
-        ids: `message_id`; apart: TRACES that count in another bucket than their own.
+        ids: with `id_hash`; apart: TRACES that count in another bucket than their own.
     """
     both = F.array("bucket_start", "counted_in")
     # Presence only on the right.
     return (
-        apart.join(ids.select("message_id").distinct(), ["message_id"], how="left_semi")
-        .select("message_id", F.explode(both).alias("bucket_start"))
+        with_hash(apart)
+        .join(ids.select("id_hash").distinct(), ["id_hash"], how="left_semi")
+        .select("id_hash", F.explode(both).alias("bucket_start"))
         .distinct()
     )
 

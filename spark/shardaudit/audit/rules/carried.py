@@ -12,9 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cells import SUMS
-from shardaudit.audit.rules.drill_down import CELL
-
-ID = ["message_id", "bucket_start"]
+from shardaudit.audit.rules.drill_down import CELL, WANTED, with_hash
 
 
 def sampled_cells(cells: DataFrame, *, seed: str, size: int) -> DataFrame:
@@ -63,7 +61,7 @@ class Carried:
     """What need not be read again, and what must be.
 
     `evidence`: rows of ids of which no bucket changed. `covered`: the differing cells that they
-    speak for. `stale`: (message id, bucket) of ids of which a bucket changed; they are read again.
+    speak for. `stale`: WANTED, of ids of which a bucket changed; they are read again.
     """
 
     evidence: DataFrame
@@ -87,9 +85,10 @@ def judged_evidence(stored: DataFrame, cells: DataFrame) -> DataFrame:
 
 def carried(judged: DataFrame) -> Carried:
     """Sorts `judged_evidence` by whether its buckets are what they were."""
-    stale = judged.where(~F.col("holds")).select(*ID).distinct()
+    hashed = with_hash(judged)
+    stale = hashed.where(~F.col("holds")).select(*WANTED).distinct()
     return Carried(
-        evidence=judged.join(stale, ID, how="left_anti").drop("holds", "differs"),
+        evidence=hashed.join(stale, WANTED, how="left_anti").drop("holds", "differs", "id_hash"),
         covered=judged.where(F.col("holds") & F.col("differs")).select(*CELL).distinct(),
         stale=stale,
     )

@@ -1,20 +1,65 @@
 """The ids of the cells that differ: one row per id with the evidence of both sides.
 
-Two passes: `seen` reads of the drilled cells only what tells ids apart and gives the `suspects`,
-the few ids that were not sent once and landed once in one cell; then everything of those ids is
-read, in their buckets and on any shard. Grain: `cell_ids` has one row per (id, cell); `ids` folds
-those, so that an id that sits in another cell or shard is one id, not lost + extra.
+A cell that lacks one id, or has one row too many, differs by that id's hash: so most are named by
+their sums. Of other cells `seen` reads what tells ids apart and gives the `suspects`, the few ids
+that were not sent once and landed once in one cell. Then everything of the ids that are wanted is
+read, in their buckets and on any shard. A difference of several ids may look like that of one: it
+is taken for explained only when what was found adds up to it, else the cell is read like others.
+Grain: `cell_ids` has one row per (id, cell); `ids` folds those, so that an id that sits in another
+cell or shard is one id, not lost + extra.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import sequence_key, sequence_number
-from shardaudit.ingest.rules.fingerprint import trace_arrival
+from shardaudit.audit.rules.cells import SUMS, sequence_key, sequence_number
+from shardaudit.ingest.rules.fingerprint import fingerprint_sums, trace_arrival
+from shardaudit.ingest.rules.judged_traces import id_hash
 
 CELL = ["shard_id", "bucket_start"]
+WANTED = ["id_hash", "bucket_start"]  # what is read of ids: an id is told by its hash
 
+_HALF = 1 << 32
 _COUNTS = ("sent_count", "counted", "landed_count")
+
+
+def difference_hash() -> Column:
+    """The hash of the one id by which a cell differs; NULL where it cannot be one id.
+
+    Of a row of `compared_cells`. Source: the two halves of `fingerprint_sums`.
+    """
+    n, low, high = (F.col(f"sent_{name}") - F.col(f"landed_{name}") for name in SUMS)
+    # One too many is one missing with the other sign.
+    low, high = low * n, high * n
+    is_low = (low >= 0) & (low < F.lit(_HALF))
+    is_high = (high >= F.lit(-_HALF // 2)) & (high < F.lit(_HALF // 2))
+    is_one = ((n == 1) | (n == -1)) & is_low & is_high
+    return F.when(is_one, high * F.lit(_HALF) + low)
+
+
+def unexplained(alone: DataFrame, cells: DataFrame, evidence: DataFrame) -> DataFrame:
+    """The cells that the ids which were looked up do not explain: they have to be read in full.
+
+    Input:
+        alone: `shard_id`, `bucket_start`; cells: of `compared_cells`; both unique on the cell.
+        evidence: of `drill_down.cell_ids`, of all ids that were found for the cells.
+    Output:
+        `shard_id`, `bucket_start`, unique.
+    """
+    weight = F.col("counted") - F.col("landed_count")
+    found = (
+        evidence.join(alone.select(*CELL), CELL, how="left_semi")
+        .groupBy(*CELL)
+        .agg(*fingerprint_sums(id_hash(), weight))
+    )
+    differences = [F.col(f"sent_{name}") - F.col(f"landed_{name}") for name in SUMS]
+    same = [F.col(n).eqNullSafe(lacking) for n, lacking in zip(SUMS, differences, strict=True)]
+    return (
+        cells.join(alone.select(*CELL), CELL, how="left_semi")
+        .join(found, CELL, how="left")
+        .where(~(same[0] & same[1] & same[2]))
+        .select(*CELL)
+    )
 
 
 def seen(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
@@ -65,41 +110,57 @@ def suspects(seen: DataFrame) -> DataFrame:
     )
 
 
-def traces_of(traces: DataFrame, suspects: DataFrame) -> DataFrame:
-    """All traces of the suspects in their buckets, in the shape that both sides share."""
-    return traces.join(suspects, ["message_id", "bucket_start"], how="left_semi").select(
-        "message_id",
-        *CELL,
-        F.lit(1).alias("sent_count"),
-        F.col("counted").cast("int").alias("counted"),
-        F.lit(0).alias("landed_count"),
-        F.lit(0).alias("own_rows"),
-        F.col("sequence_number").alias("sent_sequence"),
-        F.lit(None).cast("string").alias("landed_sequence"),
-        "sent_at",
-        trace_arrival().alias("arrived_at"),
-        F.lit(None).cast("timestamp").alias("landed_at"),
-        "location",
-        "attributes",
+def with_hash(ids: DataFrame) -> DataFrame:
+    """Rows with a `message_id`, and its `id_hash`."""
+    return ids.withColumn("id_hash", id_hash())
+
+
+def traces_of(traces: DataFrame, wanted: DataFrame) -> DataFrame:
+    """All traces of the WANTED in their buckets, in the shape that both sides share.
+
+    Should two ids have one hash, both are read: who is sound is told by its evidence.
+    """
+    return (
+        with_hash(traces)
+        .join(wanted, WANTED, how="left_semi")
+        .select(
+            "message_id",
+            *CELL,
+            F.lit(1).alias("sent_count"),
+            F.col("counted").cast("int").alias("counted"),
+            F.lit(0).alias("landed_count"),
+            F.lit(0).alias("own_rows"),
+            F.col("sequence_number").alias("sent_sequence"),
+            F.lit(None).cast("string").alias("landed_sequence"),
+            "sent_at",
+            trace_arrival().alias("arrived_at"),
+            F.lit(None).cast("timestamp").alias("landed_at"),
+            "location",
+            "attributes",
+        )
     )
 
 
-def rows_of(sink_rows: DataFrame, suspects: DataFrame) -> DataFrame:
-    """All rows of the suspects in their buckets, in the same shape."""
-    return sink_rows.join(suspects, ["message_id", "bucket_start"], how="left_semi").select(
-        "message_id",
-        *CELL,
-        F.lit(0).alias("sent_count"),
-        F.lit(0).alias("counted"),
-        F.lit(1).alias("landed_count"),
-        F.col("is_own").cast("int").alias("own_rows"),
-        F.lit(None).cast("string").alias("sent_sequence"),
-        F.col("sequence_number").alias("landed_sequence"),
-        "sent_at",
-        F.coalesce(F.greatest("sent_at", "arrived_at"), "landed_at").alias("arrived_at"),
-        "landed_at",
-        F.lit(None).cast("string").alias("location"),
-        F.lit(None).cast("map<string,string>").alias("attributes"),
+def rows_of(sink_rows: DataFrame, wanted: DataFrame) -> DataFrame:
+    """All rows of the WANTED in their buckets, in the same shape."""
+    return (
+        with_hash(sink_rows)
+        .join(wanted, WANTED, how="left_semi")
+        .select(
+            "message_id",
+            *CELL,
+            F.lit(0).alias("sent_count"),
+            F.lit(0).alias("counted"),
+            F.lit(1).alias("landed_count"),
+            F.col("is_own").cast("int").alias("own_rows"),
+            F.lit(None).cast("string").alias("sent_sequence"),
+            F.col("sequence_number").alias("landed_sequence"),
+            "sent_at",
+            F.coalesce(F.greatest("sent_at", "arrived_at"), "landed_at").alias("arrived_at"),
+            "landed_at",
+            F.lit(None).cast("string").alias("location"),
+            F.lit(None).cast("map<string,string>").alias("attributes"),
+        )
     )
 
 

@@ -42,13 +42,17 @@ _SECOND_US = 1_000_000
 UNKNOWN_SHARD = "(unknown)"
 
 
-def fingerprint_sums(h: Column) -> list[Column]:
+def fingerprint_sums(h: Column, weight: Column) -> list[Column]:
     """`n`, `sum_lo`, `sum_hi` of the rows' hashes, in halves of 32 bits: their sums never overflow.
 
     Input:
-        h: `xxhash64(message_id)`.
+        h: `xxhash64(message_id)`; weight: how often a row counts; below zero: it is taken away.
     """
-    return _sums(h, F.lit(1))
+    return [
+        F.sum(weight).cast("bigint").alias("n"),
+        F.sum(h.bitwiseAND(F.lit(_LOW_HALF)) * weight).alias("sum_lo"),
+        F.sum(F.shiftright(h, 32) * weight).alias("sum_hi"),
+    ]
 
 
 def trace_fingerprints(traces: DataFrame) -> DataFrame:
@@ -61,7 +65,7 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
     """
     weight, arrived_at = F.col("counted").cast("int"), trace_arrival()
     grouped = traces.groupBy("location", *_CELL).agg(
-        *_sums(F.xxhash64("message_id"), weight),
+        *fingerprint_sums(F.xxhash64("message_id"), weight),
         F.max(_sequence_key()).alias("max_key"),
         F.max("sent_at").alias("last_at"),
         F.min(arrived_at).alias("arrived_from"),
@@ -118,7 +122,7 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
         .withColumn("latency_bin", F.when(is_consumed, F.col("latency_bin")))
         .groupBy(*_CELL, "latency_bin")
         .agg(
-            *_sums(F.xxhash64("message_id"), F.col("sign")),
+            *fingerprint_sums(F.xxhash64("message_id"), F.col("sign")),
             F.count_if(is_added & is_good).alias("added"),
             F.max(F.when(is_added & is_consumed, _sequence_key())).alias("max_key"),
             F.max(F.when(is_added & is_consumed, landed_at)).alias("last_at"),
@@ -196,14 +200,6 @@ def latency_bin(sent_at: Column, landed_at: Column) -> Column:
     for i in range(1, LATENCY_BINS - 1):
         found = found.when(latency_us <= _SECOND_US << i, i)
     return found.when(latency_us.isNotNull(), LATENCY_BINS - 1)
-
-
-def _sums(h: Column, weight: Column) -> list[Column]:
-    return [
-        F.sum(weight).cast("bigint").alias("n"),
-        F.sum(h.bitwiseAND(F.lit(_LOW_HALF)) * weight).alias("sum_lo"),
-        F.sum(F.shiftright(h, 32) * weight).alias("sum_hi"),
-    ]
 
 
 def _sequence_key() -> Column:

@@ -1,0 +1,107 @@
+"""Looks into the cells that differ: the ids that they differ by, and all that stands of these."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.evidence import Sources, buckets_of
+from shardaudit.audit.rules.apart import other_places
+from shardaudit.audit.rules.canary_answers import is_canary
+from shardaudit.audit.rules.carried import Carried
+from shardaudit.audit.rules.drill_down import CELL, WANTED, suspects, unexplained, with_hash
+
+FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
+
+
+def is_audited(request: AuditRequest, name: str = "bucket_start") -> Column:
+    """Whether a bucket of an id is one that is audited; all of the canary's are."""
+    start, window = F.col(name), request.aligned
+    is_covered = (start >= F.lit(window.start)) & (start < F.lit(window.end))
+    return is_covered | is_canary("message_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found in cells. `read`, `seen`: of `Comparison`; `evidence`: EVIDENCE, read.
+
+    `is_new`: whether any of it was read in the stream's own files.
+    """
+
+    read: DataFrame
+    seen: DataFrame
+    evidence: DataFrame
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Reads ids of a window. `cells`: the whole grid; `apart`: of `Sources.apart`."""
+
+    both: Sources
+    request: AuditRequest
+    cells: DataFrame
+    known: Carried
+    apart: DataFrame
+
+    def into(self, differing: DataFrame, retried: DataFrame) -> Looked:
+        """Looks into cells: by the one id that each differs by, or at all that stands in it.
+
+        Input:
+            differing: of `_to_read`; retried: of `Sources.retried_ids`.
+        """
+        alone = differing.where(F.col("id_hash").isNotNull())
+        read = differing.where(F.col("id_hash").isNull()).select(*CELL)
+        seen = self.both.within(buckets_of(read)).seen(read)
+        found = with_hash(suspects(seen).unionByName(retried)).select(*WANTED)
+        wanted = found.union(self.known.stale).union(alone.select(*WANTED))
+        evidence, is_new = self._evidence(self.known.evidence, wanted)
+        rest = unexplained(alone, self.cells, evidence).localCheckpoint()
+        starts = buckets_of(rest)
+        if starts:
+            more = self.both.within(starts).seen(rest)
+            evidence, _ = self._evidence(evidence, with_hash(suspects(more)).select(*WANTED))
+            read, seen = read.union(rest), seen.unionByName(more)
+        return Looked(read, seen, evidence, is_new)
+
+    def _evidence(self, before: DataFrame, wanted: DataFrame) -> tuple[DataFrame, bool]:
+        """What stands of wanted and known ids, in the window and beyond it: EVIDENCE; read.
+
+        Input:
+            before: EVIDENCE of the known ids; wanted: WANTED.
+        Output:
+            also whether any of it was read in the stream's own files.
+        """
+        followed = self._followed(wanted)
+        found = collected(followed.groupBy("bucket_start").count())
+        if sum(row["count"] for row in found) <= FEW_IDS:
+            followed = F.broadcast(followed)
+        starts = [row.bucket_start for row in found]
+        # Unique on the cell on the right; a cell outside of the window has no digest.
+        digests = self.cells.select(*CELL, "bucket_digest")
+        fresh = self.both.within(starts).cell_ids(followed).join(digests, CELL, how="left")
+        evidence = (
+            with_hash(before)
+            .join(followed, WANTED, how="left_anti")
+            .drop("id_hash")
+            .unionByName(fresh.withColumn("stream", F.lit(self.request.name)))
+            .localCheckpoint()
+        )
+        return evidence, bool(self.both.planted.left_out(starts))
+
+    def _followed(self, wanted: DataFrame) -> DataFrame:
+        """The wanted ids in all buckets in which they have traces: WANTED, unique; read.
+
+        With them the ids that have traces on both sides of the window's edge; and, where it was
+        read by an audit of another window, what that did not read of an id.
+        """
+        wanted, hashed = wanted.localCheckpoint(), with_hash(self.known.evidence)
+        is_inside = is_audited(self.request)
+        crossing = self.apart.where(is_inside != is_audited(self.request, "counted_in"))
+        ids = wanted.select("id_hash").union(with_hash(crossing).select("id_hash"))
+        unread = other_places(hashed, self.apart).join(hashed, WANTED, how="left_anti")
+        return (
+            wanted.union(other_places(ids, self.apart)).union(unread).distinct().localCheckpoint()
+        )
