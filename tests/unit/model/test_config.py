@@ -4,7 +4,14 @@ from pathlib import Path
 import pytest
 
 from shardaudit.model.choices import BackfillMode, PositionSource, SinkFormat
-from shardaudit.model.config.settings import Settings, Sink, Stream, Traces, load_settings
+from shardaudit.model.config.settings import (
+    Location,
+    Settings,
+    Sink,
+    Stream,
+    Traces,
+    load_settings,
+)
 from shardaudit.model.errors import ConfigError, ExitCode
 from tests.configurations import LEAST
 
@@ -54,6 +61,10 @@ read_share = 0.5
 approve = "always"
 auto_max_bytes = "1GiB"
 """
+
+
+PLACE = "[streams.events.locations.router]\n"
+FIRST = f'{PLACE}after = ["producer"]\n'
 
 
 def loaded(tmp_path: Path, text: str) -> Settings:
@@ -113,7 +124,10 @@ def test_digest_changes_when_a_value_does() -> None:
             stream_name="e", tolerance=tolerance, traces=Traces(path="t"), sink=Sink(path="s")
         )
 
-    assert stream(0.1).digest() == stream(0.1).digest()
+    plain = stream(0.1)
+    with_place = plain.model_copy(update={"locations": {"router": Location(after=["producer"])}})
+    assert plain.digest() == stream(0.1).digest() == "77d00cedaa73"
+    assert plain.digest() != with_place.digest()
     assert stream(0.1).digest() != stream(0.2).digest()
     assert len(stream(0.1).digest()) == 12
 
@@ -157,6 +171,16 @@ def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         ("[streams.events]\n", "[streams.'ev;x']\n", "ev;x"),
         ('stream_name = "events"', "", r"events\.stream_name: found 'nothing'"),
         ("[spark]", "[spark", "wanted TOML"),
+        (PLACE, f'{PLACE}after = ["gate"]', r"locations\.router\.after: found 'gate', .*producer"),
+        (PLACE, f"{PLACE}after = []", r"locations\.router\.after: found \[\], wanted what leads"),
+        (
+            PLACE,
+            f'{PLACE}after = "producer"',
+            r"router\.after: found 'producer', wanted a valid list",
+        ),
+        (PLACE, f"{FIRST}share = 0", r"locations\.router\.share: found 0, wanted greater than 0"),
+        (PLACE, f"{FIRST}share = 1.1", r"router\.share: found 1.1, wanted less than or equal to 1"),
+        (PLACE, f"{FIRST}shar = 1.0", r"router\.shar: .*did you mean share\?"),
         (
             "warehouse",
             'expectations = "s3a://a-b/c"\nwarehouse',
@@ -167,9 +191,10 @@ def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
 def test_mistake_is_refused_with_key_value_and_cure(
     tmp_path: Path, old: str, new: str, said: str
 ) -> None:
-    assert old in CONTRACT
+    whole = CONTRACT + FIRST
+    assert old in whole
     with pytest.raises(ConfigError, match=said) as refused:
-        loaded(tmp_path, CONTRACT.replace(old, new, 1))
+        loaded(tmp_path, whole.replace(FIRST if old is PLACE else old, new, 1))
     assert str(refused.value).startswith(f"{tmp_path}/shardaudit.toml: ")
     assert refused.value.exit_code is ExitCode.USAGE
 

@@ -38,6 +38,7 @@ from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, asked
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.retention import MAX_RETENTION
+from shardaudit.model.route import Hop, Route
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.window import LONGEST
 
@@ -127,6 +128,13 @@ class Positions(_Frozen):
         return self
 
 
+class Location(_Frozen):
+    """A place between producer and sink. `share`: of what arrives there, passed on."""
+
+    after: list[Text]
+    share: PositiveShare = 1.0
+
+
 class Stream(_Frozen):
     """One stream: its logs, its sink and what is asked of it.
 
@@ -147,6 +155,7 @@ class Stream(_Frozen):
     sink: Sink
     positions: Positions = Positions()
     backfill: Backfill = Backfill()
+    locations: dict[Name, Location] = {}
 
     @field_validator("bucket")
     @classmethod
@@ -182,6 +191,21 @@ class Stream(_Frozen):
             )
         return self
 
+    @model_validator(mode="after")
+    def _locations_are_a_route(self) -> Self:
+        _ = self.route
+        return self
+
+    @property
+    def route(self) -> Route:
+        """The places between producer and sink, in their order.
+
+        Raises:
+            ConfigError: they are no route.
+        """
+        hops = {name: Hop(tuple(one.after), one.share) for name, one in self.locations.items()}
+        return Route.of(hops)
+
     @property
     def backfill_mode(self) -> BackfillMode:
         """The mode, when the configuration does not say it the one that its sink has."""
@@ -190,7 +214,9 @@ class Stream(_Frozen):
 
     def digest(self) -> str:
         """12 hex digits that change whenever anything in this configuration does."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        # What came later is left out where it says nothing: audits are named by the digest.
+        unsaid = None if self.locations else {"locations"}
+        canonical = json.dumps(self.model_dump(mode="json", exclude=unsaid), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 

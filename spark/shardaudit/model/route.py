@@ -1,0 +1,200 @@
+"""A stream's route: the places between producer and sink, and what they tell of a message."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import PRODUCER
+
+SINK = "sink"  # the end of each route; it bears no traces, its rows tell
+_OWN = (PRODUCER, SINK)
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A place: what it comes after, and which share of what arrives it passes on."""
+
+    after: tuple[str, ...]
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """How often a place traced a message, as received and as sent on; 2 is more than once."""
+
+    received: int = 0
+    sent: int = 0
+
+    @property
+    def copies(self) -> int:
+        """How many the place had in the end: what it sent on counts before what it received."""
+        return self.sent or self.received
+
+
+@dataclass(frozen=True)
+class Route:
+    """The places of a stream, each behind all that it comes after.
+
+    Without any, messages go straight from the producer to the sink. Where a place leads to several
+    others, a message takes one of them, by their shares; a message lands once.
+    """
+
+    hops: Mapping[str, Hop]
+
+    @classmethod
+    def of(cls, hops: Mapping[str, Hop]) -> "Route":
+        """The route that a configuration says.
+
+        Raises:
+            ConfigError: none can be gone as it says.
+        """
+        for name, hop in hops.items():
+            _check_names(name, hop.after, known=hops)
+        route = cls({name: hops[name] for name in _in_order(hops)})
+        if route.landing > 1 + _ROUNDING:
+            raise ConfigError(
+                "locations",
+                f"shares that bring each message {route.landing:g} times to the sink",
+                "at most once: where a place leads to several, give them shares that add up to 1",
+            )
+        return route
+
+    @cached_property
+    def arriving(self) -> dict[str, float]:
+        """By place the share of the producer's messages that arrive there."""
+        arriving: dict[str, float] = {}
+        for name, hop in self.hops.items():
+            passed = (arriving[one] * self.hops[one].share for one in hop.after if one in arriving)
+            arriving[name] = (PRODUCER in hop.after) + sum(passed)
+        return arriving
+
+    @property
+    def last(self) -> tuple[str, ...]:
+        """The places that nothing comes after: what they pass on lands."""
+        followed = {one for hop in self.hops.values() for one in hop.after}
+        return tuple(name for name in self.hops if name not in followed) or (PRODUCER,)
+
+    @property
+    def landing(self) -> float:
+        """How often a message of the producer lands, by the shares."""
+        if not self.hops:
+            return 1.0
+        return sum(self.arriving[name] * self.hops[name].share for name in self.last)
+
+    def never_reached(
+        self, seen: Mapping[str, Sighting], *, silent: Collection[str] = ()
+    ) -> str | None:
+        """The first place that a message that did not land never reached; else the sink.
+
+        None: it stopped where a filter passes only a share on, and nothing says that it passed
+        this one.
+
+        Input:
+            seen: by place, of those that traced it.
+            silent: places of which there are no traces at all: that theirs lacks says nothing.
+        """
+        reached = self._reached(seen, silent)
+        for name, hop in self.hops.items():
+            is_due = self._is_passed_on(hop.after, reached, seen)
+            if is_due and not {name, *self._beside(name)} & reached and name not in silent:
+                return name
+        is_anywhere = self._lands_all and reached.issuperset(self.last)
+        return SINK if is_anywhere or self._is_passed_on(self.last, reached, seen) else None
+
+    def doubled_after(self, seen: Mapping[str, Sighting]) -> str:
+        """The last place that is known to have had a message once which landed more than once.
+
+        A place that received it once and sent it several times is that place. Where its copies
+        went by several places, it is one that all of them had passed.
+        """
+        twice = next((name for name in self.hops if name in seen and seen[name].copies > 1), None)
+        if twice is not None and seen[twice].received == 1:
+            return twice
+        earlier = set(self.hops) if twice is None else self._before[twice]
+        single = [name for name in self.hops if name in seen and name in earlier]
+        common = [name for name in single if all(self._in_line(name, one) for one in single)]
+        return common[-1] if common else PRODUCER
+
+    @property
+    def _lands_all(self) -> bool:
+        return self.landing > 1 - _ROUNDING
+
+    @cached_property
+    def _before(self) -> dict[str, set[str]]:
+        """By place all places that are before it, the producer aside."""
+        before: dict[str, set[str]] = {}
+        for name, hop in self.hops.items():
+            direct = [one for one in hop.after if one != PRODUCER]
+            before[name] = set(direct).union(*(before[one] for one in direct))
+        return before
+
+    def _in_line(self, one: str, other: str) -> bool:
+        return one == other or one in self._before[other] or other in self._before[one]
+
+    def _beside(self, name: str) -> set[str]:
+        """The other places to which a message may have gone instead."""
+        after = set(self.hops[name].after)
+        return {other for other, hop in self.hops.items() if after & set(hop.after)} - {name}
+
+    def _reached(self, seen: Mapping[str, Sighting], silent: Collection[str]) -> set[str]:
+        """Where a message was: what a later place saw had passed the earlier ones."""
+        reached = {PRODUCER, *seen}.union(*(self._before[name] for name in seen))
+        for name, hop in self.hops.items():
+            if name in silent and self._is_passed_on(hop.after, reached, seen):
+                reached.add(name)
+        return reached
+
+    def _is_passed_on(
+        self, by: Sequence[str], reached: set[str], seen: Mapping[str, Sighting]
+    ) -> bool:
+        """Whether one of some places had the message and is to have passed it on."""
+        return any(self._passes(name, reached, seen) for name in by if name in reached)
+
+    def _passes(self, name: str, reached: set[str], seen: Mapping[str, Sighting]) -> bool:
+        if name == PRODUCER or self.hops[name].share == 1 or seen.get(name, Sighting()).sent:
+            return True
+        # It took this branch, and all branches together pass everything on.
+        return self._lands_all and not self._beside(name) & reached
+
+
+def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, Hop]) -> None:
+    where = f"locations.{name}"
+    if name in _OWN:
+        raise ConfigError(where, name, f"a name of its own: each route has its {name} anyway")
+    if not after:
+        raise ConfigError(f"{where}.after", [], f"what leads to it: {PRODUCER}, or other places")
+    for one in after:
+        if one not in known and one != PRODUCER:
+            others = sorted({PRODUCER, *known} - {name})
+            raise ConfigError(f"{where}.after", one, f"one of {', '.join(others)}")
+    if len(set(after)) < len(after):
+        raise ConfigError(f"{where}.after", list(after), "each place once")
+
+
+def _in_order(hops: Mapping[str, Hop]) -> list[str]:
+    """The places, each behind all that it comes after, else as they were given."""
+    ordered: list[str] = []
+    while len(ordered) < len(hops):
+        ready = (
+            name
+            for name, hop in hops.items()
+            if name not in ordered and {*hop.after} <= {PRODUCER, *ordered}
+        )
+        following = next(ready, None)
+        if following is None:
+            found = _cycle({name: hops[name] for name in hops if name not in ordered})
+            raise ConfigError(
+                "locations", found, "an order from the producer to the sink: no place before itself"
+            )
+        ordered.append(following)
+    return ordered
+
+
+def _cycle(hops: Mapping[str, Hop]) -> str:
+    """One of the cycles among places of which each comes after another of them."""
+    path = [next(iter(hops))]
+    while path[-1] not in path[:-1]:
+        path.append(next(one for one in hops[path[-1]].after if one in hops))
+    return " after ".join(path[path.index(path[-1]) :])

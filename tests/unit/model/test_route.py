@@ -1,0 +1,107 @@
+"""What a route may be, and where on it a message was lost or doubled."""
+
+import pytest
+
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.route import Hop, Route, Sighting
+
+RECEIVED, BOTH, SENT = Sighting(1, 0), Sighting(1, 1), Sighting(0, 1)
+LINE = {"router": Hop(("producer",)), "enricher": Hop(("router",)), "writer": Hop(("enricher",))}
+BRANCHES = {
+    "router": Hop(("producer",)),
+    "eu": Hop(("router",), 0.4),
+    "us": Hop(("router",), 0.6),
+    "writer": Hop(("eu", "us")),
+}
+FILTER = {"sieve": Hop(("producer",), 0.3), "writer": Hop(("sieve",))}
+Seen = dict[str, Sighting]
+
+
+def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
+    route = Route.of(dict(reversed(BRANCHES.items())))
+    assert list(route.hops) == ["router", "us", "eu", "writer"]
+    assert route.arriving == pytest.approx({"router": 1, "us": 1, "eu": 1, "writer": 1})
+    assert route.last == ("writer",)
+    assert route.landing == pytest.approx(1)
+    assert Route.of(FILTER).landing == pytest.approx(0.3)
+    assert Route.of({}).landing == 1
+
+
+@pytest.mark.parametrize(
+    ("hops", "where", "found"),
+    [
+        ({"sink": Hop(("producer",))}, "locations.sink", "sink"),
+        ({"producer": Hop(("producer",))}, "locations.producer", "producer"),
+        ({"a": Hop(())}, "locations.a.after", []),
+        ({"a": Hop(("b",))}, "locations.a.after", "b"),
+        ({"a": Hop(("sink",))}, "locations.a.after", "sink"),
+        ({"a": Hop(("producer", "producer"))}, "locations.a.after", ["producer", "producer"]),
+        ({"a": Hop(("a",))}, "locations", "a after a"),
+        (
+            {"x": Hop(("producer",)), "a": Hop(("x", "b")), "b": Hop(("c",)), "c": Hop(("b",))},
+            "locations",
+            "b after c after b",
+        ),
+        (
+            {"a": Hop(("producer",)), "b": Hop(("a",), 0.7), "c": Hop(("a",), 0.7)},
+            "locations",
+            "shares that bring each message 1.4 times to the sink",
+        ),
+    ],
+)
+def test_what_is_no_route_is_refused(hops: dict[str, Hop], where: str, found: object) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Route.of(hops)
+    assert (refused.value.where, refused.value.found) == (where, found)
+
+
+@pytest.mark.parametrize(
+    ("hops", "seen", "silent", "place"),
+    [
+        ({}, {}, (), "sink"),
+        (LINE, {}, (), "router"),
+        (LINE, {"router": RECEIVED}, (), "enricher"),
+        (LINE, {"router": SENT}, (), "enricher"),
+        (LINE, {"enricher": RECEIVED}, (), "writer"),  # the router's trace is lost
+        (LINE, {"writer": RECEIVED}, (), "sink"),
+        (LINE, {}, ("router",), "enricher"),
+        (LINE, {"router": BOTH}, ("enricher", "writer"), "sink"),
+        (LINE, {}, tuple(LINE), "sink"),
+        (BRANCHES, {"router": BOTH}, (), "eu"),
+        (BRANCHES, {"us": RECEIVED}, (), "writer"),  # it took that branch
+        (BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), None),
+        (BRANCHES, {"us": RECEIVED, "eu": BOTH}, (), "writer"),
+        (BRANCHES, {"writer": RECEIVED}, (), "sink"),
+        (FILTER, {}, (), "sieve"),
+        (FILTER, {"sieve": RECEIVED}, (), None),
+        (FILTER, {"sieve": BOTH}, (), "writer"),
+        (FILTER, {"sieve": BOTH}, ("writer",), "sink"),
+        (FILTER, {}, ("sieve",), None),
+    ],
+)
+def test_missing_message_never_reached(
+    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], place: str | None
+) -> None:
+    assert Route.of(hops).never_reached(seen, silent=silent) == place
+
+
+@pytest.mark.parametrize(
+    ("hops", "seen", "place"),
+    [
+        ({}, {}, "producer"),
+        (LINE, {}, "producer"),
+        (LINE, {"router": Sighting(2, 2), "enricher": Sighting(2, 2)}, "producer"),
+        (LINE, {"router": Sighting(1, 2), "enricher": Sighting(2, 2)}, "router"),
+        (LINE, {"router": BOTH, "enricher": Sighting(2, 2)}, "router"),
+        (LINE, {"router": BOTH, "enricher": Sighting(2, 1), "writer": BOTH}, "writer"),
+        (LINE, {"router": BOTH, "writer": Sighting(0, 2)}, "router"),  # the enricher's is lost
+        (LINE, {"router": BOTH, "enricher": BOTH, "writer": Sighting(1, 2)}, "writer"),
+        (LINE, {"router": BOTH, "enricher": BOTH, "writer": RECEIVED}, "writer"),
+        (BRANCHES, {"router": BOTH, "eu": BOTH, "us": BOTH}, "router"),
+        (BRANCHES, {"router": BOTH, "eu": BOTH, "us": BOTH, "writer": Sighting(2, 2)}, "router"),
+        (BRANCHES, {"router": BOTH, "us": BOTH, "writer": Sighting(2, 2)}, "us"),
+        (BRANCHES, {"eu": BOTH, "us": BOTH}, "producer"),
+    ],
+)
+def test_doubled_message_was_single_until(hops: dict[str, Hop], seen: Seen, place: str) -> None:
+    assert Route.of(hops).doubled_after(seen) == place
