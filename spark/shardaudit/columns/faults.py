@@ -7,9 +7,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import any_of
-from shardaudit.model.input_columns import CANARY, PRODUCER
+from shardaudit.model.input_columns import CANARY, PRODUCER, RECEIVED, SENT
 from shardaudit.model.sequence import PATTERN
-from shardaudit.model.trace_line import GAP_REASON
+from shardaudit.model.trace_line import GAP_REASON, OF_PRODUCER
 from shardaudit.model.window import EARLIEST
 
 MAX_AHEAD = timedelta(days=1)
@@ -97,9 +97,17 @@ def foreign_fault(stream: Column, streams: Sequence[str]) -> Column:
     return fault(~is_ours, f"{_FOREIGN} stream than {' or '.join(streams)}")
 
 
-def location_fault(location: Column) -> Column:
-    """What passed another place was not thereby acknowledged: a producer's traces alone count."""
-    return fault(location != PRODUCER, f"{_FOREIGN} location than {PRODUCER}")
+def location_fault(location: Column, places: Sequence[str] = ()) -> Column:
+    """A trace is of the producer, or of a place of the stream's route."""
+    known = (PRODUCER, *places)
+    is_known = any_of([location == F.lit(name) for name in known])
+    return fault(~is_known, f"{_FOREIGN} location than {' or '.join(known)}")
+
+
+def event_fault(location: Column, event: Column) -> Column:
+    """A place says whether it received a message or sent it on; one that does not, received it."""
+    is_wrong = (location != PRODUCER) & (event != RECEIVED) & (event != SENT)
+    return fault(is_wrong, f"event is neither {RECEIVED} nor {SENT}")
 
 
 def is_clock_fault(reason: Column) -> Column:
@@ -118,8 +126,13 @@ def is_location_fault(reason: Column) -> Column:
 
 
 def is_gap(reason: Column) -> Column:
-    """Whether a producer's log tells of traces that it dropped: nothing is wrong with the line."""
+    """Whether a log tells of traces that it dropped: nothing is wrong with the line."""
     return reason.startswith(GAP_REASON)
+
+
+def is_gap_of_producer(reason: Column) -> Column:
+    """Whether it is a producer's log that tells so."""
+    return is_gap(reason) & reason.endswith(OF_PRODUCER)
 
 
 def cut(raw: Column) -> Column:

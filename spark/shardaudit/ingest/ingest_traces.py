@@ -24,7 +24,8 @@ from shardaudit.ingest.batches import (
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
-from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
+from shardaudit.ingest.rules.judged_traces import TraceRules, is_producers, judged_traces, sampled
+from shardaudit.ingest.sightings import append_sightings, stored_sightings
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.ingest.trace_writing import (
     TraceTally,
@@ -35,9 +36,10 @@ from shardaudit.ingest.trace_writing import (
     tallied,
 )
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.input_columns import TRACE_COLUMNS
+from shardaudit.model.input_columns import trace_columns
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
@@ -76,11 +78,13 @@ class TraceSide:
     def _new_inputs(self) -> list[TraceInputs]:
         """What is to be read: first what is read again, which a gate must see by itself."""
         traces = self._stream.traces
+        places = tuple(self._stream.locations)
         inputs = TraceInputs(
-            columns={name: traces.columns.get(name, name) for name in TRACE_COLUMNS},
+            columns=trace_columns(traces.columns, with_event=bool(places)),
             shape=self._shape,
             format=str(traces.format),
             streams=tuple(self._names),
+            locations=places,
         )
         listed, seen = list_files(traces.path, self._access), self._seen(inputs)
         wanted = [file for file in listed if file not in seen]
@@ -139,6 +143,7 @@ class TraceSide:
             first=row.first,
             buckets=None,
             days=frozenset(row.days),
+            sighted=stored_sightings(self._warehouse, batch).count(),
         )
 
     def _write(
@@ -177,14 +182,18 @@ class TraceSide:
             is_tried_before=batch.is_resumed or not kept_back.isdisjoint(inputs.files),
             gives_others=lambda: gives_any(self._stream.traces.path, self._access),
         )
-        tally = tallied(judged)
+        own = judged.where(is_producers()) if inputs.locations else judged
+        tally = tallied(own)
         if batch.is_resumed:
-            for table in (TRACES, FINGERPRINTS):
+            for table in (SIGHTINGS, SIGHTING_COUNTS, TRACES, FINGERPRINTS):
                 self._warehouse.take_back(table, batch_id=batch.batch_id)
         if tally.bad:
-            refused = judged.where(F.col("reason").isNotNull())
+            refused = own.where(F.col("reason").isNotNull())
             quarantine(self._warehouse, refused, batch, most=tally.bad)
-        counted = self._writing(batch).append_judged(judged, tally, read_at=now)
+        if inputs.locations:
+            sighted = append_sightings(self._warehouse, judged.where(~is_producers()), batch)
+            tally = replace(tally, sighted=sighted)
+        counted = self._writing(batch).append_judged(own, tally, read_at=now)
         done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
         if inputs.kept:
             discarded(self._warehouse, batch)
@@ -237,6 +246,7 @@ class TraceSide:
             stream_names=list(inputs.streams) or self._names,
             bucket=inputs.shape.bucket,
             now=batch.planned_at,
+            places=inputs.locations,
         )
 
     def _result(self, tally: TraceTally, inputs: TraceInputs, *, counted: int) -> BatchResult:
@@ -247,4 +257,4 @@ class TraceSide:
             audit_window=self._stream.audit_window,
         )
         damage = span.aligned(inputs.shape.bucket) if span else None
-        return BatchResult(tally.good, counted, tally.bad, damage)
+        return BatchResult(tally.good + tally.sighted, counted, tally.bad, damage)

@@ -15,7 +15,7 @@ from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces
 from shardaudit.model.choices import TraceFormat
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.input_columns import TRACE_COLUMNS
+from shardaudit.model.input_columns import trace_columns
 from shardaudit.model.source import SourceFile
 
 MOST_FAULTS = 10_000  # that are shown: who has more learns no more from them
@@ -96,15 +96,16 @@ def _judged(
     now: datetime,
 ) -> DataFrame:
     columns = stream[1].traces.columns if stream else {}
+    places = tuple(stream[1].locations) if stream else ()
     kind = TraceReading(
-        {name: columns.get(name, name) for name in TRACE_COLUMNS},
+        trace_columns(columns, with_event=bool(places)),
         stream is not None and stream[1].traces.format is TraceFormat.PARQUET,
     )
     loose = read_traces(spark, files, access, kind=kind)
     names = sorted({stream[0], stream[1].stream_name}) if stream else [_ANY]
     if stream is None:  # whichever a line names, it is right
         loose = loose.withColumn("stream", F.lit(_ANY))
-    rules = TraceRules(stream_names=names, bucket=_BUCKET, now=now)
+    rules = TraceRules(stream_names=names, bucket=_BUCKET, now=now, places=places)
     return judged_traces(loose, rules).select("file", "line", "reason")
 
 

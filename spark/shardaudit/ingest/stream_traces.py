@@ -143,7 +143,7 @@ class StreamTraces:
     def _stored(self, windows: Sequence[Window]) -> DataFrame:
         return self.warehouse.read(TRACES).where(
             (F.col("stream") == self.name)
-            & _in_days(windows)
+            & in_days(windows)
             & in_windows(F.col("bucket_start"), windows)
         )
 
@@ -190,6 +190,7 @@ def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
     return KeptFiles(kept.columns, tuple(file for file, _ in found), tuple(s for _, s in found))
 
 
-def _in_days(windows: Sequence[Window]) -> Column:
+def in_days(windows: Sequence[Window]) -> Column:
+    """Whether `sent_day` may be that of a bucket in one of the windows."""
     day = F.col("sent_day")
     return any_of([day.between(F.lit(w.start.date()), F.lit(w.end.date())) for w in windows])

@@ -52,7 +52,7 @@ _FEW_AHEAD = 1_000_000  # of more the rows are read one by one
 class TraceTally:
     """What is in the files of a batch. `damaged`: path -> reason; `kept_from`: path -> time.
 
-    `first`: the least `sent_at` that was kept.
+    `first`: the least `sent_at` that was kept; `sighted`: traces of other places, beside `good`.
     """
 
     good: int
@@ -62,6 +62,7 @@ class TraceTally:
     first: datetime | None
     buckets: tuple[datetime, datetime] | None
     days: frozenset[date]
+    sighted: int = 0
 
 
 def tallied(judged: DataFrame) -> TraceTally:
@@ -162,7 +163,7 @@ def _folder(batch: Batch) -> str:
 
 
 def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> KeptRows | None:
-    """The rows of the kept files; None when one of them cannot be used.
+    """The rows of the kept files; None when one of them cannot be used, or is no producer's.
 
     Raises:
         StorageError: the storage did not answer.
@@ -173,7 +174,9 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     files = readable(inputs.kept, warehouse.kept_folder)
     try:
         rows = reduce(DataFrame.unionByName, reader.frames(files))
-        judged = sampled(judged_traces(loose_traces(rows), rules), shape.sample_rate)
+        # What is kept is read as the producer's, whatever is in it.
+        alone = replace(rules, places=())
+        judged = sampled(judged_traces(loose_traces(rows), alone), shape.sample_rate)
         is_ahead = F.greatest("sent_at", "acked_at") > F.lit(rules.now)
         ids = judged.select(
             *("file", "line", "reason", "id_hash", "sent_at", "bucket_start"),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 TEXTS = (
@@ -23,6 +24,7 @@ TEXTS = (
     "shard_id",
     "sequence_number",
     "location",
+    "event",
     "producer_id",
     "session",
 )
@@ -33,6 +35,7 @@ TIMES = ("sent_at", "acked_at")
 GAP, HEALTH = "gap", "health"
 _ONLY_OF_TRACES = ("message_id", "shard_id", "sequence_number")
 GAP_REASON = "gap: "
+OF_PRODUCER = "by the producer"
 PASSED_OVER = "the line tells of the log itself"  # it is neither a trace nor a bad one
 MAX_MS = 10**14  # year 5138; beyond it is no time, and must not overflow as microseconds
 
@@ -117,7 +120,9 @@ def _told_by_the_log(line: Mapping[str, Json], columns: Mapping[str, str]) -> st
     gap = line.get(GAP)
     if type(gap) is not int:
         return None
-    return f"{GAP_REASON}{gap} traces were dropped by the producer"
+    location = as_text(line.get(columns["location"]))
+    whose = OF_PRODUCER if location in {None, PRODUCER} else f"by the location {location}"
+    return f"{GAP_REASON}{gap} traces were dropped {whose}"
 
 
 def attributes_in(text: str) -> tuple[Texts | None, str | None]:

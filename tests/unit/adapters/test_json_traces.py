@@ -43,6 +43,7 @@ def test_all_fields_arrive_when_a_line_is_complete() -> None:
     line = trace_line(
         stream="s",
         location="edge",
+        event="sent",
         attempt=2,
         producer_id="p",
         session="t",
@@ -62,6 +63,7 @@ def test_all_fields_arrive_when_a_line_is_complete() -> None:
         "shard_id": line["shard_id"],
         "sequence_number": line["sequence_number"],
         "location": "edge",
+        "event": "sent",
         "producer_id": "p",
         "session": "t",
         "attempt": "2",
@@ -93,14 +95,16 @@ def test_what_a_log_tells_of_itself_is_no_trace() -> None:
     gap = {"gap": 12, "session": "s", "session_seq": 7, "reason": "the queue was full"}
     health = {"health": {"written": 3, "dropped": 12}, "session": "s"}
     lines: list[Line | str] = [trace_line(), json.dumps(gap), json.dumps(health), trace_line(1)]
+    lines.append(json.dumps(gap | {"location": "router"}))
     lines += [trace_line(2, gap=1, health={"heart": "beats"}), '{"gap": "wide", "health": 1}']
     rows = read(jsonl(lines))
     assert [(row["line"], row["message_id"], row["fault"]) for row in rows] == [
         (1, "m0", None),
         (2, None, "gap: 12 traces were dropped by the producer"),
         (4, "m1", None),
-        (5, "m2", None),
-        (6, None, None),  # without an id, as any
+        (5, None, "gap: 12 traces were dropped by the location router"),
+        (6, "m2", None),
+        (7, None, None),  # without an id, as any
     ]
     assert rows[1]["raw"] == json.dumps(gap)
 

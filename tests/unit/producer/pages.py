@@ -16,6 +16,6 @@ def shown(language: str, page: str) -> list[str]:
 def example(page: str, heading: str, folder: object) -> str:
     """The Python under a heading, for a folder of traces and a client `kinesis` of ours."""
     [code] = shown("python", page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0])
-    code, times = re.subn(r'"s3://logs/\w+/events/"', repr(str(folder)), code)
+    code, times = re.subn(r'"s3://logs/\w+/events/(\w+/)?"', repr(str(folder)), code)
     assert times == 1
     return code.replace('boto3.client("kinesis")', "kinesis")

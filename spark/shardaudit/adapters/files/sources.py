@@ -27,7 +27,9 @@ from shardaudit.adapters.lake import parquet_file
 from shardaudit.adapters.lake.parquet_file import Footer
 from shardaudit.adapters.lake.sink_batches import sink_batches
 from shardaudit.adapters.lake.sink_file import SinkFile, placed_schema
+from shardaudit.model.input_columns import EVENT
 from shardaudit.model.source import KEPT_BACK, SourceFile
+from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 _BIN_BYTES = 64 * 2**20
 _LEAST_BINS = 16
@@ -71,10 +73,15 @@ class _Reading:
 
 @dataclass(frozen=True)
 class TraceReading:
-    """How trace files are read. `columns`: standard name -> key or column, for all names."""
+    """How trace files are read. `columns`: of `trace_columns`."""
 
     columns: Mapping[str, str]
     is_parquet: bool
+
+    @property
+    def all_columns(self) -> dict[str, str]:
+        """The columns of all standard names; no input has one of those that are not read."""
+        return {EVENT: f"{INTERNAL_PREFIX}{EVENT}", **self.columns}
 
 
 def read_traces(
@@ -92,9 +99,10 @@ def read_traces(
         goes_on: a file that the storage does not give is one damage, not the end of all.
     """
     batches = parquet_batches if kind.is_parquet else json_batches
+    columns = kind.all_columns
 
     def read(file: pa.NativeFile, path: str) -> ArrowBatches:
-        return batches(file, path, kind.columns)
+        return batches(file, path, columns)
 
     names = {file.path: path for path, file in files.items()}
     reading = _Reading(LOOSE, read, damaged, access, names, goes_on)

@@ -120,20 +120,22 @@ class _Inputs:
 
 @dataclass(frozen=True)
 class TraceInputs(_Inputs):
-    """Trace files. `columns`: standard name -> key or column of the input, for all names.
+    """Trace files. `columns`: of `trace_columns`.
 
     `kept`: NULL when the rows are put into TRACES. `streams`: the names that a line may bear; none
-    in what an older version wrote.
+    in what an older version wrote. `locations`: the places whose traces are taken in.
     """
 
     format: str = "json"
     files: tuple[SourceFile, ...] = ()
     kept: KeptFiles | None = None
     streams: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
 
     def reads_like(self, other: "TraceInputs") -> bool:
         """Whether a line is to the one what it is to the other."""
-        same = (self.columns, self.format) == (other.columns, other.format)
+        mine = (self.columns, self.format, self.locations)
+        same = mine == (other.columns, other.format, other.locations)
         return same and self.streams in {(), other.streams}
 
     def heals(self, damaged: SourceFile) -> bool:
@@ -146,7 +148,8 @@ class TraceInputs(_Inputs):
         """The inputs that a text of `as_json` holds."""
         values = _common(text)
         files = {"files": _files(values["files"]), "kept": _kept_files(values.get("kept"))}
-        return cls(**values | files | {"streams": tuple(values.get("streams", ()))})
+        names = {name: tuple(values.get(name, ())) for name in ("streams", "locations")}
+        return cls(**values | files | names)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.columns.faults import is_clock_fault, is_foreign_fault, is_gap, is_location_fault
+from shardaudit.columns.faults import (
+    is_clock_fault,
+    is_foreign_fault,
+    is_gap_of_producer,
+    is_location_fault,
+)
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import QUARANTINE
 from shardaudit.model.window import Window
@@ -126,7 +131,7 @@ def _refused(quarantined: DataFrame) -> DataFrame:
         _sum_where(is_foreign_fault(F.col("reason"))).alias("foreign"),
         _sum_where(is_location_fault(F.col("reason"))).alias("elsewhere"),
         _sum_where(is_clock_fault(F.col("reason"))).alias("clock_refused"),
-        _sum_where(is_gap(F.col("reason"))).alias("gaps"),
+        _sum_where(is_gap_of_producer(F.col("reason"))).alias("gaps"),
         # Of two that are as frequent, always the same one.
         F.max(F.struct("n", "reason"))["reason"].alias("main_reason"),
     )

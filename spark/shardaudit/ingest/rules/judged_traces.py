@@ -11,6 +11,7 @@ from shardaudit.columns.faults import (
     AHEAD,
     MAX_AHEAD,
     cut,
+    event_fault,
     fault,
     first_fault,
     foreign_fault,
@@ -61,11 +62,12 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class TraceRules:
-    """What a trace is judged by."""
+    """What a trace is judged by. `places`: other locations than the producer's that are known."""
 
     stream_names: Sequence[str]
     bucket: timedelta
     now: datetime
+    places: Sequence[str] = ()
 
 
 def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
@@ -75,7 +77,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         loose: as the readers give them (`adapters/loose_traces.LOOSE`).
     Output:
         `file, line` (NULL: the rest of the file is lost), `raw` (NULL when all is well, else cut),
-        `reason` (NULL when all is well), `id_hash` (bigint), and GIVEN.
+        `reason` (NULL when all is well), `id_hash` (bigint), GIVEN, and `event` (of a place alone).
     """
     valued = (
         loose.withColumn("sent_at", _instant("sent_at"))
@@ -102,7 +104,13 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         _number("sample_rate").alias("sample_rate"),
         "acked_at",
         "attributes",
+        "event",
     )
+
+
+def is_producers() -> Column:
+    """Whether a judged trace is of the producer, or cannot be used."""
+    return F.col("reason").isNotNull() | (F.col("location") == PRODUCER)
 
 
 def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
@@ -132,7 +140,7 @@ def _shown() -> Column:
         name: F.coalesce(f"{name}_text", instant_text(F.col(name)))
         if name in TIMES
         else F.col(name)
-        for name in (*GIVEN, "stream")
+        for name in (*GIVEN, "event", "stream")
         if name not in {"bucket_start", "attributes"}
     }
     return F.coalesce("raw", F.when(F.col("line").isNotNull(), shown_texts(texts)))
@@ -143,7 +151,8 @@ def _reason(rules: TraceRules) -> Column:
         F.col("fault"),
         message_id_fault(F.col("message_id")),
         foreign_fault(F.col("stream"), rules.stream_names),
-        location_fault(F.col("location")),
+        location_fault(F.col("location"), rules.places),
+        event_fault(F.col("location"), F.col("event")),
         shard_id_fault(F.col("shard_id")),
         sequence_number_fault(F.col("sequence_number")),
         fault(~_is_given("sent_at"), "sent_at is missing"),

@@ -172,7 +172,11 @@ FINDINGS = Table(
         ("kind", "string", ""),
         ("cause", "string", ""),
         ("state", "string", ""),
-        ("location", "string", ""),
+        (
+            "location",
+            "string",
+            "missing: the first place not reached; duplicated: doubled after it",
+        ),
         ("sent_at", "timestamp", ""),
         ("first_landed_at", "timestamp", ""),
         ("last_landed_at", "timestamp", ""),
@@ -251,6 +255,7 @@ AUDITS = Table(
         ),
         ("vanished", "bigint", ""),
         ("vanished_until", "timestamp", "end of the last cell that has some; NULL: none has"),
+        ("hops", "string", "JSON: what each place of the route traced; NULL: it has none"),
     ),
     ("audit_id",),
 )

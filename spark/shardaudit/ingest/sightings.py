@@ -1,0 +1,73 @@
+"""What the places between producer and sink traced: kept apart from the producer's traces.
+
+No comparison of what was sent with what landed reads it: it says where a message was, not that it
+was acknowledged.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.columns.instants import in_windows
+from shardaudit.ingest.batches import Batch
+from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings
+from shardaudit.ingest.stream_traces import in_days
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
+from shardaudit.model.tables.table import Table
+from shardaudit.model.window import Window
+from shardaudit.store.warehouse import Warehouse
+
+
+def append_sightings(warehouse: Warehouse, judged: DataFrame, batch: Batch) -> int:
+    """Writes the traces of places that are new, and how many there are by cell.
+
+    Input:
+        judged: `judged_traces`, good ones of places alone, read.
+    Output:
+        how many of them the batch has, new or not.
+    """
+    span = F.min("bucket_start").alias("first"), F.max("bucket_start").alias("last")
+    [found] = collected(judged.agg(F.count("*").alias("lines"), *span))
+    if found.lines:
+        # Its own end counts, too.
+        near = Window(found.first, found.last + timedelta(microseconds=1))
+        known = sightings_within(warehouse, batch.stream, [near])
+        known = known.where(F.col("batch_id") != batch.batch_id)
+        new, most = new_sightings(judged, known).localCheckpoint(), found.lines
+        _append(warehouse, new, SIGHTINGS, batch, most=most)
+        _append(warehouse, counted_sightings(new), SIGHTING_COUNTS, batch, most=most)
+    return int(found.lines)
+
+
+def stored_sightings(warehouse: Warehouse, batch: Batch) -> DataFrame:
+    """What is stored of a batch's traces of places: SIGHTINGS."""
+    own = (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
+    return warehouse.read(SIGHTINGS).where(own)
+
+
+def sightings_within(warehouse: Warehouse, stream: str, windows: Sequence[Window]) -> DataFrame:
+    """The traces of a stream's places of messages that were sent in some windows: SIGHTINGS."""
+    return _within(warehouse, SIGHTINGS, stream, windows)
+
+
+def sighting_counts(warehouse: Warehouse, stream: str, window: Window) -> DataFrame:
+    """How many traces of places there are of a window: SIGHTING_COUNTS."""
+    return _within(warehouse, SIGHTING_COUNTS, stream, [window])
+
+
+def _within(
+    warehouse: Warehouse, table: Table, stream: str, windows: Sequence[Window]
+) -> DataFrame:
+    is_near = in_days(windows) & in_windows(F.col("bucket_start"), windows)
+    return warehouse.read(table).where((F.col("stream") == stream) & is_near)
+
+
+def _append(
+    warehouse: Warehouse, rows: DataFrame, table: Table, batch: Batch, *, most: int
+) -> None:
+    whose = {"batch_id": F.lit(batch.batch_id), "stream": F.lit(batch.stream)}
+    days = rows.withColumns(whose).withColumn("sent_day", F.to_date("bucket_start"))
+    warehouse.append(days, table, most=most, retried=batch.retried)
