@@ -1,6 +1,6 @@
 """What an audit says: of each cell, of each id, in numbers, and whether these add up."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow.compute as pc
@@ -12,6 +12,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
+from shardaudit.audit.hops import hop_lines, with_hops
 from shardaudit.audit.rules.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
@@ -33,6 +34,7 @@ from shardaudit.audit.rules.totals import (
 from shardaudit.audit.silences import Silences, silences
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
+from shardaudit.report.summary import HopLine
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -42,7 +44,8 @@ class Outcome:
 
     `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
     `folded`: findings that it opened, saw again or closed; `changed`: of these, their state;
-    `vanished_until`: the end of the last cell from which rows are gone; None: there is none.
+    `vanished_until`: the end of the last cell from which rows are gone; None: there is none;
+    `hops`: what the places of the stream's route traced.
     """
 
     shards: tuple[ShardTotals, ...]
@@ -53,6 +56,7 @@ class Outcome:
     folded: int
     changed: int
     vanished_until: datetime | None
+    hops: tuple[HopLine, ...] = ()
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
@@ -185,7 +189,7 @@ class Judged:
     """Judged cells, the (id, kind) pairs that were found, and the findings after them.
 
     `silences`: of the whole ledger, where there used to be messages; `stamped_anew`: of
-    `Comparison`.
+    `Comparison`; `hops`: of `hop_lines`.
     """
 
     cells: DataFrame
@@ -193,6 +197,7 @@ class Judged:
     folded: DataFrame
     silences: Silences
     stamped_anew: int
+    hops: tuple[HopLine, ...] = ()
 
     def without_canary(self) -> "Judged":
         """What is said of the stream alone."""
@@ -202,17 +207,19 @@ class Judged:
             without_canary(self.folded, "message_id"),
             self.silences,
             self.stamped_anew,
+            self.hops,
         )
 
     def outcome(self, audit_id: str) -> Outcome:
         """Its numbers."""
-        return outcome_of(
+        outcome = outcome_of(
             self.cells,
             self.found,
             self.folded,
             audit_id=audit_id,
             stamped_anew=self.stamped_anew,
         )
+        return replace(outcome, hops=self.hops)
 
 
 def judged(
@@ -239,7 +246,8 @@ def judged(
             silences=silent.frame(warehouse.spark),
         ),
     ).localCheckpoint()
-    found = kinds(classified)
+    hops = hop_lines(warehouse, request, cells)
+    found = with_hops(warehouse, request, kinds(classified), hops)
     own = with_completeness(
         warehouse.read(FINDINGS).where(F.col("stream") == request.name),
         comparison.sums,
@@ -253,7 +261,7 @@ def judged(
         own.withColumn("judged_as_of", F.lit(latest)),
     )
     folded = folded_findings(found, previous, pending_ids(classified), facts).localCheckpoint()
-    return Judged(cells, found, folded, silent, comparison.stamped_anew)
+    return Judged(cells, found, folded, silent, comparison.stamped_anew, hops)
 
 
 def _judged_as_of(warehouse: Warehouse, name: str) -> datetime | None:

@@ -28,6 +28,7 @@ from shardaudit.model.tables.audit_tables import (
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import Watermark
+from shardaudit.report.route_lines import hops_as_json, route_notes
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
 from shardaudit.store.warehouse import Warehouse
@@ -83,7 +84,7 @@ class AuditRow:
             self._report("published", outcome, "passed"),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
-            notes=(*noted, *notes),
+            notes=(*noted, *notes, *route_notes(outcome.hops, sent=outcome.sums["sent"])),
         )
         self._finish(report, outcome)
         return report
@@ -111,6 +112,7 @@ class AuditRow:
             "watermark_reason": report.watermark_reason,
             "stamped_anew": outcome.stamped_anew,
             "vanished_until": outcome.vanished_until,
+            "hops": hops_as_json(outcome.hops),
         }
         self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
 
@@ -176,6 +178,7 @@ class AuditRow:
             deadlines=deadline_lines(outcome.missing),
             quarantined=refused.total(),
             notes=(),
+            hops=outcome.hops,
         )
 
 

@@ -20,6 +20,7 @@ from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
 from shardaudit.report.next_steps import retention_note, stamping_note, vanished_note
 from shardaudit.report.plain import instant, messages
+from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
     CELL_SUMS,
@@ -113,6 +114,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     row = _published_row(settings, stream, audit_id)
     configured = settings.stream(stream)
     window = Window(row["window_start"], row["window_end"])
+    hops = hops_from_json(row["hops"])
     missing = missing_of_audit(settings, audit_id)
     is_damaged = any(
         since < window.end and until > window.start
@@ -142,7 +144,9 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
+            *route_notes(hops, sent=row["sent"]),
         ),
+        hops=hops,
     )
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
 

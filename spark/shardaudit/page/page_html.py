@@ -18,6 +18,7 @@ from shardaudit.page.page_words import (
     METRICS,
     NOT_KNOWN,
     STREAM_NUMBERS,
+    WHERE,
     Metric,
 )
 from shardaudit.report.plain import length, visible
@@ -71,6 +72,7 @@ _ENVIRONMENT.globals.update(
     COUNTS=MAP_COUNTS,
     GATE_LOOKS=GATE_LOOKS,
     NUMBERS=STREAM_NUMBERS,
+    WHERE=WHERE,
     LEVEL_NAMES=LEVEL_NAMES,
     NOT_KNOWN=NOT_KNOWN,
     Metric=Metric,

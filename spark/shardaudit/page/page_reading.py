@@ -16,6 +16,7 @@ from shardaudit.page.page_streams import OpenFindings, StreamLine, stream_line
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
+from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.store.audits import late_audits, newest_watch, open_counts
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
@@ -89,9 +90,15 @@ def read_line(
     if newest is None:
         return line, shards
     configured = settings.stream(name).retention
-    notes = retention_note(newest["retention_s"], configured), stamping_note(newest["stamped_anew"])
+    hops = hops_from_json(newest["hops"])
+    notes = (
+        retention_note(newest["retention_s"], configured),
+        stamping_note(newest["stamped_anew"]),
+        *route_notes(hops, sent=newest["sent"]),
+    )
     late = late_lines(late_audits(audits, newest["audit_id"]))
-    return replace(line, notes=(*late, *(note for note in notes if note))), shards
+    said = (*late, *(note for note in notes if note))
+    return replace(line, notes=said, hops=hops), shards
 
 
 def open_findings(settings: Settings) -> list[OpenFindings]:

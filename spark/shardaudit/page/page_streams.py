@@ -21,6 +21,7 @@ from shardaudit.model.verdict import Level, Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
+from shardaudit.report.summary import HopLine
 
 StoredRow = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
@@ -57,7 +58,8 @@ class StreamLine:
     `looked_again`: how many audits after it looked at a part of its time, as after a backfill.
     `engine`: what ran the audit; None for one from before it was kept.
     `read_at`: when something new was last read, of the side for which that is longer ago.
-    `notes`: what its newest audit found of the stream's habits, a sentence each.
+    `notes`: what its newest audit found of the stream's habits, a sentence each; `hops`: what the
+    places of its route traced.
     """
 
     name: str
@@ -80,6 +82,7 @@ class StreamLine:
     read_at: datetime | None = None
     is_read_old: bool = True
     notes: tuple[str, ...] = ()
+    hops: tuple[HopLine, ...] = ()
 
     @property
     def judged_id(self) -> str | None:

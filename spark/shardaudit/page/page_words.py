@@ -111,6 +111,7 @@ GATE_LOOKS = {
     "broken": ("?", "a check could not be made, nobody knows about the data: nothing is published"),
 }
 
+WHERE = {"missing": "never reached", "duplicated": "doubled after"}  # what a location says
 STREAM_NUMBERS = {
     "verdict": "what the newest audit of the whole window says",
     "coverage": "messages in the sink that have a trace ÷ all messages in the sink",

@@ -15,6 +15,7 @@ from shardaudit.report.summary import (
     AuditReport,
     DeadlineLine,
     FindingLine,
+    HopLine,
     IngestReport,
     ShardLine,
 )
@@ -49,6 +50,8 @@ def audit_view(report: AuditReport) -> RenderableType:
         parts += [_title("Worst shards"), shown, *_more(len(report.worst_shards))]
     if report.deadlines:
         parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
+    if report.hops:
+        parts += [_title("Route"), _route(report.hops)]
     parts += _sentences("Notes", [*late_lines(report.late), *report.notes])
     parts += _sentences("Look at next", next_steps(report))
     return Group(*parts)
@@ -58,12 +61,13 @@ def findings_view(findings: Sequence[FindingLine], *, total: int) -> RenderableT
     """The list of findings, in the order given; `total` counts also those that are not shown."""
     if not findings:
         return Text("no findings")
-    table = _table("recoverable until", "what", "state", "shard")
+    table = _table("recoverable until", "what", "where", "state", "shard")
     table.add_column("message id", overflow="fold", min_width=20)
     for line in findings:
         table.add_row(
             instant(line.recoverable_until),
             _what(line),
+            cell(_where(line)),
             line.state,
             cell(line.shard_id),
             cell(line.message_id),
@@ -160,8 +164,24 @@ def _deadlines(report: AuditReport) -> Table:
     return table
 
 
+def _route(hops: Sequence[HopLine]) -> Table:
+    table = _table("location", "after")
+    for name in ("received", "sent on", "traced of what landed"):
+        table.add_column(name, justify="right")
+    for hop in hops:
+        counts = (f"{hop.received:,}", f"{hop.sent:,}", _percent(hop.coverage))
+        table.add_row(cell(hop.location), cell(", ".join(hop.after)), *counts)
+    return table
+
+
 def _more(count: int) -> list[Text]:
     return [Text(f"… and {count - _SHOWN:,} more (--json)")] if count > _SHOWN else []
+
+
+def _where(line: FindingLine) -> str:
+    """Where a message was lost or doubled, as far as that is known."""
+    words = {Kind.MISSING: "before", Kind.DUPLICATED: "after"}
+    return f"{words[line.kind]} {line.location}" if line.location and line.kind in words else "–"
 
 
 def _what(line: FindingLine) -> str:
@@ -196,6 +216,10 @@ def _table(*texts: str) -> Table:
 
 def _share(coverage: float | None) -> str:
     return "nothing landed" if coverage is None else f"{coverage:.4%} of the landed messages"
+
+
+def _percent(coverage: float | None) -> str:
+    return "–" if coverage is None else f"{coverage:.2%}"
 
 
 def _versions(line: IngestReport) -> str:

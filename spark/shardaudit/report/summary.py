@@ -57,6 +57,28 @@ class LateAudit:
 
 
 @dataclass(frozen=True, slots=True)
+class HopLine:
+    """One place between producer and sink over the window of an audit; counts are messages.
+
+    `share`: of what arrives, passed on; `arriving`: the share of the producer's that is to arrive;
+    `coverage`: of what landed, how much it traced, about.
+    """
+
+    location: str
+    after: tuple[str, ...]
+    share: float
+    arriving: float
+    received: int
+    sent: int
+    coverage: float | None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is known of it."""
+        return self.received + self.sent == 0
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """One audit. `counts` has the sums of the cells, by the names of the audits table.
 
@@ -64,6 +86,7 @@ class AuditReport:
     same time. `watermark`: until when the whole stream is
     complete since its first audit, whatever the window; `watermark_reason` says why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
+    `hops`: the places of the stream's route, in their order.
     """
 
     audit_id: str
@@ -86,6 +109,7 @@ class AuditReport:
     quarantined: int
     notes: tuple[str, ...]
     late: tuple[LateAudit, ...] = ()
+    hops: tuple[HopLine, ...] = ()
 
     @property
     def all_verdicts(self) -> frozenset[Verdict]:
@@ -108,6 +132,7 @@ class FindingLine:
     kind: Kind
     cause: Cause
     state: State
+    location: str | None
     sent_at: datetime | None
     landed_count: int
     recoverable_until: datetime | None

@@ -242,6 +242,7 @@ def test_doubled_ids_have_the_cause_that_their_rows_show(spark: SparkSession) ->
 CLASSIFIED_DDL = (
     "message_id string, shard_id string, sent_count bigint, landed_count bigint, "
     "not_landed string, duplicated string, untraced string, moved string, is_moved boolean, "
+    "location string, "
     "counts_outside boolean, last_sent_key string, "
     "told_in struct<shard_id: string, bucket_start: timestamp>, "
     "counted_cells array<struct<shard_id: string, bucket_start: timestamp>>"
@@ -265,7 +266,7 @@ def classified(spark: SparkSession) -> DataFrame:
         "three cells": {"landed_count": 1, "counted_cells": [here, there, ("s2", T0)]},
     }
     usual: dict[str, object] = {"told_in": here, "counted_cells": [here], "shard_id": "s0"}
-    usual |= {"sent_count": 1, "counts_outside": False}
+    usual |= {"sent_count": 1, "counts_outside": False, "location": "traced"}
     rows = [{"message_id": name} | usual | fields for name, fields in ids.items()]
     return frame(spark, CLASSIFIED_DDL, rows)
 
@@ -300,13 +301,13 @@ def test_a_cell_counts_each_of_its_ids_for_what_it_is(spark: SparkSession) -> No
 
 def test_each_kind_of_an_id_is_a_row_and_what_is_pending_is_none(spark: SparkSession) -> None:
     found = kinds(classified(spark)).collect()
-    assert {(row.message_id, row.kind, row.cause) for row in found} == {
-        ("lost", "missing", "lost"),
-        ("stuck", "missing", "stuck"),
-        ("thrice", "duplicated", "consumer_replay"),
-        ("untraced", "duplicated", "unknown"),
-        ("untraced", "untraced", "trace_loss"),
-        ("doubled outside", "duplicated", "unknown"),
-        ("moved", "moved", "reshard"),
+    assert {(row.message_id, row.kind, row.cause, row.location) for row in found} == {
+        ("lost", "missing", "lost", "sink"),
+        ("stuck", "missing", "stuck", "sink"),
+        ("thrice", "duplicated", "consumer_replay", "producer"),
+        ("untraced", "duplicated", "unknown", "producer"),
+        ("untraced", "untraced", "trace_loss", "traced"),
+        ("doubled outside", "duplicated", "unknown", "producer"),
+        ("moved", "moved", "reshard", "traced"),
     }
     assert len(found) == 7

@@ -56,22 +56,24 @@ def test_most_urgent_shard_of_each_cause_is_what_to_look_at() -> None:
 def test_ids_from_outside_are_harmless_in_every_page() -> None:
     evil = "x\x1b[2J\n[bold]y"
     finding = FindingLine(
-        "events", evil, evil, Kind.MISSING, Cause.LOST, State.OPEN, NOON, 0, NOON, None
+        "events", evil, evil, Kind.MISSING, Cause.LOST, State.OPEN, evil, NOON, 0, NOON, None
     )
     pages = shown(findings_view([finding], total=1)) + shown(
         audit_view(report(worst_shards=(shard(shard_id=evil),), notes=(evil,)))
     )
     assert "\x1b" not in pages
-    assert pages.count(r"x\x1b[2J\n[bold]y") == 4
+    assert pages.count(r"x\x1b[2J\n[bold]y") == 5
 
 
 def test_findings_page_says_how_many_it_does_not_show() -> None:
     finding = FindingLine(
-        "events", "s", "m", Kind.DUPLICATED, Cause.CONSUMER_REPLAY, State.OPEN, None, 2, None, None
+        *("events", "s", "m", Kind.DUPLICATED, Cause.CONSUMER_REPLAY, State.OPEN, "router"),
+        *(None, 2, None, None),
     )
     page = shown(findings_view([finding], total=1200))
     assert "1 of 1,200 findings" in page
     assert "duplicated (2 rows), consumer_replay" in page
+    assert "after router" in page
     assert shown(findings_view([], total=0)) == "no findings\n"
 
 

@@ -8,6 +8,8 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cells import sequence_key
 from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.route import SINK
 from shardaudit.model.verdict import Cause, Kind, Verdict
 
 COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved", "vanished")
@@ -205,11 +207,20 @@ def _one(is_so: Column) -> Column:
     return F.when(is_so, 1).otherwise(0).cast("bigint")
 
 
+def _location(kind: Column) -> Column:
+    return (
+        F.when(kind == Kind.MISSING.value, SINK)
+        .when(kind == Kind.DUPLICATED.value, PRODUCER)
+        .otherwise(F.col("location"))
+    )
+
+
 def kinds(classified: DataFrame) -> DataFrame:
     """One row per (id, kind) that is wrong: what becomes a finding.
 
     Output:
         the ids' columns, `kind`, `cause`. A pending id has none, nor has a vanished one.
+        `location`: as without a place between producer and sink, see `with_hops`.
     """
     is_missing = F.col("not_landed").isin(Cause.LOST.value, Cause.STUCK.value)
     missing = F.when(is_missing, F.col("not_landed"))
@@ -226,6 +237,7 @@ def kinds(classified: DataFrame) -> DataFrame:
         classified.withColumn("found", F.explode(F.filter(pairs, lambda p: p["cause"].isNotNull())))
         .withColumn("kind", F.col("found.kind"))
         .withColumn("cause", F.col("found.cause"))
+        .withColumn("location", _location(F.col("kind")))
         .drop("found", "not_landed", "duplicated", "untraced", "moved", "is_moved")
         .drop("told_in", "counts_outside", "last_sent_key")
     )

@@ -1,0 +1,138 @@
+"""What the places between producer and sink say of an audit's window, and of what it found.
+
+They change no verdict: they say where a message was seen, and so how far it came.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.looked_into import FEW_IDS
+from shardaudit.audit.rules.canary_answers import is_canary, without_canary
+from shardaudit.audit.rules.findings import KEY
+from shardaudit.ingest.rules.sighted import seen_at
+from shardaudit.ingest.sightings import sighting_counts, sightings_within
+from shardaudit.ingest.stream_traces import SCAN_WINDOWS
+from shardaudit.model.route import Route, Sighting
+from shardaudit.model.verdict import Kind
+from shardaudit.model.window import Window, joined
+from shardaudit.report.summary import HopLine
+from shardaudit.store.warehouse import Warehouse
+
+_LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
+_HOP_DDL = "kind string, seen string, hop string"
+
+
+def hop_lines(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> tuple[HopLine, ...]:
+    """What each place of the stream's route traced of the window, in the route's order.
+
+    Input:
+        cells: of `judged_cells`.
+    """
+    route = request.stream.route
+    if not route.hops:
+        return ()
+    counts = ("received", "sent")
+    traced = (
+        sighting_counts(warehouse, request.name, request.aligned)
+        .groupBy("location", "bucket_start")
+        .agg(*(F.sum(name).alias(name) for name in counts))
+    )
+    matched = without_canary(cells).groupBy("bucket_start").agg(F.sum("matched").alias("matched"))
+    # Unique on the bucket on the right, by its grouping.
+    both = traced.join(matched, ["bucket_start"], how="left").withColumn(
+        "of_landed", F.least(F.greatest(*counts), F.coalesce("matched", F.lit(0)))
+    )
+    sums = both.groupBy("location").agg(*(F.sum(n).alias(n) for n in (*counts, "of_landed")))
+    found = {row.location: row for row in collected(sums)}
+    landed = sum(row.matched for row in collected(matched.agg(F.sum("matched").alias("matched"))))
+    lines = []
+    for name, hop in route.hops.items():
+        row = found.get(name)
+        received, sent, of_landed = (row.received, row.sent, row.of_landed) if row else (0, 0, 0)
+        lines.append(
+            HopLine(
+                location=name,
+                after=hop.after,
+                share=hop.share,
+                arriving=route.arriving[name],
+                received=received,
+                sent=sent,
+                coverage=of_landed / landed if landed else None,
+            )
+        )
+    return tuple(lines)
+
+
+def with_hops(
+    warehouse: Warehouse, request: AuditRequest, found: DataFrame, hops: Sequence[HopLine]
+) -> DataFrame:
+    """What was found, with the place of the route that each lost or doubled message is told of.
+
+    Input:
+        found: of `kinds`; hops: of `hop_lines`.
+    """
+    route = request.stream.route
+    is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
+    if not route.hops:
+        return found
+    sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
+    told = _seen(warehouse, request, sought)
+    if told is None:
+        return found
+    silent = {line.location for line in hops if line.is_silent}
+    pairs = collected(told.select("kind", "seen").distinct())
+    answers = [(row.kind, row.seen, _place(route, row.kind, row.seen, silent)) for row in pairs]
+    places = F.broadcast(own_rows(warehouse.spark, answers, _HOP_DDL))
+    # Unique on both columns on the right.
+    placed = told.join(places, ["kind", "seen"], how="inner")
+    placed = placed.select(*KEY, "hop", F.lit(True).alias("is_placed"))
+    here = F.col("location")
+    # Unique on the key on the right, as what was found is.
+    return (
+        found.join(placed, KEY, how="left")
+        .withColumn("location", F.when(F.col("is_placed"), F.col("hop")).otherwise(here))
+        .drop("hop", "is_placed")
+        .localCheckpoint()
+    )
+
+
+def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:
+    """What was found, with `seen` of `seen_at`, empty where nobody saw it; None: there is nothing.
+
+    Input:
+        sought: KEY, `bucket_start`; read.
+    """
+    buckets = collected(sought.groupBy("bucket_start").count())
+    if not buckets:
+        return None
+    ids = sought.select("message_id").distinct()
+    if sum(row["count"] for row in buckets) <= FEW_IDS:
+        ids = F.broadcast(ids)
+    bucket = request.stream.bucket
+    near = joined(
+        # A place's time may be cut otherwise than the producer's.
+        (Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in buckets),
+        most=SCAN_WINDOWS,
+    )
+    sightings = sightings_within(warehouse, request.name, near)
+    # Presence only.
+    seen = seen_at(sightings.join(ids, ["message_id"], how="left_semi"))
+    # Unique on the id on the right, by its grouping.
+    told = sought.join(seen, ["message_id"], how="left")
+    return told.withColumn("seen", F.coalesce("seen", F.lit(""))).localCheckpoint()
+
+
+def _place(route: Route, kind: str, seen: str, silent: set[str]) -> str | None:
+    sightings = {}
+    for told in filter(None, seen.split(",")):
+        name, received, sent = told.split(":")
+        if name in route.hops:  # an earlier configuration may have had another
+            sightings[name] = Sighting(int(received), int(sent))
+    if kind == Kind.MISSING.value:
+        return route.never_reached(sightings, silent=silent)
+    return route.doubled_after(sightings)

@@ -1,0 +1,30 @@
+"""What is said of the places between producer and sink, and how the tables keep it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from shardaudit.report.plain import harmless
+from shardaudit.report.summary import HopLine
+
+
+def hops_as_json(hops: Sequence[HopLine]) -> str | None:
+    """The text that AUDITS holds; None: there is no route."""
+    return json.dumps([asdict(hop) for hop in hops]) if hops else None
+
+
+def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
+    """The lines of such a text."""
+    rows = json.loads(text) if text else []
+    return tuple(HopLine(**row | {"after": tuple(row["after"])}) for row in rows)
+
+
+def route_notes(hops: Sequence[HopLine], *, sent: int) -> tuple[str, ...]:
+    """A sentence where there is no trace of some places, though so many messages were sent."""
+    silent = [harmless(hop.location) for hop in hops if sent and hop.is_silent]
+    if not silent:
+        return ()
+    return (
+        f"no trace of {', '.join(silent)} in this window: no message can be said to be lost before "
+        "it, or doubled after it. Its traces belong into the folder of the stream's traces",
+    )

@@ -1,0 +1,144 @@
+"""Routes of several places: the hop of each loss and double, whatever else the places trace."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.gates import open_gates
+from shardaudit.audit.job import audit
+from shardaudit.audit.published import published_audit
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.route_tables import SIGHTINGS
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from shardaudit.report.summary import AuditReport
+from tests.builders import NOW, T0, Line, sink_row, trace_line, write_parquet
+from tests.spark.lake import Lake
+
+BRANCHES = ("eu", "us")
+ROUTE = {
+    "router": {"after": ["producer"]},
+    "enricher": {"after": ["router"]},
+    "eu": {"after": ["enricher"], "share": 0.4},
+    "us": {"after": ["enricher"], "share": 0.6},
+}
+EACH = 20  # faults of a kind and hop
+
+
+def places_of(number: int) -> tuple[str, ...]:
+    return ("router", "enricher", BRANCHES[number % 2])
+
+
+def sighting(number: int, location: str, event: str, copy: int = 0) -> Line:
+    acked_at = (T0 + (NOW - T0) / 4).isoformat()
+    who = {"session": location, "session_seq": 10 * number + copy, "acked_at": acked_at}
+    return trace_line(number, location=location, event=event, **who)
+
+
+def passed(number: int, places: tuple[str, ...], copies: int = 1) -> Iterator[Line]:
+    for place in places:
+        for event in ("received", "sent"):
+            yield from (sighting(number, place, event, copy) for copy in range(copies))
+
+
+def timed(line: Line) -> Line:
+    """The line with times of their own type, as files that are kept have them."""
+    times = {name: datetime.fromisoformat(str(line[name])) for name in line if name[-3:] == "_at"}
+    return {**line, **times}
+
+
+def audited(lake: Lake) -> AuditReport:
+    window = Window(T0, T0 + 8 * lake.stream.bucket)
+    request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(lake.stream.audit_window))
+    return audit(lake.warehouse, request, open_gates(None), now=NOW)
+
+
+def told(lake: Lake) -> Counter[tuple[str, str | None]]:
+    return Counter((row.kind, row.location) for row in lake.rows(FINDINGS))
+
+
+def test_each_hop_that_lost_or_doubled_messages_is_named(lake: Lake) -> None:
+    lake.settings = {"locations": ROUTE}
+    lines: list[Line] = []
+    rows: list[Line] = []
+    for fault in range(9):
+        for number in range(fault * EACH, (fault + 1) * EACH):
+            places, reached = places_of(number), fault % 4
+            lines.append(trace_line(number))
+            if fault < 4:  # lost before the place of that number, or the sink
+                lines += passed(number, places[:reached])
+                continue
+            doubled = fault < 8
+            lines += passed(number, places[:reached] if doubled else places)
+            lines += passed(number, places[reached:], copies=2) if doubled else ()
+            rows += [sink_row(number)] * (2 if doubled else 1)
+    lake.log("all.jsonl", [*lines, trace_line(1, location="strange"), "no line"])
+    lake.land(rows)
+    read = lake.ingest()
+    report = audited(lake)
+    assert told(lake) == {
+        ("missing", "router"): EACH,
+        ("missing", "enricher"): EACH,
+        ("missing", "eu"): EACH,  # none of the branches
+        ("missing", "sink"): EACH,
+        ("duplicated", "producer"): EACH,
+        ("duplicated", "router"): EACH,
+        ("duplicated", "enricher"): EACH,
+        ("duplicated", "eu"): EACH // 2,
+        ("duplicated", "us"): EACH // 2,
+    }
+    assert (read.trace_rows, read.quarantined) == (len(lines), 2)
+    assert len(lake.rows(SIGHTINGS)) == len(lines) - len(lake.kept())
+    assert {row.location for row in lake.kept()} == {"producer"}
+    assert {row.location for row in lake.rows(FINGERPRINTS)} == {"producer", "sink"}
+    assert [(hop.location, hop.received, hop.sent) for hop in report.hops] == [
+        ("router", 8 * EACH, 8 * EACH),
+        ("enricher", 7 * EACH, 7 * EACH),
+        ("eu", 3 * EACH, 3 * EACH),
+        ("us", 3 * EACH, 3 * EACH),
+    ]
+
+
+def test_lost_traces_of_places_make_no_loss_and_later_evidence_beats_them(lake: Lake) -> None:
+    silent = {"archive": {"after": ["us"]}, "store": {"after": ["eu"]}}
+    lake.settings = {"locations": ROUTE | silent}
+    lake.traces_format = "parquet"
+    sent = [timed(trace_line(number)) for number in range(100)]
+    write_parquet(lake.traces / "sent.parquet", sent)
+    lake.land([sink_row(number) for number in range(100) if number != 13])
+    lake.ingest()
+    seen = [
+        timed(line)
+        for number in range(100)
+        for line in passed(number, places_of(number))
+        if line["location"] != "router" or number % 10 not in {3, 6, 9}
+    ]
+    path = write_parquet(lake.traces / "router" / "seen.parquet", [*seen, timed(trace_line(99))])
+    lake.ingest()
+    os.utime(path, (0, 0))  # delivered again
+    lake.ingest()
+    report = audited(lake)
+    assert (report.verdict, report.counts["sent"], report.trace_coverage) == (Verdict.LOSS, 100, 1)
+    assert told(lake) == {("missing", "sink"): 1}
+    assert [(hop.location, hop.received) for hop in report.hops] == [
+        *(("router", 70), ("enricher", 100), ("eu", 50), ("us", 50), ("archive", 0), ("store", 0)),
+    ]
+    coverage = [hop.coverage for hop in report.hops]
+    assert coverage[0] is not None and 0.7 <= coverage[0] < 0.72
+    assert coverage[4:] == [0, 0]
+    assert [note for note in report.notes if "archive, store" in note]
+    assert len(lake.rows(SIGHTINGS)) == len(seen)
+    assert ['"kept":null' in row.inputs for row in lake.batches() if row.side == "traces"] == [
+        *(False, True, True),
+    ]
+    settings = Settings.model_validate(
+        {
+            "warehouse": str(lake.folder / "warehouse"),
+            "streams": {lake.name: lake.stream.model_dump()},
+        }
+    )
+    assert published_audit(settings, lake.name, report.audit_id).hops == report.hops
