@@ -69,9 +69,11 @@ from shardaudit.ingest.rules.fingerprint import (
 )
 from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
 from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_ids
+from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Longer, Retention, Shorter
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.tables.route_tables import SIGHTINGS
 from shardaudit.model.window import Window
 from shardaudit.watch.rules.frontiers import shard_progress, shard_times
 from tests.engines.odd import INSTANTS_US, LONGS, NUMBERS, TEXTS
@@ -563,7 +565,7 @@ NUMBER_TEXTS = (
 )  # fmt: skip
 LOOSE_DDL = (
     "file string, line bigint, raw string, fault string, message_id string, stream string, "
-    "shard_id string, sequence_number string, location string, producer_id string, "
+    "shard_id string, sequence_number string, location string, event string, producer_id string, "
     "session string, attempt string, session_seq string, sample_rate string, "
     "sent_at_text string, acked_at_text string, sent_at_us bigint, acked_at_us bigint, "
     "attributes map<string,string>, attributes_fault string"
@@ -582,7 +584,8 @@ def judged_lines(spark: SparkSession) -> DataFrame:
             "stream": "other" if i % 29 == 28 else None,
             "shard_id": text if i % 7 == 6 else SHARDS[i % 3],
             "sequence_number": (text, NUMBERS[i % 10], "5")[i % 3],
-            "location": "producer" if i % 4 else text,
+            "location": ("producer", "router", text)[i % 4 % 3],
+            "event": (None, "received", "sent", text)[i % 5 % 4],
             "attempt": NUMBER_TEXTS[i % 23] if i % 3 == 0 else None,
             "session_seq": NUMBER_TEXTS[i % 23] if i % 5 == 0 else None,
             "sample_rate": NUMBER_TEXTS[i % 23] if i % 7 == 0 else None,
@@ -595,7 +598,9 @@ def judged_lines(spark: SparkSession) -> DataFrame:
         for i, text in enumerate(TEXTS * 5)
     ]
     loose = filled(spark, lines, LOOSE_DDL)
-    return judged_traces(loose, TraceRules(["events"], MINUTE, AS_OF)).localCheckpoint()
+    return judged_traces(
+        loose, TraceRules(["events"], MINUTE, AS_OF, ("router",))
+    ).localCheckpoint()
 
 
 @table()
@@ -615,6 +620,27 @@ def traces_that_are_new(spark: SparkSession) -> DataFrame:
     known = known.withColumn("counted_in", F.lit(None).cast("timestamp"))
     told = new_traces(judged, known, repeated_ids(judged, known_places(judged, known)))
     return by(told, "message_id", "shard_id", "sequence_number", "bucket_start")
+
+
+def sightings(spark: SparkSession) -> DataFrame:
+    lines: list[Line] = [
+        trace
+        | {"location": ("router", "enricher")[i % 2], "event": ("received", "sent")[i % 3 % 2]}
+        | {"session": None if i % 7 else "s", "session_seq": None if i % 4 else i}
+        for i, trace in enumerate(lines_of_traces() * 2)
+    ]
+    return filled(spark, lines, SIGHTINGS.ddl)
+
+
+@table()
+def what_places_saw(spark: SparkSession) -> DataFrame:
+    given = sightings(spark)
+    return by(seen_at(new_sightings(given, given.where(F.col("session") == "s"))), "message_id")
+
+
+@table()
+def what_places_saw_of_cells(spark: SparkSession) -> DataFrame:
+    return by(counted_sightings(sightings(spark)), "location", "shard_id", "bucket_start")
 
 
 @table()

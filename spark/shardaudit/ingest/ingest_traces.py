@@ -185,14 +185,19 @@ class TraceSide:
         own = judged.where(is_producers()) if inputs.locations else judged
         tally = tallied(own)
         if batch.is_resumed:
-            for table in (SIGHTINGS, SIGHTING_COUNTS, TRACES, FINGERPRINTS):
+            of_places = (SIGHTINGS, SIGHTING_COUNTS) if inputs.locations else ()
+            for table in (*of_places, TRACES, FINGERPRINTS):
                 self._warehouse.take_back(table, batch_id=batch.batch_id)
         if tally.bad:
             refused = own.where(F.col("reason").isNotNull())
             quarantine(self._warehouse, refused, batch, most=tally.bad)
         if inputs.locations:
-            sighted = append_sightings(self._warehouse, judged.where(~is_producers()), batch)
-            tally = replace(tally, sighted=sighted)
+            places = judged.where(~is_producers())
+            seen = tallied(places)
+            append_sightings(self._warehouse, places, batch, seen)
+            tally = replace(
+                tally, sighted=seen.good, kept_from={**seen.kept_from, **tally.kept_from}
+            )
         counted = self._writing(batch).append_judged(own, tally, read_at=now)
         done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
         if inputs.kept:

@@ -10,36 +10,35 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings
 from shardaudit.ingest.stream_traces import in_days
+from shardaudit.ingest.trace_writing import TraceTally
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
 
-def append_sightings(warehouse: Warehouse, judged: DataFrame, batch: Batch) -> int:
+def append_sightings(
+    warehouse: Warehouse, judged: DataFrame, batch: Batch, tally: TraceTally
+) -> None:
     """Writes the traces of places that are new, and how many there are by cell.
 
     Input:
-        judged: `judged_traces`, good ones of places alone, read.
-    Output:
-        how many of them the batch has, new or not.
+        judged: `judged_traces`, good ones of places alone, read; tally: theirs.
     """
-    span = F.min("bucket_start").alias("first"), F.max("bucket_start").alias("last")
-    [found] = collected(judged.agg(F.count("*").alias("lines"), *span))
-    if found.lines:
-        # Its own end counts, too.
-        near = Window(found.first, found.last + timedelta(microseconds=1))
-        known = sightings_within(warehouse, batch.stream, [near])
-        known = known.where(F.col("batch_id") != batch.batch_id)
-        new, most = new_sightings(judged, known).localCheckpoint(), found.lines
-        _append(warehouse, new, SIGHTINGS, batch, most=most)
-        _append(warehouse, counted_sightings(new), SIGHTING_COUNTS, batch, most=most)
-    return int(found.lines)
+    if tally.buckets is None:
+        return
+    first, last = tally.buckets
+    # Its own end counts, too.
+    near = Window(first, last + timedelta(microseconds=1))
+    known = sightings_within(warehouse, batch.stream, [near])
+    known = known.where(F.col("batch_id") != batch.batch_id)
+    new = new_sightings(judged, known).localCheckpoint()
+    _append(warehouse, new, SIGHTINGS, batch, most=tally.good)
+    _append(warehouse, counted_sightings(new), SIGHTING_COUNTS, batch, most=tally.good)
 
 
 def stored_sightings(warehouse: Warehouse, batch: Batch) -> DataFrame:

@@ -125,7 +125,7 @@ TRACES_GATE = Contract(
     _BATCH
     | {
         "foreign": "lines of another stream or location",
-        "elsewhere": "those of them that are of this stream and of another location than producer",
+        "elsewhere": "those of them that are of this stream and of a location that is not known",
         "gaps": "lines by which a producer says that it dropped traces",
     },
 )

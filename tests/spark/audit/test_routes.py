@@ -15,6 +15,8 @@ from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.route_tables import SIGHTINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
+from shardaudit.page.page_report import stream_report
+from shardaudit.page.page_state import PageState
 from shardaudit.report.summary import AuditReport
 from tests.builders import NOW, T0, Line, sink_row, trace_line, write_parquet
 from tests.spark.lake import Lake
@@ -141,4 +143,11 @@ def test_lost_traces_of_places_make_no_loss_and_later_evidence_beats_them(lake: 
             "streams": {lake.name: lake.stream.model_dump()},
         }
     )
-    assert published_audit(settings, lake.name, report.audit_id).hops == report.hops
+    published = published_audit(settings, lake.name, report.audit_id)
+    assert (published.hops, published.notes) == (report.hops, report.notes)
+    page = stream_report(settings, PageState(stream=lake.name), audit_id=None, now=NOW).html
+    assert "<dt>never reached</dt><dd>sink</dd>" in page
+    assert "no trace of archive, store in this window" in page
+    assert [
+        place for place in settings.streams[lake.name].route.hops if f"<td>{place}</td>" in page
+    ] == [hop.location for hop in report.hops]

@@ -7,6 +7,8 @@ from pyspark.sql import SparkSession
 
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
+from shardaudit.model.tables.table import Table
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import cut_off, noise, sink_row, trace_line
 from tests.spark.ingest.dying import Dying
@@ -21,8 +23,8 @@ TRACES_CRASHES = [1, 2, 1, 2, 3, 4, 2, 5, 6]
 SINK_CRASHES = [7, 2, 2, 3]
 
 
-def contents(lake: Lake) -> dict[str, list[str]]:
-    tables = (TRACES, FINGERPRINTS, QUARANTINE, BATCHES)
+def contents(lake: Lake, *more: Table) -> dict[str, list[str]]:
+    tables = (TRACES, FINGERPRINTS, QUARANTINE, BATCHES, *more)
     return {table.name: sorted(str(row) for row in lake.rows(table)) for table in tables}
 
 
@@ -50,3 +52,23 @@ def test_tables_are_the_same_when_runs_died_between_all_writes(
     lake.warehouse = Warehouse(spark, str(tmp_path / "third"), check=fresh)
     lake.ingest()
     assert fresh.calls == WRITES
+
+
+def test_traces_of_places_are_the_same_when_runs_died_between_all_writes(
+    lake: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake.settings = {"locations": {"router": {"after": ["producer"]}}}
+    seen = [trace_line(n, location="router", event=e) for n in range(9) for e in ("sent", None)]
+    lake.log("a.jsonl", [*(trace_line(number) for number in range(9)), *seen, "bad"])
+    lake.ingest()
+    undisturbed = contents(lake, SIGHTINGS, SIGHTING_COUNTS)
+
+    # Plan, then what the run before left is taken back (four writes), and seven more.
+    for before in (1, 2, *range(5, 11)):
+        lake.warehouse = Warehouse(spark, str(tmp_path / "disturbed"), check=Dying(before))
+        with pytest.raises(ClaimLostError):
+            lake.ingest()
+    lake.warehouse = Warehouse(spark, str(tmp_path / "disturbed"))
+    lake.ingest()
+    assert contents(lake, SIGHTINGS, SIGHTING_COUNTS) == undisturbed
+    assert len(undisturbed["sightings"]) == 18

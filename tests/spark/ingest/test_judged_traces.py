@@ -47,6 +47,7 @@ def test_all_fields_arrive_when_a_line_is_complete(spark: SparkSession) -> None:
         90,
         stream="kinesis-events",
         location="producer",
+        event="any",
         attempt=2,
         producer_id="p",
         session="s",
@@ -74,6 +75,7 @@ def test_all_fields_arrive_when_a_line_is_complete(spark: SparkSession) -> None:
         "sample_rate": 0.5,
         "acked_at": micros(T0) + 1_000_000,
         "attributes": {"row": "1", "table": "t", "gone": None, "deep": '{"a":[1]}'},
+        "event": "any",
     }
 
 
