@@ -8,6 +8,7 @@ from typing import Any
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.page.page_reading import Shown, open_findings, read_line, read_map
+from shardaudit.page.page_route import route_graph
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import ShardDue, due_shards, trend
 from shardaudit.page.page_svg import curves, drawing, script_map
@@ -48,6 +49,7 @@ def stream_values(
         "due": due_lines(state, due),
         "too_short": _too_short(settings.stream(state.stream), watched),
         "curves": curves(trend(audits)),
+        "graph": route_graph(line.hops),
         "findings": None,
         "total": 0,
         "is_part": state.shards != ALL_SHARDS,

@@ -147,6 +147,7 @@ def test_lost_traces_of_places_make_no_loss_and_later_evidence_beats_them(lake: 
     assert (published.hops, published.notes) == (report.hops, report.notes)
     page = stream_report(settings, PageState(stream=lake.name), audit_id=None, now=NOW).html
     assert "<dt>never reached</dt><dd>sink</dd>" in page
+    assert "70 in, 70 on" in page
     assert "no trace of archive, store in this window" in page
     assert [
         place for place in settings.streams[lake.name].route.hops if f"<td>{place}</td>" in page

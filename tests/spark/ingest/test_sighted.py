@@ -1,0 +1,49 @@
+"""What traces of places say of messages, and of cells."""
+
+from pyspark.sql import SparkSession
+
+from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at
+from shardaudit.model.tables.route_tables import SIGHTINGS
+from tests.builders import T0
+from tests.spark.audit.frames import frame
+
+# message, place, event, session_seq
+LINES = [
+    ("once", "router", "received", 1),
+    ("once", "router", "received", 1),  # its file was read again
+    ("once", "router", "sent", 2),
+    ("often", "router", "received", 3),
+    *(("often", "router", "sent", number) for number in (4, 5, 6)),
+    ("often", "enricher", "sent", 7),
+    ("bare", "enricher", "received", None),
+    ("bare", "enricher", "received", None),
+]
+SEEN = {"once": "router:1:1", "often": "enricher:0:1,router:1:2", "bare": "enricher:1:0"}
+
+
+def rows() -> list[dict[str, object]]:
+    cell = {"shard_id": "s0", "bucket_start": T0}
+    names = ("message_id", "location", "event", "session_seq")
+    return [cell | dict(zip(names, line, strict=True)) for line in LINES]
+
+
+def test_each_place_says_how_often_it_saw_a_message(spark: SparkSession) -> None:
+    told = seen_at(frame(spark, SIGHTINGS.ddl, rows()))
+    assert {row.message_id: row.seen for row in told.collect()} == SEEN
+
+
+def test_a_place_counts_its_messages_once_each(spark: SparkSession) -> None:
+    counts = counted_sightings(frame(spark, SIGHTINGS.ddl, rows())).collect()
+    assert {(row.location, row.received, row.sent) for row in counts} == {
+        ("router", 2, 2),
+        ("enricher", 1, 1),
+    }
+
+
+def test_what_is_known_is_not_new_and_without_event_it_was_received(spark: SparkSession) -> None:
+    given = [row | {"event": None if row["event"] == "received" else "sent"} for row in rows()]
+    known = frame(spark, SIGHTINGS.ddl, [row for row in rows() if row["message_id"] == "once"])
+    new = new_sightings(frame(spark, SIGHTINGS.ddl, given), known).collect()
+    assert sorted((row.message_id, row.location, row.event) for row in new) == sorted(
+        line[:3] for line in LINES if line[0] != "once"
+    )
