@@ -17,9 +17,13 @@ ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 @dataclass
 class Contents:
-    """The ids of a cell: those that were sent, and one for each row that landed."""
+    """The ids of a cell: those that were sent, and one for each row that landed.
+
+    `traced`: one for each trace, also of ids that count elsewhere.
+    """
 
     sent: list[str] = field(default_factory=list)
+    traced: list[str] = field(default_factory=list)
     landed: list[str] = field(default_factory=list)
 
 
@@ -143,7 +147,7 @@ def _touched_buckets(
         was, found = known.get(cell, Contents()), now.get(cell, Contents())
         if was == found:
             continue
-        is_cleared = was.sent == found.sent and len(found.landed) < len(was.landed)
+        is_cleared = was.traced == found.traced and len(found.landed) < len(was.landed)
         for start in linked[cell[1]] | {cell[1]}:
             cleared[start] = cleared.get(start, True) and is_cleared
         if not is_cleared:
@@ -158,9 +162,13 @@ def contents(history: History, question: Question) -> dict[Cell, Contents]:
     for trace in counted.values():
         cell = (trace.shard_id, question.bucket_start(trace.sent_at))
         found[cell].sent.append(trace.message_id)
+    for trace in history.traces:
+        cell = (trace.shard_id, question.bucket_start(trace.sent_at))
+        found[cell].traced.append(trace.message_id)
     for row in with_places(history, read_from=ALWAYS).rows:
         found[row.shard_id, question.bucket_start(row.sent_at)].landed.append(row.message_id)
     for inside in found.values():
         inside.sent.sort()
+        inside.traced.sort()
         inside.landed.sort()
     return dict(found)

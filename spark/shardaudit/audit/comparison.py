@@ -11,8 +11,9 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
-from shardaudit.audit.evidence import Ingested, Sources, buckets_of, sources
+from shardaudit.audit.evidence import Ingested, Sources, sources
 from shardaudit.audit.looked_into import Look, is_audited
+from shardaudit.audit.placing import Placed, buckets_of
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, within_window
 from shardaudit.audit.rules.canary_answers import without_canary
 from shardaudit.audit.rules.carried import (
@@ -105,9 +106,9 @@ class Comparison:
     `shards`: of the facts of the stream's own: `has_lost_rows`, `sent_total`, `landed_total`;
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read in full, and `seen` what stands in them; `classified`: the ids that are told;
-    `is_placing`: rows that no batch counted are among those of the sink; `displaced`: of
-    `apart.displaced_rows`; `apart`: the stream's own traces near the window that count in another
-    bucket than theirs; `stamped_anew`: the messages that a producer gave several times.
+    `placed`: of `Sources`; `displaced`: of `apart.displaced_rows`; `apart`: the stream's own traces
+    near the window that count in another bucket than theirs; `stamped_anew`: the messages that a
+    producer gave several times.
     """
 
     numbers: dict[str, int]
@@ -121,7 +122,7 @@ class Comparison:
     read: DataFrame
     seen: DataFrame
     classified: DataFrame
-    is_placing: bool
+    placed: Placed | None
     displaced: DataFrame
     apart: DataFrame
     stamped_anew: int
@@ -162,7 +163,7 @@ def compared(
         read=looked.read,
         seen=looked.seen,
         classified=told,
-        is_placing=both.is_placing,
+        placed=both.placed,
         displaced=displaced_rows(evidence, told, crossing, is_inside),
         apart=without_canary(apart, "message_id"),
         stamped_anew=_stamped_anew(apart, request),

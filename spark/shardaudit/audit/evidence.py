@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import pyarrow.compute as pc
@@ -15,13 +15,13 @@ from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
+from shardaudit.audit.placing import Placed, Placing
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
-from shardaudit.ingest.rules.coarse_times import COARSEST
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
-from shardaudit.ingest.rules.fingerprint import placed_ledger, placed_rows
+from shardaudit.ingest.rules.fingerprint import placed_ledger
 from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.ingest.stream_traces import (
     APART,
@@ -35,7 +35,6 @@ from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
 
 _ID_DDL = "message_id string, bucket_start timestamp"
-_LAST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class Near:
 class Sources:
     """Both sides as they were ingested. `ledger`: their fingerprints, with those of the canary.
 
-    `is_placing`: with those of rows that no batch could put into a cell.
+    `placed`: the rows that no batch could put into a cell; None: there are none.
     """
 
     traces: StreamTraces
@@ -137,7 +136,7 @@ class Sources:
     bucket: timedelta
     ledger: DataFrame
     planted: Canary
-    is_placing: bool = False
+    placed: Placed | None = None
 
     def apart(self, window: Window) -> DataFrame:
         """The traces near the window that count in another bucket, the canary's too: APART."""
@@ -197,13 +196,13 @@ def sources(
     sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
     placed = None
     if state.may_lack_places or not sink.has_places:
-        placed = _placed(sink, traces, request, ledger)
+        placed = Placing(warehouse, request, traces, ledger).placed(sink, state.numbers)
     if placed is None:
         return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
     came_by = max((at for at, _ in state.came_unplaced), default=request.as_of)
-    whole = beside(whole, placed_ledger(placed, now=request.as_of, came_by=came_by))
-    landed = partial(_with_placed, sink, placed)
-    return Sources(traces, landed, bucket, whole, planted, is_placing=True)
+    whole = beside(whole, placed_ledger(placed.rows, now=request.as_of, came_by=came_by))
+    landed = partial(_with_placed, sink, placed.rows)
+    return Sources(traces, landed, bucket, whole, planted, placed)
 
 
 def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
@@ -213,37 +212,3 @@ def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
 def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -> Scan:
     scan = _sent_within(sink, windows)
     return replace(scan, rows=scan.rows.unionByName(placed))
-
-
-def _placed(
-    sink: SinkRows, traces: StreamTraces, request: AuditRequest, ledger: DataFrame
-) -> DataFrame | None:
-    """The rows without shard or time that landed since the window began, placed and read.
-
-    None when no file may have one.
-    """
-    bucket = request.stream.bucket
-    since = request.aligned.start - request.stream.settle_grace - COARSEST
-    scan = sink.unplaced(landed=(since, _LAST))
-    if not scan.files:
-        return None
-    landed_at = F.col("landed_at")
-    landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
-    # The stream had what landed then, so it was acknowledged since `oldest`, and its trace read
-    # later; but it may have been sent long before.
-    oldest = since - request.retention.longest(since)
-    recent = Window(oldest, _LAST).aligned(bucket)
-    held_back = buckets_of(
-        ledger.where(
-            (F.col("side") == "traces")
-            & (F.col("bucket_start") < F.lit(recent.start))
-            & F.col("batch_id").isin(traces.batches_since(oldest))
-        )
-    )
-    windows = coalesced(held_back, width=bucket, limit=SCAN_WINDOWS)
-    return scan.materialized(placed_rows(landed, traces.within([*windows, recent]), bucket=bucket))
-
-
-def buckets_of(rows: DataFrame) -> list[datetime]:
-    """The distinct buckets of some rows, collected."""
-    return [row.bucket_start for row in collected(rows.select("bucket_start").distinct())]

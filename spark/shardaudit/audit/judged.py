@@ -174,7 +174,7 @@ def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
         "traces": sum(shard.sent_total for shard in comparison.shards),
         "sink": sum(shard.landed_total for shard in comparison.shards),
     }
-    if comparison.is_placing:
+    if comparison.placed:
         del held["sink"]
     return [
         f"the ledger counts {found} of the {side}, the batches that were ingested say {said}: a "

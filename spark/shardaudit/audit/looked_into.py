@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.evidence import Sources, buckets_of
+from shardaudit.audit.evidence import Sources
+from shardaudit.audit.placing import buckets_of
 from shardaudit.audit.rules.apart import other_places
 from shardaudit.audit.rules.canary_answers import is_canary
 from shardaudit.audit.rules.carried import Carried

@@ -14,8 +14,8 @@ from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
-from shardaudit.audit.evidence import buckets_of
 from shardaudit.audit.judged import Judged, Outcome
+from shardaudit.audit.placing import buckets_of, known_batches
 from shardaudit.audit.rules.accepted_times import accepted
 from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.drill_down import CELL
@@ -160,36 +160,14 @@ def _rows(warehouse: Warehouse, stream: str) -> list[StoredRow]:
     return warehouse.rows(WATERMARKS, where=pc.field("stream") == stream)
 
 
-def _news(
-    comparison: Comparison, name: str, *, before: Iterable[StoredRow], looked_at: datetime
-) -> DataFrame:
-    """The fingerprints of batches that the audits before did not know, and of rows without one.
-
-    Input:
-        looked_at: as of when the last of them looked.
-    """
-    numbers = _known(comparison, before)
-    batches = [
+def _new_batches(comparison: Comparison, name: str, *, before: Iterable[StoredRow]) -> list[str]:
+    """The batches that the audits before did not know."""
+    known = known_batches(before, last=comparison.numbers)
+    return [
         batch_id(name, side, number)
         for side, last in comparison.numbers.items()
-        for number in range(numbers.get(side, 0) + 1, last + 1)
+        for number in range(known.get(side, 0) + 1, last + 1)
     ]
-    has_landed_since = F.col("batch_id").isNull() & (F.col("last_at") > F.lit(looked_at))
-    return comparison.ledger.where(F.col("batch_id").isin(batches) | has_landed_since)
-
-
-def _known(comparison: Comparison, before: Iterable[StoredRow]) -> Mapping[str, int]:
-    """By side the last batch that the audits before knew; all, where they do not say."""
-    known = [json.loads(row["batches"]) for row in before if row["batches"]]
-    return known[0] if known else comparison.numbers
-
-
-def _has_news(comparison: Comparison, before: Iterable[StoredRow]) -> bool:
-    """Whether there may be any of `_news`: known without a look at the ledger."""
-    numbers = _known(comparison, before)
-    return comparison.is_placing or any(
-        last > numbers.get(side, 0) for side, last in comparison.numbers.items()
-    )
 
 
 def _changed(
@@ -201,12 +179,12 @@ def _changed(
     audited: Window,
 ) -> dict[str, list[Hold]]:
     """By shard, what was audited before and is not as it was."""
-    if not _has_news(comparison, before):
+    if not (batches := _new_batches(comparison, request.name, before=before)):
         return {}
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
-    news = _news(comparison, request.name, before=before, looked_at=looked_at)
+    news, placed = comparison.ledger.where(F.col("batch_id").isin(batches)), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
-    touched = touched_cells(news).localCheckpoint()
+    touched = touched_cells(news, placed.new_in if placed else None).localCheckpoint()
     starts = buckets_of(touched)
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     left = had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at)

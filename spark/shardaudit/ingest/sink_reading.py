@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.files.files import S3Access
+from shardaudit.adapters.files.files import S3Access, StorageError
 from shardaudit.adapters.files.sources import storage_errors
 from shardaudit.adapters.lake.delta_log import TimeSpan
 from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
@@ -32,7 +32,8 @@ from shardaudit.ingest.rules.deliveries import (
     refused_rows,
     unplaced_deliveries,
 )
-from shardaudit.model.source import FileGroup
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.source import FileGroup, SourceFile
 
 
 @dataclass(frozen=True)
@@ -156,13 +157,16 @@ class SinkRows:
         files = self._reader.having(self._files(within), PLACES)
         return self._scan(files, partial(good_deliveries, bucket=shape.bucket))
 
-    def unplaced(self, *, landed: TimeSpan) -> Scan:
+    def unplaced(self, *, landed: TimeSpan, before: str | None) -> Scan:
         """The rows that lack their shard or time, as they are: a NULL `sent_at` or `shard_id`.
 
         Only files that may have such a row are read; the log, footers or columns tell.
 
         Input:
             landed: when: the caller keeps no row that is known to have landed outside of it.
+            before: the inputs of an earlier batch; None: there was none.
+        Output:
+            also `is_new` (boolean): the row is in no file that was there at that batch.
 
         Raises:
             StorageError: a file is not there, or not as it was ingested.
@@ -171,7 +175,32 @@ class SinkRows:
             files = _with_gaps(self._inputs)
         else:
             files = self._delta_files(self._inputs, ("landed_at", [landed]), with_gaps=True)
-        return self._scan(self._reader.lacking(files, PLACES), unplaced_deliveries)
+        lacking = self._reader.lacking(files, PLACES)
+        known = self._then(lacking, sink_inputs(before)) if lacking and before else frozenset()
+        old, new = (
+            self._scan(
+                [file for file in lacking if (file.known in known) is not is_new],
+                unplaced_deliveries,
+            ).rows.withColumn("is_new", F.lit(is_new))
+            for is_new in (False, True)
+        )
+        return Scan(old.unionByName(new), lacking, self._reader)
+
+    def _then(self, files: Sequence[SinkFile], inputs: SinkInputs) -> frozenset[SourceFile]:
+        """The files that were there at a batch; none where nobody knows them any more."""
+        if inputs == self._inputs:
+            return frozenset(file.known for file in files)
+        if isinstance(inputs, ParquetInputs):
+            return frozenset(inputs.files)
+        try:
+            version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
+            if inputs.commit not in {"", version.commit_mark(inputs.to_version)}:
+                return frozenset()
+            return frozenset(
+                SourceFile(file.path, file.size_bytes, file.modified_ms) for file in version.files()
+            )
+        except (ConfigError, StorageError):  # cleaned up, or made anew
+            return frozenset()
 
     def _scan(self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame]) -> Scan:
         rows = judged_frames(self._reader.frames(files), self._inputs)

@@ -27,6 +27,7 @@ LEDGER_DDL = (
     "sum_lo bigint, sum_hi bigint, max_sequence_number string, last_at timestamp, "
     "unnumbered_at timestamp, own_n bigint, without_landed_at bigint"
 )
+CELL_DDL = "shard_id string, bucket_start timestamp"
 APART_DDL = "bucket_start timestamp, counted_in timestamp"
 CELLS_DDL = "shard_id string, bucket_start timestamp, sent_n bigint, differs boolean"
 
@@ -73,11 +74,9 @@ def test_of_many_spans_those_are_joined_that_lie_nearest(spark: SparkSession) ->
     }
 
 
-def batch(
-    shard: str, side: str, n: int, *, at: int = 10, of: int = 7, name: str | None = "b"
-) -> Row:
+def batch(shard: str, side: str, n: int, *, at: int = 10, of: int = 7) -> Row:
     """Of a cell; the sums are those of an id that counts as `of`."""
-    found: Row = {"batch_id": name, "shard_id": shard, "bucket_start": T0 + at * MINUTE}
+    found: Row = {"batch_id": "b", "shard_id": shard, "bucket_start": T0 + at * MINUTE}
     return found | {"side": side, "n": n, "sum_lo": n * of, "sum_hi": 0}
 
 
@@ -100,8 +99,13 @@ CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
     "first of what was audited": (0, [], [ROW], True),
     "before it": (-1, [], [ROW], False),
     "last of it": (29, [], [ROW], True),
+    "trace of one that counts elsewhere": (25, [ROW], [("traces", 0, 7)], True),
+    "where that one counts": (26, [TRACE], [], True),
+    "trace of one that counts, again": (27, [TRACE, ROW], [("traces", 0, 7)], False),
     "after it": (30, [], [ROW], False),
-    "never counted": (18, [TRACE], [ROW], True),
+    "never counted": (18, [TRACE], [ROW], False),
+    "never counted, and differs": (19, [TRACE, ROW], [ROW], True),
+    "never counted, of old": (6, [TRACE], [ROW], True),
     # What happened to another shard in that minute.
     "nothing came, beside one that fits": (12, [ROW], [], True),
     "whole, beside one that changed": (10, [TRACE, ROW], [], False),
@@ -130,27 +134,36 @@ APART = (
     (31, 23),
     (4, 12),
     (3, 24),
+    (25, 26),
 )  # the minutes of a trace
 
 
 def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> None:
     rows = {
         name: [
-            [
-                batch(name, side, n, at=at, of=of, name=None if name == "never counted" else "b")
-                for side, n, of in part
-            ]
-            for part in (before, since)
+            [batch(name, side, n, at=at, of=of) for side, n, of in part] for part in (before, since)
         ]
         for name, (at, before, since, _) in CHANGES.items()
     }
-    news = frame(spark, LEDGER_DDL, (row for _, since in rows.values() for row in since))
+    fresh = [row for _, since in rows.values() for row in since]
+    news = frame(
+        spark, LEDGER_DDL, (row for row in fresh if not str(row["shard_id"]).startswith("never"))
+    )
+    uncounted = frame(
+        spark,
+        f"{CELL_DDL}, is_partial boolean",
+        (
+            {"shard_id": name, "bucket_start": T0 + at * MINUTE, "is_partial": name[-3:] == "old"}
+            for name, (at, *_) in CHANGES.items()
+            if name.startswith("never counted")
+        ),
+    )
     whole = [row for before, since in rows.values() for row in before + since]
     apart: list[Row] = [
         {"bucket_start": T0 + at * MINUTE, "counted_in": T0 + counted * MINUTE}
         for at, counted in APART
     ]
-    touched = touched_cells(news)
+    touched = touched_cells(news, uncounted)
     start = F.col("bucket_start")
     had_left = (start < F.lit(T0 + 5 * MINUTE)) | (start == F.lit(T0 + 24 * MINUTE))
     found = changed_cells(

@@ -101,11 +101,20 @@ def test_an_audit_as_of_a_time_that_is_still_to_come_moves_nothing(trial: Trial)
 def test_row_that_lands_again_after_the_audit_is_not_passed(trial: Trial) -> None:
     feed(trial, traced=range(60), landed=range(60))
     trial.audit(replace(ASK, as_of=NEXT.as_of))
-    late = replace(message(7)[1], landed_at=NEXT.as_of + MINUTE)
-    trial.land([late])
+    row = {minute: message(minute)[1] for minute in (7, 17, 27)}
+    trial.land(
+        [
+            replace(row[7], landed_at=NEXT.as_of + MINUTE),
+            replace(row[17], landed_at=NEXT.as_of - MINUTE),  # it was in a file still to come
+            replace(row[27], landed_at=None),
+        ]
+    )
     feed(trial, traced=range(60, 120), landed=range(60, 120))
-    published = trial.audit(replace(NEXT, as_of=LATER.as_of))
-    assert published.watermark == NOON + 7 * MINUTE
+    trial.audit(replace(NEXT, as_of=LATER.as_of))
+    holds = stored_holds(trial.warehouse, "events")["shard-0"]
+    assert [((h.start - NOON) // MINUTE, h.why) for h in holds] == [
+        (minute, Held.CHANGED) for minute in (7, 17, 27)
+    ]
 
 
 @pytest.mark.parametrize(("hours", "is_held"), [(20, True), (0, False)])

@@ -30,11 +30,12 @@ def landed(lake: Lake) -> dict[str, int]:
     return found
 
 
-def unplaced(lake: Lake) -> list[str]:
-    """The ids of the rows that lack their shard or time."""
+def unplaced(lake: Lake, *, since: int = 1) -> list[tuple[str, bool]]:
+    """The ids of the rows that lack their shard or time, and whether they came after a batch."""
     always = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-    rows = lake.landed_now().unplaced(landed=always).rows
-    return sorted(row.message_id for row in rows.collect())
+    before = [row.inputs for row in lake.batches() if (row.side, row.number) == ("sink", since)]
+    rows = lake.landed_now().unplaced(landed=always, before=before[0]).rows
+    return sorted((row.message_id, row.is_new) for row in rows.collect())
 
 
 def without(row: Line, *names: str) -> Line:
@@ -70,7 +71,10 @@ def test_partition_folders_are_columns_of_text_when_they_look_like_numbers(folde
     summary = lake.ingest()
     assert landed(lake) == {"000000000001": 1, "a:b": 1}
     assert (summary.sink_rows, summary.quarantined) == (3, 0)
-    assert unplaced(lake) == ["m0"]
+    assert unplaced(lake) == [("m0", False)]
+    write_parquet(lake.sink / "d.parquet", [without(sink_row(1), "shard_id")])
+    lake.ingest()
+    assert unplaced(lake) == [("m0", False), ("m1", True)]
 
 
 def test_rows_without_a_place_count_once_however_often_the_sink_is_read_anew(folder: Lake) -> None:

@@ -85,19 +85,30 @@ def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
     )
 
 
-def touched_cells(news: DataFrame) -> DataFrame:
+def touched_cells(news: DataFrame, uncounted: DataFrame | None) -> DataFrame:
     """The cells that are not as the audits before saw them: one row per cell.
 
     Input:
-        news: fingerprints of what no audit knew, those that no batch counted without `batch_id`.
+        news: fingerprints of batches that no audit knew.
+        uncounted: `shard_id`, `bucket_start`, unique, `is_partial`: cells to which rows came that
+        no batch counts, and whether the sums know only the newest of these.
     Output:
-        `shard_id`, `bucket_start`, `is_uncounted` (boolean: of some rows the sums know only the
-        newest), `is_cleared` (boolean: rows left the sink, and that is all).
+        `shard_id`, `bucket_start`, `is_partial`, `is_cleared` (boolean: rows left the sink, and
+        that is all).
     """
-    is_uncounted = F.max(F.col("batch_id").isNull()).alias("is_uncounted")
-    sums, has_come = cell_sums(news, is_uncounted), _is_touched("sent") | (F.col("landed_n") >= 0)
-    return sums.where(_is_touched("sent") | _is_touched("landed") | F.col("is_uncounted")).select(
-        *CELL, "is_uncounted", (~has_come).alias("is_cleared")
+    # Also traces of which none counts there: of messages of other minutes that landed here.
+    has_traces = F.max(F.col("side") == "traces").alias("has_traces")
+    has_come = F.col("has_traces") | (F.col("landed_n") >= 0)
+    counted = (
+        cell_sums(news, has_traces)
+        .where(F.col("has_traces") | _is_touched("landed"))
+        .select(*CELL, F.lit(False).alias("is_partial"), (~has_come).alias("is_cleared"))
+    )
+    if uncounted is None:
+        return counted
+    both = counted.unionByName(uncounted.withColumn("is_cleared", F.lit(False))).groupBy(*CELL)
+    return both.agg(
+        F.max("is_partial").alias("is_partial"), F.min("is_cleared").alias("is_cleared")
     )
 
 
@@ -131,7 +142,7 @@ def changed_cells(
     the row too many lies where the producer had sent the message again.
     Rows that leave the sink count while the stream still has them: after that a lake may clean up,
     and what lacks there is its doing, whatever comes to other shards in that minute.
-    Of rows that no batch counted `sums` knows only the newest: their cells count as they are.
+    Of rows that no batch counted `sums` may know only the newest: such cells count as they are.
 
     Input:
         touched: of `touched_cells`; buckets: of `touched_buckets`; sums: `cell_sums` of all, and
@@ -149,11 +160,10 @@ def changed_cells(
         .join(come, CELL, how="left")
         .where(~(F.col("had_left") & (F.col("is_cleared") | is_as_known)))
     )
-    uncounted = touched.where(F.col("is_uncounted"))
     start = F.col("bucket_start")
     return (
         differing.select(*CELL)
-        .union(uncounted.select(*CELL))
+        .union(touched.where(F.col("is_partial")).select(*CELL))
         .distinct()
         .where((start >= F.lit(audited.start)) & (start < F.lit(audited.end)))
         .withColumns({"bucket_end": start + F.lit(bucket), "held_by": F.lit(Held.CHANGED.value)})

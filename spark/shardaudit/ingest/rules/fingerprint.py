@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import bucket_start
 from shardaudit.ingest.rules.coarse_times import landed_within
-from shardaudit.ingest.rules.deliveries import DELIVERY, UNPLACED
+from shardaudit.ingest.rules.deliveries import UNPLACED
 from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
@@ -273,10 +273,10 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
     known; a row that has no time at all is then left out.
 
     Input:
-        rows: DELIVERY; `shard_id`, `sent_at` or both are NULL.
+        rows: DELIVERY, and more columns; `shard_id`, `sent_at` or both are NULL.
         traces: TRACES of the stream, of every id that a row may have.
     Output:
-        DELIVERY.
+        the columns of `rows`.
     """
     is_whole = F.col("sent_at").isNotNull() & F.col("shard_id").isNotNull()  # of traces it is
     homes = F.collect_list(F.when(is_whole, F.struct("sent_at", "shard_id")))
@@ -294,7 +294,7 @@ def placed_rows(rows: DataFrame, traces: DataFrame, *, bucket: timedelta) -> Dat
         .withColumn("sent_at", F.coalesce("sent_at", "home.sent_at", first_landed))
         .withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
         .where(F.col("bucket_start").isNotNull())
-        .select(*DELIVERY)
+        .select(*rows.columns)
     )
 
 

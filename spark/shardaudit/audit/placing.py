@@ -1,0 +1,116 @@
+"""The rows of a sink that lack their shard or time, each put where the trace of its id is."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.ingest.batches import batch_id
+from shardaudit.ingest.rules.coarse_times import COARSEST
+from shardaudit.ingest.rules.deliveries import DELIVERY
+from shardaudit.ingest.rules.fingerprint import placed_rows
+from shardaudit.ingest.sink_reading import SinkRows
+from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
+from shardaudit.model.tables.audit_tables import BATCHES, WATERMARKS
+from shardaudit.model.window import Window, coalesced
+from shardaudit.store.warehouse import Warehouse
+
+_LAST = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Such rows, of the whole sink or since some time.
+
+    `rows`: DELIVERY; `new_in`: the cells that have one of which the audits before did not know:
+    `shard_id`, `bucket_start`, unique, `is_partial` (boolean: others of the cell may be missing
+    among the rows).
+    """
+
+    rows: DataFrame
+    new_in: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What says where a row belongs. `ledger`: FINGERPRINTS of the stream."""
+
+    warehouse: Warehouse
+    request: AuditRequest
+    traces: StreamTraces
+    ledger: DataFrame
+
+    def placed(self, sink: SinkRows, numbers: Mapping[str, int]) -> Placed | None:
+        """The rows that landed since the window began, or the audits before looked, and read.
+
+        None when no file may have one.
+
+        Input:
+            numbers: by side the last batch.
+        """
+        name, bucket = self.request.name, self.request.stream.bucket
+        before = self.warehouse.rows(WATERMARKS, where=pc.field("stream") == name)
+        looked_at = max((row["as_of"] for row in before), default=_LAST)
+        reach = self.request.stream.settle_grace + COARSEST
+        since = min(self.request.aligned.start, looked_at) - reach
+        known = known_batches(before, last=numbers).get("sink", 0)
+        scan = sink.unplaced(landed=(since, _LAST), before=self._inputs(known))
+        if not scan.files:
+            return None
+        landed_at = F.col("landed_at")
+        landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
+        near = self.traces.within(self._homes(since))
+        rows = scan.materialized(placed_rows(landed, near, bucket=bucket))
+        is_partial = F.col("bucket_start") < F.lit(since)
+        new_in = (
+            rows.where(F.col("is_new")).select(*CELL, is_partial.alias("is_partial")).distinct()
+        )
+        return Placed(rows.select(*DELIVERY), new_in)
+
+    def _inputs(self, number: int) -> str | None:
+        """What a batch of the sink read; None where there is none of that number."""
+        batch = batch_id(self.request.name, "sink", number)
+        found = self.warehouse.rows(BATCHES, where=pc.field("batch_id") == batch)
+        return found[0]["inputs"] if found else None
+
+    def _homes(self, since: datetime) -> list[Window]:
+        """When what landed since then may have been sent.
+
+        The stream had it, so it was acknowledged a retention before or later, and its trace read
+        after that; but it may have been sent long before.
+        """
+        oldest = since - self.request.retention.longest(since)
+        recent = Window(oldest, _LAST).aligned(self.request.stream.bucket)
+        held_back = buckets_of(
+            self.ledger.where(
+                (F.col("side") == "traces")
+                & (F.col("bucket_start") < F.lit(recent.start))
+                & F.col("batch_id").isin(self.traces.batches_since(oldest))
+            )
+        )
+        width = self.request.stream.bucket
+        return [*coalesced(held_back, width=width, limit=SCAN_WINDOWS), recent]
+
+
+def known_batches(before: Iterable[Row], *, last: Mapping[str, int]) -> Mapping[str, int]:
+    """By side the last batch that the audits before knew.
+
+    Input:
+        before: the stream's rows of WATERMARKS; last: the last batches, which are known where the
+        rows do not say.
+    """
+    known = [json.loads(row["batches"]) for row in before if row["batches"]]
+    return known[0] if known else last
+
+
+def buckets_of(rows: DataFrame) -> list[datetime]:
+    """The distinct buckets of some rows, collected."""
+    return [row.bucket_start for row in collected(rows.select("bucket_start").distinct())]
