@@ -51,7 +51,10 @@ class Known:
 
 @dataclass
 class Memory:
-    """What the newest audit of each cell saw; the missing messages that did not end well."""
+    """What the newest audit of each cell saw; the missing messages that did not end well.
+
+    Where that saw a message on its way, the newest one before that did not.
+    """
 
     cells: dict[Cell, Seen] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
@@ -70,6 +73,8 @@ class Memory:
         for row in history.rows:
             rows[row.shard_id, question.bucket_start(row.sent_at)].append(row.message_id)
         for cell, result in outcome.cells.items():
+            if result.pending and cell in self.cells:
+                continue
             ids = sorted(sent.get(cell, []))
             self.cells[cell] = Seen(ids, sorted(rows[cell]), result, question.as_of)
         self.missing = {

@@ -1,20 +1,29 @@
 """The cells that differed, as the newest published audit of each saw them."""
 
+from collections.abc import Iterable
+
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
+from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.model.audit_id import audit_order
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window as Span
 from shardaudit.store.cell_grid import audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
 
+_CELL = ["shard_id", "bucket_start"]
+
 
 def audited_cells(
-    warehouse: Warehouse, name: str, window: Window, *, but: str | None = None
+    warehouse: Warehouse, name: str, window: Span, *, but: str | None = None
 ) -> DataFrame | None:
     """Rows of CELLS with the audit's `as_of`, unique on the cell; None where no audit looked.
+
+    Where the newest saw a message on its way, the newest that saw none, if there is one.
 
     Input:
         name: of the stream; but: the audit that is left out.
@@ -24,13 +33,13 @@ def audited_cells(
     segments = newest_segments(audit_spans(audits), window)
     if not segments:
         return None
-    as_of = {row["audit_id"]: row["as_of"] for row in audits}
+    by_id = {row["audit_id"]: row for row in audits}
     of_newest = own_rows(
         warehouse.spark,
-        [(of.audit_id, of.start, of.end, as_of[of.audit_id]) for of in segments],
+        [(of.audit_id, of.start, of.end, by_id[of.audit_id]["as_of"]) for of in segments],
         "audit_id string, audited_from timestamp, audited_until timestamp, as_of timestamp",
     )
-    return (
+    newest = (
         warehouse.read(CELLS)
         .where(F.col("audit_id").isin(sorted({segment.audit_id for segment in segments})))
         .where(F.col("sums_digest").isNotNull())
@@ -38,4 +47,36 @@ def audited_cells(
         .join(F.broadcast(of_newest), ["audit_id"], how="inner")
         .where(F.col("bucket_start") >= F.col("audited_from"))
         .where(F.col("bucket_start") < F.col("audited_until"))
+        .drop("audited_from", "audited_until")
+    )
+    if not any(by_id[of.audit_id]["pending"] for of in segments):
+        return newest
+    on_their_way = newest.where(F.col("pending") > 0).select(*_CELL).localCheckpoint()
+    return newest.join(on_their_way, _CELL, how="left_anti").unionByName(
+        _before(warehouse, on_their_way, audits).select(newest.columns)
+    )
+
+
+def _before(warehouse: Warehouse, cells: DataFrame, audits: Iterable[Row]) -> DataFrame:
+    """The cells as the newest audit saw them that saw none of their messages on its way."""
+    starts = [row.bucket_start for row in collected(cells.select("bucket_start").distinct())]
+    in_order = sorted(audits, key=audit_order)
+    looked = own_rows(
+        warehouse.spark,
+        [
+            (row["audit_id"], row["as_of"], nth)
+            for nth, row in enumerate(in_order)
+            if any(row["window_start"] <= start < row["window_end"] for start in starts)
+        ],
+        "audit_id string, as_of timestamp, nth int",
+    )
+    newest_first = Window.partitionBy(*_CELL).orderBy(F.desc("nth"))
+    return (
+        warehouse.read(CELLS)
+        .where(F.col("bucket_start").isin(starts) & (F.col("pending") == 0))
+        .join(cells, _CELL, how="left_semi")
+        # Unique on the audit.
+        .join(F.broadcast(looked), ["audit_id"], how="inner")
+        .withColumn("rank", F.row_number().over(newest_first))
+        .where((F.col("rank") == 1) & F.col("sums_digest").isNotNull())
     )

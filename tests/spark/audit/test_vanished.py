@@ -83,7 +83,8 @@ class Days:
                 row
                 for week, what, ids in told
                 if what.startswith("sent") and (what == "sent, as of then") is (acked_at is None)
-                for row in self.rows(week, ids, at, twin=what == "sent elsewhere")
+                for ahead in [1000 if what == "sent, on its way" else 0]
+                for row in self.rows(week, ids, at, twin=what == "sent elsewhere", ahead=ahead)
             ]
             if sent:
                 self.log(sent, acked_at=acked_at)
@@ -98,13 +99,15 @@ class Days:
         self.history = replace(self.history, rows=self.history.rows + came)
         self.trial.ingest(now=at)
 
-    def rows(self, week: str, ids: list[str], at: datetime, *, twin: bool = False) -> list[SinkRow]:
-        """Rows of some of a week's messages, landed then."""
+    def rows(
+        self, week: str, ids: list[str], at: datetime, *, twin: bool = False, ahead: int = 0
+    ) -> list[SinkRow]:
+        """Rows of some of a week's messages, landed then; `ahead`: of their times' numbers."""
         return [
             SinkRow(
                 message_id=f"{week}/{i}",
                 shard_id=f"{week}, its twin" if twin else week,
-                sequence_number=sequence(int(i)),
+                sequence_number=sequence(int(i) + ahead),
                 sent_at=T0 + int(i) * SECOND,
                 landed_at=at,
                 seen_at=at,
@@ -292,6 +295,14 @@ WEEKS: dict[str, Week] = {
             EARLY: [("gone", IDS[:1])],
             LATE: [("gone", IDS[1:])],
             LATE + HOUR: [("sent, as of then", [*IDS[2:], HELD_BACK]), ("landed", [HELD_BACK])],
+        },
+        ("loss", 1, 3, 1),
+    ),
+    "one by mistake, one held back is on its way, and comes when the rest is deleted": (
+        {
+            EARLY: [("gone", IDS[:1])],
+            LATE: [("sent, on its way", [HELD_BACK])],
+            LATE + HOUR: [("landed", [HELD_BACK]), ("gone", IDS[1:])],
         },
         ("loss", 1, 3, 1),
     ),
