@@ -59,7 +59,8 @@ READ = {"refused_share": 0.0, "rows_too_many": 0, "expired": False}
         ("audit_result", SHARD, {"matched": 0, "missing": 5000}, [0]),
         ("audit_result", SHARD, {"matched": 0, "missing": 5000, "landed": 0}, []),
         ("audit_result", SHARD, {"matched": 0, "missing": 0}, []),
-        ("audit_result", SHARD, {"vanished": 1}, [2]),
+        ("audit_result", SHARD, {"shifted_minutes": -120}, [1]),
+        ("audit_result", SHARD, {"vanished": 1}, [3]),
         ("audit_result", SHARD, {"vanished": 0}, []),
         ("backfill_result", WINDOW | READ, {"rows_too_many": 1}, [0]),
         ("backfill_result", WINDOW | READ, {"read_records": 0}, [1]),
@@ -86,7 +87,7 @@ def test_each_shipped_check_breaks_where_it_should_and_nowhere_else(
 def test_a_shard_that_is_there_twice_breaks_its_check(shipped: SuiteJudge) -> None:
     checks = shipped.judge("audit_result", [SHARD, SHARD]).checks
     states = [check.state for check in checks]
-    assert states == [GateState.PASSED, GateState.FAILED, GateState.PASSED]
+    assert [state is GateState.FAILED for state in states] == [False, False, True, False]
 
 
 def test_every_shipped_check_says_what_to_do() -> None:

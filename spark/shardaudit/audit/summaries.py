@@ -12,6 +12,8 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
+from shardaudit.audit.rules.canary_answers import without_canary
+from shardaudit.audit.rules.cells import FEWEST_SHIFTED, shifted_shards
 from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silence_lengths, slot
 from shardaudit.ingest.rules.batch_inputs import TraceInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import batch_summaries
@@ -37,8 +39,24 @@ def summaries(
             for suite, side in GATED_BATCHES.items()
         },
         LEDGER_GATE.name: _hours(warehouse, request, comparison, published),
-        RESULT_GATE.name: [{"shard_id": shard.shard_id, **shard.sums} for shard in outcome.shards],
+        RESULT_GATE.name: _shards(comparison, outcome),
     }
+
+
+def _shards(comparison: Comparison, outcome: Outcome) -> list[Row]:
+    """The shards over the window."""
+    shifted: dict[str, int] = {}
+    if outcome.sums["by_id"] >= FEWEST_SHIFTED:
+        found = shifted_shards(without_canary(comparison.cells), comparison.sums)
+        shifted = {row.shard_id: row.minutes for row in collected(found)}
+    return [
+        {
+            "shard_id": shard.shard_id,
+            **shard.sums,
+            "shifted_minutes": shifted.get(shard.shard_id, 0),
+        }
+        for shard in outcome.shards
+    ]
 
 
 def _published(warehouse: Warehouse, request: AuditRequest) -> list[Row]:

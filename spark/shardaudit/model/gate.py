@@ -163,6 +163,8 @@ RESULT_GATE = Contract(
         "untraced": "ids",
         "moved": "ids",
         "vanished": "ids in matched whose row left the sink when the stream had them no more",
+        "shifted_minutes": "by so much sent_at of its rows is later than that of their traces, the "
+        "same in ten cells or more and in all that can be told; else 0",
     },
 )
 BACKFILL_GATE = Contract(

@@ -9,6 +9,8 @@ from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 from shardaudit.model.window import Window
 
 SUMS = ("n", "sum_lo", "sum_hi")
+FEWEST_SHIFTED = 10  # so many cells of a shard that lie equally far apart are no accident
+_MINUTE_US, _HALF_HOUR = 60_000_000, 30  # zones are whole numbers of half hours, but for three
 _LATEST_US = 2 * 10**17  # in the year 8307: all that is before it has as many digits
 
 
@@ -124,3 +126,44 @@ def grid(shards: DataFrame, *, window: Window, bucket: timedelta) -> DataFrame:
     """
     buckets = F.sequence(F.lit(window.start), F.lit(window.end - bucket), F.lit(bucket))
     return shards.select("shard_id", F.explode(buckets).alias("bucket_start"))
+
+
+def shifted_shards(cells: DataFrame, sums: DataFrame) -> DataFrame:
+    """The shards of which all rows lie some hours from their traces: a `sent_at` in local time.
+
+    What was sent to their cells landed, whole, in others, equally far each time. A shard of which
+    any cell is as it should be is not among them.
+
+    Input:
+        cells: of `compared_cells`; sums: `cell_sums` of all.
+    Output:
+        `shard_id`, unique; `minutes` (bigint: the rows' time less the traces', at least).
+    """
+    is_sent = F.col("sent_n") > 0
+    sent = cells.where(is_sent & F.col("differs")).select(*_place("sent"))
+    landed = sums.where((F.col("landed_n") > 0) & differs()).select(*_place("landed"))
+    is_sound = cells.where(is_sent & ~F.col("differs")).select("shard_id").distinct()
+    minutes = (F.unix_micros("landed_in") - F.unix_micros("sent_in")) / F.lit(_MINUTE_US)
+    # Not unique on either side: an empty cell is none, and equal sums are equal messages.
+    return (
+        sent.join(landed, ["shard_id", *SUMS], how="inner")
+        .withColumn("minutes", minutes.cast("bigint"))
+        .groupBy("shard_id")
+        .agg(
+            F.count("*").alias("cells"),
+            F.min("minutes").alias("minutes"),
+            F.max("minutes").alias("most"),
+        )
+        .where(F.col("cells") >= FEWEST_SHIFTED)
+        # Two times an hour apart where summer ends.
+        .where((F.col("most") - F.col("minutes")).isin(0, 2 * _HALF_HOUR))
+        .where(F.pmod("minutes", F.lit(_HALF_HOUR)) == 0)
+        # Presence only.
+        .join(is_sound, ["shard_id"], how="left_anti")
+        .select("shard_id", "minutes")
+    )
+
+
+def _place(side: str) -> list[Column]:
+    start = F.col("bucket_start").alias(f"{side}_in")
+    return [F.col("shard_id"), start, *(F.col(f"{side}_{name}").alias(name) for name in SUMS)]
