@@ -74,7 +74,7 @@ def lines(report: AuditReport) -> list[str]:
         f"as of {instant(report.as_of)}; "
         f"{harmless(complete_until(report.watermark, report.watermark_reason))}",
         ", ".join(f"{report.counts[name]:,} {name}" for name in _COUNTS),
-        *late_lines(report.late),
+        *late_lines(report.late, report.waiting),
         *(
             f"{harmless(shard.shard_id)} is {shard.verdict}: {shard.missing:,} missing, "
             f"{shard.duplicated:,} duplicated, {shard.untraced:,} untraced, {shard.moved:,} moved "
@@ -126,6 +126,10 @@ def _headline(report: AuditReport) -> str:
         lost = sum(late.missing for late in report.late)
         what = f"{messages(lost)} missing in" if lost else "not well are"
         text += f"; {what} minutes before its window, audited with it"
+    if report.waiting and report.waiting.is_overdue:
+        text += (
+            f"; minutes before its window wait to be audited since {instant(report.waiting.since)}"
+        )
     if report.deadlines:
         first = min(line.recoverable_until for line in report.deadlines)
         left = length(first - report.as_of)

@@ -58,13 +58,12 @@ class Outcome:
     vanished_until: datetime | None
     hops: tuple[HopLine, ...] = ()
 
-    def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
-        """The worst of any shard; a stream of which nothing was ever seen is inconclusive."""
-        verdicts = [
-            shard.verdict(tolerance=tolerance, coverage_floor=coverage_floor)
+    def shard_verdicts(self, *, tolerance: float, coverage_floor: float) -> dict[str, Verdict]:
+        """By shard, after what the configuration tolerates."""
+        return {
+            shard.shard_id: shard.verdict(tolerance=tolerance, coverage_floor=coverage_floor)
             for shard in self.shards
-        ]
-        return min(verdicts, key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
+        }
 
     @property
     def trace_coverage(self) -> float | None:

@@ -6,31 +6,32 @@ look at it, and Kinesis drops it after a day.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+import pyarrow.compute as pc
+
+from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
+from shardaudit.audit.late_windows import early_holds, judged_over, late_windows
 from shardaudit.audit.published import audits_beside, with_late
 from shardaudit.audit.rules.watermark import without
 from shardaudit.audit.watermarks import shard_records
+from shardaudit.model.audit_id import audit_order, late_of, published_audits
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.waiting import still_waiting, waiting_from_json
 from shardaudit.model.watermark import Held, Hold
-from shardaudit.model.window import Window, joined
+from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
-
-_MOST_WINDOWS = 4  # each is an audit of its own
-# What an audit can settle. What changed comes first, what was on its way is looked at each night.
-_LATE = (Held.CHANGED, Held.UNAUDITED, Held.DAMAGED, Held.PENDING)
 
 
 def audited_with_late(
@@ -49,105 +50,92 @@ def audited_with_late(
         As `audit`.
     """
     report = audit(warehouse, request, gates, now=now, progress=progress)
+    night = _Night(warehouse, request, report.audit_id)
     with progress.stage("audit what came late"):
-        for window in _late_windows(warehouse, request, now=now):
-            span = f"{request.name}: {instant(window.start)} to {instant(window.end)}"
-            log.info("%s: not proven complete: audited, too", span)
-            try:
-                over = judged_over(window, request.aligned)
-                late = replace(request, window=window, late_of=report.audit_id, judged_over=over)
-                audit(warehouse, late, gates, now=now)
-            except FinalError as error:
-                log.error("%s: %s", span, error)
+        if not request.is_to_come(now) and night.is_last:
+            looked_at = [
+                window for window in night.windows() if night.is_audited(window, gates, now=now)
+            ]
+            night.keep_what_waits(looked_at)
     # From the table: another run of the same request finds nothing late any more.
     return with_late(report, warehouse.rows(AUDITS, where=audits_beside(report)))
 
 
-def _late_windows(warehouse: Warehouse, request: AuditRequest, *, now: datetime) -> list[Window]:
-    """The spans that an audit of now has to look at besides its window; of another time none."""
-    records = shard_records(warehouse, request.name).values()
-    own = request.aligned
-    if request.is_to_come(now) or any(
-        record.as_of > request.as_of or record.audited_until > own.end for record in records
-    ):
-        return []
-    # What nobody audited is made up for as far back as the stream, or an audit, reaches.
-    since = own.start - max(request.retention.length, request.stream.audit_window)
-    early = [hold for record in records for hold in record.holds if hold.start < own.start]
-    return late_windows(
-        (
-            replace(hold, start=max(hold.start, since)) if hold.why is Held.UNAUDITED else hold
-            for hold in early
-            if hold.why is not Held.UNAUDITED or hold.end > since
-        ),
-        own,
-        bucket=request.stream.bucket,
-        kept_from=request.as_of - request.retention.length,
-        damage=_damage(warehouse, request.name, early),
-    )
+@dataclass(frozen=True, slots=True)
+class _Night:
+    """What an audit has to look at besides its window."""
 
+    warehouse: Warehouse
+    request: AuditRequest
+    audit_id: str
 
-def _damage(warehouse: Warehouse, name: str, holds: Iterable[Hold]) -> list[Window]:
-    """What an unreadable file may have fed, as of now; not looked for where it holds nothing."""
-    if not any(hold.why is Held.DAMAGED for hold in holds):
-        return []
-    damage = ingested(warehouse, name).damage
-    return [Window(*span) for span in damage.traces + damage.sink]
+    @property
+    def is_last(self) -> bool:
+        """Whether no audit was as of a later time, or reached further."""
+        records = shard_records(self.warehouse, self.request.name).values()
+        return not any(
+            record.as_of > self.request.as_of or record.audited_until > self.request.aligned.end
+            for record in records
+        )
 
+    def windows(self) -> list[Window]:
+        """The spans to be audited."""
+        rejected = (
+            row
+            for row in self._audits()
+            if late_of(row) is not None and row["status"] != "published"
+        )
+        return late_windows(
+            self._holds(),
+            self.request.aligned,
+            bucket=self.request.stream.bucket,
+            kept_from=self.request.as_of - self.request.retention.length,
+            tried=[
+                (Window(row["window_start"], row["window_end"]), row["as_of"]) for row in rejected
+            ],
+        )
 
-def late_windows(
-    holds: Iterable[Hold],
-    own: Window,
-    *,
-    bucket: timedelta,
-    kept_from: datetime,
-    damage: Sequence[Window],
-) -> list[Window]:
-    """The spans that an audit has to look at besides its own window.
+    def is_audited(self, window: Window, gates: Gates, *, now: datetime) -> bool:
+        """Audits such a span; whether the audit was published."""
+        span = f"{self.request.name}: {instant(window.start)} to {instant(window.end)}"
+        log.info("%s: not proven complete: audited, too", span)
+        over = judged_over(window, self.request.aligned)
+        late = replace(self.request, window=window, late_of=self.audit_id, judged_over=over)
+        try:
+            audit(self.warehouse, late, gates, now=now)
+        except FinalError as error:
+            log.error("%s: %s", span, error)
+            return False
+        return True
 
-    Few, and together no longer than its own: so all of it costs no more than twice as much. What
-    has no place stays held till next time.
+    def keep_what_waits(self, looked_at: list[Window]) -> None:
+        """Notes in the audit's row what there was no room for, or what was looked at in vain."""
+        left = [hold.window for hold in without(self._holds(), looked_at)]
+        audits = self._audits()
+        earlier = [
+            row
+            for row in published_audits(audits)
+            if row["as_of"] < self.request.as_of and row["waiting"] is not None
+        ]
+        last = max(earlier, key=audit_order, default={"waiting": None})["waiting"]
+        before = waiting_from_json(last)
+        waiting = still_waiting(left, before, as_of=self.request.as_of)
+        if not (waiting.spans or before.spans):
+            return
+        own = [row for row in audits if row["audit_id"] == self.audit_id]
+        self.warehouse.upsert([row | {"waiting": waiting.as_json()} for row in own], AUDITS)
 
-    Input:
-        holds: of all shards; own, bucket: the window, in whole buckets.
-        kept_from: what was sent then the stream still has. damage: what an unreadable file may
-        have fed, as of now.
-    """
-    early = [hold for hold in holds if hold.start < own.start]
-    early = [*(h for h in early if h.why is not Held.DAMAGED), *_healed(early, damage)]
-    windows: list[Window] = []
-    for piece in _pieces(early, own, bucket=bucket, kept_from=kept_from):
-        wider = joined([*windows, piece], most=_MOST_WINDOWS)
-        if sum((one.end - one.start for one in wider), timedelta()) <= own.end - own.start:
-            windows = wider
-    return windows
+    def _audits(self) -> list[Row]:
+        return self.warehouse.rows(AUDITS, where=pc.field("stream") == self.request.name)
 
-
-def judged_over(late: Window, own: Window) -> Window:
-    """The night to whose totals late minutes belong: the window, moved back by whole lengths."""
-    length = own.end - own.start
-    start = own.start - ((own.start - late.end) // length + 1) * length
-    return Window(min(start, late.start), start + length)
-
-
-def _healed(holds: Iterable[Hold], damage: Sequence[Window]) -> list[Hold]:
-    return without((hold for hold in holds if hold.why is Held.DAMAGED), damage)
-
-
-def _pieces(
-    holds: Sequence[Hold], own: Window, *, bucket: timedelta, kept_from: datetime
-) -> list[Window]:
-    """The spans in pieces of a quarter of the window: of each reason the first ones first.
-
-    So no reason takes all that there is, and what is longer than the window is done in some nights.
-    The oldest first, but of what nobody ever looked at that which can still be recovered.
-    """
-    length = max(bucket, (own.end - own.start) // _MOST_WINDOWS // bucket * bucket)
-    ranked: list[tuple[int, int, Window]] = []
-    for place, why in enumerate(_LATE):
-        mine = [Window(h.start, min(h.end, own.start)) for h in holds if h.why is why]
-        pieces = [piece for span in joined(mine) for piece in span.parts(length)]
-        if why is Held.UNAUDITED:
-            pieces.sort(key=lambda piece: (piece.end <= kept_from, piece.start))
-        ranked += [(nth, place, piece) for nth, piece in enumerate(pieces)]
-    return [piece for *_, piece in sorted(ranked, key=lambda one: one[:2])]
+    def _holds(self) -> list[Hold]:
+        records = shard_records(self.warehouse, self.request.name).values()
+        holds, own = [hold for record in records for hold in record.holds], self.request.aligned
+        damage: list[Window] = []
+        # Not looked for where it holds nothing.
+        if any(hold.why is Held.DAMAGED and hold.start < own.start for hold in holds):
+            found = ingested(self.warehouse, self.request.name).damage
+            damage = [Window(*span) for span in found.traces + found.sink]
+        # What nobody audited is made up for as far back as the stream, or an audit, reaches.
+        reach = max(self.request.retention.length, self.request.stream.audit_window)
+        return early_holds(holds, own, since=own.start - reach, damage=damage)

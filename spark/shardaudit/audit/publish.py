@@ -1,5 +1,6 @@
 """The only place where an audit's row, its cells and its findings are written."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -113,6 +114,7 @@ class AuditRow:
             "stamped_anew": outcome.stamped_anew,
             "vanished_until": outcome.vanished_until,
             "hops": hops_as_json(outcome.hops),
+            "shard_verdicts": self._shard_verdicts(outcome),
         }
         self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
 
@@ -131,6 +133,17 @@ class AuditRow:
             "inputs": self.state.as_json(late_of=request.late_of),
             "retention_s": self._retention_s,
         }
+
+    def _verdicts(self, outcome: Outcome) -> dict[str, Verdict]:
+        stream = self.request.stream
+        return outcome.shard_verdicts(
+            tolerance=stream.tolerance, coverage_floor=stream.trace_coverage_floor
+        )
+
+    def _shard_verdicts(self, outcome: Outcome) -> str:
+        """Those that the cells do not say, as JSON."""
+        said, worst = self._verdicts(outcome), {one.shard_id: one.worst for one in outcome.shards}
+        return json.dumps({name: of for name, of in said.items() if of is not worst[name]})
 
     @property
     def _retention_s(self) -> int:
@@ -151,11 +164,9 @@ class AuditRow:
         return quantile(counts, 0.5), quantile(counts, 0.99)
 
     def _report(self, status: str, outcome: Outcome, self_check: str) -> AuditReport:
-        request = self.request
-        verdict = outcome.verdict(
-            tolerance=request.stream.tolerance,
-            coverage_floor=request.stream.trace_coverage_floor,
-        )
+        request, verdicts = self.request, self._verdicts(outcome)
+        # A stream of which nothing was ever seen is inconclusive.
+        worst = min(verdicts.values(), key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
         is_trusted = self_check != "failed" and status == "published"
         refused = self.warehouse.counts(QUARANTINE, by=["stream"], having={"stream": request.name})
         return AuditReport(
@@ -166,7 +177,7 @@ class AuditRow:
             as_of=request.as_of,
             status=status,
             engine=self.warehouse.engine,
-            verdict=verdict if is_trusted else Verdict.INCONCLUSIVE,
+            verdict=worst if is_trusted else Verdict.INCONCLUSIVE,
             counts={name: outcome.sums[name] for name in TOTALS},
             trace_coverage=outcome.trace_coverage,
             self_check=self_check,
@@ -174,7 +185,9 @@ class AuditRow:
             watermark_reason=None,
             cells_total=outcome.sums["cells"],
             cells_compared_by_id=outcome.sums["by_id"],
-            worst_shards=worst_shards(outcome.shards, request.stream),
+            worst_shards=worst_shards(
+                (one.shard_id, verdicts[one.shard_id], one.sums) for one in outcome.shards
+            ),
             deadlines=deadline_lines(outcome.missing),
             quarantined=refused.total(),
             notes=(),

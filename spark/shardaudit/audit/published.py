@@ -1,20 +1,19 @@
 """What a report says of an audit: the same whether it has just run or is read from the tables."""
 
-from collections import Counter
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.audit.rules.totals import ShardTotals, shard_coverages
-from shardaudit.model.audit_id import ended_at, late_of
+from shardaudit.model.audit_id import ended_at
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdict
+from shardaudit.model.verdict import LIVE, Kind, MissingIds, State, Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
@@ -26,7 +25,6 @@ from shardaudit.store.audits import (
     CELL_SUMS,
     ShardSums,
     audit_row,
-    damaged_spans,
     gate_results,
     late_audits,
     missing_of_audit,
@@ -34,22 +32,23 @@ from shardaudit.store.audits import (
     read_rows,
     shard_holds,
     shard_sums,
+    waiting_time,
 )
 
 _COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
 
 
-def worst_shards(totals: Iterable[ShardTotals], stream: Stream) -> tuple[ShardLine, ...]:
-    """The shards that are not well, the worst verdict and the most messages first."""
+def worst_shards(
+    shards: Iterable[tuple[str, Verdict, Mapping[str, int]]],
+) -> tuple[ShardLine, ...]:
+    """The shards that are not well, the worst verdict and the most messages first.
+
+    Input:
+        shards: of each its name, its verdict, and what its cells add up to.
+    """
     lines = [
-        ShardLine(
-            shard_id=shard.shard_id,
-            verdict=shard.verdict(
-                tolerance=stream.tolerance, coverage_floor=stream.trace_coverage_floor
-            ),
-            **{name: shard.sums[name] for name in _COUNTS},
-        )
-        for shard in totals
+        ShardLine(shard_id, verdict, **{name: sums[name] for name in _COUNTS})
+        for shard_id, verdict, sums in shards
     ]
     order = list(Verdict)
     lines.sort(key=lambda line: line.shard_id)
@@ -116,11 +115,6 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     window = Window(row["window_start"], row["window_end"])
     hops = hops_from_json(row["hops"])
     missing = missing_of_audit(settings, audit_id)
-    is_damaged = any(
-        since < window.end and until > window.start
-        for since, until in damaged_spans(settings, stream)
-    )
-    totals = _totals(shard_sums(settings, audit_id), missing, is_damaged=is_damaged)
     report = AuditReport(
         audit_id=audit_id,
         stream=stream,
@@ -137,7 +131,10 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         watermark_reason=row["watermark_reason"],
         cells_total=row["cells_total"],
         cells_compared_by_id=row["cells_compared_by_id"],
-        worst_shards=_as_published(row, worst_shards(totals, configured)),
+        worst_shards=worst_shards(
+            (shard.shard_id, verdict, shard.sums)
+            for shard, verdict in _judged(row, shard_sums(settings, audit_id))
+        ),
         deadlines=deadline_lines(missing),
         quarantined=quarantined_so_far(settings, stream),
         notes=(
@@ -151,12 +148,16 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
 
 
-def _as_published(row: Row, lines: tuple[ShardLine, ...]) -> tuple[ShardLine, ...]:
-    """The lines of shards; what of a few late minutes their night tolerates is not among them."""
-    if late_of(row) is None:
-        return lines
+def _judged(row: Row, shards: Iterable[ShardSums]) -> list[tuple[ShardSums, Verdict]]:
+    """Each shard with its verdict: that of its worst cell, if the audit's row has no other."""
     order = list(Verdict).index
-    return tuple(line for line in lines if order(line.verdict) >= order(row["verdict"]))
+    worst = {shard.shard_id: min(shard.verdicts, key=order) for shard in shards}
+    if row["shard_verdicts"] is None:
+        # What was tolerated is not known: none is worse than all of them.
+        said = {name: max(of, Verdict(row["verdict"]), key=order) for name, of in worst.items()}
+    else:
+        said = {name: Verdict(of) for name, of in json.loads(row["shard_verdicts"]).items()}
+    return [(shard, said.get(shard.shard_id, worst[shard.shard_id])) for shard in shards]
 
 
 def audits_beside(report: AuditReport) -> pc.Expression:
@@ -168,6 +169,7 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
     """The report with what came late, and the watermark where the last of these audits left it."""
     rows = list(rows)
     late = late_audits(rows, report.audit_id)
+    [own] = (row for row in rows if row["audit_id"] == report.audit_id)
     moved = {report.audit_id, *(one.audit_id for one in late if one.status == "published")}
     last = max(
         (row for row in rows if row["audit_id"] in moved),
@@ -178,6 +180,7 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
         watermark=last["watermark"],
         watermark_reason=last["watermark_reason"],
         late=late,
+        waiting=waiting_time(own),
     )
 
 
@@ -205,24 +208,3 @@ def _why_not(settings: Settings, row: Row) -> str:
     results = gate_results(settings, row["audit_id"])
     shut = why_rejected(results, self_check=row["self_check"])
     return f"has the status {row['status']!r}" + (f" ({' | '.join(shut)})" if shut else "")
-
-
-def _totals(
-    shards: list[ShardSums], missing: list[MissingIds], *, is_damaged: bool
-) -> list[ShardTotals]:
-    covered = shard_coverages({shard.shard_id: shard.sums for shard in shards})
-    lost: Counter[str] = Counter()
-    for ids in missing:
-        lost[ids.shard_id] += ids.ids if ids.cause is Cause.LOST else 0
-    return [
-        ShardTotals(
-            shard_id=shard.shard_id,
-            sums=shard.sums,
-            lost=lost[shard.shard_id],
-            verdicts=shard.verdicts,
-            is_damaged=is_damaged,
-            is_quiet=shard.is_quiet,
-            trace_coverage=covered[shard.shard_id],
-        )
-        for shard in shards
-    ]

@@ -17,7 +17,7 @@ from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
 from shardaudit.report.route_lines import hops_from_json, route_notes
-from shardaudit.store.audits import late_audits, newest_watch, open_counts
+from shardaudit.store.audits import late_audits, newest_watch, open_counts, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.findings import WantedFindings, read_findings, transitions_of
@@ -96,7 +96,7 @@ def read_line(
         stamping_note(newest["stamped_anew"]),
         *route_notes(hops, sent=newest["sent"]),
     )
-    late = late_lines(late_audits(audits, newest["audit_id"]))
+    late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
     said = (*late, *(note for note in notes if note))
     return replace(line, notes=said, hops=hops), shards
 

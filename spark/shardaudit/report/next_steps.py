@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
 from shardaudit.model.verdict import Cause
 from shardaudit.report.plain import harmless, instant, length, messages
-from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit
+from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit, WaitingTime
 
 HABIT = 10  # so many messages of a window that have several times are no accident
 
@@ -34,14 +34,29 @@ def next_steps(report: AuditReport) -> list[str]:
     return steps
 
 
-def late_lines(late: Iterable[LateAudit]) -> list[str]:
-    """What an audit looked at besides its window, and what that is."""
-    return [
+def late_lines(late: Iterable[LateAudit], waiting: WaitingTime | None) -> list[str]:
+    """What an audit looked at besides its window, what that is, and what it had no room for."""
+    lines = [
         f"{instant(one.window_start)} to {instant(one.window_end)} was not proven complete: "
         f"audited, too: {one.verdict if one.status == 'published' else one.status}"
         + (f", {messages(one.missing)} missing" if one.missing else "")
         for one in late
     ]
+    return [*lines, _waiting_line(waiting)] if waiting else lines
+
+
+def _waiting_line(waiting: WaitingTime) -> str:
+    line = (
+        f"{length(waiting.length)} before the window, from {instant(waiting.first)} on, wait to be "
+        f"audited, some since {instant(waiting.since)}: with one night come no more than its own "
+        "length and four spans, and what was rejected comes last"
+    )
+    if not waiting.is_overdue:
+        return line
+    return (
+        f"{line}. That is half of the time that the stream keeps records: audit them by hand "
+        "(`shardaudit audit --from … --to …`), or more often"
+    )
 
 
 def _nearest(deadlines: tuple[DeadlineLine, ...]) -> list[DeadlineLine]:

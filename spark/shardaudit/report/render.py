@@ -52,7 +52,7 @@ def audit_view(report: AuditReport) -> RenderableType:
         parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
     if report.hops:
         parts += [_title("Route"), _route(report.hops)]
-    parts += _sentences("Notes", [*late_lines(report.late), *report.notes])
+    parts += _sentences("Notes", [*late_lines(report.late, report.waiting), *report.notes])
     parts += _sentences("Look at next", next_steps(report))
     return Group(*parts)
 

@@ -79,12 +79,27 @@ class HopLine:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingTime:
+    """Time before the window that holds the watermark, and that no audit had room for.
+
+    `first`: the start of the oldest; `since`: as of when an audit first left some of it;
+    `is_overdue`: half of the time ago that the stream keeps records.
+    """
+
+    length: timedelta
+    first: datetime
+    since: datetime
+    is_overdue: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """One audit. `counts` has the sums of the cells, by the names of the audits table.
 
     The verdict and the counts are of the window; `late`: audits of what lies before it, as of the
-    same time. `watermark`: until when the whole stream is
-    complete since its first audit, whatever the window; `watermark_reason` says why not further.
+    same time; `waiting`: what these had no room for, or looked at in vain. `watermark`: until when
+    the whole stream is complete since its first audit, whatever the window; `watermark_reason` says
+    why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
     `hops`: the places of the stream's route, in their order.
     """
@@ -110,11 +125,18 @@ class AuditReport:
     notes: tuple[str, ...]
     late: tuple[LateAudit, ...] = ()
     hops: tuple[HopLine, ...] = ()
+    waiting: WaitingTime | None = None
 
     @property
     def all_verdicts(self) -> frozenset[Verdict]:
-        """Of the window, and of what came late before it and needs somebody."""
-        return frozenset([self.verdict, *(one.verdict for one in self.late if one.is_red)])
+        """Of the window, and of what came late before it and needs somebody.
+
+        What waits too long to be looked at is inconclusive: nobody knows whether something lacks.
+        """
+        late = {one.verdict for one in self.late if one.is_red}
+        if self.waiting and self.waiting.is_overdue:
+            late.add(Verdict.INCONCLUSIVE)
+        return frozenset({self.verdict, *late})
 
     @property
     def is_good(self) -> bool:

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.model.audit_id import late_of
+from shardaudit.model.audit_id import StoredAudit, late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
 from shardaudit.model.tables.audit_tables import (
     AUDITS,
-    BATCHES,
     CELLS,
     FINDINGS,
     GATES,
@@ -27,8 +26,9 @@ from shardaudit.model.tables.audit_tables import (
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdict
-from shardaudit.model.watermark import WHY, Held, Hold, holds_from_json
-from shardaudit.report.summary import LateAudit
+from shardaudit.model.waiting import waiting_from_json
+from shardaudit.model.watermark import Hold, holds_from_json
+from shardaudit.report.summary import LateAudit, WaitingTime
 from shardaudit.store.cell_grid import ShardRange
 from shardaudit.store.cells import of_shards
 
@@ -45,14 +45,10 @@ _LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
 
 @dataclass(frozen=True, slots=True)
 class ShardSums:
-    """A shard's cells in one audit: the sums of `CELL_SUMS` and each verdict that one of them has.
-
-    `is_quiet`: a cell is inconclusive for want of traces where there used to be some.
-    """
+    """A shard's cells in one audit: the sums of `CELL_SUMS`, and the verdicts that they have."""
 
     shard_id: str
     verdicts: frozenset[Verdict]
-    is_quiet: bool
     sums: dict[str, int]
 
 
@@ -79,13 +75,23 @@ def _late(row: Row) -> LateAudit:
     )
 
 
+def waiting_time(row: StoredAudit) -> WaitingTime | None:
+    """What an audit, a row of AUDITS, left for the next ones; None: nothing."""
+    waiting = waiting_from_json(row["waiting"])
+    if waiting.since is None:
+        return None
+    kept, (first, _) = timedelta(seconds=row["retention_s"] or 0), waiting.spans[0]
+    is_overdue = row["as_of"] - waiting.since >= kept / 2
+    return WaitingTime(waiting.length, first.start, waiting.since, is_overdue)
+
+
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
     """One value per shard of the audit."""
     cells = _tables(settings).dataset(CELLS)
     if cells is None:
         return []
     batches = cells.to_batches(
-        columns=["shard_id", "verdict", "reason", *CELL_SUMS],
+        columns=["shard_id", "verdict", *CELL_SUMS],
         filter=pc.field("audit_id") == audit_id,
     )
     partial = [_summed(pa.Table.from_batches([batch])) for batch in batches]
@@ -96,10 +102,6 @@ def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:
         ShardSums(
             shard_id=shard_id,
             verdicts=frozenset(Verdict(row["verdict"]) for row in rows),
-            is_quiet=any(
-                row["reason"] == WHY[Held.QUIET] and row["verdict"] == Verdict.INCONCLUSIVE
-                for row in rows
-            ),
             sums={name: sum(row[name] for row in rows) for name in CELL_SUMS},
         )
         for shard_id, rows in by_shard.items()
@@ -148,13 +150,6 @@ def plan_gate_results(settings: Settings, plan_id: str) -> list[SuiteResult]:
     rows = read_rows(settings, GATES, where=pc.field("plan_id") == plan_id)
     newest = max((row["judged_at"] for row in rows), default=None)
     return _results([row for row in rows if row["judged_at"] == newest])
-
-
-def damaged_spans(settings: Settings, stream: str) -> list[tuple[datetime, datetime]]:
-    """The times `[from, to)` of which rows may lack, as an input file could not be read."""
-    damaged = (pc.field("stream") == stream) & pc.field("damaged_from").is_valid()
-    batches = read_rows(settings, BATCHES, where=damaged)
-    return [(batch["damaged_from"], batch["damaged_to"]) for batch in batches]
 
 
 def watch_since(settings: Settings, stream: str, *, since: datetime) -> list[Row]:
@@ -206,8 +201,8 @@ def _tables(settings: Settings) -> DeltaRs:
 
 
 def _summed(cells: pa.Table) -> pa.Table:
-    """Per shard, verdict and reason, in the input's columns: it can be summed again."""
-    key = ["shard_id", "verdict", "reason"]
+    """Per shard and verdict, in the input's columns: it can be summed again."""
+    key = ["shard_id", "verdict"]
     grouped = cells.group_by(key).aggregate([(name, "sum") for name in CELL_SUMS])
     return grouped.rename_columns([*key, *CELL_SUMS])
 

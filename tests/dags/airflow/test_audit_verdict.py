@@ -7,6 +7,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.audit_verdict import event_extra, judge
 from shardaudit.airflow.planned import PlannedAudit
+from shardaudit.model.waiting import Waiting
+from shardaudit.model.window import Window
 from tests.dags.warehouses import START, audit, cell, missing, write_result
 
 
@@ -105,6 +107,26 @@ def test_a_loss_before_the_window_is_red(warehouse: Path, caplog: pytest.LogCapt
         "2026-10-31T15:00:00Z to 2026-10-31T16:00:00Z was not proven complete: audited, too: "
         "loss, 2 messages missing"
     ]
+
+
+@pytest.mark.parametrize(("hours", "is_red"), [(11, False), (12, True)])
+def test_minutes_before_the_window_that_wait_for_too_long_are_red(
+    warehouse: Path, caplog: pytest.LogCaptureFixture, *, hours: int, is_red: bool
+) -> None:
+    minute = Window(START - timedelta(hours=30), START - timedelta(hours=29))
+    as_of = START + timedelta(hours=1)
+    waiting = Waiting(timedelta(hours=1), ((minute, as_of - timedelta(hours=hours)),))
+    row = audit("a", waiting=waiting.as_json(), retention_s=86_400)
+    write_result(warehouse, audits=[row])
+    with caplog.at_level(logging.INFO):
+        if is_red:
+            with pytest.raises(AirflowFailException, match="wait to be audited since 2026-10-31T"):
+                judge(planned("a"))
+        else:
+            judge(planned("a"))
+    [told] = [line for line in caplog.messages if " before the window, from " in line]
+    assert told.startswith("1 h 0 min before the window, from 2026-10-30T18:00:00Z on, wait to be")
+    assert ("audit them by hand" in told) is is_red
 
 
 @pytest.mark.parametrize("verdict", ["ok", "pending"])

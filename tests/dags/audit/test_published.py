@@ -1,5 +1,6 @@
 """Published results read without Spark; the verdict task's tests cover the rest."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.simulate.s3proxy import s3_proxy
 from shardaudit.store.audits import audit_row
-from tests.dags.warehouses import MINUTE, START, arrow, audit, cell, missing, write_result
+from tests.dags.warehouses import arrow, audit, cell, missing, write_result
 
 STREAM = {"stream_name": "events", "traces": {"path": "t"}, "sink": {"path": "s"}}
 
@@ -47,37 +48,27 @@ def test_shards_come_worst_first_and_only_those_that_are_not_well(tmp_path: Path
     assert shards_of(tmp_path) == [("d", "silent"), ("b", "loss"), ("c", "loss")]
 
 
-def write_a_lost_trace(warehouse: Path, **batch: object) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "said", "shown"),
+    [
+        ("loss", {"shard-1": "untraced"}, [("shard-2", "loss"), ("shard-1", "untraced")]),
+        ("inconclusive", {"shard-2": "ok"}, [("shard-1", "inconclusive")]),
+        # What an older audit tolerated is not known: none of its shards was worse than all.
+        ("untraced", None, [("shard-2", "untraced"), ("shard-1", "untraced")]),
+        ("loss", None, [("shard-2", "loss"), ("shard-1", "inconclusive")]),
+    ],
+)
+def test_a_shard_has_the_verdict_that_the_run_gave_it(
+    tmp_path: Path, verdict: str, said: dict[str, str] | None, shown: list[tuple[str, str]]
+) -> None:
     cells = [
         cell("a", "shard-1", verdict="inconclusive", matched=1, untraced=1),
         cell("a", "shard-1", minute=1, matched=98),
+        cell("a", "shard-2", verdict="loss", missing=1),
     ]
-    batches = [{"batch_id": "events/traces/1", "stream": "events", "state": "done", **batch}]
-    write_result(warehouse, audits=[audit("a")], cells=cells, batches=batches)
-
-
-def test_rows_without_a_shard_are_inconclusive_by_the_coverage_of_the_stream(
-    tmp_path: Path,
-) -> None:
-    unknown = cell("a", "(unknown)", verdict="inconclusive", untraced=1)
-    cells = [unknown, cell("a", "shard-1", matched=9)]
-    write_result(tmp_path, audits=[audit("a", verdict="untraced")], cells=cells)
-    assert shards_of(tmp_path) == [("(unknown)", "untraced")]
-
-
-def test_one_lost_trace_does_not_make_a_shard_inconclusive(tmp_path: Path) -> None:
-    write_a_lost_trace(tmp_path)
-    assert shards_of(tmp_path) == [("shard-1", "untraced")]
-
-
-def test_a_shard_is_inconclusive_when_an_unreadable_file_may_have_fed_it(tmp_path: Path) -> None:
-    write_a_lost_trace(tmp_path, damaged_from=START, damaged_to=START + MINUTE)
-    assert shards_of(tmp_path) == [("shard-1", "inconclusive")]
-
-
-def test_an_unreadable_file_of_another_time_changes_nothing(tmp_path: Path) -> None:
-    write_a_lost_trace(tmp_path, damaged_from=START - MINUTE, damaged_to=START)
-    assert shards_of(tmp_path) == [("shard-1", "untraced")]
+    row = audit("a", verdict=verdict, shard_verdicts=said and json.dumps(said))
+    write_result(tmp_path, audits=[row], cells=cells)
+    assert shards_of(tmp_path) == shown
 
 
 @pytest.mark.aws

@@ -7,12 +7,12 @@ import pytest
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
-from shardaudit.audit.late import judged_over
+from shardaudit.audit.late_windows import judged_over
 from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from tests.builders import T0, sink_row, trace_line
-from tests.spark.audit.nights import DAY, DAY_S, HOUR, audited, landed, of_day
+from tests.spark.audit.nights import DAY, DAY_S, HOUR, audited, landed, of_day, published
 from tests.spark.lake import Lake
 
 HOURLY = range(0, DAY_S, 3600)
@@ -37,6 +37,7 @@ def test_what_nobody_audited_of_a_night_does_not_count_as_traced(lake: Lake) -> 
     late = replace(request, window=quarter, late_of=request.audit_id, judged_over=over)
     report = audit(lake.warehouse, late, open_gates(None), now=now)
     assert (report.verdict, report.watermark) == (Verdict.INCONCLUSIVE, T0 + 1.125 * DAY)
+    assert published(lake, report) == report
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(3, Verdict.UNTRACED), (12, Verdict.INCONCLUSIVE)])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.late import judged_over, late_windows
+from shardaudit.audit.late_windows import early_holds, judged_over, late_windows
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
 
@@ -26,13 +26,20 @@ def found(
     own: Span = OWN,
     kept_from: int = 0,
     damage: Sequence[Span] = (),
+    tried: Sequence[tuple[Span, int]] = (),
 ) -> list[Span]:
+    window = Window(at(own[0]), at(own[1]))
     windows = late_windows(
-        [Hold(at(start), at(end), why) for why, (start, end) in holds],
-        Window(at(own[0]), at(own[1])),
+        early_holds(
+            [Hold(at(start), at(end), why) for why, (start, end) in holds],
+            window,
+            since=at(-DAY),
+            damage=[Window(at(start), at(end)) for start, end in damage],
+        ),
+        window,
         bucket=MINUTE,
         kept_from=at(kept_from),
-        damage=[Window(at(start), at(end)) for start, end in damage],
+        tried=[(Window(at(start), at(end)), at(day * DAY)) for (start, end), day in tried],
     )
     return [((w.start - T0) // MINUTE, (w.end - T0) // MINUTE) for w in windows]
 
@@ -93,6 +100,19 @@ def test_no_reason_keeps_another_from_being_looked_at() -> None:
     windows = found(holds)
     assert [start for start, _ in windows] == [0, 4 * DAY, 6 * DAY, 7 * DAY]
     assert sum(end - start for start, end in windows) <= DAY
+
+
+def test_what_nobody_audited_counts_as_far_back_as_is_asked() -> None:
+    assert found([(Held.UNAUDITED, (-2 * DAY, 60))], kept_from=-2 * DAY) == [(-DAY, 0)]
+    assert found([(Held.UNAUDITED, (-3 * DAY, -2 * DAY))]) == []
+
+
+def test_what_was_rejected_comes_behind_all_others_the_longest_ago_first() -> None:
+    minutes = [(Held.CHANGED, (n, n + 1)) for n in range(0, 6 * DAY, DAY)]
+    tried = [((n * DAY, n * DAY + 1), 10) for n in range(4)]
+    assert found(minutes, tried=tried)[-2:] == [(4 * DAY, 4 * DAY + 1), (5 * DAY, 5 * DAY + 1)]
+    again = [*tried, *(((n * DAY, n * DAY + 1), 11) for n in (0, 1, 4, 5))]
+    assert found(minutes, tried=again) == [(n * DAY, n * DAY + 1) for n in range(4)]
 
 
 def test_a_window_of_few_minutes_has_late_ones_of_as_many() -> None:

@@ -50,6 +50,11 @@ class ShardTotals:
             "untraced": self.sums["untraced"] + beside.untraced,
         }
 
+    @property
+    def worst(self) -> Verdict:
+        """The worst verdict of the shard's cells."""
+        return min(self.verdicts, key=list(Verdict).index)
+
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst verdict of the shard's cells, after what the configuration tolerates."""
         return min(self._standing(tolerance, coverage_floor), key=list(Verdict).index)

@@ -256,6 +256,18 @@ AUDITS = Table(
         ("vanished", "bigint", ""),
         ("vanished_until", "timestamp", "end of the last cell that has some; NULL: none has"),
         ("hops", "string", "JSON: what each place of the route traced; NULL: it has none"),
+        (
+            "shard_verdicts",
+            "string",
+            "JSON: by shard its verdict, where that is not the worst of its cells; NULL: an older "
+            "audit did not keep it",
+        ),
+        (
+            "waiting",
+            "string",
+            "JSON: seconds before the window that wait to be audited, their spans, and as of when "
+            "each was first left; NULL: it looked at none",
+        ),
     ),
     ("audit_id",),
 )
