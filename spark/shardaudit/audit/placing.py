@@ -30,13 +30,13 @@ _LAST = datetime(9999, 1, 1, tzinfo=UTC)
 class Placed:
     """Such rows, of the whole sink or since some time.
 
-    `rows`: DELIVERY; `new_in`: the cells that have one of which the audits before did not know:
-    `shard_id`, `bucket_start`, unique, `is_partial` (boolean: others of the cell may be missing
-    among the rows).
+    `rows`: DELIVERY; `touched`: the cells that are not as the audits before saw them, not unique:
+    `shard_id`, `bucket_start`, `is_partial` (boolean: others of the cell may be missing among the
+    rows), `is_cleared` (boolean: rows may have left the sink, and none came).
     """
 
     rows: DataFrame
-    new_in: DataFrame
+    touched: DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,16 @@ class Placing:
         landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())
         near = self.traces.within(self._homes(since))
         rows = scan.materialized(placed_rows(landed, near, bucket=bucket))
-        is_partial = F.col("bucket_start") < F.lit(since)
-        new_in = (
-            rows.where(F.col("is_new")).select(*CELL, is_partial.alias("is_partial")).distinct()
+        is_whole = F.col("bucket_start") >= F.lit(since)
+        touched = rows.where(F.col("is_new")).select(
+            *CELL, (~is_whole).alias("is_partial"), F.lit(False).alias("is_cleared")
         )
-        return Placed(rows.select(*DELIVERY), new_in)
+        if scan.has_left:
+            # Which rows were in the files nobody knows: all that differs is looked at.
+            sent = self.ledger.where((F.col("side") == "traces") & is_whole).select(*CELL)
+            left = {"is_partial": F.lit(False), "is_cleared": F.lit(True)}
+            touched = touched.unionByName(sent.withColumns(left))
+        return Placed(rows.select(*DELIVERY), touched.distinct())
 
     def _inputs(self, number: int) -> str | None:
         """What a batch of the sink read; None where there is none of that number."""

@@ -184,7 +184,7 @@ def _changed(
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
     news, placed = comparison.ledger.where(F.col("batch_id").isin(batches)), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
-    touched = touched_cells(news, placed.new_in if placed else None).localCheckpoint()
+    touched = touched_cells(news, placed.touched if placed else None).localCheckpoint()
     starts = buckets_of(touched)
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     left = had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at)

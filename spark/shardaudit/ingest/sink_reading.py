@@ -97,11 +97,15 @@ class SinkPlan(Protocol):
 
 @dataclass(frozen=True)
 class Scan:
-    """Rows of a sink: DELIVERY. Those of `files` are not read yet."""
+    """Rows of a sink: DELIVERY. Those of `files` are not read yet.
+
+    `has_left`: files that were there at an earlier batch are gone.
+    """
 
     rows: DataFrame
     files: Sequence[SinkFile] = ()
     reader: SinkReader | None = None
+    has_left: bool = False
 
     def materialized(self, made_of_rows: DataFrame) -> DataFrame:
         """What was made of the rows, read, and sure to be made of all of them.
@@ -176,7 +180,8 @@ class SinkRows:
         else:
             files = self._delta_files(self._inputs, ("landed_at", [landed]), with_gaps=True)
         lacking = self._reader.lacking(files, PLACES)
-        known = self._then(lacking, sink_inputs(before)) if lacking and before else frozenset()
+        there = {file.known for file in self._files(None)}
+        known = self._then(there, sink_inputs(before)) if before else frozenset()
         old, new = (
             self._scan(
                 [file for file in lacking if (file.known in known) is not is_new],
@@ -184,12 +189,12 @@ class SinkRows:
             ).rows.withColumn("is_new", F.lit(is_new))
             for is_new in (False, True)
         )
-        return Scan(old.unionByName(new), lacking, self._reader)
+        return Scan(old.unionByName(new), lacking, self._reader, has_left=not known <= there)
 
-    def _then(self, files: Sequence[SinkFile], inputs: SinkInputs) -> frozenset[SourceFile]:
+    def _then(self, there: set[SourceFile], inputs: SinkInputs) -> frozenset[SourceFile]:
         """The files that were there at a batch; none where nobody knows them any more."""
         if inputs == self._inputs:
-            return frozenset(file.known for file in files)
+            return frozenset(there)
         if isinstance(inputs, ParquetInputs):
             return frozenset(inputs.files)
         try:

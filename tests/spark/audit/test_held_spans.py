@@ -151,9 +151,10 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
     )
     uncounted = frame(
         spark,
-        f"{CELL_DDL}, is_partial boolean",
+        f"{CELL_DDL}, is_partial boolean, is_cleared boolean",
         (
-            {"shard_id": name, "bucket_start": T0 + at * MINUTE, "is_partial": name[-3:] == "old"}
+            {"shard_id": name, "bucket_start": T0 + at * MINUTE, "is_cleared": False}
+            | {"is_partial": name[-3:] == "old"}
             for name, (at, *_) in CHANGES.items()
             if name.startswith("never counted")
         ),

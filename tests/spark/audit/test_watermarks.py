@@ -98,10 +98,11 @@ def test_an_audit_as_of_a_time_that_is_still_to_come_moves_nothing(trial: Trial)
     assert trial.audit(replace(NEXT, as_of=LATER.as_of)).watermark == NEXT.end
 
 
-def test_row_that_lands_again_after_the_audit_is_not_passed(trial: Trial) -> None:
+def test_rows_that_come_and_go_after_the_audit_are_not_passed(trial: Trial) -> None:
     feed(trial, traced=range(60), landed=range(60))
     trial.audit(replace(ASK, as_of=NEXT.as_of))
     row = {minute: message(minute)[1] for minute in (7, 17, 27)}
+    trial.remove([message(37)[1]])
     trial.land(
         [
             replace(row[7], landed_at=NEXT.as_of + MINUTE),
@@ -113,7 +114,7 @@ def test_row_that_lands_again_after_the_audit_is_not_passed(trial: Trial) -> Non
     trial.audit(replace(NEXT, as_of=LATER.as_of))
     holds = stored_holds(trial.warehouse, "events")["shard-0"]
     assert [((h.start - NOON) // MINUTE, h.why) for h in holds] == [
-        (minute, Held.CHANGED) for minute in (7, 17, 27)
+        (minute, Held.CHANGED) for minute in (7, 17, 27, 37)
     ]
 
 

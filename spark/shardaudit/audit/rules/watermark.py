@@ -90,8 +90,8 @@ def touched_cells(news: DataFrame, uncounted: DataFrame | None) -> DataFrame:
 
     Input:
         news: fingerprints of batches that no audit knew.
-        uncounted: `shard_id`, `bucket_start`, unique, `is_partial`: cells to which rows came that
-        no batch counts, and whether the sums know only the newest of these.
+        uncounted: the same columns, not unique: by rows that no batch counts; `is_partial`: the
+        sums know only the newest of these.
     Output:
         `shard_id`, `bucket_start`, `is_partial`, `is_cleared` (boolean: rows left the sink, and
         that is all).
@@ -106,7 +106,7 @@ def touched_cells(news: DataFrame, uncounted: DataFrame | None) -> DataFrame:
     )
     if uncounted is None:
         return counted
-    both = counted.unionByName(uncounted.withColumn("is_cleared", F.lit(False))).groupBy(*CELL)
+    both = counted.unionByName(uncounted).groupBy(*CELL)
     return both.agg(
         F.max("is_partial").alias("is_partial"), F.min("is_cleared").alias("is_cleared")
     )
