@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.suite_files import load_suites
-from shardaudit.audit.suites import SuiteJudge, understood_suites
+from shardaudit.adapters.suites import SuiteJudge, understood_suites
 from shardaudit.model.gate import CONTRACTS, GateState
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from shardaudit.adapters.clock import now
+from shardaudit.adapters.suites import ShippedSuites, SuiteJudge, understood_suites
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.suites import ShippedSuites, SuiteJudge, understood_suites
 from shardaudit.model.gate import (
     BACKFILL_GATE,
     RESULT_GATE,

@@ -24,7 +24,7 @@ from shardaudit.adapters.engine.requirements import (
     other_people,
     require_plain_path,
 )
-from shardaudit.audit.suites import understood_suites
+from shardaudit.adapters.suites import understood_suites
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.parts import Embedded

@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
-from shardaudit.audit import suites
-from shardaudit.audit.suites import ShippedSuites
+from shardaudit.adapters import suites
+from shardaudit.adapters.suites import ShippedSuites
 from shardaudit.model.gate import SuiteResult, SummaryRow
 
 
