@@ -53,11 +53,6 @@ _HOLES = (
 )
 
 SUITES: dict[str, tuple[str, ...]] = {
-    "shardaudit/audit/rules/accepted_times.py": (
-        "tests/spark/audit/test_watermarks.py",
-        "tests/spark/audit/test_silences.py",
-        _GOLDEN,
-    ),
     "shardaudit/audit/rules/apart.py": _AUDIT,
     "shardaudit/audit/rules/deadlines.py": (
         *_HOLES,
@@ -78,6 +73,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/store/test_findings.py",
     ),
     "shardaudit/watch/rules/holes.py": (*_HOLES, "tests/histories"),
+    "shardaudit/audit/rules/gaps.py": ("tests/spark/audit/test_gaps.py", *_CANARY),
     "shardaudit/audit/rules/hours.py": (
         "tests/spark/audit/test_hours.py",
         "tests/spark/audit/test_patience.py",

@@ -16,7 +16,13 @@ from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.input_columns import SINK_COLUMNS, TRACE_COLUMNS
-from shardaudit.model.tables import audit_tables, backfill_tables, route_tables, watch_tables
+from shardaudit.model.tables import (
+    audit_tables,
+    backfill_tables,
+    gap_tables,
+    route_tables,
+    watch_tables,
+)
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import Cause, Kind, Level, ShardState, State, Verdict
 
@@ -24,15 +30,19 @@ DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = (DOCS / "contract.md").read_text()
 TABLES = {
     value.name: value
-    for module in (audit_tables, backfill_tables, route_tables, watch_tables)
+    for module in (audit_tables, backfill_tables, gap_tables, route_tables, watch_tables)
     for value in vars(module).values()
     if isinstance(value, Table)
 }
-PROMISED = ("findings", "transitions", "cells", "audits", "backfills", "quarantine", "shards")
+PROMISED = (
+    *("findings", "transitions", "gaps", "cells"),
+    *("audits", "backfills", "quarantine", "shards"),
+)
 LISTS: dict[str, type[StrEnum]] = {
     "findings.kind": Kind,
     "findings.cause": Cause,
     "findings.state": State,
+    "gaps.state": State,
     "cells.verdict": Verdict,
     "backfills.state": WindowState,
     "shards.state": ShardState,

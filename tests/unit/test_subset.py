@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.model.tables import audit_tables, backfill_tables, route_tables, watch_tables
+from shardaudit.model.tables import (
+    audit_tables,
+    backfill_tables,
+    gap_tables,
+    route_tables,
+    watch_tables,
+)
 from shardaudit.model.tables.table import Table
 from tests.engines.differences import DIFFERENCES, Difference
 from tests.engines.scan import refused
@@ -50,7 +56,7 @@ def test_tables_use_what_they_cover() -> None:
 
 
 def test_tables_of_the_warehouse_have_types_of_the_subset() -> None:
-    modules = (audit_tables, backfill_tables, route_tables, watch_tables)
+    modules = (audit_tables, backfill_tables, gap_tables, route_tables, watch_tables)
     ours = [value for m in modules for value in vars(m).values() if isinstance(value, Table)]
     columns = [(name, kind) for table in ours for name, kind, _ in table.columns]
     words = {word for _, kind in columns for word in re.findall(r"\w+(?!\w*:)", kind)}

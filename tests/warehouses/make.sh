@@ -1,15 +1,17 @@
 #!/bin/sh
 # Makes the archive of a warehouse of an earlier version, by the code of its time:
 #   sh tests/warehouses/make.sh VERSION SOURCES [OPTION…]
-# SOURCES: a checkout of the last commit that wrote the version (2: f0944cf~1, 3: 3375201~1) with the packages and jars of its own; OPTION: as --engine embedded, for 3.
+# SOURCES: a checkout of the last commit that wrote the version (2: f0944cf~1, 3: 3375201~1, 4: 754a209) with the packages and jars of its own; OPTION: as --engine embedded, from 3 on.
 set -eu
 version=$1 sources=$2 here=$(cd "$(dirname "$0")" && pwd)
 shift 2
 export PYTHONPATH="$sources/spark:$sources" AWS_EC2_METADATA_DISABLED=true
-run() { python -m shardaudit.jobs.main "$@" --config lake/shardaudit.toml; }
+main=shardaudit.jobs.main
+if [ "$version" -ge 4 ]; then main=shardaudit; fi
+run() { python -m "$main" --config lake/shardaudit.toml "$@"; }
 cd /tmp
 rm -rf lake
-python -m shardaudit.jobs.main simulate files --out lake --messages 120 --shards 2 --hours 2 \
+python -m "$main" simulate files --out lake --messages 120 --shards 2 --hours 2 \
   --seed 7 --fault lost=3 --fault replay=2 --fault untraced=1 --fault retry=1
 run "$@" audit --stream events --from 2026-11-01T00:00:00Z --to 2026-11-01T02:00:00Z \
   --as-of 2026-11-01T04:00:00Z

@@ -1,20 +1,23 @@
 """What an audit has to tell people: what changed since the one before. Stored once, sent later."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.model.audit_id import StoredAudit, audit_order, late_of
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, TRANSITIONS
+from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import Kind, Level, State, Verdict
 from shardaudit.model.window import Window, joined
 from shardaudit.report.held_back import complete_until
-from shardaudit.report.plain import MAX_SHOWN, harmless, instant, length, messages
+from shardaudit.report.plain import MAX_SHOWN, gap_line, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
@@ -48,13 +51,14 @@ def published_news(
     *,
     before: Verdict | None,
     examples: Sequence[str] = (),
+    gaps: Sequence[str] = (),
 ) -> AuditNews | None:
     """What a published audit tells; None when nothing changed.
 
     Input:
         changes: how many findings went from which state to which.
         before: the verdict before, of the same minutes or the last window.
-        examples: ids of messages that are newly missing.
+        examples: ids of messages that are newly missing; gaps: sentences about new gaps.
     """
     worse, better = _worse(changes), _better(changes)
     verdict = _verdict(report.verdict, before)
@@ -62,7 +66,7 @@ def published_news(
         return None
     headline = ", ".join([*worse, *better]) or verdict
     shown = [f"for example {_cut(example)}" for example in examples]
-    lines = [*worse, *shown, *better, verdict, _deadline(report), _about(report)]
+    lines = [*worse, *gaps, *shown, *better, verdict, _deadline(report), _about(report)]
     lines += [complete_until(report.watermark, report.watermark_reason), *report.notes]
     return AuditNews(
         news_id=_news_id(report.stream, report.audit_id, report.status),
@@ -155,6 +159,7 @@ def tell_published(warehouse: Warehouse, request: AuditRequest, report: AuditRep
         changes,
         before=_verdict_before(warehouse, request),
         examples=_examples(warehouse, report.audit_id, changes),
+        gaps=_new_gaps(warehouse, report.audit_id, changes),
     )
     if news is not None:
         _store(warehouse, request, news)
@@ -168,12 +173,18 @@ def tell_rejected(warehouse: Warehouse, request: AuditRequest, reason: Exception
 def _changes(warehouse: Warehouse, audit_id: str) -> dict[StateChange, int]:
     """From the stored transitions: an audit that died after them and runs again finds them here."""
     moves = ("kind", "from_state", "to_state")
-    return {
-        (Kind(kind), before and State(before), State(after)): count
-        for (kind, before, after), count in warehouse.counts(
-            TRANSITIONS, by=moves, having={"audit_id": audit_id}
-        ).items()
-    }
+    found = Counter(
+        {
+            (Kind(kind), before and State(before), State(after)): count
+            for (kind, before, after), count in warehouse.counts(
+                TRANSITIONS, by=moves, having={"audit_id": audit_id}
+            ).items()
+        }
+    )
+    for row in warehouse.rows(GAP_TRANSITIONS, where=pc.field("audit_id") == audit_id):
+        before = row["from_state"] and State(row["from_state"])
+        found[Kind.MISSING, before, State(row["to_state"])] += row["count"]
+    return found
 
 
 def _examples(warehouse: Warehouse, audit_id: str, changes: dict[StateChange, int]) -> list[str]:
@@ -187,6 +198,25 @@ def _examples(warehouse: Warehouse, audit_id: str, changes: dict[StateChange, in
     )
     first = new.orderBy("recoverable_until", "message_id").limit(_EXAMPLES)
     return [row.message_id for row in first.select("message_id").collect()]
+
+
+def _new_gaps(warehouse: Warehouse, audit_id: str, changes: Mapping[StateChange, int]) -> list[str]:
+    """The greatest new gaps, shard by shard, one sentence each."""
+    if (Kind.MISSING, None, State.OPEN) not in changes:
+        return []
+    new = warehouse.read(GAPS).where(
+        (F.col("first_audit_id") == audit_id) & (F.col("state") == State.OPEN.value)
+    )
+    by_shard = new.groupBy("stream", "shard_id").agg(
+        F.count("*").alias("gaps"),
+        F.sum("count").alias("ids"),
+        F.min("bucket_start").alias("start"),
+        F.max("bucket_end").alias("end"),
+    )
+    return [
+        gap_line(row.shard_id, row.gaps, row.ids, window=Window(row.start, row.end))
+        for row in collected(by_shard.orderBy(F.desc("ids"), "shard_id").limit(_EXAMPLES))
+    ]
 
 
 def _verdict_before(warehouse: Warehouse, request: AuditRequest) -> Verdict | None:

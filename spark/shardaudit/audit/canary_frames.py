@@ -11,7 +11,13 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.canary import ANCIENT, MESSAGES, RUNNING, SEEN, STALLED, UNNUMBERED
-from shardaudit.audit.rules.canary_answers import Answer, answers, differences, is_canary
+from shardaudit.audit.rules.canary_answers import (
+    Answer,
+    answers,
+    differences,
+    gap_answers,
+    is_canary,
+)
 from shardaudit.audit.rules.canary_plan import CanaryPlan
 from shardaudit.audit.rules.carried import with_bucket_digest
 from shardaudit.audit.rules.cells import cell_sums, grid, sums_digest
@@ -21,6 +27,7 @@ from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import EVIDENCE, FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 
 _FIRST, _SECOND, _LAST = (f"{CANARY}{number}" for number in (1, 2, 3))
@@ -34,7 +41,7 @@ class Canary:
     `batches`: of BATCHES `batch_id`, `number` and `planned_at`. Ancient rows that left did so with
     the last one, now; others, and those of some cells, when the stream had their messages.
     `audited`: what an audit saw of cells: of CELLS, and its `as_of`; `missing`: `message_id` of the
-    findings that it left.
+    findings that it left; `gaps`: rows of GAPS that it did.
     """
 
     plan: CanaryPlan
@@ -44,6 +51,7 @@ class Canary:
     batches: DataFrame
     evidence: DataFrame
     findings: DataFrame
+    gaps: DataFrame
     audited: DataFrame
     missing: DataFrame
 
@@ -65,10 +73,18 @@ class Canary:
         return [start for start in starts if start not in own]
 
     def wrongly_judged(
-        self, judged: DataFrame, classified: DataFrame, folded: DataFrame, facts: AuditFacts
+        self,
+        judged: DataFrame,
+        classified: DataFrame,
+        folded: DataFrame,
+        facts: AuditFacts,
+        *,
+        gaps: DataFrame,
     ) -> list[str]:
         """What was planted and not found so, or found and not planted; none when all is well."""
-        said = answers(judged, classified, folded, transitions(folded, facts))
+        said = answers(judged, classified, folded, transitions(folded, facts)).unionByName(
+            gap_answers(gaps)
+        )
         found = [Answer(row.what, row.name, row.at, row.answer) for row in collected(said)]
         return differences(self.plan, found)
 
@@ -98,7 +114,7 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
     since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=now)
     came = _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
     left = _fingerprints(since, "sink", name, batch=_left_with(plan))
-    ledger = held(came.unionByName(left))
+    ledger = held(came.unionByName(left).unionByName(_unread(spark, plan, name)))
     before = ledger.where(F.col("batch_id") == _FIRST)
     then = plan.starts[ANCIENT]
     evidence = _rows_of(spark, EVIDENCE, ({"stream": name, **row} for row in plan.evidence()))
@@ -112,11 +128,17 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
         ),
         evidence=with_bucket_digest(evidence.drop("bucket_digest"), cell_sums(before)),
         findings=_rows_of(spark, FINDINGS, ({"stream": name, **row} for row in plan.findings())),
+        gaps=_rows_of(spark, GAPS, ({"stream": name, **row} for row in plan.gaps())),
         audited=_audited(plan, before, RUNNING, vanished=0).unionByName(
             _audited(plan, ledger, STALLED, vanished=1)
         ),
         missing=own_rows(spark, _missing_as_seen(), "message_id string"),
     )
+
+
+def _unread(spark: SparkSession, plan: CanaryPlan, name: str) -> DataFrame:
+    whose = {"batch_id": _FIRST, "stream": name}
+    return _rows_of(spark, FINGERPRINTS, (whose | row for row in plan.unread()))
 
 
 def _left_with(plan: CanaryPlan) -> Column:

@@ -17,7 +17,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.placing import Placed, Placing
 from shardaudit.audit.rules.classify import Damage
-from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
+from shardaudit.audit.rules.drill_down import CELL, cell_ids, rows_of, seen, traces_of
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
@@ -30,11 +30,13 @@ from shardaudit.ingest.stream_traces import (
     TRACED,
     StreamTraces,
 )
+from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
 
 _ID_DDL = "message_id string, bucket_start timestamp"
+_SHOWN_OF_GAP = ("message_id", "shard_id", "sequence_number", "sent_at", "acked_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,11 @@ class Near:
     def seen(self, cells: DataFrame) -> DataFrame:
         """What stands in the cells on both sides, in the columns that tell ids apart; read."""
         return self.landed.materialized(seen(self.traces, self.landed.rows, cells))
+
+    def landed_ids(self, cells: DataFrame) -> DataFrame:
+        """The ids of the rows in the cells: unique (`message_id`, `bucket_start`); read."""
+        rows = self.landed.rows.join(F.broadcast(cells), list(CELL), how="left_semi")
+        return self.landed.materialized(rows.select("message_id", "bucket_start").distinct())
 
     def cell_ids(self, wanted: DataFrame) -> DataFrame:
         """Everything of the wanted ids in their buckets, one row per (id, cell); read."""
@@ -212,3 +219,31 @@ def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
 def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -> Scan:
     scan = _sent_within(sink, windows)
     return replace(scan, rows=scan.rows.unionByName(placed))
+
+
+def gap_messages(
+    warehouse: Warehouse, name: str, stream: Stream, *, cell: tuple[str, datetime], limit: int
+) -> list[Row]:
+    """The first messages by time that were sent in a cell and are not in the sink with its time.
+
+    Input:
+        cell: shard and start.
+    Output:
+        `message_id, shard_id, sequence_number, sent_at, acked_at`.
+
+    Raises:
+        UnsoundFilesError: the sink has changed since it was ingested.
+    """
+    shard_id, start = cell
+    window = Window(start, start + stream.bucket)
+    traces = StreamTraces.of(warehouse, name).within([window])
+    sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id)).select(*_SHOWN_OF_GAP)
+    inputs = ingested(warehouse, name).sink_inputs
+    if inputs is not None:
+        sink = SinkRows(warehouse.spark, warehouse.access, inputs)
+        landed = sink.scan(within=("sent_at", [(window.start, window.end)]))
+        ids = landed.materialized(landed.rows.select("message_id"))
+        # Presence only.
+        sent = sent.join(ids, ["message_id"], how="left_anti")
+    first = collected(sent.orderBy("sent_at", "message_id").limit(limit))
+    return [row.asDict() for row in first]

@@ -77,7 +77,7 @@ def _audited(
         with progress.stage("classify"):
             said = judged(warehouse, comparison, request, facts, planted)
         with progress.stage("self-check"):
-            wrong = planted.wrongly_judged(said.cells, comparison.classified, said.folded, facts)
+            wrong = said.unlike(planted, comparison.classified, facts)
             own = said.without_canary()
             outcome = measured(warehouse, request, comparison, own.outcome(request.audit_id))
         with progress.stage("gates"):

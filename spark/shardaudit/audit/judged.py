@@ -1,10 +1,11 @@
 """What an audit says: of each cell, of each id, in numbers, and whether these add up."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -22,6 +23,7 @@ from shardaudit.audit.rules.findings import (
     pending_ids,
     with_completeness,
 )
+from shardaudit.audit.rules.gaps import folded_gaps, with_wholeness
 from shardaudit.audit.rules.totals import (
     TOTALS,
     ShardTotals,
@@ -33,9 +35,14 @@ from shardaudit.audit.rules.totals import (
 )
 from shardaudit.audit.silences import Silences, silences
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
+from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
 from shardaudit.report.summary import HopLine
 from shardaudit.store.warehouse import Warehouse
+
+_FOUND, _FINDING, _GAP = "found", "finding", "gap"
+_PLACE = ("shard_id", "cause", "state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Outcome:
 
     `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
     `folded`: findings that it opened, saw again or closed; `changed`: of these, their state;
+    `gaps`: gaps that it did this with;
     `vanished_until`: the end of the last cell from which rows are gone; None: there is none;
     `hops`: what the places of the stream's route traced.
     """
@@ -55,6 +63,7 @@ class Outcome:
     stamped_anew: int
     folded: int
     changed: int
+    gaps: int
     vanished_until: datetime | None
     hops: tuple[HopLine, ...] = ()
 
@@ -71,11 +80,9 @@ class Outcome:
         return coverage(self.sums)
 
 
-def outcome_of(
-    judged: DataFrame, found: DataFrame, folded: DataFrame, *, audit_id: str, stamped_anew: int
-) -> Outcome:
-    """The numbers of the judged cells, the found (id, kind) pairs, and the findings after them."""
-    rows = collected(shard_totals(judged))
+def outcome_of(said: "Judged", *, audit_id: str) -> Outcome:
+    """The numbers of what was judged."""
+    rows = collected(shard_totals(said.cells))
     sums = {row.shard_id: {name: row[name] for name in TOTALS} for row in rows}
     covered = shard_coverages(sums)
     shards = tuple(
@@ -91,56 +98,70 @@ def outcome_of(
         for row in rows
     )
     counted = (*TOTALS, "cells", "by_id", "without_verdict", "impossible")
-    counts = collected(_counts(found, folded, audit_id))
-    findings = [row for row in counts if row.found is None]
+    counts = collected(_counts(said, audit_id))
+    found = Counter[str]()
+    for row in counts:
+        found[row.found] += row.ids
+    findings, gaps = ([r for r in counts if r.what == what] for what in (_FINDING, _GAP))
     return Outcome(
         shards=shards,
         sums={name: sum(row[name] for row in rows) for name in counted},
-        kinds={row.found: row.ids for row in counts if row.found is not None},
-        missing=tuple(
-            MissingIds(
-                row.shard_id, Cause(row.cause), State(row.state), row.ids, row.recoverable_until
-            )
-            for row in findings
-            if row.state is not None
-        ),
-        stamped_anew=stamped_anew,
-        folded=sum(row.ids for row in findings),
+        kinds={kind.value: found[kind] for kind in Kind},
+        missing=tuple(_missing(row) for row in (*findings, *gaps) if row.state is not None),
+        stamped_anew=said.stamped_anew,
+        folded=sum(row.rows for row in findings),
         changed=sum(row.changed for row in findings),
+        gaps=sum(row.rows for row in gaps),
         vanished_until=max(
             (row.vanished_until for row in rows if row.vanished_until), default=None
         ),
     )
 
 
-def _counts(found: DataFrame, folded: DataFrame, audit_id: str) -> DataFrame:
-    """What is found by kind, and the findings: the missing ones by shard, cause and state.
+def _missing(row: Row) -> MissingIds:
+    gaps = row.rows if row.what == _GAP else 0
+    cause, state = Cause(row.cause), State(row.state)
+    return MissingIds(row.shard_id, cause, state, row.ids, row.recoverable_until, gaps)
 
-    Input:
-        folded: of `findings.folded_findings`.
+
+def _counts(said: "Judged", audit_id: str) -> DataFrame:
+    """What is found by kind, and findings and gaps: the missing ones by shard, cause and state.
+
     Output:
-        `found` (the kind; NULL of findings), `shard_id`, `cause`, `state` (NULL of all but what the
-        audit found missing), `ids`, `changed`, `recoverable_until` (of the first of them to go).
+        `what` (found | finding | gap), `found` (the kind; NULL of findings), `shard_id`, `cause`,
+        `state` (NULL of all but what the audit found missing), `rows`, `ids`, `changed`,
+        `recoverable_until` (of the first of them to go).
     """
     is_missing = (F.col("kind") == Kind.MISSING.value) & (F.col("last_audit_id") == audit_id)
-    place, none = ("shard_id", "cause", "state"), F.lit(None).cast("string")
-    kinds = found.select(
+    none, one = F.lit(None).cast("string"), F.lit(1).cast("bigint")
+    kinds = said.found.select(
+        F.lit(_FOUND).alias("what"),
         F.col("kind").alias("found"),
-        *(none.alias(name) for name in place),
+        *(none.alias(name) for name in _PLACE),
+        one.alias("ids"),
         F.lit(False).alias("is_changed"),
         F.lit(None).cast("timestamp").alias("recoverable_until"),
     )
-    findings = folded.select(
-        none.alias("found"),
-        *(F.when(is_missing, F.col(name)).alias(name) for name in place),
-        (~F.col("state").eqNullSafe(F.col("from_state"))).alias("is_changed"),
-        "recoverable_until",
-    )
-    both = kinds.unionByName(findings).groupBy("found", *place)
-    return both.agg(
-        F.count("*").alias("ids"),
+    of_gaps = F.when(F.col("is_found"), Kind.MISSING.value)
+    findings = _told(said.folded, _FINDING, found=none, ids=one, where=is_missing)
+    gaps = _told(said.gaps, _GAP, found=of_gaps, ids=F.col("count"), where=F.col("is_found"))
+    each = kinds.unionByName(findings).unionByName(gaps)
+    return each.groupBy("what", "found", *_PLACE).agg(
+        F.count("*").alias("rows"),
+        F.sum("ids").alias("ids"),
         F.count_if("is_changed").alias("changed"),
         F.min("recoverable_until").alias("recoverable_until"),
+    )
+
+
+def _told(folded: DataFrame, what: str, *, found: Column, ids: Column, where: Column) -> DataFrame:
+    return folded.select(
+        F.lit(what).alias("what"),
+        found.alias("found"),
+        *(F.when(where, F.col(name)).alias(name) for name in _PLACE),
+        ids.alias("ids"),
+        (~F.col("state").eqNullSafe(F.col("from_state"))).alias("is_changed"),
+        "recoverable_until",
     )
 
 
@@ -185,7 +206,7 @@ def _torn_ledger(comparison: Comparison, state: Ingested) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judged cells, the (id, kind) pairs that were found, and the findings after them.
+    """Judged cells, the (id, kind) pairs that were found, the findings and the gaps after them.
 
     `silences`: of the whole ledger, where there used to be messages; `stamped_anew`: of
     `Comparison`; `hops`: of `hop_lines`.
@@ -194,6 +215,7 @@ class Judged:
     cells: DataFrame
     found: DataFrame
     folded: DataFrame
+    gaps: DataFrame
     silences: Silences
     stamped_anew: int
     hops: tuple[HopLine, ...] = ()
@@ -204,21 +226,19 @@ class Judged:
             without_canary(self.cells),
             without_canary(self.found, "message_id"),
             without_canary(self.folded, "message_id"),
+            without_canary(self.gaps),
             self.silences,
             self.stamped_anew,
             self.hops,
         )
 
+    def unlike(self, planted: Canary, classified: DataFrame, facts: AuditFacts) -> list[str]:
+        """What is said of the canary and should not be; of `Canary.wrongly_judged`."""
+        return planted.wrongly_judged(self.cells, classified, self.folded, facts, gaps=self.gaps)
+
     def outcome(self, audit_id: str) -> Outcome:
         """Its numbers."""
-        outcome = outcome_of(
-            self.cells,
-            self.found,
-            self.folded,
-            audit_id=audit_id,
-            stamped_anew=self.stamped_anew,
-        )
-        return replace(outcome, hops=self.hops)
+        return replace(outcome_of(self, audit_id=audit_id), hops=self.hops)
 
 
 def judged(
@@ -243,24 +263,52 @@ def judged(
             trace_coverage_floor=request.stream.trace_coverage_floor,
             damage=facts.damage,
             silences=silent.frame(warehouse.spark),
+            rest=comparison.rest,
         ),
     ).localCheckpoint()
     hops = hop_lines(warehouse, request, cells)
     found = with_hops(warehouse, request, kinds(classified), hops)
-    own = with_completeness(
-        warehouse.read(FINDINGS).where(F.col("stream") == request.name),
-        comparison.sums,
-        bucket=request.stream.bucket,
-    )
     latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
-    previous = beside(
-        planted.findings.withColumns(
-            {"judged_as_of": F.lit(request.as_of), "is_complete": F.lit(None).cast("boolean")}
-        ),
-        own.withColumn("judged_as_of", F.lit(latest)),
-    )
-    folded = folded_findings(found, previous, pending_ids(classified), facts).localCheckpoint()
-    return Judged(cells, found, folded, silent, comparison.stamped_anew, hops)
+    before = _Before(warehouse, comparison, planted, request, latest)
+    folded = folded_findings(
+        found, before.findings(), pending_ids(classified), facts
+    ).localCheckpoint()
+    gaps = folded_gaps(cells, comparison.rest, before.gaps(), facts).localCheckpoint()
+    return Judged(cells, found, folded, gaps, silent, comparison.stamped_anew, hops)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What audits before found, the canary's too. `latest`: the latest "now" of them."""
+
+    warehouse: Warehouse
+    comparison: Comparison
+    planted: Canary
+    request: AuditRequest
+    latest: datetime
+
+    def findings(self) -> DataFrame:
+        """As `folded_findings` wants them."""
+        own = with_completeness(
+            self._own(FINDINGS), self.comparison.sums, bucket=self.request.stream.bucket
+        )
+        return self._beside(self.planted.findings, own)
+
+    def gaps(self) -> DataFrame:
+        """As `folded_gaps` wants them."""
+        return self._beside(
+            self.planted.gaps, with_wholeness(self._own(GAPS), self.comparison.sums)
+        )
+
+    def _own(self, table: Table) -> DataFrame:
+        return self.warehouse.read(table).where(F.col("stream") == self.request.name)
+
+    def _beside(self, planted: DataFrame, own: DataFrame) -> DataFrame:
+        as_of, unknown = F.lit(self.request.as_of), F.lit(None).cast("boolean")
+        return beside(
+            planted.withColumns({"judged_as_of": as_of, "is_complete": unknown}),
+            own.withColumn("judged_as_of", F.lit(self.latest)),
+        )
 
 
 def _judged_as_of(warehouse: Warehouse, name: str) -> datetime | None:

@@ -1,18 +1,49 @@
-"""Looks into the cells that differ: the ids that they differ by, and all that stands of these."""
+"""The ledger of a window, and a look into the cells of it that differ: at their ids."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
 from shardaudit.audit.placing import buckets_of
 from shardaudit.audit.rules.apart import other_places
-from shardaudit.audit.rules.canary_answers import is_canary
-from shardaudit.audit.rules.carried import Carried
+from shardaudit.audit.rules.canary_answers import is_canary, without_canary
+from shardaudit.audit.rules.carried import (
+    Carried,
+    with_bucket_digest,
+)
+from shardaudit.audit.rules.cells import cell_sums, compared_cells, grid
 from shardaudit.audit.rules.drill_down import CELL, WANTED, suspects, unexplained, with_hash
+from shardaudit.audit.rules.gaps import (
+    gap_measures,
+    is_bare,
+    with_gaps,
+)
+from shardaudit.audit.rules.patience import patiences
+from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.audit.rules.vanished import (
+    Deadlines,
+    Past,
+    last_arrival,
+    overdue_cells,
+    vanished_cells,
+    with_vanished,
+)
+from shardaudit.columns.instants import bucket_start
+from shardaudit.model.input_columns import CANARY
+from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS
+from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.model.verdict import Kind, State
+from shardaudit.store.newest_cells import audited_cells
+from shardaudit.store.warehouse import Warehouse
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
 
@@ -106,3 +137,122 @@ class Look:
         return (
             wanted.union(other_places(ids, self.apart)).union(unread).distinct().localCheckpoint()
         )
+
+
+_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
+
+
+def deadlines(request: AuditRequest, both: Sources) -> Deadlines:
+    """By which the cells of an audit have left the stream."""
+    damage = both.planted.plan.judged_damage
+    return Deadlines(request.stream.bucket, request.retention, request.as_of, damage)
+
+
+def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Iterable[Row]) -> Past:
+    """What the audit has to know of earlier times; of the canary alone where no row ever left.
+
+    Input:
+        shards: the stream's own: `has_lost_rows` of `shard_facts`.
+    """
+    planted = both.planted
+    of_canary = Past(
+        planted.ledger,
+        planted.batches,
+        planted.audited,
+        planted.missing,
+    )
+    if not any(row.has_lost_rows for row in shards):
+        return of_canary
+    batches = warehouse.read(BATCHES).where(F.col("stream") == request.name)
+    audited = audited_cells(warehouse, request.name, request.aligned, but=request.audit_id)
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == request.name)
+        & (F.col("kind") == Kind.MISSING.value)
+        & ~F.col("state").isin(*_ENDED)
+        & (F.col("sent_at") >= F.lit(request.aligned.start))
+        & (F.col("sent_at") < F.lit(request.aligned.end))
+    )
+    return Past(
+        both.ledger,
+        beside(planted.batches, batches.select("batch_id", "number", "planned_at")),
+        planted.audited
+        if audited is None
+        else beside(planted.audited, audited.select(*planted.audited.columns)),
+        beside(planted.missing, findings.select("message_id")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLedger:
+    """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
+
+    `sums`: of the whole ledger; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
+    `missing`: of `Past`.
+    """
+
+    sums: DataFrame
+    cells: DataFrame
+    facts: DataFrame
+    shards: list[Row]
+    missing: DataFrame
+    named: DataFrame
+
+    def buckets_of_left(self, are_such: Column) -> list[datetime]:
+        """The buckets of such cells; none where no row ever left the sink."""
+        has_left = any(row.has_lost_rows for row in self.shards)
+        return buckets_of(self.cells.where(are_such)) if has_left else []
+
+
+def window_ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> WindowLedger:
+    """The ledger of an audit's window, and of the canary; read."""
+    stream, window, ledger = request.stream, request.aligned, both.ledger
+    measures = (last_arrival(stream.bucket), *gap_measures(stream.bucket))
+    sums = cell_sums(ledger, *measures).localCheckpoint()
+    as_of, grace = request.as_of, stream.settle_grace
+    patience = patiences(
+        ledger,
+        as_of=as_of,
+        bucket=stream.bucket,
+        settle_grace=grace,
+        retention=request.retention.length,
+    )
+    facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
+    listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
+    told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))
+    seen = [(row.shard_id,) for row in told]
+    shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
+    own = grid(without_canary(shards), window=window, bucket=stream.bucket)
+    cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
+    own_shards = [row for row in told if not row.shard_id.startswith(CANARY)]
+    known = past(warehouse, request, both, own_shards)
+    by = deadlines(request, both)
+    over = overdue_cells(cells, known, by).localCheckpoint()
+    gone = vanished_cells(over, known, by)
+    named = _named(warehouse, request, cells)
+    lasting = with_vanished(cells, gone, _standing_gaps(warehouse, request, both))
+    whole = with_gaps(with_bucket_digest(lasting, sums), named).localCheckpoint()
+    return WindowLedger(sums, whole, facts, own_shards, known.missing, named)
+
+
+def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -> DataFrame:
+    """The cells of gaps that did not end, the canary's too: CELL."""
+    own = warehouse.read(GAPS).where(F.col("stream") == request.name)
+    known = beside(both.planted.gaps, own)
+    return known.where(~F.col("state").isin(*_ENDED)).select(*CELL)
+
+
+def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> DataFrame:
+    """The missing ids with standing findings in cells of which nothing landed; read.
+
+    Output:
+        `message_id`, CELL.
+    """
+    findings = warehouse.read(FINDINGS).where(
+        (F.col("stream") == request.name)
+        & (F.col("kind") == Kind.MISSING.value)
+        & ~F.col("state").isin(*_ENDED)
+    )
+    start = bucket_start(F.col("sent_at"), request.stream.bucket).alias("bucket_start")
+    placed = findings.select("message_id", "shard_id", start)
+    empty = F.broadcast(cells.where(is_bare()).select(*CELL))
+    return placed.join(empty, CELL, how="left_semi").localCheckpoint()

@@ -18,6 +18,7 @@ from shardaudit.audit.judged import Outcome
 from shardaudit.audit.rules.totals import Around, shard_coverages
 from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
@@ -55,12 +56,18 @@ def _around(
         & F.col("state").isin(_STANDING)
         & _is_around("sent_at", request, over)
     )
-    findings = _audited(standing, unaudited, at="sent_at")
-    is_missing = F.col("kind") == Kind.MISSING.value
-    counted = findings.groupBy("shard_id").agg(
-        F.count_if(is_missing).alias("missing"),
-        F.count_if(is_missing & (F.col("cause") == Cause.LOST.value)).alias("lost"),
-        F.count_if(F.col("kind") == Kind.UNTRACED.value).alias("untraced"),
+    gaps = warehouse.read(GAPS).where(
+        (F.col("stream") == request.name)
+        & F.col("state").isin(_STANDING)
+        & _is_around("bucket_start", request, over)
+    )
+    counted = _sums(
+        _audited(standing, unaudited, at="sent_at").select(
+            "shard_id", "kind", "cause", F.lit(1).cast("bigint").alias("count")
+        ),
+        _audited(gaps, unaudited).select(
+            "shard_id", F.lit(Kind.MISSING.value).alias("kind"), "cause", "count"
+        ),
     )
     found = {row.shard_id: row.asDict() for row in collected(counted)}
     ids = {row.shard_id: int(row.sent) for row in sent}
@@ -75,6 +82,20 @@ def _around(
             untraced=of_shard["untraced"],
         )
     return around
+
+
+def _sums(findings: DataFrame, gaps: DataFrame) -> DataFrame:
+    """By shard how many messages are told: `shard_id`, `missing`, `lost`, `untraced`."""
+    is_missing = F.col("kind") == Kind.MISSING.value
+    told = {
+        "missing": is_missing,
+        "lost": is_missing & (F.col("cause") == Cause.LOST.value),
+        "untraced": F.col("kind") == Kind.UNTRACED.value,
+    }
+    counts = (
+        F.sum(F.when(is_so, F.col("count")).otherwise(0)).alias(n) for n, is_so in told.items()
+    )
+    return findings.union(gaps).groupBy("shard_id").agg(*counts)
 
 
 def _unaudited(warehouse: Warehouse, name: str, over: Window) -> DataFrame:

@@ -15,6 +15,7 @@ from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.audit.rules.findings import AuditFacts, transitions
+from shardaudit.audit.rules.gaps import gap_transitions
 from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.audit.watermarks import stored_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
@@ -26,6 +27,7 @@ from shardaudit.model.tables.audit_tables import (
     QUARANTINE,
     TRANSITIONS,
 )
+from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import Watermark
@@ -200,6 +202,8 @@ def publish(
 ) -> None:
     """Cells, then transitions, then findings: a crash in between leaves what a rerun repeats.
 
+    Gaps come last: the messages of one that is over are findings by then.
+
     Input:
         own: without the canary; outcome: its numbers.
     """
@@ -214,3 +218,7 @@ def publish(
     if outcome.folded:
         folded = own.folded.withColumn("updated_at", F.lit(now))
         warehouse.merge(folded, FINDINGS, most=outcome.folded)
+    if outcome.gaps:
+        moves, gaps = gap_transitions(own.gaps, run), own.gaps.withColumn("updated_at", F.lit(now))
+        warehouse.merge(moves, GAP_TRANSITIONS, most=outcome.gaps)
+        warehouse.merge(gaps, GAPS, most=outcome.gaps)

@@ -59,7 +59,9 @@ def worst_shards(
 def deadline_lines(missing: Iterable[MissingIds]) -> tuple[DeadlineLine, ...]:
     """Until when what somebody still has to see to can be read again, the nearest first."""
     return tuple(
-        DeadlineLine(ids.shard_id, Kind.MISSING, ids.cause, ids.ids, ids.recoverable_until)
+        DeadlineLine(
+            ids.shard_id, Kind.MISSING, ids.cause, ids.ids, ids.recoverable_until, ids.gaps
+        )
         for ids in sorted(missing, key=lambda ids: ids.order)
         if ids.state in LIVE
     )

@@ -16,11 +16,11 @@ from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches
-from shardaudit.audit.rules.accepted_times import accepted
 from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.watermark import (
     ShardRecord,
+    accepted,
     changed_cells,
     first_hold,
     first_unsettled,
@@ -32,12 +32,14 @@ from shardaudit.audit.rules.watermark import (
     touched_cells,
     unknown_before,
     unsettled,
+    unsettled_gaps,
 )
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.watermark import (
     Held,
@@ -78,7 +80,8 @@ def moved_watermark(
         for shard_id, record in _after(warehouse, request, outcome, judged, comparison).items()
     }
     findings = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
-    lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings))}
+    gaps = warehouse.read(GAPS).where(F.col("stream") == request.name)
+    lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings, gaps))}
     first = {
         shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), bucket=bucket)
         for shard_id in after.keys() | lacking.keys()
@@ -97,7 +100,7 @@ def moved_watermark(
     if not held:
         return Watermark(min((record.audited_until for record in after.values()), default=None))
     at, shard_id, hold = min(held, key=lambda one: one[:2])
-    shown = Holding(request.name, shard_id, hold, _counts(findings, shard_id, hold))
+    shown = Holding(request.name, shard_id, hold, _counts(findings, gaps, shard_id, hold))
     return Watermark(at, held_because(shown, window=request.aligned))
 
 
@@ -302,14 +305,21 @@ def _row(shard_id: str, record: ShardRecord, first: Hold | None) -> dict[str, ob
     }
 
 
-def _counts(findings: DataFrame, shard_id: str, hold: Hold) -> dict[tuple[Kind, bool], int]:
+def _counts(
+    findings: DataFrame, gaps: DataFrame, shard_id: str, hold: Hold
+) -> dict[tuple[Kind, bool], int]:
     """The messages that hold the watermark: by kind, and whether they are gone for good."""
     if hold.why is not Held.FINDINGS:
         return {}
-    in_cell = unsettled(findings).where(
+    one, missing = F.lit(1).cast("bigint").alias("count"), F.lit(Kind.MISSING.value).alias("kind")
+    named = unsettled(findings).select("shard_id", "sent_at", "kind", "state", one)
+    sent_at = F.col("bucket_start").alias("sent_at")
+    unnamed = unsettled_gaps(gaps).select("shard_id", sent_at, missing, "state", "count")
+    in_cell = named.union(unnamed).where(
         (F.col("shard_id") == shard_id)
         & (F.col("sent_at") >= F.lit(hold.start))
         & (F.col("sent_at") < F.lit(hold.end))
     )
-    rows = in_cell.groupBy("kind", (F.col("state") == State.EXPIRED.value).alias("gone")).count()
-    return {(Kind(row.kind), row.gone): row["count"] for row in rows.collect()}
+    is_gone = (F.col("state") == State.EXPIRED.value).alias("gone")
+    rows = in_cell.groupBy("kind", is_gone).agg(F.sum("count").alias("ids"))
+    return {(Kind(row.kind), row.gone): row.ids for row in rows.collect()}

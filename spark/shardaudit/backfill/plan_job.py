@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
+from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.evidence import ingested
 from shardaudit.backfill.ledger import store_plan, store_windows, stored_windows
 from shardaudit.backfill.rules.missing import (
@@ -26,6 +28,7 @@ from shardaudit.backfill.rules.plan import (
     ASKED_FOR,
     Range,
     Terms,
+    gap_stretch,
     planned,
     ranges,
     wanted_stretches,
@@ -39,7 +42,8 @@ from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
-from shardaudit.model.tables.backfill_tables import BACKFILL_IDS
+from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.window import Window, coalesced
@@ -147,7 +151,9 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     window = request.window and request.window.aligned(request.stream.bucket)
     found = _missing(warehouse, request.name, states)
     missing = (by_arrival(found) if window is None else asked_for(found, window)).localCheckpoint()
+    gaps = _gaps(warehouse, request.name, states, window)
     of_cells = [_stretch(row) for row in collected(stretches(missing))]
+    of_cells += [gap_stretch(gap, window) for gap in gaps]
     terms = Terms(
         request.name,
         request.as_of,
@@ -161,10 +167,35 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
     if plan.windows and all(window.state.is_over for window in before):
         # In this order: a plan whose windows are there has its ids.
         _store_ids(warehouse, plan, missing)
+        _store_gaps(warehouse, plan, gaps)
         store_plan(warehouse, plan, now=now)
     elif before:  # who asked for it finds it by its time
         store_windows(warehouse, [replace(window, updated_at=now) for window in before])
     return plan
+
+
+def _gaps(
+    warehouse: Warehouse, name: str, states: Sequence[str], window: Window | None
+) -> list[StoredRow]:
+    """The gaps of the stream in these states, of a window when one is given."""
+    wanted = (pc.field("stream") == name) & pc.field("state").isin([str(s) for s in states])
+    if window is not None:
+        start = pc.field("bucket_start")
+        wanted &= (start >= pc.scalar(window.start)) & (start < pc.scalar(window.end))
+    return warehouse.rows(GAPS, where=wanted)
+
+
+def _store_gaps(warehouse: Warehouse, plan: Plan, gaps: Sequence[StoredRow]) -> None:
+    known = {(gap["shard_id"], gap["bucket_start"]): gap for gap in gaps}
+    rows = [
+        {"plan_id": plan.plan_id, "window_id": window.window_id}
+        | {n: gap[n] for n in BACKFILL_GAPS.names if n in gap}
+        for window in plan.windows
+        for start in window.gaps
+        if (gap := known[window.shard_id, start])
+    ]
+    if rows:
+        warehouse.upsert(rows, BACKFILL_GAPS)
 
 
 def _missing(warehouse: Warehouse, name: str, states: Sequence[str]) -> DataFrame:
@@ -257,7 +288,7 @@ def _stretch(row: Row) -> Stretch:
 
 
 def stuck_ids(warehouse: Warehouse, name: str, *, shard_ids: Sequence[str]) -> int:
-    """How many live findings are behind a stopped shard."""
+    """How many missing messages that are live are behind a stopped shard, in gaps or not."""
     of_shards = F.col("shard_id").isin(list(shard_ids)) if shard_ids else F.lit(True)
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == name)
@@ -266,4 +297,8 @@ def stuck_ids(warehouse: Warehouse, name: str, *, shard_ids: Sequence[str]) -> i
         & F.col("state").isin(*LIVE)
         & of_shards
     )
-    return findings.count()
+    live = pc.field("state").isin([state.value for state in LIVE])
+    stuck = (pc.field("stream") == name) & (pc.field("cause") == Cause.STUCK.value) & live
+    if shard_ids:
+        stuck &= pc.field("shard_id").isin(list(shard_ids))
+    return findings.count() + sum(int(g["count"]) for g in warehouse.rows(GAPS, where=stuck))

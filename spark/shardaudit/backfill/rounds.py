@@ -14,6 +14,9 @@ from shardaudit.adapters.aws.kinesis_fan_out import (
     registered_consumer,
     remove_consumers,
 )
+from shardaudit.adapters.engine.held import bare
+from shardaudit.audit.placing import buckets_of
+from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.backfill.kinesis_source import ReadSettings, read_outcome_of, read_windows
 from shardaudit.backfill.landing import Landing
 from shardaudit.backfill.ledger import Ledger, plan_ids, sent_range
@@ -30,12 +33,15 @@ from shardaudit.backfill.rules.decode import (
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
+from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
-from shardaudit.model.tables.backfill_tables import BACKFILL_IDS
+from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
+from shardaudit.model.window import coalesced
 from shardaudit.report.plain import counted, harmless, instant
-from shardaudit.store.transitions import change_state
+from shardaudit.store.transitions import change_gaps, change_state
 from shardaudit.store.warehouse import Warehouse
 
 SOURCE = "backfill"  # in the quarantine
@@ -78,6 +84,34 @@ class Replay:
         ids = self.warehouse.read(BACKFILL_IDS)
         return ids.where(F.col("plan_id") == self.plan_id)
 
+    def planned_gaps(self, windows: Sequence[StoredWindow] | None = None) -> DataFrame:
+        """The gaps of the plan, or of these windows of it: rows of BACKFILL_GAPS."""
+        gaps = self.warehouse.read(BACKFILL_GAPS).where(F.col("plan_id") == self.plan_id)
+        if windows is None:
+            return gaps
+        return gaps.where(F.col("window_id").isin([window.window_id for window in windows]))
+
+    def gaps(self, *states: State, windows: Sequence[StoredWindow] | None = None) -> DataFrame:
+        """Those of `planned_gaps` that are in these states: rows of GAPS."""
+        # Presence only.
+        planned = F.broadcast(self.planned_gaps(windows).select(*CELL))
+        return (
+            self.warehouse.read(GAPS)
+            .where(F.col("stream") == self.name)
+            .where(F.col("state").isin([state.value for state in states]))
+            .join(planned, CELL, how="left_semi")
+        )
+
+    def _gap_ids(self, windows: list[StoredWindow]) -> DataFrame:
+        """The messages that were sent in the gaps of these windows, there or not: `message_id`."""
+        cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
+        starts = coalesced(buckets_of(cells), width=self.bucket, limit=SCAN_WINDOWS)
+        if not starts:
+            return self.planned_ids().where(F.lit(False)).select("message_id")
+        traces = StreamTraces.of(self.warehouse, self.name).within(starts)
+        sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
+        return sent.select("message_id")
+
     def findings(self, *states: State) -> DataFrame:
         """The stream's findings of missing messages in these states."""
         return self.warehouse.read(FINDINGS).where(
@@ -98,10 +132,12 @@ class Replay:
         outcomes = [read_outcome_of(row.outcome) for row in told]
         records = rows.where(F.col("outcome").isNull())
         decoded = self.landing.sink.decoded(records, landed_at=self.now())
-        wanted = self._wanted(decoded).localCheckpoint()
+        wanted = self._wanted(decoded, windows).localCheckpoint()
         rows_to_land = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
         with self.writing():
             self._quarantine(wanted.where(F.col(REASON).isNotNull()))
+            if not rows_to_land.isEmpty():
+                self._mark(rows_to_land, windows)
             landed = self._landed(self.landing, rows_to_land, records)
             ended = [
                 window_as_read(running[o.window_id], o, landed.get(o.window_id, 0))
@@ -127,7 +163,7 @@ class Replay:
         spark = self.warehouse.spark
         return read_windows(spark, self.reading, wanted)
 
-    def _wanted(self, decoded: DataFrame) -> DataFrame:
+    def _wanted(self, decoded: DataFrame, windows: list[StoredWindow]) -> DataFrame:
         """The planned messages, or with a range by hand all that were sent in it.
 
         What cannot be decoded may be one of them: it stays in, for the quarantine.
@@ -136,10 +172,10 @@ class Replay:
             wanted = sent_range(self.ledger.windows)
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
             return decoded.where((sent >= F.lit(wanted.start)) & (sent < F.lit(wanted.end)))
-        # Unique on the id on the right: the key of BACKFILL_IDS within a plan.
-        planned = self.planned_ids().select(
-            F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned")
-        )
+        named = self.planned_ids().select("message_id")
+        ids = bare(named).union(bare(self._gap_ids(windows))).distinct()
+        # Unique on the id on the right.
+        planned = ids.select(F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned"))
         return (
             decoded.join(planned, [ID], how="left")
             .where(F.col("_sa_is_planned") | F.col(ID).isNull())
@@ -165,21 +201,22 @@ class Replay:
             )
             self.warehouse.merge(stored, QUARANTINE)
 
-    def _landed(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
-        """Lands what the sink does not have: how many rows, by window.
+    def _mark(self, rows: DataFrame, windows: list[StoredWindow]) -> None:
+        """Marks what was read again: an audit after a crash would else call it false alarms."""
+        reason, now = f"read again by backfill {self.plan_id}", self.now()
+        found = rows.select(F.col(ID).alias("message_id"))
+        waiting = self.findings(State.OPEN, State.PLANNED)
+        chosen = waiting.join(found, ["message_id"], how="left_semi").localCheckpoint()
+        if not chosen.isEmpty():
+            change_state(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=now)
+        gaps = self.gaps(State.OPEN, State.PLANNED, windows=windows).localCheckpoint()
+        if not gaps.isEmpty():
+            change_gaps(self.warehouse, gaps, to=State.REPLAYED, reason=reason, now=now)
 
-        Marks the findings first: an audit after a crash would else call them false alarms.
-        """
+    def _landed(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
+        """Lands what the sink does not have: how many rows, by window."""
         if rows.isEmpty():
             return {}
-        found = rows.select(F.col(ID).alias("message_id"))
-        chosen = self.findings(State.OPEN, State.PLANNED).join(
-            found, ["message_id"], how="left_semi"
-        )
-        chosen = chosen.localCheckpoint()
-        if not chosen.isEmpty():
-            reason = f"read again by backfill {self.plan_id}"
-            change_state(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=self.now())
         placed = rows.select(F.col(ID).alias("message_id"), F.col(SENT_AT).alias("sent_at"))
         sent = edges_of_apart(self.warehouse, self.name, placed, bucket=self.bucket)
         absent = landing.sink.absent(rows, sent=sent).localCheckpoint()

@@ -35,10 +35,10 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables.backfill_tables import BACKFILLS
 from shardaudit.model.verdict import State
-from shardaudit.report.plain import counted
+from shardaudit.report.plain import counted, messages
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.audits import read_rows
-from shardaudit.store.transitions import change_state
+from shardaudit.store.transitions import change_gaps, change_state
 from shardaudit.store.warehouse import Warehouse
 
 _TO_DO = (
@@ -170,9 +170,12 @@ class Running:
         planned = self.replay.planned_ids().select("message_id")
         chosen = self.replay.findings(State.OPEN).join(planned, ["message_id"], how="left_semi")
         chosen = chosen.localCheckpoint()
+        reason = f"backfill {self.replay.plan_id}, approved by {who}"
         if not chosen.isEmpty():
-            reason = f"backfill {self.replay.plan_id}, approved by {who}"
             change_state(self.replay.warehouse, chosen, to=State.PLANNED, reason=reason, now=now)
+        gaps = self.replay.gaps(State.OPEN).localCheckpoint()
+        if not gaps.isEmpty():
+            change_gaps(self.replay.warehouse, gaps, to=State.PLANNED, reason=reason, now=now)
 
     def replay_and_land(self) -> None:
         """Reads what is to be read, the most urgent first; or asks somebody else to."""
@@ -229,7 +232,7 @@ class Stage:
 def _says_approve(windows: Sequence[StoredWindow], mode: BackfillMode) -> str:
     del mode
     ids = sum(window.expected_ids for window in windows)
-    return f"approve: a person's name is stored, {counted(ids, 'finding')} planned"
+    return f"approve: a person's name is stored, {messages(ids)} planned"
 
 
 def _says_replay(windows: Sequence[StoredWindow], mode: BackfillMode) -> str:

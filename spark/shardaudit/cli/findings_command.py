@@ -4,27 +4,41 @@ import argparse
 import getpass
 from dataclasses import fields
 
+from rich.console import Group
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
+from shardaudit.audit.evidence import gap_messages
 from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Cause, Kind, State
 from shardaudit.model.window import Window, parse_instant
-from shardaudit.report.render import findings_view
+from shardaudit.report.plain import harmless
+from shardaudit.report.render import findings_view, gaps_view
 from shardaudit.report.summary import FindingLine
+from shardaudit.store.audits import gaps_of
+from shardaudit.store.cell_grid import ShardRange
 from shardaudit.store.findings import (
     FindingValues,
     WantedFindings,
     findings_bytes,
     read_findings,
 )
-from shardaudit.store.transitions import Said, accept_findings, accept_time
+from shardaudit.store.transitions import (
+    Accepted,
+    Said,
+    accept_findings,
+    accept_gaps,
+    accept_time,
+)
 
 EXAMPLES = """\
   shardaudit findings list --stream events --kind missing --state open
   shardaudit findings accept --stream events --message-id 4711 4712 --reason "test traffic"
+  shardaudit findings list --stream events --gap shardId-000000000007 2026-11-19T22:00:00Z
+  shardaudit findings accept --stream events --gaps --from 2026-11-19T22:00:00Z \\
+    --to 2026-11-20T06:00:00Z --reason "the stream has it no more"
   shardaudit findings accept --stream events --quiet --from 2026-11-19T22:00:00Z \\
     --to 2026-11-20T06:00:00Z --reason "the shops were closed"
   shardaudit findings accept --stream events --inconclusive --from 2026-11-19T22:00:00Z \\
@@ -49,11 +63,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--stream", help="its name in the configuration; default: all")
     listed.add_argument("--kind", choices=[kind.value for kind in Kind])
     listed.add_argument("--state", choices=[state.value for state in State])
+    listed.add_argument(
+        "--gap", nargs=2, metavar=("SHARD", "T"), help="the messages of the gap that begins then"
+    )
     listed.add_argument("--limit", type=int, default=50, metavar="N", help="default: 50")
     accepted = actions.add_parser("accept", help="says that findings are known")
     accepted.add_argument("--stream", required=True, help="its name in the configuration")
     what = accepted.add_mutually_exclusive_group(required=True)
     what.add_argument("--message-id", nargs="+", metavar="ID", help="all findings of these")
+    what.add_argument("--gaps", action="store_true", help="the gaps that begin from --from to --to")
     what.add_argument(
         "--quiet", action="store_true", help="nothing was sent from --from to --to, say you"
     )
@@ -84,10 +102,50 @@ def _list(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         settings.stream(arguments.stream)
     given = {name: getattr(arguments, name) for name in _FILTERS}
     wanted = {name: value for name, value in given.items() if value is not None}
+    if arguments.gap is not None:
+        return _list_gap(arguments, context)
     found = read_findings(settings, WantedFindings(wanted), limit=arguments.limit)
+    gaps = []
+    if arguments.kind in {None, Kind.MISSING.value}:
+        gaps = gaps_of(settings, stream=arguments.stream, state=arguments.state)
+    shown = gaps[: arguments.limit]
     return Reply(
-        document={"total": found.total, "findings": found.rows},
-        view=findings_view([_line(row) for row in found.rows], total=found.total),
+        document={
+            "total": found.total,
+            "findings": found.rows,
+            "total_gaps": len(gaps),
+            "gaps": shown,
+        },
+        view=Group(
+            *([gaps_view(shown, total=len(gaps))] if gaps else []),
+            findings_view([_line(row) for row in found.rows], total=found.total),
+        ),
+    )
+
+
+def _list_gap(arguments: argparse.Namespace, context: CommandContext) -> Reply:
+    settings, (shard_id, text) = context.settings(), arguments.gap
+    start = parse_instant(text, where="--gap")
+    if arguments.stream is None:
+        raise ConfigError("--gap", "no --stream", "the stream that it is of")
+    shard = ShardRange(shard_id, shard_id)
+    gaps = gaps_of(settings, stream=arguments.stream, state=None, shards=shard)
+    if start not in {gap["bucket_start"] for gap in gaps}:
+        raise ConfigError("--gap", f"{shard_id} {text}", "shard and start as `findings list` says")
+    progress = context.progress(ACCEPT_STAGES)
+    chosen = context.light("findings list", settings)
+    with (
+        session(chosen.settings, owner="findings list", progress=progress) as warehouse,
+        progress.stage("read"),
+    ):
+        stream = settings.stream(arguments.stream)
+        cell = (shard_id, start)
+        rows = gap_messages(warehouse, arguments.stream, stream, cell=cell, limit=arguments.limit)
+    ids = [row["message_id"] for row in rows]
+    return Reply(
+        document={"messages": rows},
+        view=Text("\n".join(map(harmless, ids)) or "none lacks any more"),
+        ran_by=RanBy(warehouse.engine, chosen.because),
     )
 
 
@@ -96,10 +154,10 @@ def _accept(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings.stream(arguments.stream)
     if not arguments.reason.strip():
         raise ConfigError("--reason", arguments.reason, "a reason")
-    if arguments.quiet or arguments.inconclusive:
+    if arguments.quiet or arguments.inconclusive or arguments.gaps:
         return _accept_time(arguments, context)
     if arguments.start or arguments.end or arguments.shard:
-        wanted = "these with --quiet or --inconclusive alone"
+        wanted = "these with --gaps, --quiet or --inconclusive alone"
         raise ConfigError("--message-id", "--from, --to or --shard", wanted)
     progress = context.progress(ACCEPT_STAGES)
     chosen = context.light("findings accept", settings, reads=lambda: findings_bytes(settings))
@@ -114,17 +172,21 @@ def _accept(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             reason=arguments.reason,
             now=now(),
         )
-    text = f"findings accepted: {outcome.accepted:,}"
+    return _accepted(outcome, "findings", RanBy(warehouse.engine, chosen.because))
+
+
+def _accepted(outcome: Accepted, what: str, ran_by: RanBy) -> Reply:
+    text = f"{what} accepted: {outcome.accepted:,}"
     if outcome.unchanged:
         text += f"; accepted or closed before: {outcome.unchanged:,}"
-    ran_by = RanBy(warehouse.engine, chosen.because)
     return Reply(document=outcome, view=Text(text), ran_by=ran_by)
 
 
 def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     if not (arguments.start and arguments.end):
-        option = "--quiet" if arguments.quiet else "--inconclusive"
-        raise ConfigError(option, "no --from or no --to", "both")
+        options = ("gaps", "quiet", "inconclusive")
+        option = next(name for name in options if getattr(arguments, name))
+        raise ConfigError(f"--{option}", "no --from or no --to", "both")
     window = Window(
         parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
     )
@@ -141,6 +203,9 @@ def _accept_time(arguments: argparse.Namespace, context: CommandContext) -> Repl
         session(chosen.settings, owner="findings accept", progress=progress) as warehouse,
         progress.stage("accept"),
     ):
+        if arguments.gaps:
+            done = accept_gaps(warehouse, said, now=now())
+            return _accepted(done, "gaps", RanBy(warehouse.engine, chosen.because))
         outcome = accept_time(warehouse, said, by=person(), now=now())
     what = "may stay inconclusive" if said.is_inconclusive else "quiet"
     return Reply(

@@ -98,15 +98,19 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MissingIds:
-    """Missing ids of one shard, cause and state, and when the first of them leaves the stream."""
+    """Missing ids of one shard, cause and state, and when the first of them leaves the stream.
+
+    `gaps`: so many gaps they make; 0: findings name them.
+    """
 
     shard_id: str
     cause: Cause
     state: State
     ids: int
     recoverable_until: datetime
+    gaps: int = 0
 
     @property
-    def order(self) -> tuple[datetime, str, Cause, State]:
+    def order(self) -> tuple[datetime, str, Cause, State, int]:
         """The key by which they sort: the nearest deadline first."""
-        return self.recoverable_until, self.shard_id, self.cause, self.state
+        return self.recoverable_until, self.shard_id, self.cause, self.state, self.gaps

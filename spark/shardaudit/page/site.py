@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
 from shardaudit.backfill.rules.planned import Price
 from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
@@ -14,6 +15,7 @@ from shardaudit.model.window import Window
 from shardaudit.page.page_findings import csv_lines
 from shardaudit.page.page_html import asset, html_page
 from shardaudit.page.page_reading import (
+    SHOWN_FINDINGS,
     Shown,
     open_findings,
     read_finding_rows,
@@ -25,7 +27,7 @@ from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import due_shards
 from shardaudit.page.page_values import common_values, due_lines, stream_values
 from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
-from shardaudit.store.audits import audits_of, newest_watch, open_missing
+from shardaudit.store.audits import audits_of, gaps_of, newest_watch, open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
 from shardaudit.store.findings import each_finding
@@ -78,6 +80,14 @@ def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None
 
 def _is_shown(stream: Stream, rights: Rights) -> bool:
     return stream.page_resource is None or rights.may_see(stream.page_resource)
+
+
+def _gaps_shown(settings: Settings, state: PageState) -> list[Row]:
+    """The gaps that the page's filter asks for: messages of them have no id there."""
+    if state.part or state.kind not in {"", Kind.MISSING.value}:
+        return []
+    gaps = gaps_of(settings, stream=state.stream, state=state.state or None, shards=state.shards)
+    return [g for g in gaps if state.window is None or state.window.covers(g["bucket_start"])]
 
 
 def _check_shown(settings: Settings, name: str, rights: Rights) -> None:
@@ -154,6 +164,7 @@ class Site:
         watched = newest_watch(settings, state.stream, now=now)
         mine = [row for row in watched if row["shard_id"] == state.shards.first]
         rows, total = read_finding_rows(settings, state, state.window)
+        gaps = _gaps_shown(settings, state)
         cells, cells_total = bad_cells(
             settings, shown.segments, shards=state.shards, limit=SHOWN_CELLS
         )
@@ -163,6 +174,8 @@ class Site:
             "cells_total": cells_total,
             "findings": rows,
             "total": total,
+            "gaps": gaps[:SHOWN_FINDINGS],
+            "gaps_total": len(gaps),
             "csv": state.link("findings.csv"),
             "kinds": [kind.value for kind in Kind],
             "states": [one.value for one in State],

@@ -4,6 +4,8 @@ from datetime import datetime, timedelta
 
 from rich.text import Text
 
+from shardaudit.model.window import Window
+
 MAX_SHOWN = 64
 
 
@@ -53,6 +55,12 @@ def counted(count: int, noun: str) -> str:
 def messages(count: int) -> str:
     """How many messages, in words."""
     return counted(count, "message")
+
+
+def gap_line(shard_id: str, gaps: int, ids: int, *, window: Window) -> str:
+    """Cells of a shard of which (nearly) nothing landed, in words."""
+    when = f"from {instant(window.start)} to {instant(window.end)}"
+    return f"{counted(gaps, 'gap')} of {messages(ids)}: shard {harmless(shard_id)}, {when}"
 
 
 def _shown(character: str) -> str:

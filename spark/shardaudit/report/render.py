@@ -1,6 +1,7 @@
 """Reports as text for people. Everything from outside goes through `plain`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -74,6 +75,24 @@ def findings_view(findings: Sequence[FindingLine], *, total: int) -> RenderableT
         )
     shown = f"{len(findings):,} of {total:,} findings, the soonest deadline first"
     return Group(_title(shown), table)
+
+
+# Any: a column's type is what model/tables/gap_tables.py says
+def gaps_view(gaps: Sequence[Mapping[str, Any]], *, total: int) -> RenderableType:
+    """Rows of GAPS, in the order given; `total` counts also those that are not shown."""
+    table = _table("recoverable until", "state", "shard", "from", "to", "cause")
+    table.add_column("messages", justify="right")
+    for gap in gaps:
+        table.add_row(
+            instant(gap["recoverable_until"]),
+            gap["state"],
+            cell(gap["shard_id"]),
+            instant(gap["bucket_start"]),
+            instant(gap["bucket_end"]),
+            gap["cause"],
+            f"{gap['count']:,}",
+        )
+    return Group(_title(f"{len(gaps):,} of {total:,} gaps, the soonest deadline first"), table)
 
 
 def ingest_view(reports: Sequence[IngestReport]) -> RenderableType:
@@ -158,7 +177,7 @@ def _deadlines(report: AuditReport) -> Table:
             instant(line.recoverable_until),
             _left(line, report),
             cell(line.shard_id),
-            f"{line.kind}, {line.cause}",
+            f"{line.kind}, {line.cause}" + (f" ({counted(line.gaps, 'gap')})" if line.gaps else ""),
             f"{line.ids:,}",
         )
     return table

@@ -26,13 +26,17 @@ class ShardLine:
 
 @dataclass(frozen=True, slots=True)
 class DeadlineLine:
-    """Messages of one shard that can be read again until the same, nearest time."""
+    """Messages of one shard that can be read again until the same, nearest time.
+
+    `gaps`: so many gaps they make; 0: findings name them.
+    """
 
     shard_id: str
     kind: Kind
     cause: Cause
     ids: int
     recoverable_until: datetime
+    gaps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

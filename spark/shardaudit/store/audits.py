@@ -7,11 +7,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.adapters.lake.delta_schema import in_utc
 from shardaudit.model.audit_id import StoredAudit, late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
@@ -23,20 +25,21 @@ from shardaudit.model.tables.audit_tables import (
     QUARANTINE,
     WATERMARKS,
 )
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdict
 from shardaudit.model.waiting import waiting_from_json
 from shardaudit.model.watermark import Hold, holds_from_json
 from shardaudit.report.summary import LateAudit, WaitingTime
-from shardaudit.store.cell_grid import ShardRange
+from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.store.cells import of_shards
 
 CELL_SUMS = (
     *("sent", "landed", "matched", "missing", "pending"),
     *("duplicated", "extra_rows", "untraced", "moved"),
 )
-_NOT_HERE = (*LIVE, State.EXPIRED, State.ACCEPTED)
+_NOT_HERE = [state.value for state in (*LIVE, State.EXPIRED, State.ACCEPTED)]
 
 _OPEN = [state.value for state in (State.OPEN, State.PLANNED, State.REPLAYED)]
 # A watch is every 15 minutes; the wider spans are for after a break.
@@ -119,24 +122,23 @@ def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
     wanted = (
         (pc.field("last_audit_id") == audit_id)
         & (pc.field("kind") == Kind.MISSING.value)
-        & pc.field("state").isin([state.value for state in _NOT_HERE])
+        & pc.field("state").isin(_NOT_HERE)
     )
-    names = ["last_audit_id", "kind", "shard_id", "cause", "state", "recoverable_until"]
+    key = ["shard_id", "cause", "state"]
+    names = ["last_audit_id", "kind", *key, "recoverable_until"]
     findings = _tables(settings).columns(FINDINGS, names=names, where=wanted)
-    if findings is None:
-        return []
-    grouped = findings.group_by(["shard_id", "cause", "state"]).aggregate(
-        [("recoverable_until", "min"), ([], "count_all")]
-    )
+    grouped = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
+    seen = (pc.field("last_audit_id") == audit_id) & pc.field("state").isin(_NOT_HERE)
     return [
         MissingIds(
             shard_id=row["shard_id"],
             cause=Cause(row["cause"]),
             state=State(row["state"]),
-            ids=row["count_all"],
+            ids=row["count_all"] if (gaps := row.get("count_count", 0)) == 0 else row["count_sum"],
             recoverable_until=row["recoverable_until_min"],
+            gaps=gaps,
         )
-        for row in grouped.to_pylist()
+        for row in (*grouped, *_gaps(settings, key, where=seen))
     ]
 
 
@@ -223,35 +225,70 @@ def audits_of(settings: Settings, stream: str) -> list[Row]:
 
 
 def open_counts(settings: Settings) -> list[OpenCount]:
-    """How many findings are open, by stream and kind."""
-    key = ["stream", "kind"]
+    """How many messages have open findings or lie in open gaps, by stream and kind."""
+    key, is_open = ["stream", "kind"], pc.field("state").isin(_OPEN)
     findings = _tables(settings).columns(
-        FINDINGS, names=[*key, "state", "recoverable_until"], where=pc.field("state").isin(_OPEN)
+        FINDINGS, names=[*key, "state", "recoverable_until"], where=is_open
     )
-    if findings is None:
-        return []
-    grouped = findings.group_by(key).aggregate([("recoverable_until", "min"), ([], "count_all")])
-    return [
-        OpenCount(row["stream"], row["kind"], row["count_all"], row["recoverable_until_min"])
-        for row in grouped.to_pylist()
-    ]
+    named = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
+    counts = {
+        (row["stream"], row["kind"]): (row["count_all"], row["recoverable_until_min"])
+        for row in named
+    }
+    for row in _gaps(settings, ["stream"], where=is_open):
+        place = (row["stream"], Kind.MISSING.value)
+        ids, until = counts.get(place, (0, row["recoverable_until_min"]))
+        counts[place] = (ids + row["count_sum"], min(until, row["recoverable_until_min"]))
+    return [OpenCount(*place, *counted) for place, counted in counts.items()]
 
 
 def open_missing(settings: Settings, stream: str, *, shards: ShardRange) -> OpenCount:
-    """The stream's missing messages that are open, of some of its shards."""
+    """The stream's missing messages that are open, of some of its shards, in gaps or not."""
     kind = Kind.MISSING.value
-    wanted = (
-        (pc.field("stream") == stream)
-        & (pc.field("kind") == kind)
-        & (pc.field("state") == State.OPEN.value)
-        & of_shards(shards)
+    is_open = (
+        (pc.field("stream") == stream) & (pc.field("state") == State.OPEN.value) & of_shards(shards)
     )
     names = ["stream", "kind", "state", "shard_id", "recoverable_until"]
-    findings = _tables(settings).columns(FINDINGS, names=names, where=wanted)
-    if findings is None:
-        return OpenCount(stream, kind, 0, None)
-    until = findings["recoverable_until"]
-    return OpenCount(stream, kind, len(until), pc.min(until).as_py())
+    findings = _tables(settings).columns(
+        FINDINGS, names=names, where=is_open & (pc.field("kind") == kind)
+    )
+    ids = len(findings) if findings else 0
+    until = [pc.min(findings["recoverable_until"]).as_py()] if findings else []
+    gaps = _gaps(settings, ["stream"], where=is_open)
+    until += [row["recoverable_until_min"] for row in gaps]
+    return OpenCount(
+        stream, kind, ids + sum(row["count_sum"] for row in gaps), min(until, default=None)
+    )
+
+
+def gaps_of(
+    settings: Settings,
+    *,
+    stream: str | None,
+    state: str | None,
+    shards: ShardRange = ALL_SHARDS,
+) -> list[Row]:
+    """Gaps, the soonest deadline first: rows of GAPS. None: of all streams, in whatever state."""
+    where = of_shards(shards)
+    for name, value in (("stream", stream), ("state", state)):
+        if value is not None:
+            where &= pc.field(name) == value
+    rows = read_rows(settings, GAPS, where=where)
+    return sorted(rows, key=lambda r: (r["recoverable_until"], r["shard_id"], r["bucket_start"]))
+
+
+def _gaps(settings: Settings, key: list[str], *, where: pc.Expression) -> list[Row]:
+    """How many gaps there are, how many messages lack in them, and until when: by some columns."""
+    names = [*{*key, "stream", "shard_id", "state", "last_audit_id", "count", "recoverable_until"}]
+    gaps = _tables(settings).columns(GAPS, names=names, where=where)
+    each: list[Any] = [("count", "sum"), ("count", "count")]
+    return [] if gaps is None else _grouped(gaps, key, of_each=each)
+
+
+# Any: what Arrow aggregates by, of columns or of none.
+def _grouped(rows: pa.Table, key: list[str], *, of_each: list[Any]) -> list[Row]:
+    found = rows.group_by(key).aggregate([("recoverable_until", "min"), *of_each])
+    return [in_utc(row) for row in found.to_pylist()]
 
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:

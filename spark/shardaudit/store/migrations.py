@@ -33,6 +33,7 @@ class Migration:
 MIGRATIONS = (
     Migration(3, "audits keep what ran them"),
     Migration(4, "a backfill's windows keep what the stream still has of them"),
+    Migration(5, "a cell of which nothing landed may be a gap, without findings"),
 )
 
 

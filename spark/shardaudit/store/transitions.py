@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, QUIET_TIMES, TRANSITIONS
+from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
@@ -44,6 +45,35 @@ def change_state(
         "updated_at": F.lit(now),
     }
     warehouse.merge(chosen.withColumns(moved), FINDINGS)
+
+
+def change_gaps(
+    warehouse: Warehouse, chosen: DataFrame, *, to: State, reason: str, now: datetime
+) -> None:
+    """`change_state` of gaps (rows of GAPS)."""
+    transitions = chosen.select(
+        *("stream", "shard_id", "bucket_start", "count"),
+        F.col("state").alias("from_state"),
+        F.lit(to.value).alias("to_state"),
+        F.lit(None).cast("string").alias("audit_id"),
+        F.lit(reason).alias("reason"),
+        F.lit(now).alias("changed_at"),
+    )
+    warehouse.merge(transitions, GAP_TRANSITIONS)
+    moved = {"state": F.lit(to.value), "state_reason": F.lit(reason), "updated_at": F.lit(now)}
+    warehouse.merge(chosen.withColumns(moved), GAPS)
+
+
+class NoGapError(FinalError, LookupError):
+    """A time without a gap."""
+
+    def __init__(self, stream: str, shard_ids: list[str], window: Window) -> None:
+        whose = f" of {', '.join(map(repr, shard_ids))}" if shard_ids else ""
+        super().__init__(
+            f"stream {stream} has no gap{whose} from {window.start.isoformat()} to "
+            f"{window.end.isoformat()}: nothing was accepted; `shardaudit findings list` names "
+            "those that there are"
+        )
 
 
 class NoFindingError(FinalError, LookupError):
@@ -101,6 +131,30 @@ class Said:
     shard_ids: tuple[str, ...]
     reason: str
     is_inconclusive: bool = False
+
+
+def accept_gaps(warehouse: Warehouse, said: Said, *, now: datetime) -> Accepted:
+    """Accepts every gap of these shards, or of all, in that time. Twice changes nothing.
+
+    Raises:
+        NoGapError: there is none; or one of the shards has none. Nothing is changed.
+    """
+    start = F.col("bucket_start")
+    is_inside = (start >= F.lit(said.window.start)) & (start < F.lit(said.window.end))
+    wanted = (F.col("stream") == said.stream) & is_inside
+    if said.shard_ids:
+        wanted &= F.col("shard_id").isin(list(said.shard_ids))
+    gaps = warehouse.read(GAPS).where(wanted).localCheckpoint()
+    found = gaps.select("shard_id", "state").collect()
+    without = set(said.shard_ids) - {row.shard_id for row in found}
+    if without or not found:
+        raise NoGapError(said.stream, sorted(without), said.window)
+    states = [state.value for state in _ACCEPTABLE]
+    accepted = sum(row.state in states for row in found)
+    if accepted:
+        chosen = gaps.where(F.col("state").isin(states))
+        change_gaps(warehouse, chosen, to=State.ACCEPTED, reason=said.reason, now=now)
+    return Accepted(said.stream, accepted, len(found) - accepted)
 
 
 @dataclass(frozen=True, slots=True)

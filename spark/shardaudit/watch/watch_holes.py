@@ -14,6 +14,7 @@ from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import bucket_start
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import HOLES
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
@@ -181,9 +182,15 @@ def _less_the_explained(
         & F.col("state").isin(*LIVE)
         & (F.col("sent_at") >= F.lit(window.start))
     )
-    live = findings.groupBy(
-        "shard_id", bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
-    ).agg(F.count("*").alias("live"))
+    gaps = warehouse.read(GAPS).where(
+        (F.col("stream") == name)
+        & F.col("state").isin(*LIVE)
+        & (F.col("bucket_start") >= F.lit(window.start))
+    )
+    start, one = bucket_start(F.col("sent_at"), bucket), F.lit(1).cast("bigint")
+    named = findings.select("shard_id", start.alias("bucket_start"), one.alias("count"))
+    both = named.union(gaps.select("shard_id", "bucket_start", "count"))
+    live = both.groupBy("shard_id", "bucket_start").agg(F.sum("count").alias("live"))
     return explained(cells, audited, live)
 
 

@@ -24,6 +24,7 @@ from shardaudit.audit.rules import (
     classify,
     drill_down,
     findings,
+    gaps,
     patience,
     shard_facts,
     vanished,
@@ -140,10 +141,14 @@ def nothing_missed(gone: Callable[..., DataFrame]) -> Broken:
     return broken
 
 
+def nothing_unlanded(rest: Callable[..., DataFrame]) -> Broken:
+    return lambda *given, **named: rest(*given, **named).limit(0)
+
+
 BREAKS: dict[str, tuple[object, str, object]] = {
     "an outage raises the patience": (patience, "_HOURS", 1),
     "always pending": (classify, "_not_landed", always_pending),
-    "landed for sent": (comparison, "cell_sums", landed_for_sent(cells.cell_sums)),
+    "landed for sent": (looked_into, "cell_sums", landed_for_sent(cells.cell_sums)),
     "nothing differs": (cells, "differs", lambda: F.lit(False)),
     "no verdict loss": (
         cell_verdicts,
@@ -155,8 +160,8 @@ BREAKS: dict[str, tuple[object, str, object]] = {
         "verdict",
         without(cell_verdicts.verdict, Verdict.STALLED),
     ),
-    "a join key removed": (comparison, "compared_cells", joined_by_time_alone),
-    "frontier ignored": (comparison, "shard_facts", without_frontier(shard_facts.shard_facts)),
+    "a join key removed": (looked_into, "compared_cells", joined_by_time_alone),
+    "frontier ignored": (looked_into, "shard_facts", without_frontier(shard_facts.shard_facts)),
     "carried evidence ignored": (comparison, "carried", nothing_carried),
     "changes of the ledger ignored": (
         comparison,
@@ -170,7 +175,7 @@ BREAKS: dict[str, tuple[object, str, object]] = {
         lambda: F.greatest("sent_at", "acked_at"),
     ),
     "what an audit saw ignored": (
-        comparison,
+        looked_into,
         "vanished_cells",
         seen_by_none(vanished.vanished_cells),
     ),
@@ -179,6 +184,8 @@ BREAKS: dict[str, tuple[object, str, object]] = {
         "vanished_ids",
         nothing_missed(vanished.vanished_ids),
     ),
+    "gaps for whole": (comparison, "unlanded_rest", nothing_unlanded(gaps.unlanded_rest)),
+    "no gap closed": (judged, "folded_gaps", never_closed(gaps.folded_gaps)),
     "nothing opened": (judged, "folded_findings", never_opened(findings.folded_findings)),
     "nothing closed": (judged, "folded_findings", never_closed(findings.folded_findings)),
 }

@@ -95,7 +95,7 @@ def test_all_rows_stay_and_the_tables_are_those_of_this_version(
     assert (
         {"findings", "transitions", "audits", "backfills"}
         <= {table.name for table, rows in before.items() if rows}
-        <= {*DECIDED, "traces", "fingerprints", "batches", "evidence", "quarantine"}
+        <= {*DECIDED, "traces", "fingerprints", "batches", "evidence", "quarantine", "watermarks"}
     )
     check_versions(load_settings(config))
 

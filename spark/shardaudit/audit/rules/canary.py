@@ -112,6 +112,21 @@ class Planted:
         return self.causes
 
 
+@dataclass(frozen=True, slots=True)
+class PlantedGap:
+    """A cell of which nothing landed: so many messages, none of which anybody reads.
+
+    `last`: the greatest of their sequence numbers. `count`: 0 where the cell is whole by now.
+    """
+
+    shard: str
+    slot: str
+    count: int
+    last: str
+    cause: Cause
+    before: Earlier | None = None
+
+
 LOST, STUCK, PENDING = Cause.LOST.value, Cause.STUCK.value, Verdict.PENDING.value
 GONE = "vanished"
 
@@ -224,6 +239,14 @@ MESSAGES = (
             before=Earlier(State.OPEN, State.EXPIRED, has_time=False)),
 )  # fmt: skip
 
+PLANTED_GAPS = (
+    PlantedGap(AHEAD, HOLED, 1_000, "3", Cause.LOST),
+    PlantedGap(SILENT, HOLED, 2_000, "4", Cause.STUCK,
+               before=Earlier(State.PLANNED, State.PLANNED, cause=Cause.STUCK)),
+    PlantedGap(AHEAD, SOUND, 0, "7", Cause.LOST,
+               before=Earlier(State.REPLAYED, State.RECOVERED)),
+)  # fmt: skip
+
 # Of the cells in which not all is well, or that are not settled; no trace or row: OK in OLD.
 VERDICTS = {
     (RUNNING, SEEN): Verdict.LOSS,
@@ -231,6 +254,8 @@ VERDICTS = {
     (UNNUMBERED, ANCIENT): Verdict.LOSS,
     (RUNNING, HOLED): Verdict.LOSS,
     (STALLED, HOLED): Verdict.LOSS,
+    (AHEAD, HOLED): Verdict.LOSS,
+    (SILENT, HOLED): Verdict.SILENT,
     (RUNNING, REMOVED): Verdict.LOSS,
     (RUNNING, DOUBLED): Verdict.DUPLICATION,
     (UNNUMBERED, DOUBLED): Verdict.DUPLICATION,

@@ -8,8 +8,16 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.canary import DAMAGED, GONE, MESSAGES, PLANTED_SHARDS, VERDICTS, Planted
-from shardaudit.audit.rules.canary_plan import CanaryPlan, numbers
+from shardaudit.audit.rules.canary import (
+    DAMAGED,
+    GONE,
+    MESSAGES,
+    PLANTED_GAPS,
+    PLANTED_SHARDS,
+    VERDICTS,
+    Planted,
+)
+from shardaudit.audit.rules.canary_plan import GAP_CLOSED, CanaryPlan, numbers
 from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.verdict import LIVE, Kind, State, Verdict
@@ -24,7 +32,10 @@ _NUMBERS = ("sent", "landed", "matched", *COUNTS)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One thing that is said of it. `what`: cell | id | finding | transition; `at`: of the cell."""
+    """One thing that is said of it: of the cell `at` then.
+
+    `what`: cell | gap | id | finding | transition.
+    """
 
     what: str
     name: str
@@ -86,6 +97,26 @@ def answers(
     return cells.unionByName(ids).unionByName(findings).unionByName(moves)
 
 
+def gap_answers(folded: DataFrame) -> DataFrame:
+    """Everything that it says of the canary's gaps: the fields of Answer.
+
+    Input:
+        folded: of `folded_gaps`.
+    """
+    until = F.unix_micros("recoverable_until").alias("until")
+    known = ("from_state", "state", "count", "start_sequence_number", "end_sequence_number")
+    return (
+        folded.where(is_canary())
+        .select("shard_id", "bucket_start", "cause", *known, until)
+        .select(
+            F.lit("gap").alias("what"),
+            F.col("shard_id").alias("name"),
+            F.col("bucket_start").alias("at"),
+            _text("cause", *known, "until"),
+        )
+    )
+
+
 def _text(*names: str) -> Column:
     texts = [F.coalesce(F.col(name).cast("string"), F.lit(_NONE)) for name in names]
     return F.concat_ws(" ", *texts).alias("answer")
@@ -120,6 +151,7 @@ def _expected(plan: CanaryPlan) -> Iterator[Answer]:
     for slot, start in plan.starts.items():
         for shard in PLANTED_SHARDS:
             yield Answer("cell", f"{CANARY}{shard}", start, _cell(plan, shard, slot))
+    yield from _gaps(plan)
     for message in MESSAGES:
         name, found = f"{CANARY}{message.name}", message.found
         if not _is_clean(message) and not _is_emptied(message):
@@ -129,16 +161,28 @@ def _expected(plan: CanaryPlan) -> Iterator[Answer]:
         yield from _findings(plan, message, name)
 
 
+def _gaps(plan: CanaryPlan) -> Iterator[Answer]:
+    for gap in PLANTED_GAPS:
+        start, before = plan.starts[gap.slot], gap.before
+        state = before.after if before else State.OPEN
+        places = ("2", gap.last) if gap.count else (None, None)
+        said = (before and before.state, state, gap.count or GAP_CLOSED, *places)
+        until = (plan.retention.until(start) - _EPOCH) // _MICROSECOND
+        yield Answer("gap", f"{CANARY}{gap.shard}", start, _same_text(gap.cause, *said, until))
+
+
 def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     own = [m for m in MESSAGES if m.slot == slot and m.home == shard]
     sent = Counter(message.name for message in own if message.sent)
     rows = Counter(
         m.name for m in MESSAGES for r in m.rows if r[0] == shard and m.slot_of(r) == slot
     )
-    missing = sum(Kind.MISSING in m.found for m in own)
+    unread = sum(gap.count for gap in PLANTED_GAPS if (gap.shard, gap.slot) == (shard, slot))
+    missing = sum(Kind.MISSING in m.found for m in own) + unread
     pending = sum(m.not_landed == Verdict.PENDING for m in own)
     vanished = sum(m.not_landed == GONE for m in own)
-    matched = sent.total() - missing - pending
+    all_sent = sent.total() + unread
+    matched = all_sent - missing - pending
     kinds = Counter(kind for m in own for kind in m.found)
     extra = sum(max(len(m.rows) - 1, 0) for m in own)
     untraced = kinds[Kind.UNTRACED]
@@ -152,7 +196,7 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     return _same_text(
         verdict,
         "fingerprint" if sent == rows or (vanished and not rows) else "ids",
-        *(sent.total(), rows.total(), matched, missing, pending),
+        *(all_sent, rows.total(), matched, missing, pending),
         *(kinds[Kind.DUPLICATED], extra, untraced, kinds[Kind.MOVED], vanished, held_by),
     )
 

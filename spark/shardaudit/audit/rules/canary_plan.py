@@ -15,6 +15,7 @@ from shardaudit.audit.rules.canary import (
     MESSAGES,
     OLD,
     OUTAGE,
+    PLANTED_GAPS,
     SEEN,
     Earlier,
     Planted,
@@ -29,6 +30,8 @@ from shardaudit.model.verdict import Kind
 from shardaudit.model.window import Window
 
 _TICK, _SECOND, _DAY = timedelta(microseconds=1), timedelta(seconds=1), timedelta(days=1)
+
+GAP_CLOSED = 1_500  # that a gap had that is over by now
 
 PlannedSpan = tuple[datetime, datetime]
 _Row = dict[str, object]
@@ -156,6 +159,46 @@ class CanaryPlan:
                 "last_audit_id": "earlier",
                 "opened_at": self.as_of - self.retention.length,
             }
+
+    def unread(self) -> Iterator[_Row]:
+        """What the ledger holds of gaps: rows of FINGERPRINTS, without whose they are."""
+        for gap in PLANTED_GAPS:
+            if gap.count:
+                start = self.starts[gap.slot]
+                yield {
+                    "side": "traces",
+                    "location": "producer",
+                    "shard_id": f"{CANARY}{gap.shard}",
+                    "bucket_start": start,
+                    "n": gap.count,
+                    "sum_lo": gap.count,
+                    "sum_hi": gap.count,
+                    "max_sequence_number": gap.last,
+                    "min_sequence_number": "2",
+                    "last_at": start,
+                    "sent_day": start.date(),
+                    "arrived_from": start,
+                    "arrived_until": start,
+                }
+
+    def gaps(self) -> Iterator[_Row]:
+        """What an earlier audit found of them: rows of GAPS."""
+        for gap in PLANTED_GAPS:
+            if gap.before is not None:
+                start = self.starts[gap.slot]
+                yield {
+                    "shard_id": f"{CANARY}{gap.shard}",
+                    "bucket_start": start,
+                    "bucket_end": start + self.bucket,
+                    "count": gap.count or GAP_CLOSED,
+                    "cause": gap.before.cause.value,
+                    "state": gap.before.state.value,
+                    "recoverable_until": self.retention.until(start),
+                    "first_audit_id": "earlier",
+                    "last_audit_id": "earlier",
+                    "arrived_from": start,
+                    "arrived_until": start,
+                }
 
     def known_until(self, before: Earlier) -> datetime | None:
         """The deadline that an earlier audit gave it."""

@@ -15,13 +15,14 @@ from shardaudit.audit.rules.classify import (
     seconds_between,
 )
 from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.audit.rules.gaps import with_rest
 from shardaudit.audit.rules.vanished import is_emptied
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 
 _SAID = (
     *("verdict", "compared", "sums_digest", "reason"),
-    *("lost", "is_damaged", "held_by", "is_quiet"),
+    *("lost", "is_damaged", "held_by", "is_quiet", "gap_count", "gap_cause"),
 )
 
 
@@ -31,6 +32,7 @@ class CellFacts:
 
     `silences`: `shard_id, silence, since, until`: where nothing was sent and nothing landed, and
     that is not as usual. `silence` is QUIET or DOUBT of `Held`; times in microseconds since 1970.
+    `rest`: of `unlanded_rest`; None: there is no gap.
     """
 
     as_of: datetime
@@ -39,6 +41,7 @@ class CellFacts:
     trace_coverage_floor: float
     damage: Damage
     silences: DataFrame | None = None
+    rest: DataFrame | None = None
 
 
 def judged_cells(
@@ -52,7 +55,8 @@ def judged_cells(
     Output:
         CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
         `Held`: why the cell cannot be called complete, findings aside; NULL when it can),
-        `is_quiet` (no traces where there used to be some, longer than can be usual).
+        `is_quiet` (no traces where there used to be some, longer than can be usual), `gap_count`,
+        `gap_cause` of `with_rest`.
     """
     numbers = COUNTS + INTERNAL_COUNTS
     joined = (
@@ -64,8 +68,9 @@ def judged_cells(
         .fillna(judgement.settle_grace.total_seconds(), subset=["patience"])
     )
     sent = F.col("sent_n") - F.col("over_counted")
+    counted = with_rest(joined, judgement.rest)
     return (
-        _with_silence(joined, judgement.silences)
+        _with_silence(counted, judgement.silences)
         .withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
         .withColumn("sent", sent)
         .withColumn("landed", F.col("landed_n") + F.col("displaced"))

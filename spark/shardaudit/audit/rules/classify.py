@@ -115,14 +115,30 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
     # The consumer may still land an attempt that it has not come to.
     last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
+    verdict = (
+        F.when(F.col("has_vanished"), VANISHED)
+        .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
+        .otherwise(position_says(last, is_overdue=is_overdue, has_no_position=has_no_position))
+    )
+    is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()
+    said = F.when(is_lost, F.col("ahead_elsewhere")).otherwise(verdict)
+    return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), said)
+
+
+def position_says(last: Column, *, is_overdue: Column, has_no_position: Column) -> Column:
+    """What the shard's consumer makes of what did not land: lost | stuck | pending.
+
+    Of rows with the columns of `shard_facts`.
+
+    Input:
+        last: the sequence key that it must have passed; NULL: not known.
+    """
     is_passed = F.coalesce(last <= F.col("settled_frontier"), F.lit(False))
     # Whether what landed beyond it is at rest, nobody can say; another ingest may come too late.
     is_passed_once = F.coalesce(last <= F.col("untimed_frontier"), F.lit(False))
     state = F.col("shard_state")
-    verdict = (
-        F.when(F.col("has_vanished"), VANISHED)
-        .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
-        .when((state == "silent") & is_overdue, Cause.STUCK.value)
+    return (
+        F.when((state == "silent") & is_overdue, Cause.STUCK.value)
         .when(state == "silent", Verdict.PENDING.value)
         .when(is_passed, Cause.LOST.value)
         .when((has_no_position | is_passed_once) & is_overdue, Cause.LOST.value)
@@ -130,9 +146,6 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
         .when((state == "stalled") & is_overdue, Cause.STUCK.value)
         .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)
     )
-    is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()
-    said = F.when(is_lost, F.col("ahead_elsewhere")).otherwise(verdict)
-    return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), said)
 
 
 def seconds_between(earlier: Column, later: Column) -> Column:

@@ -111,9 +111,9 @@ def shard_totals(judged: DataFrame) -> DataFrame:
         F.count("*").alias("cells"),
         F.count_if(F.col("compared") == "ids").alias("by_id"),
         F.count_if(F.col("verdict").isNull()).alias("without_verdict"),
-        F.count_if(F.least("matched", "pending", "sent", "landed", "vanished") < 0).alias(
-            "impossible"
-        ),
+        F.count_if(
+            F.least("matched", "pending", "sent", "landed", "vanished", "gap_count") < 0
+        ).alias("impossible"),
         F.max(F.when(F.col("vanished") > 0, F.col("bucket_end"))).alias("vanished_until"),
     )
 

@@ -23,16 +23,33 @@ def last_arrival(bucket: timedelta) -> Column:
     return F.max(arrival("arrived_until", bucket)).alias("arrived_until")
 
 
-def with_vanished(cells: DataFrame, vanished: DataFrame) -> DataFrame:
-    """The cells with the columns of `vanished_cells`, and `was_known`: something is by these."""
-    # Unique on the cell on the right.
-    joined = cells.join(vanished, CELL, how="left")
-    return joined.withColumn("was_known", _known_until().isNotNull())
+def with_vanished(
+    cells: DataFrame, vanished: DataFrame, gaps: DataFrame | None = None
+) -> DataFrame:
+    """The cells with the columns of `vanished_cells`, and `was_known`: something is by these.
+
+    Input:
+        gaps: the cells of gaps that did not end, unique; None: there are none.
+    Output:
+        also `has_gap` (boolean).
+    """
+    # Unique on the cell on the right, both times.
+    joined = cells.join(vanished, CELL, how="left").withColumn(
+        "was_known", _known_until().isNotNull()
+    )
+    if gaps is None:
+        return joined.withColumn("has_gap", F.lit(False))
+    has_gap = F.broadcast(gaps.select(*CELL, F.lit(True).alias("has_gap")))
+    return joined.join(has_gap, CELL, how="left").fillna(False, subset=["has_gap"])
 
 
 def is_emptied() -> Column:
-    """Whether nothing is left of a cell of which all is known: of rows of `with_vanished`."""
-    is_all = F.coalesce(_known_until() == F.col("sent_by"), F.lit(False))
+    """Whether nothing is left of a cell of which all is known: of rows of `with_vanished`.
+
+    Of one with a gap an audit knew how many lack, and not which.
+    """
+    in_audit = F.when(~F.col("has_gap"), F.col("by_audit"))
+    is_all = F.coalesce(F.greatest("by_ledger", in_audit) == F.col("sent_by"), F.lit(False))
     return is_all & (F.col("landed_n") == 0)
 
 

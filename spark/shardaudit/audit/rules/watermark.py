@@ -19,6 +19,7 @@ from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
+_DOUBTS = (Held.DAMAGED, Held.THIN)
 MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
 
 # A message in these states lacks, or is there twice, and nobody has said that this is well.
@@ -191,9 +192,21 @@ def unsettled(findings: DataFrame) -> DataFrame:
     return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(_UNSETTLED))
 
 
-def first_unsettled(findings: DataFrame) -> DataFrame:
-    """Per shard, when the first of the messages that hold it was sent: `shard_id`, `sent_at`."""
-    return unsettled(findings).groupBy("shard_id").agg(F.min("sent_at").alias("sent_at"))
+def unsettled_gaps(gaps: DataFrame) -> DataFrame:
+    """The gaps that do so."""
+    return gaps.where(F.col("state").isin(_UNSETTLED))
+
+
+def first_unsettled(findings: DataFrame, gaps: DataFrame) -> DataFrame:
+    """Per shard, when the first of the messages that hold it was sent: `shard_id`, `sent_at`.
+
+    Input:
+        gaps: GAPS; of each the start of its cell counts.
+    """
+    sent_at = F.col("bucket_start").alias("sent_at")
+    unnamed = unsettled_gaps(gaps).select("shard_id", sent_at)
+    both = unsettled(findings).select("shard_id", "sent_at").union(unnamed)
+    return both.groupBy("shard_id").agg(F.min("sent_at").alias("sent_at"))
 
 
 def recorded(
@@ -295,6 +308,17 @@ def without(holds: Iterable[Hold], spans: Sequence[Span]) -> list[Hold]:
             if start < end
         ]
     return left
+
+
+def accepted(record: ShardRecord, times: Sequence[Span]) -> ShardRecord:
+    """The record without what is inconclusive in these times: a person said that it may stay so.
+
+    By a file that cannot be read, or for want of traces; a silence is another thing.
+    """
+    doubts = [hold for hold in record.holds if hold.why in _DOUBTS]
+    others = [hold for hold in record.holds if hold.why not in _DOUBTS]
+    holds = [*others, *without(doubts, times)]
+    return replace(record, holds=tuple(sorted(holds, key=lambda h: (h.start, h.why.value))))
 
 
 def first_hold(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Any  # what a row of a table holds
 
 from shardaudit.backfill.rules.planned import Plan, PlannedWindow, Price, Stretch
 from shardaudit.model.retention import (
@@ -79,6 +80,33 @@ class Range:
         return self.start_sequence is not None and self.start_sequence == self.end_sequence
 
 
+def gap_stretch(gap: Mapping[str, Any], window: Window | None) -> Stretch:
+    """A gap as a stretch, where its messages were sent, or, too late for that, where they arrived.
+
+    Input:
+        gap: a row of GAPS; window: that is asked for; None: the range is cut by arrival anyway.
+    """
+    first, last = gap["arrived_from"], gap["arrived_until"]
+    sent_until = gap["bucket_end"] - datetime.resolution
+    is_late = window is not None and last >= window.end + AFTER - BEFORE
+    return Stretch(
+        shard_id=gap["shard_id"],
+        bucket_start=last if is_late else gap["bucket_start"],
+        because=gap["cause"],
+        ids=gap["count"],
+        first_sent_at=gap["bucket_start"],
+        last_sent_at=sent_until,
+        deadline=gap["recoverable_until"],
+        first_sequence=gap["start_sequence_number"],
+        last_sequence=gap["end_sequence_number"],
+        first_arrival=first,
+        last_arrival=last,
+        # Its traces may say of none when it was acknowledged.
+        unacked_until=None if gap["start_sequence_number"] else sent_until,
+        gap_start=gap["bucket_start"],
+    )
+
+
 def after(delay: timedelta | None) -> timedelta:
     """How long behind its sending a message is looked for, by the shard's own slowest one."""
     return min(max(AFTER, delay or AFTER), LONGEST_AFTER)
@@ -90,7 +118,7 @@ def ranges(
     """Ranges that hold every message of the stretches, by shard and time.
 
     Input:
-        stretches: at most one per (shard, bucket, because).
+        stretches: at most one per (shard, bucket, because), and one that is a gap.
         delays: how long the slowest message of a shard took to arrive, of shards that are known.
     """
     ordered = sorted(stretches, key=lambda s: (s.shard_id, s.because, s.arrives_from))
@@ -278,7 +306,10 @@ def planned(wanted: Sequence[Range], terms: Terms) -> Plan:
                 start_sequence=one.start_sequence,
                 end_sequence=one.end_sequence,
                 takes_all=terms.takes_all,
-                buckets=tuple(s.bucket_start for s in one.stretches if s.ids),
+                buckets=tuple(
+                    s.bucket_start for s in one.stretches if s.ids and s.gap_start is None
+                ),
+                gaps=tuple(s.gap_start for s in one.stretches if s.gap_start is not None),
             )
         )
     plan_id = _plan_id(ordered, terms)

@@ -51,6 +51,7 @@ class Stretch:
     known. `deadline` is that of the oldest. `first_arrival` and `last_arrival`: between which they
     reached the stream, as far as their traces say when they were acknowledged; else when they were
     sent. `unacked_until`: when the last one was sent of those whose traces do not say it.
+    `gap_start`: they are a gap, of the cell that begins then; None: findings name them.
     """
 
     shard_id: str
@@ -65,6 +66,7 @@ class Stretch:
     first_arrival: datetime | None = None
     last_arrival: datetime | None = None
     unacked_until: datetime | None = None
+    gap_start: datetime | None = None
 
     @property
     def arrives_from(self) -> datetime:
@@ -92,8 +94,9 @@ class PlannedWindow:
     """One range of one shard. Sequence numbers are inclusive, both or neither are there.
 
     `window`: of arrival. `sent`: its messages were sent then; None: those of other windows, that
-    arrived late. `buckets`: of the stretches that it must bring. `takes_all`: every record of the
-    range is wanted, and not the expected messages alone.
+    arrived late. `buckets`: of the stretches that it must bring; `gaps`: the starts of the cells of
+    those that are gaps. `takes_all`: every record of the range is wanted, and not the expected
+    messages alone.
     """
 
     window_id: str
@@ -109,6 +112,7 @@ class PlannedWindow:
     end_sequence: str | None = None
     takes_all: bool = False
     buckets: tuple[datetime, ...] = ()
+    gaps: tuple[datetime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,8 +31,9 @@ MEASURES = (
     "unnumbered_at",
     "arrived_from",
     "arrived_until",
+    "min_sequence_number",
 )
-_ARRIVALS = ("arrived_from", "arrived_until")  # of traces alone
+_ARRIVALS = ("arrived_from", "arrived_until")  # of traces alone, as the least sequence number
 _ROWS = ("own_n", "without_landed_at")  # counted besides `n`
 _BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for the ledger
 
@@ -67,6 +68,8 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
     grouped = traces.groupBy("location", *_CELL).agg(
         *fingerprint_sums(F.xxhash64("message_id"), weight),
         F.max(_sequence_key()).alias("max_key"),
+        # Where one has no number, the least of all is not known.
+        F.min(F.coalesce(_sequence_key(), F.lit(""))).alias("min_key"),
         F.max("sent_at").alias("last_at"),
         F.min(arrived_at).alias("arrived_from"),
         F.max(arrived_at).alias("arrived_until"),
@@ -77,6 +80,7 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
         .withColumn("latency_counts", F.lit(None).cast("array<bigint>"))
         .withColumns({name: F.lit(None).cast("bigint") for name in _ROWS})
         .withColumn("unnumbered_at", F.lit(None).cast("timestamp"))
+        .withColumn("min_sequence_number", F.nullif(_number("min_key"), F.lit("")))
         .select("location", *_CELL, *_measures())
     )
 
@@ -169,7 +173,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             *(F.sum(name).alias(name) for name in _ROWS),
             F.max("unnumbered_at").alias("unnumbered_at"),
         )
-        .withColumns(_no_arrivals())
+        .withColumns(_of_traces_alone())
         .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_with_day(), "added", _BARE)
     )
 
@@ -233,7 +237,7 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
     )
     return (
         grouped.where(_is_hashed())
-        .withColumns(_no_arrivals())
+        .withColumns(_of_traces_alone())
         .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_measures(), "added", _BARE)
     )
 
@@ -242,18 +246,24 @@ def _rows_in_bin(i: int) -> Column:
     return F.sum(F.when(F.col("latency_bin") == i, F.col("n")).otherwise(0))
 
 
-def _no_arrivals() -> dict[str, Column]:
-    return {name: F.lit(None).cast("timestamp") for name in _ARRIVALS}
+def _of_traces_alone() -> dict[str, Column]:
+    """What rows of the sink do not say."""
+    arrivals = {name: F.lit(None).cast("timestamp") for name in _ARRIVALS}
+    return arrivals | {"min_sequence_number": F.lit(None).cast("string")}
+
+
+def _number(key: str) -> Column:
+    return F.substring(key, NUMBER_AT, MAX_DIGITS)
 
 
 def _measures() -> list[Column]:
     return [
         *(F.col(name) for name in _SUMS),
-        F.substring("max_key", NUMBER_AT, MAX_DIGITS).alias("max_sequence_number"),
+        _number("max_key").alias("max_sequence_number"),
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),
         *(F.col(name).cast("bigint").alias(name) for name in _ROWS),
-        *(F.col(name) for name in ("unnumbered_at", *_ARRIVALS)),
+        *(F.col(name) for name in ("unnumbered_at", *_ARRIVALS, "min_sequence_number")),
     ]
 
 

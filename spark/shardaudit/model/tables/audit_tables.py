@@ -65,6 +65,11 @@ FINGERPRINTS = Table(
             "was read) that was added",
         ),
         ("arrived_until", "timestamp", "traces: the last such arrival"),
+        (
+            "min_sequence_number",
+            "string",
+            "traces: the least that was added; NULL: one of them has none, or an older batch",
+        ),
     ),
     ("batch_id", "stream", "side", "location", "shard_id", "bucket_start"),
     ("stream", "sent_day"),

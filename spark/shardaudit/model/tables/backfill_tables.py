@@ -58,6 +58,22 @@ BACKFILL_IDS = Table(
     ("plan_id",),
 )
 
+BACKFILL_GAPS = Table(
+    "backfill_gaps",
+    (
+        ("plan_id", "string", ""),
+        ("window_id", "string", ""),
+        ("stream", "string", ""),
+        ("shard_id", "string", "of a gap that the window must close"),
+        ("bucket_start", "timestamp", "of that gap"),
+        ("bucket_end", "timestamp", "exclusive"),
+        ("count", "bigint", "messages that were missing in it when it was planned"),
+        ("arrived_until", "timestamp", "when the stream took the last of them"),
+    ),
+    ("plan_id", "shard_id", "bucket_start"),
+    ("plan_id",),
+)
+
 DEDUPES = Table(
     "dedupes",
     (

@@ -1,0 +1,335 @@
+"""Cells of which (nearly) nothing landed: each is one gap, and its ids are neither read nor named.
+
+By the ledger alone: no row of such a cell is in the sink, but for a few whose ids are looked up.
+Each other id that was sent in it landed nowhere: had it landed elsewhere, the row would make that
+cell differ, and be looked up there. What is true of the last of them is said of all.
+Gaps live as findings do, by the counts of their cells.
+"""
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.cells import differs, sequence_key, sequence_number
+from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
+from shardaudit.audit.rules.deadlines import until
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.audit.rules.findings import AuditFacts
+from shardaudit.audit.rules.vanished import is_emptied
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
+from shardaudit.model.verdict import LIVE, Cause, State, Verdict
+
+LEAST_MISSING = 1_000  # fewer are named one by one
+LEAST_SENT = 100  # to each row that landed: 99 % did not
+_NOT_THERE = (Cause.LOST.value, Cause.STUCK.value)
+_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
+_CLOSABLE = (*(s.value for s in LIVE), State.EXPIRED.value, State.ACCEPTED.value)
+_PLACE = ("start_sequence_number", "end_sequence_number")
+_CARRIED = ("bucket_end", "cause", *_PLACE, "arrived_from", "arrived_until")
+
+
+def gap_measures(bucket: timedelta) -> tuple[Column, ...]:
+    """For `cell_sums`: of the cell's traces the first sequence key, the first and last arrival.
+
+    `first_key`: empty where a number is not known; `first_arrival`, `last_arrival` (timestamps):
+    where a batch does not say it, when the cell began or ended.
+    """
+    is_sent = F.col("side") == "traces"
+    least = F.coalesce(sequence_key(F.col("min_sequence_number")), F.lit(""))
+    start = F.col("bucket_start")
+    first = F.coalesce("arrived_from", start)
+    last = F.coalesce("arrived_until", start + F.lit(bucket))
+    return (
+        F.min(F.when(is_sent, least)).alias("first_key"),
+        F.min(F.when(is_sent, first)).alias("first_arrival"),
+        F.max(F.when(is_sent, last)).alias("last_arrival"),
+    )
+
+
+def is_bare() -> Column:
+    """Whether (nearly) nothing of a cell is there, and much lacks: of rows of `compared_cells`."""
+    lacking = F.col("sent_n") - F.col("landed_n")
+    is_thin = (F.col("landed_n") >= 0) & (F.col("landed_n") * LEAST_SENT <= F.col("sent_n"))
+    return F.col("differs") & (lacking >= LEAST_MISSING) & is_thin
+
+
+def with_gaps(cells: DataFrame, named: DataFrame) -> DataFrame:
+    """The cells with `is_gap`: whether their ids are not read; and another digest where it is so.
+
+    Where findings name most of what lacks, as of an earlier version, they go on doing so.
+
+    Input:
+        cells: of `with_vanished`, with `bucket_digest`.
+        named: (message id, cell) of standing findings of missing ids.
+    """
+    counts = named.groupBy(*CELL).agg(F.count("*").alias("named"))
+    are_few = F.col("named") * 2 < F.col("sent_n") - F.col("landed_n")
+    # What was read of the cell in the other way does not hold.
+    digest = F.when(F.col("is_gap"), F.xxhash64("bucket_digest", F.lit("gap")))
+    # Unique on the cell on the right.
+    return (
+        cells.join(F.broadcast(counts), CELL, how="left")
+        .fillna(0, subset=["named"])
+        .withColumn("is_gap", is_bare() & are_few & ~is_emptied())
+        .withColumn("bucket_digest", F.coalesce(digest, F.col("bucket_digest")))
+        .drop("named")
+    )
+
+
+def unlanded_rest(
+    cells: DataFrame, facts: DataFrame, *, as_of: datetime, damage: Damage
+) -> DataFrame:
+    """What is to be said of the ids of a gap that nothing else tells of: one row per such cell.
+
+    Until it is true of the last of them, they are on their way.
+
+    Input:
+        cells: of `with_gaps`; facts: of `shard_facts`, unique on shard_id.
+    Output:
+        `shard_id`, `bucket_start`, `rest_is` (lost | stuck | pending), `first_key`, `sent_key` (of
+        the first and last sequence number; NULL: not known of all), `first_arrival`,
+        `last_arrival`.
+    """
+    is_overdue = seconds_between(F.col("last_arrival"), F.lit(as_of)) > F.col("patience")
+    # Where one has no number, time must tell, too.
+    is_numbered = (F.col("first_key") != "") | is_overdue
+    last = F.when(F.coalesce(is_numbered, F.lit(False)), F.col("sent_key"))
+    said = position_says(
+        last,
+        is_overdue=is_overdue,
+        has_no_position=F.col("sent_key").isNull() | ~F.col("has_position"),
+    )
+    is_dark = is_damaged(damage.traces + damage.sink)
+    rest = F.when(is_dark, Verdict.PENDING.value).otherwise(said)
+    gaps = cells.where(F.col("is_gap")).join(F.broadcast(facts), ["shard_id"], how="left")
+    keys = (F.when(F.col("first_key") != "", F.col(n)).alias(n) for n in ("first_key", "sent_key"))
+    return gaps.select(*CELL, rest.alias("rest_is"), *keys, "first_arrival", "last_arrival")
+
+
+def less_the_unnamed(classified: DataFrame, rest: DataFrame, named: DataFrame) -> DataFrame:
+    """The ids without those of a gap of which nothing else is to be said than of all of it.
+
+    Input:
+        classified: of `within_window`; rest: of `unlanded_rest`; named: of `with_gaps`.
+    """
+    known = named.select("message_id", F.lit(True).alias("is_named")).distinct()
+    same = (F.col("not_landed") == F.col("rest_is")) & (F.size("counted_cells") == 1)
+    is_unnamed = F.coalesce(same, F.lit(False)) & F.col("is_named").isNull()
+    # Unique on the cell, and on the id, on the right.
+    return (
+        classified.join(F.broadcast(rest.select(*CELL, "rest_is")), CELL, how="left")
+        .join(known, ["message_id"], how="left")
+        .where(~is_unnamed)
+        .drop("rest_is", "is_named")
+    )
+
+
+def with_rest(cells: DataFrame, rest: DataFrame | None) -> DataFrame:
+    """The cells, with the ids of gaps in their counts.
+
+    Input:
+        cells: with the counts of `cell_counts`, never NULL; rest: of `unlanded_rest`; None: there
+        is no gap.
+    Output:
+        also `gap_count` (bigint), `gap_cause`: of the missing ones; NULL where there are none.
+    """
+    none = {"gap_count": F.lit(None).cast("bigint"), "gap_cause": F.lit(None).cast("string")}
+    if rest is None:
+        return cells.withColumns(none)
+    told = F.col("there") + F.col("missing") + F.col("pending") + F.col("vanished")
+    unread = F.col("sent_n") - F.col("over_counted") - told
+    by, is_missing = F.col("rest_is"), F.col("rest_is").isin(*_NOT_THERE)
+    more = {
+        "missing": is_missing,
+        "pending": by == Verdict.PENDING.value,
+        "lost": by == Cause.LOST.value,
+        "stuck": by == Cause.STUCK.value,
+    }
+    # Unique on the cell on the right.
+    return (
+        cells.join(F.broadcast(rest.select(*CELL, "rest_is")), CELL, how="left")
+        .withColumn("unread", F.when(by.isNotNull(), unread).otherwise(0))
+        .withColumns(
+            {
+                name: F.col(name) + F.when(is_so, F.col("unread")).otherwise(0)
+                for name, is_so in more.items()
+            }
+        )
+        .withColumn("gap_count", F.when(is_missing & (F.col("unread") != 0), F.col("unread")))
+        .withColumn("gap_cause", F.when(F.col("gap_count").isNotNull(), by))
+        .drop("rest_is", "unread")
+    )
+
+
+def with_wholeness(previous: DataFrame, sums: DataFrame) -> DataFrame:
+    """Gaps, and `is_complete`: whether just what was sent landed in their cell, by the ledger.
+
+    Input:
+        previous: GAPS; sums: `cell_sums` of the whole ledger.
+    """
+    cells = F.broadcast(previous.select(*CELL))
+    whole = sums.where((F.col("sent_n") > 0) & ~differs()).join(cells, CELL, how="left_semi")
+    # Unique on the cell, by its grouping.
+    is_whole = whole.select(*CELL, F.lit(True).alias("is_complete"))
+    return previous.join(is_whole, CELL, how="left")
+
+
+def folded_gaps(
+    judged: DataFrame, rest: DataFrame, previous: DataFrame, facts: AuditFacts
+) -> DataFrame:
+    """The gaps that this audit opens, sees again, or closes: one row per cell.
+
+    A gap of which some came is over: it keeps the count of these, and the findings of the same
+    audit name the others.
+
+    Input:
+        judged: of `judged_cells`; rest: of `unlanded_rest`; previous: GAPS of the stream, with
+        `judged_as_of` as of `folded_findings`, and `is_complete` of `with_wholeness`.
+    Output:
+        GAPS without `updated_at`; `from_state` (NULL for a new one); `is_found`. Gaps that the
+        audit has nothing to say of are not in it.
+    """
+    near = judged.join(F.broadcast(rest), CELL, how="left")  # unique on the cell
+    staged = _seen_again(near, previous, facts).select(
+        *CELL,
+        *(_newest(name) for name in _CARRIED),
+        _count().alias("count"),
+        F.when(F.col("next_state").isin(*_ENDED), F.col("before.recoverable_until"))
+        .otherwise(F.col("deadline"))
+        .alias("recoverable_until"),
+        F.col("before.recoverable_until").alias("old_deadline"),
+        F.col("before.state").alias("from_state"),
+        F.col("next_state").alias("state"),
+        _why(F.col("next_state")).alias("changed_because"),
+        "is_found",
+        F.col("before.state_reason").alias("old_reason"),
+        F.coalesce("before.first_audit_id", F.lit(facts.audit_id)).alias("first_audit_id"),
+        F.when(F.col("is_found"), F.lit(facts.audit_id))
+        .otherwise(F.col("before.last_audit_id"))
+        .alias("last_audit_id"),
+        F.coalesce("before.opened_at", F.lit(facts.as_of)).alias("opened_at"),
+    )
+    changed = _is_changed()
+    reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
+    is_moved = ~F.col("recoverable_until").eqNullSafe(F.col("old_deadline"))
+    return (
+        staged.where(F.col("is_found") | changed | is_moved)
+        .withColumn("stream", F.lit(facts.stream))
+        .withColumn("state_reason", reason)
+        .select(*(n for n in GAPS.names if n != "updated_at"), "from_state", "is_found")
+    )
+
+
+def gap_transitions(folded: DataFrame, facts: AuditFacts) -> DataFrame:
+    """The changes of state among folded gaps, in the shape of GAP_TRANSITIONS."""
+    return (
+        folded.where(_is_changed())
+        .withColumn("to_state", F.col("state"))
+        .withColumn("audit_id", F.lit(facts.audit_id))
+        .withColumn("reason", F.col("state_reason"))
+        .withColumn("changed_at", F.lit(facts.as_of))
+        .select(GAP_TRANSITIONS.names)
+    )
+
+
+def _is_changed() -> Column:
+    return ~F.col("state").eqNullSafe(F.col("from_state"))
+
+
+def _seen_again(cells: DataFrame, previous: DataFrame, facts: AuditFacts) -> DataFrame:
+    """What was known (`before`) beside what the cell is now (`now`), with what becomes of it.
+
+    Output:
+        `is_found`, `is_known`, `was_in_reach`, `deadline`, `next_state`.
+    """
+    known = previous.select(*CELL, F.lit(True).alias("has_past"))
+    # Unique on the cell on both sides.
+    near = cells.join(F.broadcast(known), CELL, how="left").where(
+        F.col("gap_count").isNotNull() | F.col("has_past").isNotNull()
+    )
+    now = near.select(
+        *CELL,
+        "bucket_end",
+        F.col("gap_count").alias("count"),
+        F.col("gap_cause").alias("cause"),
+        sequence_number(F.col("first_key")).alias("start_sequence_number"),
+        sequence_number(F.col("sent_key")).alias("end_sequence_number"),
+        F.col("first_arrival").alias("arrived_from"),
+        F.col("last_arrival").alias("arrived_until"),
+        F.col("missing").alias("left"),
+        ((F.col("pending") == 0) & ~F.col("is_damaged")).alias("is_judged"),
+    ).alias("now")
+    before = previous.withColumn("is_known", F.lit(True)).alias("before")
+    is_dark = is_damaged(facts.damage.traces + facts.damage.sink, F.col("bucket_start"))
+    is_whole = F.coalesce("before.is_complete", F.lit(False)) & ~is_dark
+    return (
+        now.join(before, CELL, how="full_outer")
+        .withColumn("is_found", F.col("now.count").isNotNull())
+        .withColumn("is_known", F.coalesce("is_known", F.lit(False)))
+        .withColumn("was_in_reach", F.coalesce("is_judged", is_whole))
+        .withColumn("deadline", until(_at("arrived_from"), facts.retention))
+        .withColumn("next_state", _state(facts))
+    )
+
+
+def _at(name: str) -> Column:
+    found, known = F.col(f"now.{name}"), F.col(f"before.{name}")
+    return F.when(F.col("is_found"), found).otherwise(known)
+
+
+def _newest(name: str) -> Column:
+    return _at(name).alias(name)
+
+
+def _count() -> Column:
+    """How many lack; of a gap that is over, how many are there that lacked."""
+    came = F.greatest(F.col("before.count") - F.coalesce("left", F.lit(0)), F.lit(0))
+    is_over = F.col("next_state").isin(*_ENDED) & ~F.col("before.state").isin(*_ENDED)
+    return (
+        F.when(F.col("is_found"), F.col("now.count"))
+        .when(is_over, came)
+        .otherwise(F.col("before.count"))
+    )
+
+
+def _is_out_of_time(kept: Retention, as_of: Column) -> Column:
+    """Whether the last of its messages has left the stream."""
+    by = F.greatest(as_of, F.col("before.judged_as_of"))
+    return F.coalesce(until(_at("arrived_until"), kept) < by, F.lit(False))
+
+
+def _state(facts: AuditFacts) -> Column:
+    before, is_over = F.col("before.state"), _is_out_of_time(facts.retention, F.lit(facts.as_of))
+    is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*_CLOSABLE)
+    is_more = F.col("is_found") & (F.col("now.count") != F.col("before.count"))
+    fresh = F.when(is_over, State.EXPIRED.value).otherwise(State.OPEN.value)
+    return (
+        F.when(~F.col("is_known"), fresh)
+        .when(is_gone & (before == State.REPLAYED.value), State.RECOVERED.value)
+        .when(is_gone, State.FALSE_ALARM.value)
+        .when(F.col("is_found") & before.isin(*_ENDED), fresh)
+        .when((before == State.ACCEPTED.value) & is_more, fresh)
+        .when(before.isin(*LIVE) & is_over, State.EXPIRED.value)
+        .when((before == State.EXPIRED.value) & ~is_over, State.OPEN.value)
+        .otherwise(before)
+    )
+
+
+def _why(state: Column) -> Column:
+    before, left = F.col("before.state"), F.coalesce("left", F.lit(0))
+    is_back = (before == State.EXPIRED.value) & (state == State.OPEN.value)
+    came = F.when(state == State.RECOVERED.value, "landed after the replay").otherwise(
+        "it arrived later"
+    )
+    named = F.concat(came, F.lit(", but for "), left.cast("string"), F.lit(" that findings name"))
+    return (
+        F.when(state == State.EXPIRED.value, "the stream's retention has run out")
+        .when(~F.col("is_known"), "found by the audit")
+        .when(is_back, "the stream keeps it for longer than was known")
+        .when(~F.col("is_found") & (left > 0), named)
+        .when(~F.col("is_found"), came)
+        .when(before == State.ACCEPTED.value, "others lack than when it was accepted")
+        .otherwise("found again after it was closed")
+    )

@@ -1,0 +1,206 @@
+"""What an audit proves of a backfill: by the findings and gaps that its windows are of."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.backfill.rounds import Replay
+from shardaudit.backfill.rules.plan import ASKED_FOR
+from shardaudit.backfill.rules.planned import StoredWindow
+from shardaudit.columns.instants import bucket_start
+from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
+from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.window import Window
+
+AskedRange = tuple[StoredWindow, Window]  # of a range by hand: when its messages were sent
+LEFT = (State.OPEN.value, State.PLANNED.value, State.REPLAYED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Of a window's messages: how many are there by now, expired, or still missing.
+
+    `gone`: of the missing ones, those that reached the stream before its oldest record.
+    `unsettled`: cells of which the audit cannot say yet that nothing is missing.
+    `unjudged`: cells of which it cannot say so at all; `reason` is that of one of them.
+    """
+
+    back: int = 0
+    expired: int = 0
+    left: int = 0
+    gone: int = 0
+    unsettled: int = 0
+    unjudged: int = 0
+    reason: str = ""
+
+    def __add__(self, other: "Proof") -> "Proof":
+        return Proof(
+            self.back + other.back,
+            self.expired + other.expired,
+            self.left + other.left,
+            self.gone + other.gone,
+            self.unsettled + other.unsettled,
+            self.unjudged + other.unjudged,
+            self.reason or other.reason,
+        )
+
+
+def proofs(replay: Replay, audit_id: str) -> dict[str, Proof]:
+    """By window: of its planned messages, and where a range was asked for, of all that lie in it.
+
+    Input:
+        audit_id: of an audit of exactly the plan's time.
+    """
+    windows = replay.ledger.windows
+    found: dict[str, Proof] = defaultdict(Proof)
+    for window_id, proof in [*_of_planned(replay, windows), *_of_gaps(replay, windows)]:
+        found[window_id] += proof
+    asked = [(w, w.sent) for w in windows if w.because == ASKED_FOR and w.sent is not None]
+    if asked:
+        for window_id, proof in [*_of_others(replay, asked), *_of_cells(replay, asked, audit_id)]:
+            found[window_id] += proof
+    return {window.window_id: found[window.window_id] for window in windows}
+
+
+def _of_planned(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, Proof]]:
+    # Unique on message_id on both sides: the key of findings within a stream and kind, and that
+    # of the ids within a plan.
+    states = replay.planned_ids().join(
+        _missing(replay).select("message_id", "state"), ["message_id"], how="inner"
+    )
+    windows = _begins(replay, stored)
+    arrived = F.coalesce("acked_at", "sent_at")
+    judged = states.join(windows, ["window_id"], how="left")
+    return _counted(judged, arrived)
+
+
+def _of_gaps(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, Proof]]:
+    """What became of the plan's gaps, by the counts of their cells.
+
+    What is left of one of which some came back findings name, which nobody had planned. Those of a
+    range by hand are told with the others in it.
+    """
+    planned = replay.planned_gaps().select("window_id", *CELL, "arrived_until")
+    planned = planned.join(_begins(replay, stored), ["window_id"], how="left").localCheckpoint()
+    gaps = replay.warehouse.read(GAPS).where(F.col("stream") == replay.name)
+    # Unique on the cell on both sides: by their keys, of a plan and of a stream.
+    judged = planned.join(gaps.select(*CELL, "state", "count"), CELL, how="inner")
+    asked = [(window.window_id,) for window in stored if window.because == ASKED_FOR]
+    of_plan = planned.join(
+        F.broadcast(own_rows(replay.warehouse.spark, asked, "window_id string")),
+        ["window_id"],
+        how="left_anti",
+    )
+    named = (
+        _missing(replay)
+        .where(F.col("state").isin(*LEFT, State.EXPIRED.value))
+        .withColumn("bucket_start", bucket_start(F.col("sent_at"), replay.bucket))
+        .join(replay.planned_ids().select("message_id"), ["message_id"], how="left_anti")
+        .select(*CELL, "state", "sent_at")
+        .join(of_plan, CELL, how="inner")
+    )
+    return [
+        *_counted(judged, F.col("arrived_until"), weight=F.col("count")),
+        *_counted(named, F.col("sent_at")),
+    ]
+
+
+def _of_others(replay: Replay, asked: Sequence[AskedRange]) -> list[tuple[str, Proof]]:
+    """The messages in the ranges that nobody knew to be missing when the plan was made."""
+    found = _in_parts(replay, asked, _missing(replay), F.col("sent_at"))
+    planned = replay.planned_ids().select("message_id")
+    others = found.join(planned, ["message_id"], how="left_anti")
+    gaps = replay.warehouse.read(GAPS).where(F.col("stream") == replay.name)
+    known = replay.planned_gaps().select(*CELL)
+    more = _in_parts(replay, asked, gaps.join(known, CELL, how="left_anti"), F.col("bucket_start"))
+    return [
+        *_counted(others, F.col("sent_at")),
+        *_counted(more, F.col("arrived_until"), weight=F.col("count")),
+    ]
+
+
+def _of_cells(
+    replay: Replay, asked: Sequence[AskedRange], audit_id: str
+) -> list[tuple[str, Proof]]:
+    """What is on its way, as far as the audit knows, and what it cannot judge yet, or at all."""
+    is_unjudged = F.col("verdict") == Verdict.INCONCLUSIVE.value
+    is_open = (F.col("pending") > 0) | (F.col("verdict") == Verdict.PENDING.value) | is_unjudged
+    cells = replay.warehouse.read(CELLS).where((F.col("audit_id") == audit_id) & is_open)
+    sums = (
+        _in_parts(replay, asked, cells, F.col("bucket_start"))
+        .groupBy("window_id")
+        .agg(
+            F.sum("pending").alias("left"),
+            F.count_if(~is_unjudged).alias("unsettled"),
+            F.count_if(is_unjudged).alias("unjudged"),
+            F.coalesce(F.max("reason"), F.lit("")).alias("reason"),
+        )
+    )
+    counted = [row.asDict() for row in collected(sums)]
+    return [(str(row.pop("window_id")), Proof(**row)) for row in counted]
+
+
+def _missing(replay: Replay) -> DataFrame:
+    return replay.warehouse.read(FINDINGS).where(
+        (F.col("stream") == replay.name) & (F.col("kind") == Kind.MISSING.value)
+    )
+
+
+def _counted(
+    judged: DataFrame, arrived: Column, *, weight: Column | None = None
+) -> list[tuple[str, Proof]]:
+    """Counts the messages of rows with `window_id`, `state` and `begins_at`: one each, or more."""
+    is_left = F.col("state").isin(*LEFT)
+    is_expired = F.col("state") == State.EXPIRED.value
+    messages_of = F.lit(1) if weight is None else weight
+    told = {
+        "left": is_left,
+        "expired": is_expired,
+        "back": ~is_left & ~is_expired,
+        "gone": is_left & (arrived < F.col("begins_at")),
+    }
+    sums = judged.groupBy("window_id").agg(
+        *(F.sum(F.when(is_so, messages_of).otherwise(0)).alias(n) for n, is_so in told.items())
+    )
+    return [
+        (str(row.window_id), Proof(row.back, row.expired, row.left, row.gone))
+        for row in collected(sums)
+    ]
+
+
+def _begins(replay: Replay, windows: Sequence[StoredWindow]) -> DataFrame:
+    values = [(window.window_id, window.begins_at) for window in windows]
+    ddl = "window_id string, begins_at timestamp"
+    return F.broadcast(own_rows(replay.warehouse.spark, values, ddl))
+
+
+def _in_parts(
+    replay: Replay, asked: Sequence[AskedRange], rows: DataFrame, instant: Column
+) -> DataFrame:
+    """The rows that lie in one of the ranges of their shard, with `window_id` and `begins_at`."""
+    values = [
+        (window.shard_id, window.window_id, sent.start, sent.end, window.begins_at)
+        for window, sent in asked
+    ]
+    ddl = (
+        "shard_id string, window_id string, sent_from timestamp, sent_to timestamp, "
+        "begins_at timestamp"
+    )
+    parts = F.broadcast(own_rows(replay.warehouse.spark, values, ddl))
+    start, end = _edges(asked)
+    near = rows.where((instant >= F.lit(start)) & (instant < F.lit(end)))
+    # The parts of a shard are disjoint: a row lies in one of them at most.
+    inside = (instant >= F.col("sent_from")) & (instant < F.col("sent_to"))
+    return near.join(parts, ["shard_id"], how="inner").where(inside)
+
+
+def _edges(asked: Sequence[AskedRange]) -> tuple[datetime, datetime]:
+    return min(sent.start for _, sent in asked), max(sent.end for _, sent in asked)
