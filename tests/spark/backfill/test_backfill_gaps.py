@@ -31,7 +31,7 @@ from tests.builders import T0
 from tests.spark.audit.nights import settings_of
 from tests.spark.lake import Lake
 
-pytestmark = pytest.mark.apache_spark  # repairs
+pytestmark = [pytest.mark.apache_spark, pytest.mark.drill]  # repairs; minutes
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NOW = T0 + 2 * HOUR
