@@ -17,6 +17,7 @@ from shardaudit.audit.rules.findings import KEY
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.ingest.stream_traces import SCAN_WINDOWS
+from shardaudit.model.config.settings import DAY
 from shardaudit.model.route import Route, Sighting
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import Window, joined
@@ -59,7 +60,6 @@ def hop_lines(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> 
                 location=name,
                 after=hop.after,
                 share=hop.share,
-                arriving=route.arriving[name],
                 received=received,
                 sent=sent,
                 coverage=of_landed / landed if landed else None,
@@ -84,7 +84,7 @@ def with_hops(
     told = _seen(warehouse, request, sought)
     if told is None:
         return found
-    silent = {line.location for line in hops if line.is_silent}
+    silent = _silent(warehouse, request, hops)
     pairs = collected(told.select("kind", "seen").distinct())
     answers = [(row.kind, row.seen, _place(route, row.kind, row.seen, silent)) for row in pairs]
     places = F.broadcast(own_rows(warehouse.spark, answers, _HOP_DDL))
@@ -99,6 +99,17 @@ def with_hops(
         .drop("hop", "is_placed")
         .localCheckpoint()
     )
+
+
+def _silent(warehouse: Warehouse, request: AuditRequest, hops: Sequence[HopLine]) -> set[str]:
+    """The places of which nothing is known in a day or longer: not just of these minutes."""
+    names = {line.location for line in hops if line.is_silent}
+    if not names:
+        return names
+    window = request.judged_over or request.aligned
+    wide = Window(min(window.start, request.aligned.end - DAY), request.aligned.end)
+    counts = sighting_counts(warehouse, request.name, wide)
+    return names - {row.location for row in collected(counts.select("location").distinct())}
 
 
 def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:

@@ -88,14 +88,17 @@ class Look:
         read = differing.where(F.col("id_hash").isNull()).select(*CELL)
         seen = self.both.within(buckets_of(read)).seen(read)
         found = with_hash(suspects(seen).unionByName(retried)).select(*WANTED)
-        wanted = found.union(self.known.stale).union(alone.select(*WANTED))
+        # What a cell has too much may be sound where it was read in full. Presence only.
+        hashes = F.broadcast(alone.select("id_hash"))
+        sound = with_hash(seen).join(hashes, ["id_hash"], how="left_semi").select(*WANTED)
+        wanted = found.union(self.known.stale).union(alone.select(*WANTED)).union(sound)
         evidence, is_new = self._evidence(self.known.evidence, wanted)
         rest = unexplained(alone, self.cells, evidence).localCheckpoint()
         starts = buckets_of(rest)
         if starts:
             more = self.both.within(starts).seen(rest)
-            evidence, _ = self._evidence(evidence, with_hash(suspects(more)).select(*WANTED))
             read, seen = read.union(rest), seen.unionByName(more)
+            evidence, _ = self._evidence(evidence, with_hash(suspects(seen)).select(*WANTED))
         return Looked(read, seen, evidence, is_new)
 
     def _evidence(self, before: DataFrame, wanted: DataFrame) -> tuple[DataFrame, bool]:

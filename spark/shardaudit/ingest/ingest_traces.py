@@ -195,9 +195,9 @@ class TraceSide:
             places = judged.where(~is_producers())
             seen = tallied(places)
             append_sightings(self._warehouse, places, batch, seen)
-            tally = replace(
-                tally, sighted=seen.good, kept_from={**seen.kept_from, **tally.kept_from}
-            )
+            both = (seen.kept_from, tally.kept_from)
+            first = {file: min(of[file] for of in both if file in of) for of in both for file in of}
+            tally = replace(tally, sighted=seen.good, kept_from=first)
         counted = self._writing(batch).append_judged(own, tally, read_at=now)
         done = self._finish(batch, replace(inputs, kept=None), tally, counted=counted, now=now)
         if inputs.kept:

@@ -10,14 +10,15 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings
-from shardaudit.ingest.stream_traces import in_days
+from shardaudit.ingest.stream_traces import SCAN_WINDOWS, in_days
 from shardaudit.ingest.trace_writing import TraceTally
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
 from shardaudit.model.tables.table import Table
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -31,10 +32,9 @@ def append_sightings(
     """
     if tally.buckets is None:
         return
-    first, last = tally.buckets
-    # Its own end counts, too.
-    near = Window(first, last + timedelta(microseconds=1))
-    known = sightings_within(warehouse, batch.stream, [near])
+    starts = [row.bucket_start for row in collected(judged.select("bucket_start").distinct())]
+    near = coalesced(starts, width=timedelta(microseconds=1), limit=SCAN_WINDOWS)
+    known = sightings_within(warehouse, batch.stream, near)
     known = known.where(F.col("batch_id") != batch.batch_id)
     new = new_sightings(judged, known).localCheckpoint()
     _append(warehouse, new, SIGHTINGS, batch, most=tally.good)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,6 +23,7 @@ from shardaudit.page.page_words import (
     Metric,
 )
 from shardaudit.report.plain import length, visible
+from shardaudit.report.route_lines import place_told
 
 _ASSETS = files("shardaudit.page") / "assets"
 _SHOWN = 72
@@ -72,7 +74,7 @@ _ENVIRONMENT.globals.update(
     COUNTS=MAP_COUNTS,
     GATE_LOOKS=GATE_LOOKS,
     NUMBERS=STREAM_NUMBERS,
-    WHERE=WHERE,
+    place_told=partial(place_told, words=WHERE),
     LEVEL_NAMES=LEVEL_NAMES,
     NOT_KNOWN=NOT_KNOWN,
     Metric=Metric,

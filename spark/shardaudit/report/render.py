@@ -12,6 +12,7 @@ from shardaudit.model.verdict import Kind, Verdict
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import cell, counted, harmless, instant, length
+from shardaudit.report.route_lines import place_told
 from shardaudit.report.summary import (
     AuditReport,
     DeadlineLine,
@@ -199,8 +200,9 @@ def _more(count: int) -> list[Text]:
 
 def _where(line: FindingLine) -> str:
     """Where a message was lost or doubled, as far as that is known."""
-    words = {Kind.MISSING: "before", Kind.DUPLICATED: "after"}
-    return f"{words[line.kind]} {line.location}" if line.location and line.kind in words else "–"
+    words = {Kind.MISSING.value: "before", Kind.DUPLICATED.value: "after"}
+    word = place_told(line.kind, line.location, words)
+    return f"{word} {line.location}" if word else "–"
 
 
 def _what(line: FindingLine) -> str:

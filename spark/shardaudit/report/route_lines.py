@@ -1,9 +1,11 @@
 """What is said of the places between producer and sink, and how the tables keep it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.verdict import Kind
 from shardaudit.report.plain import harmless
 from shardaudit.report.summary import HopLine
 
@@ -17,6 +19,16 @@ def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
     """The lines of such a text."""
     rows = json.loads(text) if text else []
     return tuple(HopLine(**row | {"after": tuple(row["after"])}) for row in rows)
+
+
+def place_told(kind: str, location: str | None, words: Mapping[str, str]) -> str | None:
+    """What a finding says of a place, in the words of its kind; None: nothing.
+
+    What was missing before there were routes has the producer's location.
+    """
+    if not location or (kind == Kind.MISSING.value and location == PRODUCER):
+        return None
+    return words.get(kind)
 
 
 def route_notes(hops: Sequence[HopLine], *, sent: int) -> tuple[str, ...]:

@@ -64,14 +64,12 @@ class LateAudit:
 class HopLine:
     """One place between producer and sink over the window of an audit; counts are messages.
 
-    `share`: of what arrives, passed on; `arriving`: the share of the producer's that is to arrive;
-    `coverage`: of what landed, how much it traced, about.
+    `share`: of what arrives, passed on; `coverage`: of what landed, how much it traced, about.
     """
 
     location: str
     after: tuple[str, ...]
     share: float
-    arriving: float
     received: int
     sent: int
     coverage: float | None

@@ -61,18 +61,16 @@ def _before(warehouse: Warehouse, cells: DataFrame, audits: Iterable[Row]) -> Da
     """The cells as the newest audit saw them that saw none of their messages on its way."""
     starts = [row.bucket_start for row in collected(cells.select("bucket_start").distinct())]
     in_order = sorted(audits, key=audit_order)
-    looked = own_rows(
-        warehouse.spark,
-        [
-            (row["audit_id"], row["as_of"], nth)
-            for nth, row in enumerate(in_order)
-            if any(row["window_start"] <= start < row["window_end"] for start in starts)
-        ],
-        "audit_id string, as_of timestamp, nth int",
-    )
+    near = [
+        (row["audit_id"], row["as_of"], nth)
+        for nth, row in enumerate(in_order)
+        if any(row["window_start"] <= start < row["window_end"] for start in starts)
+    ]
+    looked = own_rows(warehouse.spark, near, "audit_id string, as_of timestamp, nth int")
     newest_first = Window.partitionBy(*_CELL).orderBy(F.desc("nth"))
     return (
         warehouse.read(CELLS)
+        .where(F.col("audit_id").isin(sorted(audit_id for audit_id, *_ in near)))
         .where(F.col("bucket_start").isin(starts) & (F.col("pending") == 0))
         .join(cells, _CELL, how="left_semi")
         # Unique on the audit.

@@ -7,7 +7,7 @@ BRANCHES = {"router": "producer", "eu": "router", "us": "router", "writer": "eu 
 
 
 def test_places_stand_behind_all_that_leads_to_them() -> None:
-    hops = [HopLine(n, tuple(a.split()), 1.0, 1.0, 0, 0, None) for n, a in BRANCHES.items()]
+    hops = [HopLine(n, tuple(a.split()), 1.0, 0, 0, None) for n, a in BRANCHES.items()]
     graph = route_graph(hops)
     assert graph is not None
     assert {box.name: (box.x, box.y) for box in graph.boxes} == {

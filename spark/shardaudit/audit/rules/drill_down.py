@@ -29,12 +29,12 @@ def difference_hash() -> Column:
     Of a row of `compared_cells`. Source: the two halves of `fingerprint_sums`.
     """
     n, low, high = (F.col(f"sent_{name}") - F.col(f"landed_{name}") for name in SUMS)
-    # One too many is one missing with the other sign.
-    low, high = low * n, high * n
-    is_low = (low >= 0) & (low < F.lit(_HALF))
-    is_high = (high >= F.lit(-_HALF // 2)) & (high < F.lit(_HALF // 2))
-    is_one = ((n == 1) | (n == -1)) & is_low & is_high
-    return F.when(is_one, high * F.lit(_HALF) + low)
+    # One too many is one missing with the other sign. Of all others NULL, also on the way: the
+    # product of many hashes has no place in a bigint.
+    low, high = (F.when(n == 1, half).when(n == -1, -half) for half in (low, high))
+    low = F.when((low >= 0) & (low < F.lit(_HALF)), low)
+    high = F.when((high >= F.lit(-_HALF // 2)) & (high < F.lit(_HALF // 2)), high)
+    return high * F.lit(_HALF) + low
 
 
 def unexplained(alone: DataFrame, cells: DataFrame, evidence: DataFrame) -> DataFrame:
