@@ -1,8 +1,8 @@
 """The commands as a person types them: each a cold process, against scripts on the same files.
 
 `python -m tests.bench.commands [MESSAGES …]` prints, per size and engine that is set, seconds, the
-ratio to both scripts and the peak memory of the process tree. The files are read once before, for
-all.
+ratio to both scripts and the peak memory of the process tree, and writes the same to
+`.bench/MESSAGES.json`. The files are read once before, for all.
 """
 
 import json
@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -43,7 +43,11 @@ def main(sizes: Sequence[str]) -> None:
         folder = simulated(size)
         for file in folder.rglob("*.parquet"):
             file.read_bytes()  # the same warm page cache for all
-        console.print(_table(size, _measure(folder)))
+        found = _measure(folder)
+        load = os.getloadavg()[0]
+        said = {"load": load, "cores": os.cpu_count()} | {k: asdict(v) for k, v in found.items()}
+        folder.with_suffix(".json").write_text(json.dumps(said, indent=2))
+        console.print(_table(size, found, load=load))
 
 
 def simulated(size: str) -> Path:
@@ -137,8 +141,7 @@ def _shardaudit(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "shardaudit.cli.main", *words]
 
 
-def _table(size: str, found: dict[str, Measured]) -> Table:
-    load = os.getloadavg()[0]
+def _table(size: str, found: dict[str, Measured], *, load: float) -> Table:
     table = Table(title=f"{size} messages, cold, load {load:.1f} on {os.cpu_count()} cores")
     for name in ("what", "s", "÷ Spark script", "÷ DuckDB script", "peak GiB"):
         table.add_column(name)
