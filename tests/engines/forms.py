@@ -274,6 +274,7 @@ def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
     is_equal = F.col("shard_id") != SHARDS[1]
     sent = {f"sent_{s}": F.when(is_equal, F.col(f"landed_{s}")).otherwise(7) for s in sums}
     cells = compared(spark)[1].drop("was_known", "by_ledger", "by_audit", "sent_by", "seen_at")
+    cells = cells.drop("has_gap")
     cells = cells.withColumns(sent | {"differs": F.lit(True)})
     seen_so = cells.select(
         *CELL,

@@ -12,7 +12,7 @@ from tests.spark.audit.frames import frame
 MINUTE = timedelta(minutes=1)
 JUDGED_DDL = (
     "shard_id string, verdict string, compared string, is_damaged boolean, is_quiet boolean, "
-    "lost bigint, bucket_end timestamp, " + ", ".join(f"{name} bigint" for name in TOTALS)
+    "lost bigint, bucket_end timestamp, gap_count bigint, " + ", ".join(f"{name} bigint" for name in TOTALS)
 )
 SOUND: dict[str, object] = {"verdict": "ok", "compared": "fingerprint"}
 SOUND |= {"is_damaged": False, "is_quiet": False, "bucket_end": T0} | dict.fromkeys(
@@ -49,7 +49,7 @@ def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
 
 
 def test_a_count_below_zero_is_impossible(spark: SparkSession) -> None:
-    names = ("matched", "pending", "sent", "landed", "vanished")
+    names = ("matched", "pending", "sent", "landed", "vanished", "gap_count")
     judged = [SOUND | {"shard_id": name, name: -1} for name in names]
     judged.append(SOUND | {"shard_id": "other", "moved": 1})
     told = shard_totals(frame(spark, JUDGED_DDL, judged)).collect()
