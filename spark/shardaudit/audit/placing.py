@@ -51,7 +51,7 @@ class Placing:
     def placed(self, sink: SinkRows, numbers: Mapping[str, int]) -> Placed | None:
         """The rows that landed since the window began, or the audits before looked, and read.
 
-        None when no file may have one.
+        None when no file may have one, and none that may have had one went.
 
         Input:
             numbers: by side the last batch.
@@ -63,7 +63,7 @@ class Placing:
         since = min(self.request.aligned.start, looked_at) - reach
         known = known_batches(before, last=numbers).get("sink", 0)
         scan = sink.unplaced(landed=(since, _LAST), before=self._inputs(known))
-        if not scan.files:
+        if not scan.files and not scan.has_left:
             return None
         landed_at = F.col("landed_at")
         landed = scan.rows.where((landed_at >= F.lit(since)) | landed_at.isNull())

@@ -118,6 +118,16 @@ def test_rows_that_come_and_go_after_the_audit_are_not_passed(trial: Trial) -> N
     ]
 
 
+def test_sink_that_is_emptied_after_the_audit_is_not_passed(trial: Trial) -> None:
+    feed(trial, traced=range(60), landed=range(60))
+    trial.audit(replace(ASK, as_of=NEXT.as_of))
+    trial.remove([message(minute)[1] for minute in range(60)])
+    trial.ingest()
+    trial.audit(replace(NEXT, as_of=LATER.as_of))
+    holds = stored_holds(trial.warehouse, "events")["shard-0"]
+    assert Hold(ASK.start, ASK.end, Held.CHANGED) in holds
+
+
 @pytest.mark.parametrize(("hours", "is_held"), [(20, True), (0, False)])
 def test_row_that_is_deleted_holds_it_while_the_stream_has_the_message(
     warehouse: Warehouse, tmp_path: Path, hours: int, is_held: bool
