@@ -1,6 +1,7 @@
 """A sink in one of its formats, as the ingest sees it, and its rows as they were ingested."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Protocol
@@ -192,20 +193,24 @@ class SinkRows:
         return Scan(old.unionByName(new), lacking, self._reader, has_left=not known <= there)
 
     def _then(self, there: set[SourceFile], inputs: SinkInputs) -> frozenset[SourceFile]:
-        """The files that were there at a batch; none where nobody knows them any more."""
+        """The files of a batch; none where nobody knows them any more.
+
+        Not those that it, or the newest one, could not read: no row of them counts.
+        """
         if inputs == self._inputs:
             return frozenset(there)
+        unread = inputs.unread | self._inputs.unread
+        files: Iterable[SourceFile] = ()
         if isinstance(inputs, ParquetInputs):
-            return frozenset(inputs.files)
-        try:
-            version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
-            if inputs.commit not in {"", version.commit_mark(inputs.to_version)}:
-                return frozenset()
-            return frozenset(
-                SourceFile(file.path, file.size_bytes, file.modified_ms) for file in version.files()
-            )
-        except (ConfigError, StorageError):  # cleaned up, or made anew
-            return frozenset()
+            files = inputs.files
+        else:
+            with suppress(ConfigError, StorageError):  # cleaned up, or made anew
+                version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
+                if inputs.commit in {"", version.commit_mark(inputs.to_version)}:
+                    files = [
+                        SourceFile(f.path, f.size_bytes, f.modified_ms) for f in version.files()
+                    ]
+        return frozenset(f for f in files if not {f, f.path} & unread)
 
     def _scan(self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame]) -> Scan:
         rows = judged_frames(self._reader.frames(files), self._inputs)

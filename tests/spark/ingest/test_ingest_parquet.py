@@ -9,6 +9,7 @@ import pytest
 
 from shardaudit.audit.evidence import ingested
 from shardaudit.ingest.rules.deliveries import SinkTypeError
+from shardaudit.ingest.sink_reading import Scan
 from shardaudit.model.errors import SinkSchemaError
 from tests.builders import T0, Line, cut_off, shard, sink_row, spoil, write_parquet
 from tests.spark.lake import Lake
@@ -30,11 +31,16 @@ def landed(lake: Lake) -> dict[str, int]:
     return found
 
 
-def unplaced(lake: Lake, *, since: int = 1) -> list[tuple[str, bool]]:
-    """The ids of the rows that lack their shard or time, and whether they came after a batch."""
+def scan_unplaced(lake: Lake) -> Scan:
+    """The rows that lack their shard or time, as they are since the first batch."""
     always = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-    before = [row.inputs for row in lake.batches() if (row.side, row.number) == ("sink", since)]
-    rows = lake.landed_now().unplaced(landed=always, before=before[0]).rows
+    before = [row.inputs for row in lake.batches() if (row.side, row.number) == ("sink", 1)]
+    return lake.landed_now().unplaced(landed=always, before=before[0])
+
+
+def unplaced(lake: Lake) -> list[tuple[str, bool]]:
+    """The ids of such rows, and whether they came after that batch."""
+    rows = scan_unplaced(lake).rows
     return sorted((row.message_id, row.is_new) for row in rows.collect())
 
 
@@ -143,9 +149,12 @@ def test_good_files_are_read_when_others_are_broken(folder: Lake) -> None:
     [batch] = [row for row in lake.batches() if row.side == "sink"]
     assert batch.damaged_from.astimezone(UTC) == T0
     assert batch.damaged_to.astimezone(UTC) > written
+    write_parquet(lake.sink / "more.parquet", [sink_row(2)])
+    lake.ingest(now=written)
+    assert not scan_unplaced(lake).has_left
 
     write_parquet(Path(cut), [sink_row(1)])
     write_parquet(Path(spoiled), rows)
     lake.ingest(now=written + timedelta(hours=1))
-    assert landed(lake) == {shard(0): 3002}
+    assert landed(lake) == {shard(0): 3003}
     assert {row.damaged_from for row in lake.batches()} == {None}
