@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.ingest.job import ingest
-from shardaudit.ingest.sink_reading import SinkRows
+from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.model.config.settings import Sink, Stream, Traces
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
 from shardaudit.model.tables.table import Table
@@ -129,6 +129,12 @@ class Lake:
         """The rows of the sink as its newest batch left it."""
         newest = [row for row in self.batches() if row.side == "sink"][-1]
         return SinkRows(self.spark, self.warehouse.access, newest.inputs)
+
+    def unplaced_now(self, *, since: int = 1) -> Scan:
+        """Those of them that lack their shard or time, as they came and went since a batch."""
+        always = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+        [before] = [r for r in self.batches() if (r.side, r.number) == ("sink", since)]
+        return self.landed_now().unplaced(landed=always, before=before.inputs)
 
     def rows(self, table: Table) -> list[Row]:
         """All rows of one of our tables."""

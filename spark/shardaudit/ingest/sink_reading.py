@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import S3Access, StorageError
 from shardaudit.adapters.files.sources import storage_errors
-from shardaudit.adapters.lake.delta_log import TimeSpan
+from shardaudit.adapters.lake.delta_log import CommitGoneError, TimeSpan
 from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
@@ -25,6 +25,7 @@ from shardaudit.ingest.rules.batch_inputs import (
     SinkInputs,
     sink_inputs,
 )
+from shardaudit.ingest.rules.commits import UnknownFileError, net_change, rearranged_files
 from shardaudit.ingest.rules.deliveries import (
     DELIVERY_DDL,
     JUDGED_DDL,
@@ -100,7 +101,7 @@ class SinkPlan(Protocol):
 class Scan:
     """Rows of a sink: DELIVERY. Those of `files` are not read yet.
 
-    `has_left`: files that were there at an earlier batch are gone.
+    `has_left`: files or rows that were there at an earlier batch are gone.
     """
 
     rows: DataFrame
@@ -171,7 +172,9 @@ class SinkRows:
             landed: when: the caller keeps no row that is known to have landed outside of it.
             before: the inputs of an earlier batch; None: there was none.
         Output:
-            also `is_new` (boolean): the row is in no file that was there at that batch.
+            also `is_new` (boolean): the row is in no file that was there at that batch. A file that
+            OPTIMIZE wrote since is none of those where the log tells that no row of it came since:
+            not by its landing time, for what a consumer commits late bears an early one.
 
         Raises:
             StorageError: a file is not there, or not as it was ingested.
@@ -182,7 +185,7 @@ class SinkRows:
             files = self._delta_files(self._inputs, ("landed_at", [landed]), with_gaps=True)
         lacking = self._reader.lacking(files, PLACES)
         there = {file.known for file in self._files(None)}
-        known = self._then(there, sink_inputs(before)) if before else frozenset()
+        known, has_left = self._since(there, sink_inputs(before)) if before else (set(), False)
         old, new = (
             self._scan(
                 [file for file in lacking if (file.known in known) is not is_new],
@@ -190,15 +193,26 @@ class SinkRows:
             ).rows.withColumn("is_new", F.lit(is_new))
             for is_new in (False, True)
         )
-        return Scan(old.unionByName(new), lacking, self._reader, has_left=not known <= there)
+        return Scan(old.unionByName(new), lacking, self._reader, has_left=has_left)
 
-    def _then(self, there: set[SourceFile], inputs: SinkInputs) -> frozenset[SourceFile]:
+    def _since(self, there: set[SourceFile], inputs: SinkInputs) -> tuple[set[SourceFile], bool]:
+        """The files without a row that came since a batch, and whether rows went since."""
+        known, own = self._then(there, inputs), self._inputs
+        if isinstance(inputs, DeltaInputs) and isinstance(own, DeltaInputs) and known:
+            with suppress(CommitGoneError, UnknownFileError):
+                commits = self._now(own).commits_since(inputs.to_version)
+                change = net_change(commits, excluded=inputs.unread | own.unread)
+                kept = rearranged_files(commits, unread=inputs.unread)
+                return known | {f for f in there if f.path in kept}, bool(change.removed)
+        return known, not known <= there
+
+    def _then(self, there: set[SourceFile], inputs: SinkInputs) -> set[SourceFile]:
         """The files of a batch; none where nobody knows them any more.
 
         Not those that it, or the newest one, could not read: no row of them counts.
         """
         if inputs == self._inputs:
-            return frozenset(there)
+            return there
         unread = inputs.unread | self._inputs.unread
         files: Iterable[SourceFile] = ()
         if isinstance(inputs, ParquetInputs):
@@ -210,7 +224,13 @@ class SinkRows:
                     files = [
                         SourceFile(f.path, f.size_bytes, f.modified_ms) for f in version.files()
                     ]
-        return frozenset(f for f in files if not {f, f.path} & unread)
+        return {f for f in files if not {f, f.path} & unread}
+
+    def _now(self, inputs: DeltaInputs) -> DeltaVersion:
+        """The version that was ingested."""
+        if self._version is None:
+            self._version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
+        return self._version
 
     def _scan(self, files: list[SinkFile], kept: Callable[[DataFrame], DataFrame]) -> Scan:
         rows = judged_frames(self._reader.frames(files), self._inputs)
@@ -232,16 +252,14 @@ class SinkRows:
         *,
         with_gaps: bool = False,
     ) -> list[SinkFile]:
-        if self._version is None:
-            self._version = DeltaSink(inputs.path, self._access).at(inputs.to_version)
-        columns, unread = inputs.columns, inputs.unread
+        version, columns, unread = self._now(inputs), inputs.columns, inputs.unread
         of_column = None
         if within is not None and within[0] in columns:
             of_column = (columns[within[0]], within[1])
         # A column that partitions has no statistics: its value decides, and not here.
         lacking = [columns[name] for name in PLACES] if with_gaps and self.has_places else []
-        found = self._version.files(within=of_column, lacking=lacking)
-        return [self._version.sink_file(f, columns) for f in found if f.path not in unread]
+        found = version.files(within=of_column, lacking=lacking)
+        return [version.sink_file(f, columns) for f in found if f.path not in unread]
 
 
 def judged_frames(frames: Sequence[DataFrame], inputs: SinkInputs) -> DataFrame | None:

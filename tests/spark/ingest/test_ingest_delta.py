@@ -172,6 +172,27 @@ def test_batch_reads_nothing_when_files_were_only_rewritten(lake: Lake) -> None:
     assert lake.ledger("sink") == now_there(lake)
 
 
+def test_rows_that_were_only_rewritten_neither_came_nor_went(lake: Lake) -> None:
+    for number in range(2):
+        lake.land([sink_row(number, sent_at=None), sink_row(number + 2)])
+    lake.ingest()
+    lake.optimize()
+    lake.ingest()
+    scan = lake.unplaced_now()
+    assert sorted((row.message_id, row.is_new) for row in scan.rows.collect()) == [
+        ("m0", False),
+        ("m1", False),
+    ]
+    assert not scan.has_left
+    lake.sql("DELETE FROM SINK WHERE message_id = 'm0'")
+    lake.land([sink_row(4, sent_at=None)])
+    lake.ingest()
+    later = lake.unplaced_now(since=2)
+    # The file from which the row went was written anew: who wrote it may have added to it.
+    assert {row.message_id: row.is_new for row in later.rows.collect()}["m4"]
+    assert later.has_left
+
+
 def test_rows_without_a_place_that_were_deleted_count_no_more(lake: Lake) -> None:
     lake.land([sink_row(0, sent_at=None), sink_row(1, shard_id=None), sink_row(2)])
     lake.ingest()

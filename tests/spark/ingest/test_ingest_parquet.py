@@ -9,7 +9,6 @@ import pytest
 
 from shardaudit.audit.evidence import ingested
 from shardaudit.ingest.rules.deliveries import SinkTypeError
-from shardaudit.ingest.sink_reading import Scan
 from shardaudit.model.errors import SinkSchemaError
 from tests.builders import T0, Line, cut_off, shard, sink_row, spoil, write_parquet
 from tests.spark.lake import Lake
@@ -31,16 +30,9 @@ def landed(lake: Lake) -> dict[str, int]:
     return found
 
 
-def scan_unplaced(lake: Lake) -> Scan:
-    """The rows that lack their shard or time, as they are since the first batch."""
-    always = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-    before = [row.inputs for row in lake.batches() if (row.side, row.number) == ("sink", 1)]
-    return lake.landed_now().unplaced(landed=always, before=before[0])
-
-
 def unplaced(lake: Lake) -> list[tuple[str, bool]]:
-    """The ids of such rows, and whether they came after that batch."""
-    rows = scan_unplaced(lake).rows
+    """The ids of rows that lack their place, and whether they came after the first batch."""
+    rows = lake.unplaced_now().rows
     return sorted((row.message_id, row.is_new) for row in rows.collect())
 
 
@@ -151,7 +143,7 @@ def test_good_files_are_read_when_others_are_broken(folder: Lake) -> None:
     assert batch.damaged_to.astimezone(UTC) > written
     write_parquet(lake.sink / "more.parquet", [sink_row(2)])
     lake.ingest(now=written)
-    assert not scan_unplaced(lake).has_left
+    assert not lake.unplaced_now().has_left
 
     write_parquet(Path(cut), [sink_row(1)])
     write_parquet(Path(spoiled), rows)

@@ -9,6 +9,7 @@ from shardaudit.ingest.rules.commits import (
     UnknownFileError,
     backfilled_files,
     net_change,
+    rearranged_files,
     still_there,
 )
 from shardaudit.model.source import DeltaFile, backfill_tag
@@ -130,6 +131,31 @@ def test_path_is_gone_when_its_last_action_removes_it() -> None:
 def test_file_stays_when_a_commit_gives_it_a_vector_in_whatever_order() -> None:
     for actions in ((remove("a"), add("a", dv="1")), (add("a", dv="1"), remove("a"))):
         assert still_there(["a"], [commit(*actions)]) == {"a"}
+
+
+def optimized(*gone: str, into: str, day: str = "d") -> list[Action]:
+    actions = [*(remove(path, data=False) for path in gone), add(into, data=False)]
+    for action in actions:
+        [file] = action.values()
+        assert isinstance(file, dict)
+        file["partitionValues"] = {"day": day}
+    return actions
+
+
+def test_rewritten_file_has_nothing_new_unless_one_came_to_its_partition_meanwhile() -> None:
+    two_days = [*optimized("a", "b", into="c"), *optimized("new", into="e", day="x")]
+    commits = [commit(add("new")), commit(*two_days), commit(*optimized("c", into="f"))]
+    assert rearranged_files(commits) == {"c", "f"}
+    again = [*commits, commit(*optimized("e", into="g", day="x"))]
+    assert rearranged_files(again) == {"c", "f"}
+    assert rearranged_files(commits, unread=["b"]) == set()
+    thin = commit({"remove": {"path": "new", "dataChange": False}}, add("c", data=False))
+    assert rearranged_files([commit(add("new")), thin]) == set()
+
+
+def test_file_that_loses_rows_to_a_vector_is_not_new() -> None:
+    commits = [commit(remove("a"), add("a", dv="1")), commit(*optimized("a", into="b"))]
+    assert rearranged_files(commits) == {"b"}
 
 
 def test_files_of_a_backfill_are_known_by_the_tag_of_their_commit() -> None:

@@ -80,6 +80,30 @@ def still_there(paths: Iterable[str], commits: Iterable[str]) -> set[str]:
     return there
 
 
+def rearranged_files(commits: Iterable[str], *, unread: Iterable[str] = ()) -> set[str]:
+    """The paths of files that came, and have no row that was not in the table before.
+
+    A commit that changes no data (OPTIMIZE) puts the rows of files that go into others of the same
+    partition. Where one of them came meanwhile, all that is written there may have rows of it.
+
+    Input:
+        commits: in their order; unread: paths of files of which no row counted before.
+    """
+    fresh, found = set(unread), set[str]()
+    for commit in commits:
+        actions = [json.loads(line) for line in commit.split("\n") if line]
+        gone = {file["path"]: file for action in actions if (file := action.get("remove"))}
+        places = [file.get("partitionValues") for path, file in gone.items() if path in fresh]
+        for file in (action["add"] for action in actions if "add" in action):
+            if file["path"] in gone:  # it gets a deletion vector: fewer rows, and none is new
+                continue
+            is_fresh = file["dataChange"] or any(
+                place in (None, file.get("partitionValues")) for place in places
+            )
+            (fresh if is_fresh else found).add(file["path"])
+    return found - fresh
+
+
 def _information(action: Action) -> Action:
     return action.get("commitInfo") or {}
 
