@@ -54,7 +54,8 @@ def _waiting_line(waiting: WaitingTime) -> str:
     if not waiting.is_overdue:
         return line
     return (
-        f"{line}. That is half of the time that the stream keeps records: audit them by hand "
+        f"{line}. Some that the stream still has wait for half of the time that it keeps records: "
+        "audit them by hand "
         "(`shardaudit audit --from … --to …`), or more often"
     )
 

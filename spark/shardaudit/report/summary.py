@@ -85,7 +85,7 @@ class WaitingTime:
     """Time before the window that holds the watermark, and that no audit had room for.
 
     `first`: the start of the oldest; `since`: as of when an audit first left some of it;
-    `is_overdue`: half of the time ago that the stream keeps records.
+    `is_overdue`: some that the stream still has waits for half of the time that it keeps records.
     """
 
     length: timedelta

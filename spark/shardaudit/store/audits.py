@@ -84,7 +84,7 @@ def waiting_time(row: StoredAudit) -> WaitingTime | None:
     if waiting.since is None:
         return None
     kept, (first, _) = timedelta(seconds=row["retention_s"] or 0), waiting.spans[0]
-    is_overdue = row["as_of"] - waiting.since >= kept / 2
+    is_overdue = waiting.is_overdue(as_of=row["as_of"], kept=kept)
     return WaitingTime(waiting.length, first.start, waiting.since, is_overdue)
 
 

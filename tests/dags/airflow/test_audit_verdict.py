@@ -9,6 +9,7 @@ from shardaudit.airflow.audit_verdict import event_extra, judge
 from shardaudit.airflow.planned import PlannedAudit
 from shardaudit.model.waiting import Waiting
 from shardaudit.model.window import Window
+from shardaudit.report.plain import instant
 from tests.dags.warehouses import START, audit, cell, missing, write_result
 
 
@@ -109,11 +110,14 @@ def test_a_loss_before_the_window_is_red(warehouse: Path, caplog: pytest.LogCapt
     ]
 
 
-@pytest.mark.parametrize(("hours", "is_red"), [(11, False), (12, True)])
+@pytest.mark.parametrize(
+    ("age", "hours", "is_red"), [(20, 11, False), (20, 12, True), (30, 12, False)]
+)
 def test_minutes_before_the_window_that_wait_for_too_long_are_red(
-    warehouse: Path, caplog: pytest.LogCaptureFixture, *, hours: int, is_red: bool
+    warehouse: Path, caplog: pytest.LogCaptureFixture, *, age: int, hours: int, is_red: bool
 ) -> None:
-    minute = Window(START - timedelta(hours=30), START - timedelta(hours=29))
+    start = START - timedelta(hours=age)
+    minute = Window(start, start + timedelta(hours=1))
     as_of = START + timedelta(hours=1)
     waiting = Waiting(timedelta(hours=1), ((minute, as_of - timedelta(hours=hours)),))
     row = audit("a", waiting=waiting.as_json(), retention_s=86_400)
@@ -125,7 +129,7 @@ def test_minutes_before_the_window_that_wait_for_too_long_are_red(
         else:
             judge(planned("a"))
     [told] = [line for line in caplog.messages if " before the window, from " in line]
-    assert told.startswith("1 h 0 min before the window, from 2026-10-30T18:00:00Z on, wait to be")
+    assert told.startswith(f"1 h 0 min before the window, from {instant(start)} on, wait to be")
     assert ("audit them by hand" in told) is is_red
 
 
