@@ -16,11 +16,11 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.audit.late_windows import early_holds, judged_over, late_windows
+from shardaudit.audit.late_windows import early_holds, judged_over, late_windows, still_tried
 from shardaudit.audit.published import audits_beside, with_late
 from shardaudit.audit.rules.watermark import without
 from shardaudit.audit.watermarks import shard_records
-from shardaudit.model.audit_id import audit_order, late_of, published_audits
+from shardaudit.model.audit_id import StoredAudit, audit_order, late_of, published_audits
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.waiting import still_waiting, waiting_from_json
@@ -80,19 +80,15 @@ class _Night:
 
     def windows(self) -> list[Window]:
         """The spans to be audited."""
-        rejected = (
-            row
-            for row in self._audits()
-            if late_of(row) is not None and row["status"] != "published"
-        )
+        audits = self._audits()
+        rejected = (r for r in audits if late_of(r) is not None and r["status"] != "published")
+        published = [_looked_at(row) for row in published_audits(audits)]
         return late_windows(
             self._holds(),
             self.request.aligned,
             bucket=self.request.stream.bucket,
             kept_from=self.request.as_of - self.request.retention.length,
-            tried=[
-                (Window(row["window_start"], row["window_end"]), row["as_of"]) for row in rejected
-            ],
+            tried=still_tried(map(_looked_at, rejected), published),
         )
 
     def is_audited(self, window: Window, gates: Gates, *, now: datetime) -> bool:
@@ -139,3 +135,7 @@ class _Night:
         # What nobody audited is made up for as far back as the stream, or an audit, reaches.
         reach = max(self.request.retention.length, self.request.stream.audit_window)
         return early_holds(holds, own, since=own.start - reach, damage=damage)
+
+
+def _looked_at(row: StoredAudit) -> tuple[Window, datetime]:
+    return Window(row["window_start"], row["window_end"]), row["as_of"]

@@ -48,19 +48,48 @@ def late_windows(
     """The spans that an audit has to look at besides its own window.
 
     Few, and together no longer than its own: so all of it costs no more than twice as much. What
-    has no place stays held till next time.
+    has no place stays held till next time. What was looked at in vain is no part of a longer span:
+    a minute that shuts a gate must not keep those beside it.
 
     Input:
         holds: of `early_holds`; own, bucket: the window, in whole buckets.
         kept_from: what was sent then the stream still has.
-        tried: what audits of before looked at in vain, and as of when.
+        tried: of `still_tried`.
+    Output:
+        in order, none over another.
     """
-    windows: list[Window] = []
-    for piece in _pieces(list(holds), own, bucket=bucket, kept_from=kept_from, tried=tried):
-        wider = joined([*windows, piece], most=_MOST_WINDOWS)
-        if sum((one.end - one.start for one in wider), timedelta()) <= own.end - own.start:
-            windows = wider
-    return windows
+    shared: list[Window] = []
+    alone: list[Window] = []
+    pieces = _pieces(list(holds), own, bucket=bucket, kept_from=kept_from, tried=tried)
+    for last, piece in pieces:
+        wider, more = shared, alone
+        if last == _NEVER:
+            wider = joined([*shared, piece.window], most=_MOST_WINDOWS)
+        else:
+            more = [*alone, *(rest.window for rest in without([piece], [*shared, *alone]))]
+        length = sum((one.end - one.start for one in [*wider, *more]), timedelta())
+        has_place = len(wider) + len(more) <= _MOST_WINDOWS and length <= own.end - own.start
+        if has_place and not any(one.common(span) for one in wider for span, _ in tried):
+            shared, alone = wider, more
+    return sorted([*shared, *alone], key=lambda window: window.start)
+
+
+def still_tried(
+    rejected: Iterable[tuple[Window, datetime]], published: Sequence[tuple[Window, datetime]]
+) -> list[tuple[Window, datetime]]:
+    """What audits looked at in vain, and as of when, but for what was published since.
+
+    Input:
+        both: what audits looked at, and as of when.
+    """
+    return [
+        (rest.window, at)
+        for window, at in rejected
+        for rest in without(
+            [Hold(window.start, window.end, Held.CHANGED)],
+            [other for other, done in published if done > at and other.common(window)],
+        )
+    ]
 
 
 def judged_over(late: Window, own: Window) -> Window:
@@ -77,15 +106,17 @@ def _pieces(
     bucket: timedelta,
     kept_from: datetime,
     tried: Sequence[tuple[Window, datetime]],
-) -> list[Window]:
+) -> list[tuple[datetime, Hold]]:
     """The spans in pieces of a quarter of the window: of each reason the first ones first.
+
+    Each with when it was looked at in vain, and not since; `_NEVER`: it was not.
 
     So no reason takes all that there is, and what is longer than the window is done in some nights.
     The oldest first, but of what nobody ever looked at that which can still be recovered; and what
     was looked at in vain comes behind all others, the longest ago first.
     """
     length = max(bucket, (own.end - own.start) // _MOST_WINDOWS // bucket * bucket)
-    ranked: list[tuple[datetime, int, int, Window]] = []
+    ranked: list[tuple[datetime, int, int, Hold]] = []
     for place, why in enumerate(_LATE):
         mine = [hold.window for hold in holds if hold.why is why]
         pieces = [piece for span in joined(mine) for piece in span.parts(length)]
@@ -93,5 +124,5 @@ def _pieces(
             pieces.sort(key=lambda piece: (piece.end <= kept_from, piece.start))
         for nth, piece in enumerate(pieces):
             last = max((at for span, at in tried if span.common(piece)), default=_NEVER)
-            ranked.append((last, nth, place, piece))
-    return [piece for *_, piece in sorted(ranked, key=lambda one: one[:3])]
+            ranked.append((last, nth, place, Hold(piece.start, piece.end, why)))
+    return [(last, piece) for last, *_, piece in sorted(ranked, key=lambda one: one[:3])]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.late_windows import early_holds, judged_over, late_windows
+from shardaudit.audit.late_windows import early_holds, judged_over, late_windows, still_tried
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
 
@@ -14,6 +14,7 @@ MINUTE = timedelta(minutes=1)
 DAY = 1440
 OWN = (10 * DAY, 11 * DAY)  # the window of the audit, in minutes
 Span = tuple[int, int]
+TRIED = {"day": (0, DAY), "half": (0, 720), "rest": (720, DAY), "other": (2 * DAY, 3 * DAY)}
 
 
 def at(minute: int) -> datetime:
@@ -113,6 +114,32 @@ def test_what_was_rejected_comes_behind_all_others_the_longest_ago_first() -> No
     assert found(minutes, tried=tried)[-2:] == [(4 * DAY, 4 * DAY + 1), (5 * DAY, 5 * DAY + 1)]
     again = [*tried, *(((n * DAY, n * DAY + 1), 11) for n in (0, 1, 4, 5))]
     assert found(minutes, tried=again) == [(n * DAY, n * DAY + 1) for n in range(4)]
+
+
+def test_what_was_rejected_is_looked_at_alone_and_shuts_no_gate_for_what_is_beside_it() -> None:
+    day = [(Held.CHANGED, (0, DAY))]
+    assert found(day) == [(0, DAY)]
+    quarters = [(n * 360, (n + 1) * 360) for n in range(4)]
+    assert found(day, tried=[((0, DAY), 10)]) == quarters
+    beside = [(Held.CHANGED, (0, 360)), (Held.CHANGED, (360, 400)), (Held.PENDING, (100, 300))]
+    assert found(beside, tried=[((360, 400), 10)]) == [(0, 360), (360, 400)]
+    # Of several reasons it is one look; what of them lies beside it is another.
+    twice = [(Held.CHANGED, (0, 360)), (Held.PENDING, (0, 360)), (Held.DAMAGED, (200, 500))]
+    assert found(twice, tried=[((0, 360), 10)]) == [(0, 360), (360, 500)]
+    # Nor is it taken along where those near each other are joined.
+    near = [(Held.CHANGED, (n, n + 1)) for n in (0, 10, 20, 1000, 2000, 3000)]
+    assert found(near, tried=[((10, 11), 10), ((500, 600), 10)]) == [
+        *((0, 1), (20, 21), (1000, 1001), (2000, 2001))
+    ]
+
+
+def test_what_was_published_later_was_not_tried_in_vain() -> None:
+    spans = {name: Window(at(start), at(end)) for name, (start, end) in TRIED.items()}
+    tried = still_tried(
+        [(spans["day"], at(10 * DAY)), (spans["other"], at(11 * DAY))],
+        [(spans["half"], at(11 * DAY)), (spans["other"], at(11 * DAY)), (spans["day"], at(0))],
+    )
+    assert tried == [(spans["rest"], at(10 * DAY)), (spans["other"], at(11 * DAY))]
 
 
 def test_a_window_of_few_minutes_has_late_ones_of_as_many() -> None:
