@@ -12,7 +12,8 @@ from tests.spark.audit.frames import frame
 MINUTE = timedelta(minutes=1)
 JUDGED_DDL = (
     "shard_id string, verdict string, compared string, is_damaged boolean, is_quiet boolean, "
-    "lost bigint, bucket_end timestamp, gap_count bigint, " + ", ".join(f"{name} bigint" for name in TOTALS)
+    "lost bigint, bucket_end timestamp, gap_count bigint, "
+    + ", ".join(f"{name} bigint" for name in TOTALS)
 )
 SOUND: dict[str, object] = {"verdict": "ok", "compared": "fingerprint"}
 SOUND |= {"is_damaged": False, "is_quiet": False, "bucket_end": T0} | dict.fromkeys(
