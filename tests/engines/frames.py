@@ -274,7 +274,8 @@ def values_alone_in_their_files(spark: SparkSession) -> DataFrame:
     rows = cases(spark, some, "t string, n bigint, us bigint").select(
         *(F.lit("x").alias(name) for name in ("batch_id", "side")),
         F.col("case").cast("string").alias("stream"),
-        *(F.col("t").alias(name) for name in ("location", "shard_id", "max_sequence_number")),
+        *(F.col("t").alias(name) for name in ("location", "shard_id")),
+        *(F.col("t").alias(f"{end}_sequence_number") for end in ("max", "min")),
         *(F.timestamp_micros("us").alias(n) for n in ("bucket_start", "last_at", "unnumbered_at")),
         *(F.timestamp_micros("us").alias(n) for n in ("arrived_from", "arrived_until")),
         *(F.col("n").alias(name) for name in ("n", "sum_lo", "sum_hi", "own_n")),
