@@ -34,6 +34,33 @@ class AuditFacts:
     damage: Damage
 
 
+def life_columns(because: Column, facts: AuditFacts) -> list[Column]:
+    """What of its life a finding, or a gap, carries from `before` to what it is now.
+
+    Of rows with `before`, `next_state`, `deadline` and `is_found`. What is over keeps the deadline
+    that it had.
+
+    Input:
+        because: why its state changes, if it does.
+    """
+    return [
+        F.when(F.col("next_state").isin(*_ENDED), F.col("before.recoverable_until"))
+        .otherwise(F.col("deadline"))
+        .alias("recoverable_until"),
+        F.col("before.recoverable_until").alias("old_deadline"),
+        F.col("before.state").alias("from_state"),
+        F.col("next_state").alias("state"),
+        because.alias("changed_because"),
+        F.col("is_found"),
+        F.col("before.state_reason").alias("old_reason"),
+        F.coalesce("before.first_audit_id", F.lit(facts.audit_id)).alias("first_audit_id"),
+        F.when(F.col("is_found"), F.lit(facts.audit_id))
+        .otherwise(F.col("before.last_audit_id"))
+        .alias("last_audit_id"),
+        F.coalesce("before.opened_at", F.lit(facts.as_of)).alias("opened_at"),
+    ]
+
+
 def folded_findings(
     kinds: DataFrame, previous: DataFrame, pending: DataFrame, facts: AuditFacts
 ) -> DataFrame:
@@ -53,21 +80,7 @@ def folded_findings(
     staged = both.select(
         *KEY,
         *(_newest(name) for name in _CARRIED),
-        # What is over keeps the deadline that it had.
-        F.when(F.col("next_state").isin(*_ENDED), F.col("before.recoverable_until"))
-        .otherwise(F.col("deadline"))
-        .alias("recoverable_until"),
-        F.col("before.recoverable_until").alias("old_deadline"),
-        F.col("before.state").alias("from_state"),
-        F.col("next_state").alias("state"),
-        _reason(F.col("next_state")).alias("changed_because"),
-        "is_found",
-        F.col("before.state_reason").alias("old_reason"),
-        F.coalesce("before.first_audit_id", F.lit(facts.audit_id)).alias("first_audit_id"),
-        F.when(F.col("is_found"), F.lit(facts.audit_id))
-        .otherwise(F.col("before.last_audit_id"))
-        .alias("last_audit_id"),
-        F.coalesce("before.opened_at", F.lit(facts.as_of)).alias("opened_at"),
+        *life_columns(_reason(F.col("next_state")), facts),
     )
     changed = ~F.col("state").eqNullSafe(F.col("from_state"))
     reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))

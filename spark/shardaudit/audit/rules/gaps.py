@@ -15,7 +15,7 @@ from shardaudit.audit.rules.cells import differs, sequence_key, sequence_number
 from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
 from shardaudit.audit.rules.deadlines import until
 from shardaudit.audit.rules.drill_down import CELL
-from shardaudit.audit.rules.findings import AuditFacts
+from shardaudit.audit.rules.findings import AuditFacts, life_columns
 from shardaudit.audit.rules.vanished import is_emptied
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
@@ -196,20 +196,7 @@ def folded_gaps(
         *CELL,
         *(_newest(name) for name in _CARRIED),
         _count().alias("count"),
-        F.when(F.col("next_state").isin(*_ENDED), F.col("before.recoverable_until"))
-        .otherwise(F.col("deadline"))
-        .alias("recoverable_until"),
-        F.col("before.recoverable_until").alias("old_deadline"),
-        F.col("before.state").alias("from_state"),
-        F.col("next_state").alias("state"),
-        _why(F.col("next_state")).alias("changed_because"),
-        "is_found",
-        F.col("before.state_reason").alias("old_reason"),
-        F.coalesce("before.first_audit_id", F.lit(facts.audit_id)).alias("first_audit_id"),
-        F.when(F.col("is_found"), F.lit(facts.audit_id))
-        .otherwise(F.col("before.last_audit_id"))
-        .alias("last_audit_id"),
-        F.coalesce("before.opened_at", F.lit(facts.as_of)).alias("opened_at"),
+        *life_columns(_why(F.col("next_state")), facts),
     )
     changed = _is_changed()
     reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
