@@ -112,10 +112,15 @@ def test_two_writers_lose_acknowledged_commits_when_the_log_store_is_deltas_own(
     lake: Lake,
 ) -> None:
     """Why such a sink is refused, and that the tests below would notice."""
-    lake.sink("own")
-    lake.both(("merge", "s3://lake/own", "lost"), ("append", "s3://lake/own", "live"))
     acknowledged = 2 * len(message_ids("any", times=TIMES))
-    assert lake.landed("own").total() < acknowledged
+    assert any(_landed_by_own_store(lake, f"own-{n}") < acknowledged for n in range(5))
+
+
+def _landed_by_own_store(lake: Lake, sink: str) -> int:
+    """On a busy machine the two may never meet: the caller tries again."""
+    lake.sink(sink)
+    lake.both(("merge", f"s3://lake/{sink}", "lost"), ("append", f"s3://lake/{sink}", "live"))
+    return lake.landed(sink).total()
 
 
 def test_nothing_is_lost_when_merges_meet_a_live_writer(lake: Lake) -> None:

@@ -10,9 +10,14 @@ HEAVY = (
 )
 PROGRAM = """
 import json, sys, time
+import airflow.sdk, airflow.models.serialized_dag
+import airflow.providers.standard.operators.trigger_dagrun
+import airflow.providers.apache.spark.operators.spark_submit
+airflows = time.process_time()
 import backfill, backfill_on_alarm, maintenance, nightly_audit, retention_watch
 import shardaudit.page.plugin
-print(json.dumps([time.process_time(), sorted(set(sys.argv[1:]) & set(sys.modules))]))
+ours = time.process_time() - airflows
+print(json.dumps([ours, airflows, sorted(set(sys.argv[1:]) & set(sys.modules))]))
 """
 
 
@@ -25,6 +30,6 @@ def test_the_scheduler_pays_little_when_it_reads_the_dag_files() -> None:
         text=True,
         check=True,
     )
-    seconds, heavy = json.loads(done.stdout.splitlines()[-1])
+    ours, airflows, heavy = json.loads(done.stdout.splitlines()[-1])
     assert heavy == []
-    assert seconds < 5  # of this process alone: the machine may be busy
+    assert ours < airflows / 3  # seconds of CPU: as slow as the machine is, both are
