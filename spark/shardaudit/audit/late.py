@@ -106,7 +106,7 @@ class _Night:
 
     def keep_what_waits(self, looked_at: list[Window]) -> None:
         """Notes in the audit's row what there was no room for, or what was looked at in vain."""
-        left = [hold.window for hold in without(self._holds(), looked_at)]
+        left = without(self._holds(), looked_at)
         audits = self._audits()
         earlier = [
             row

@@ -1,30 +1,44 @@
 """Time before an audit's window that has no place in the audits that went with it."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window, joined
 
 _MOST_SPANS = 500  # that are kept of one audit: the nearest are joined
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingSpan:
+    """A span, since when it waits, and when the newest of its messages may have come.
+
+    `since`: the `as_of` of the audit that first left it. `newest`: the span's end; where messages
+    came late `since`: a device may have held them back, and the stream keeps them from then on.
+    """
+
+    window: Window
+    since: datetime
+    newest: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """How long all of it is, and its spans.
 
-    `spans`: in order, none over another, each with the `as_of` of the audit that first left it; of
-    very many the nearest are one, with what lies between them.
+    `spans`: in order, none over another; of very many the nearest are one, with what lies between
+    them.
     """
 
     length: timedelta = timedelta()
-    spans: tuple[tuple[Window, datetime], ...] = ()
+    spans: tuple[WaitingSpan, ...] = ()
 
     @property
     def since(self) -> datetime | None:
         """Since when some of it waits; None: nothing does."""
-        return min((since for _, since in self.spans), default=None)
+        return min((span.since for span in self.spans), default=None)
 
     def is_overdue(self, *, as_of: datetime, kept: timedelta) -> bool:
         """Whether some that the stream still has waits for half of the time that it keeps records.
@@ -35,12 +49,15 @@ class Waiting:
             as_of: of the audit; kept: how long the stream keeps its records.
         """
         return any(
-            span.end + kept > as_of and as_of - since >= kept / 2 for span, since in self.spans
+            span.newest + kept > as_of and as_of - span.since >= kept / 2 for span in self.spans
         )
 
     def as_json(self) -> str:
         """The text that is stored."""
-        spans = [[w.start.isoformat(), w.end.isoformat(), s.isoformat()] for w, s in self.spans]
+        spans = [
+            [at.isoformat() for at in (s.window.start, s.window.end, s.since, s.newest)]
+            for s in self.spans
+        ]
         return json.dumps({"seconds": self.length // timedelta(seconds=1), "spans": spans})
 
 
@@ -49,34 +66,55 @@ def waiting_from_json(text: str | None) -> Waiting:
     if text is None:
         return Waiting()
     stored, at = json.loads(text), datetime.fromisoformat
-    spans = tuple((Window(at(start), at(end)), at(since)) for start, end, since in stored["spans"])
+    spans = tuple(
+        WaitingSpan(Window(at(start), at(end)), at(since), at(newest))
+        for start, end, since, newest in stored["spans"]
+    )
     return Waiting(timedelta(seconds=stored["seconds"]), spans)
 
 
-def still_waiting(left: Iterable[Window], before: Waiting, *, as_of: datetime) -> Waiting:
+def still_waiting(left: Iterable[Hold], before: Waiting, *, as_of: datetime) -> Waiting:
     """What is left now, and since when.
 
     Input:
         left: of all shards; before: of the audit before; as_of: of this one.
     """
-    whole = joined(left)
-    spans = [part for span in whole for part in _parts(span, before, as_of=as_of)]
+    holds = list(left)
+    came = joined(hold.window for hold in holds if hold.why is Held.CHANGED)
+    late = [WaitingSpan(window, as_of, as_of) for window in came]
+
+    def old(window: Window) -> Iterator[WaitingSpan]:
+        yield WaitingSpan(window, as_of, window.end)
+
+    def new(window: Window) -> Iterator[WaitingSpan]:
+        return _parts(window, late, rest=old)
+
+    whole = joined(hold.window for hold in holds)
+    spans = [part for window in whole for part in _parts(window, before.spans, rest=new)]
     if len(spans) > _MOST_SPANS:
-        spans = [
-            (group, min(since for span, since in spans if span.common(group)))
-            for group in joined((span for span, _ in spans), most=_MOST_SPANS)
-        ]
-    return Waiting(sum((span.end - span.start for span in whole), timedelta()), tuple(spans))
+        groups = joined((span.window for span in spans), most=_MOST_SPANS)
+        spans = [_as_one(group, spans) for group in groups]
+    return Waiting(sum((one.end - one.start for one in whole), timedelta()), tuple(spans))
 
 
-def _parts(span: Window, before: Waiting, *, as_of: datetime) -> Iterator[tuple[Window, datetime]]:
-    """The span in parts that wait since the same night."""
-    start = span.start
-    for other, since in before.spans:
-        if part := span.common(other):
+def _parts(
+    window: Window,
+    known: Sequence[WaitingSpan],
+    *,
+    rest: Callable[[Window], Iterator[WaitingSpan]],
+) -> Iterator[WaitingSpan]:
+    """The window in parts: as is known of them, and what `rest` says of those between."""
+    start = window.start
+    for span in known:
+        if part := window.common(span.window):
             if start < part.start:
-                yield Window(start, part.start), as_of
-            yield part, since
+                yield from rest(Window(start, part.start))
+            yield replace(span, window=part)
             start = part.end
-    if start < span.end:
-        yield Window(start, span.end), as_of
+    if start < window.end:
+        yield from rest(Window(start, window.end))
+
+
+def _as_one(group: Window, spans: Iterable[WaitingSpan]) -> WaitingSpan:
+    mine = [span for span in spans if span.window.common(group)]
+    return WaitingSpan(group, min(s.since for s in mine), max(s.newest for s in mine))

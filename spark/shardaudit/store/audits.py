@@ -83,9 +83,9 @@ def waiting_time(row: StoredAudit) -> WaitingTime | None:
     waiting = waiting_from_json(row["waiting"])
     if waiting.since is None:
         return None
-    kept, (first, _) = timedelta(seconds=row["retention_s"] or 0), waiting.spans[0]
+    kept = timedelta(seconds=row["retention_s"] or 0)
     is_overdue = waiting.is_overdue(as_of=row["as_of"], kept=kept)
-    return WaitingTime(waiting.length, first.start, waiting.since, is_overdue)
+    return WaitingTime(waiting.length, waiting.spans[0].window.start, waiting.since, is_overdue)
 
 
 def shard_sums(settings: Settings, audit_id: str) -> list[ShardSums]:

@@ -7,7 +7,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.audit_verdict import event_extra, judge
 from shardaudit.airflow.planned import PlannedAudit
-from shardaudit.model.waiting import Waiting
+from shardaudit.model.waiting import Waiting, WaitingSpan
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
 from tests.dags.warehouses import START, audit, cell, missing, write_result
@@ -119,7 +119,9 @@ def test_minutes_before_the_window_that_wait_for_too_long_are_red(
     start = START - timedelta(hours=age)
     minute = Window(start, start + timedelta(hours=1))
     as_of = START + timedelta(hours=1)
-    waiting = Waiting(timedelta(hours=1), ((minute, as_of - timedelta(hours=hours)),))
+    waiting = Waiting(
+        timedelta(hours=1), (WaitingSpan(minute, as_of - timedelta(hours=hours), minute.end),)
+    )
     row = audit("a", waiting=waiting.as_json(), retention_s=86_400)
     write_result(warehouse, audits=[row])
     with caplog.at_level(logging.INFO):

@@ -47,7 +47,9 @@ def test_rows_that_are_all_some_half_hours_apart_are_told(spark: SparkSession) -
         *shard("one hour or three", 180, 60),
         *shard("late by minutes", 17),
         *shard("few", 60, cells=FEWEST_SHIFTED - 1),
-        *shard("one is as it should be", 0, 60, cells=FEWEST_SHIFTED + 1),
+        *shard("since noon", 0, 0, 0, 60, cells=FEWEST_SHIFTED + 3),
+        *shard("until noon", *[60] * FEWEST_SHIFTED, 0, cells=FEWEST_SHIFTED + 3),
+        *shard("one is as it should be", 60, 60, 0, 60, cells=FEWEST_SHIFTED + 1),
         *shard("one is lost", 330, cells=FEWEST_SHIFTED),
         cell("one is lost", 50, sent=99),
     ]
@@ -57,5 +59,7 @@ def test_rows_that_are_all_some_half_hours_apart_are_told(spark: SparkSession) -
         "Delhi": 330,
         "New York": -300,
         "Berlin in October": 60,
+        "since noon": 60,
+        "until noon": 60,
         "one is lost": 330,
     }

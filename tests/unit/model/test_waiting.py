@@ -2,22 +2,26 @@
 
 from datetime import UTC, datetime, timedelta
 
-from shardaudit.model.waiting import Waiting, still_waiting, waiting_from_json
-from shardaudit.model.window import Window
+from shardaudit.model.waiting import Waiting, WaitingSpan, still_waiting, waiting_from_json
+from shardaudit.model.watermark import Held, Hold
 
 T0 = datetime(2026, 11, 20, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-def span(start: int, end: int) -> Window:
-    return Window(T0 + start * MINUTE, T0 + end * MINUTE)
+def span(start: int, end: int, why: Held = Held.UNAUDITED) -> Hold:
+    return Hold(T0 + start * MINUTE, T0 + end * MINUTE, why)
+
+
+def waits(hold: Hold, since: datetime) -> WaitingSpan:
+    return WaitingSpan(hold.window, since, hold.end)
 
 
 def test_what_waits_keeps_the_night_that_first_left_it() -> None:
     first = still_waiting([span(0, 5), span(3, 8), span(20, 21)], Waiting(), as_of=T0)
     assert (first.length, first.since) == (9 * MINUTE, T0)
     later = still_waiting([span(4, 8), span(30, 31)], first, as_of=T0 + DAY)
-    assert later.spans == ((span(4, 8), T0), (span(30, 31), T0 + DAY))
+    assert later.spans == (waits(span(4, 8), T0), waits(span(30, 31), T0 + DAY))
     assert waiting_from_json(later.as_json()) == later
     last = still_waiting([span(30, 31)], later, as_of=T0 + 2 * DAY)
     assert (last.length, last.since) == (MINUTE, T0 + DAY)
@@ -27,12 +31,12 @@ def test_what_waits_keeps_the_night_that_first_left_it() -> None:
 def test_what_comes_beside_it_waits_since_it_came() -> None:
     first = still_waiting([span(0, 10)], Waiting(), as_of=T0)
     both = still_waiting([span(5, 15)], first, as_of=T0 + DAY)
-    assert both.spans == ((span(5, 10), T0), (span(10, 15), T0 + DAY))
-    waits = Waiting()
+    assert both.spans == (waits(span(5, 10), T0), waits(span(10, 15), T0 + DAY))
+    nightly = Waiting()
     for night in range(8):  # each leaves 120 minutes, all of them done by the next one
         left = [span(10 * n + night, 10 * n + night + 1) for n in range(120)]
-        waits = still_waiting(left, waits, as_of=T0 + night * DAY)
-    assert (waits.since, waits.length) == (T0 + 7 * DAY, 120 * MINUTE)
+        nightly = still_waiting(left, nightly, as_of=T0 + night * DAY)
+    assert (nightly.since, nightly.length) == (T0 + 7 * DAY, 120 * MINUTE)
 
 
 def test_it_is_overdue_in_half_of_the_time_in_which_it_can_be_recovered() -> None:
@@ -43,8 +47,23 @@ def test_it_is_overdue_in_half_of_the_time_in_which_it_can_be_recovered() -> Non
     # A window of seven days, a stream that keeps a day: nothing that waits can be recovered.
     old = still_waiting([span(0, 5)], Waiting(), as_of=ends + 7 * DAY)
     assert not any(old.is_overdue(as_of=ends + n * DAY, kept=DAY) for n in range(7, 20))
-    young = ((span(11500, 11505), T0 + 8 * DAY), *old.spans)  # and one that is gone
+    young = (waits(span(11500, 11505), T0 + 8 * DAY), *old.spans)  # and one that is gone
     assert not Waiting(spans=young).is_overdue(as_of=T0 + 8 * DAY, kept=DAY)
+
+
+def test_what_was_held_back_for_days_is_overdue_as_long_as_the_stream_has_it() -> None:
+    came = T0 + 7 * DAY
+    both = [span(0, 20), span(5, 10, Held.CHANGED)]
+    late = still_waiting(both, Waiting(), as_of=came)
+    assert late.spans == (
+        waits(span(0, 5), came),
+        WaitingSpan(span(5, 10).window, came, came),
+        waits(span(10, 20), came),
+    )
+    for _ in range(2):  # also when the next night leaves it again
+        hours = [n for n in range(40) if late.is_overdue(as_of=came + n * HOUR, kept=DAY)]
+        assert hours == list(range(12, 24))
+        late = still_waiting(both, late, as_of=came + 2 * HOUR)
 
 
 def test_of_many_spans_the_nearest_are_kept_as_one() -> None:

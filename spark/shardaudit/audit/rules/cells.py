@@ -129,10 +129,11 @@ def grid(shards: DataFrame, *, window: Window, bucket: timedelta) -> DataFrame:
 
 
 def shifted_shards(cells: DataFrame, sums: DataFrame) -> DataFrame:
-    """The shards of which all rows lie some hours from their traces: a `sent_at` in local time.
+    """The shards of which rows lie some hours from their traces: a `sent_at` in local time.
 
-    What was sent to their cells landed, whole, in others, equally far each time. A shard of which
-    any cell is as it should be is not among them.
+    What was sent to their cells landed, whole, in others, equally far each time. It may have begun
+    or ended within the window: but a shard that has a sound cell between two such is not among
+    them.
 
     Input:
         cells: of `compared_cells`; sums: `cell_sums` of all.
@@ -142,10 +143,10 @@ def shifted_shards(cells: DataFrame, sums: DataFrame) -> DataFrame:
     is_sent = F.col("sent_n") > 0
     sent = cells.where(is_sent & F.col("differs")).select(*_place("sent"))
     landed = sums.where((F.col("landed_n") > 0) & differs()).select(*_place("landed"))
-    is_sound = cells.where(is_sent & ~F.col("differs")).select("shard_id").distinct()
+    sound = cells.where(is_sent & ~F.col("differs")).select("shard_id", "bucket_start")
     minutes = (F.unix_micros("landed_in") - F.unix_micros("sent_in")) / F.lit(_MINUTE_US)
     # Not unique on either side: an empty cell is none, and equal sums are equal messages.
-    return (
+    shifted = (
         sent.join(landed, ["shard_id", *SUMS], how="inner")
         .withColumn("minutes", minutes.cast("bigint"))
         .groupBy("shard_id")
@@ -153,15 +154,24 @@ def shifted_shards(cells: DataFrame, sums: DataFrame) -> DataFrame:
             F.count("*").alias("cells"),
             F.min("minutes").alias("minutes"),
             F.max("minutes").alias("most"),
+            F.min("sent_in").alias("first_in"),
+            F.max("sent_in").alias("last_in"),
         )
         .where(F.col("cells") >= FEWEST_SHIFTED)
         # Two times an hour apart where summer ends.
         .where((F.col("most") - F.col("minutes")).isin(0, 2 * _HALF_HOUR))
         .where(F.pmod("minutes", F.lit(_HALF_HOUR)) == 0)
-        # Presence only.
-        .join(is_sound, ["shard_id"], how="left_anti")
-        .select("shard_id", "minutes")
     )
+    # Many sound cells per shard, on purpose: one in between is enough.
+    between = (
+        shifted.join(sound, ["shard_id"], how="inner")
+        .where(F.col("bucket_start") > F.col("first_in"))
+        .where(F.col("bucket_start") < F.col("last_in"))
+        .select("shard_id")
+        .distinct()
+    )
+    # Presence only.
+    return shifted.join(between, ["shard_id"], how="left_anti").select("shard_id", "minutes")
 
 
 def _place(side: str) -> list[Column]:
