@@ -41,7 +41,7 @@ from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import Kind, State
+from shardaudit.model.verdict import ENDED, Kind
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.warehouse import Warehouse
 
@@ -142,9 +142,6 @@ class Look:
         )
 
 
-_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
-
-
 def deadlines(request: AuditRequest, both: Sources) -> Deadlines:
     """By which the cells of an audit have left the stream."""
     damage = both.planted.plan.judged_damage
@@ -171,7 +168,7 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == request.name)
         & (F.col("kind") == Kind.MISSING.value)
-        & ~F.col("state").isin(*_ENDED)
+        & ~F.col("state").isin(*ENDED)
         & (F.col("sent_at") >= F.lit(request.aligned.start))
         & (F.col("sent_at") < F.lit(request.aligned.end))
     )
@@ -241,7 +238,7 @@ def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -
     """The cells of gaps that did not end, the canary's too: CELL."""
     own = warehouse.read(GAPS).where(F.col("stream") == request.name)
     known = beside(both.planted.gaps, own)
-    return known.where(~F.col("state").isin(*_ENDED)).select(*CELL)
+    return known.where(~F.col("state").isin(*ENDED)).select(*CELL)
 
 
 def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> DataFrame:
@@ -253,7 +250,7 @@ def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> Dat
     findings = warehouse.read(FINDINGS).where(
         (F.col("stream") == request.name)
         & (F.col("kind") == Kind.MISSING.value)
-        & ~F.col("state").isin(*_ENDED)
+        & ~F.col("state").isin(*ENDED)
     )
     start = bucket_start(F.col("sent_at"), request.stream.bucket).alias("bucket_start")
     placed = findings.select("message_id", "shard_id", start)

@@ -5,7 +5,7 @@ was lost, or whose trace was, is far above any.
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,10 +20,10 @@ from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
-from shardaudit.model.window import Window
+from shardaudit.model.window import EPOCH, Window
 from shardaudit.store.warehouse import Warehouse
 
-_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_US = timedelta(microseconds=1)
 _NO_FINDINGS = {"missing": 0, "lost": 0, "untraced": 0}
 _STANDING = [state.value for state in (*LIVE, State.EXPIRED, State.ACCEPTED)]
 
@@ -104,7 +104,7 @@ def _unaudited(warehouse: Warehouse, name: str, over: Window) -> DataFrame:
     There are no findings of it: all that was sent there would count as landed.
     """
     spans = [
-        (shard_id, (part.start - _EPOCH) // _US, (part.end - _EPOCH) // _US)
+        (shard_id, (part.start - EPOCH) // _US, (part.end - EPOCH) // _US)
         for shard_id, record in shard_records(warehouse, name).items()
         for part in record.unaudited(over)
     ]

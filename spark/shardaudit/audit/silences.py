@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -14,12 +14,12 @@ from shardaudit.audit.rules.watermark import without
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
+from shardaudit.model.window import EPOCH
 from shardaudit.model.window import Window as Span
 from shardaudit.store.transitions import SaidTimes, said_times, times_of
 from shardaudit.store.warehouse import Warehouse
 
 _HOUR = timedelta(hours=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DDL = "shard_id string, silence string, since bigint, until bigint"
 
 
@@ -96,7 +96,7 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
     hour_us = _HOUR // timedelta(microseconds=1)
     micros = F.unix_micros("bucket_start")
     hour = ((micros - F.pmod(micros, F.lit(hour_us))) / F.lit(hour_us)).cast("bigint")
-    begins = (request.aligned.start - _EPOCH) // _HOUR
+    begins = (request.aligned.start - EPOCH) // _HOUR
     of_shard = Window.partitionBy("shard_id")
     active = (
         sums.where((F.col("sent_n") > 0) | (F.col("landed_n") > 0))
@@ -119,7 +119,7 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
         row.shard_id: _Shard(
             hours=sorted({hour + k for hour in row.hours for k in range(more)}),
             born=row.born,
-            last=_EPOCH + timedelta(microseconds=row.last) + bucket,
+            last=EPOCH + timedelta(microseconds=row.last) + bucket,
             patience=timedelta(seconds=row.patience),
         )
         for row in active.collect()
@@ -137,12 +137,12 @@ def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:
 
 
 def _holds(shard: _Shard, request: AuditRequest, quiet: list[Span]) -> list[Hold]:
-    until = (request.as_of - shard.patience - _EPOCH) // _HOUR
+    until = (request.as_of - shard.patience - EPOCH) // _HOUR
     # A bucket that is not over says nothing.
     until -= until % max(1, request.stream.bucket // _HOUR)
 
     def is_quiet(hour: int) -> bool:
-        return any(span.covers(_EPOCH + hour * _HOUR) for span in quiet)
+        return any(span.covers(EPOCH + hour * _HOUR) for span in quiet)
 
     found = doubtful_silences(shard.hours, until=until, born=shard.born, is_quiet=is_quiet)
     return without([_hold(silence, shard, request.as_of) for silence in found], quiet)
@@ -150,7 +150,7 @@ def _holds(shard: _Shard, request: AuditRequest, quiet: list[Span]) -> list[Hold
 
 def _hold(silence: Silence, shard: _Shard, as_of: datetime) -> Hold:
     """From the end of the last bucket with a message on, where that is known, or until now."""
-    start, end = (_EPOCH + hour * _HOUR for hour in (silence.start, silence.end))
+    start, end = (EPOCH + hour * _HOUR for hour in (silence.start, silence.end))
     is_last = start - _HOUR < shard.last <= start
     why = Held.QUIET if silence.is_told else Held.DOUBT
     return Hold(shard.last if is_last else start, as_of if silence.lasts else end, why)
@@ -179,4 +179,4 @@ def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
 
 
 def _micros(at: datetime) -> int:
-    return (at - _EPOCH) // timedelta(microseconds=1)
+    return (at - EPOCH) // timedelta(microseconds=1)

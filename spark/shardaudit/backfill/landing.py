@@ -1,7 +1,7 @@
 """The sink as a backfill sees it: its columns' sources, what is not there, and how it lands."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,6 +25,7 @@ from shardaudit.model.choices import BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import Origin, Source
 from shardaudit.model.source import backfill_tag
+from shardaudit.model.window import EPOCH
 
 # A consumer may keep times to the second or to the millisecond.
 _PRECISION = timedelta(seconds=60)
@@ -220,7 +221,7 @@ def backfill_sink(
 
 
 def _instant(micros: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return EPOCH + timedelta(microseconds=micros)
 
 
 @dataclass(frozen=True, slots=True)

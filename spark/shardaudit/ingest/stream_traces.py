@@ -6,7 +6,7 @@ passed over there: see `TraceWriting`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property, reduce
 
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ from shardaudit.ingest.rules.judged_traces import GIVEN, kept_traces
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.model.source import KeptFiles
 from shardaudit.model.tables.audit_tables import BATCHES, TRACES
-from shardaudit.model.window import Window
+from shardaudit.model.window import EPOCH, Window
 from shardaudit.store.warehouse import Warehouse
 
 # What is told of each trace, wherever it is.
@@ -32,7 +32,6 @@ BROUGHT_DDL = "message_id string, shard_id string, bucket_start timestamp, numbe
 APART = ("message_id", "bucket_start", "counted_in")
 SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 
 
@@ -183,7 +182,7 @@ def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
     found = [
         (file, (low, high))
         for file, (low, high) in zip(kept.files, kept.spans, strict=True)
-        if any(w.start <= _EPOCH + high * _US and _EPOCH + low * _US < w.end for w in windows)
+        if any(w.start <= EPOCH + high * _US and EPOCH + low * _US < w.end for w in windows)
     ]
     if not found:
         return None

@@ -62,6 +62,7 @@ class State(StrEnum):
 
 
 LIVE = (State.OPEN, State.PLANNED, State.REPLAYED)  # somebody still has to see to it
+ENDED = (State.RECOVERED, State.FALSE_ALARM)  # found again it is a new one
 
 
 class ShardState(StrEnum):

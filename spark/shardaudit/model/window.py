@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from shardaudit.model.errors import ConfigError
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=366)

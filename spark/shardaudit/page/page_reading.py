@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from threading import Lock
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.window import Window
+from shardaudit.model.window import EPOCH, Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.page.page_state import PageState
@@ -29,7 +29,6 @@ _NICE = (
     *(_MINUTE * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
     *(_DAY * days for days in (1, 2, 7, 14, 28)),
 )
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 MAP_ROWS = 150
 SHOWN_FINDINGS = 100
@@ -44,7 +43,7 @@ def bins_of(window: Window, *, bucket: timedelta) -> Bins:
     least = (window.end - window.start) / (MAX_BINS - 1)
     widths = (width for width in (bucket, *_NICE) if width % bucket == timedelta(0))
     width = next((w for w in widths if w >= bucket and w >= least), _NICE[-1])
-    start = window.start - (window.start - _EPOCH) % width
+    start = window.start - (window.start - EPOCH) % width
     return Bins(start, width, -((start - window.end) // width))
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import groupby
 
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import EPOCH
 from shardaudit.page.page_map import HeatMap, MapRow, letter
 from shardaudit.page.page_streams import TrendPoint
 from shardaudit.page.page_words import MEANINGS, METRICS, NO_SHARD, NOT_KNOWN, Metric
@@ -16,7 +17,6 @@ _HIGHEST_ROW, _LOWEST_ROW, _MAP_HEIGHT = 22.0, 5.0, 780.0
 _LABEL_HEIGHT = 11.0
 _LETTER_WIDTH = 11.0
 _TICKS, _TICK_WIDTH = 8, 60.0
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _STEPS = (
     *(timedelta(minutes=minutes) for minutes in (1, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
     *(timedelta(days=days) for days in (1, 2, 4, 7, 14, 28)),
@@ -150,7 +150,7 @@ def _ticks(found: HeatMap) -> tuple[tuple[float, str], ...]:
     span = bins.width * bins.count
     step = next((s for s in _STEPS if s >= bins.width and s * _TICKS >= span), _STEPS[-1])
     style = "%d %b %H:%M" if span > timedelta(days=1) else "%H:%M"
-    places = [i for i in range(bins.count) if (bins.at(i) - _EPOCH) % step < bins.width]
+    places = [i for i in range(bins.count) if (bins.at(i) - EPOCH) % step < bins.width]
     at = [(LEFT + i * (WIDTH - LEFT) / bins.count, bins.at(i).strftime(style)) for i in places]
     return tuple(tick for tick in at if tick[0] < WIDTH - _TICK_WIDTH) or (
         (LEFT, bins.start.strftime(style)),

@@ -1,11 +1,11 @@
 """The door through which rows come to the driver."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from shardaudit.model.window import EPOCH
 
 
 def collected(rows: DataFrame) -> list[Row]:
@@ -25,4 +25,4 @@ def collected(rows: DataFrame) -> list[Row]:
 
 
 def _instant(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,9 +22,9 @@ from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.verdict import LIVE, Kind, State, Verdict
 from shardaudit.model.watermark import Held
+from shardaudit.model.window import EPOCH
 
 _NONE = "-"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _CLOSED = {State.RECOVERED, State.FALSE_ALARM}
 _NUMBERS = ("sent", "landed", "matched", *COUNTS)
@@ -167,7 +167,7 @@ def _gaps(plan: CanaryPlan) -> Iterator[Answer]:
         state = before.after if before else State.OPEN
         places = ("2", gap.last) if gap.count else (None, None)
         said = (before and before.state, state, gap.count or GAP_CLOSED, *places)
-        until = (plan.retention.until(start) - _EPOCH) // _MICROSECOND
+        until = (plan.retention.until(start) - EPOCH) // _MICROSECOND
         yield Answer("gap", f"{CANARY}{gap.shard}", start, _same_text(gap.cause, *said, until))
 
 
@@ -237,7 +237,7 @@ def _findings(plan: CanaryPlan, message: Planted, name: str) -> Iterator[Answer]
 
 
 def _finding(message: Planted, name: str, said: str, until: datetime | None) -> Answer:
-    micros = None if until is None else (until - _EPOCH) // _MICROSECOND
+    micros = None if until is None else (until - EPOCH) // _MICROSECOND
     counts = _same_text(len(message.sent), len(message.rows), micros)
     known = ",".join(numbers(message))
     return Answer("finding", name, None, f"{CANARY}{message.home} {said} {counts} {known}")

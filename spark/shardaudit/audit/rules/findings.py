@@ -13,12 +13,11 @@ from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import bucket_start
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
-from shardaudit.model.verdict import LIVE, Kind, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, Kind, State, Verdict
 from shardaudit.model.window import Window
 
 KEY = ["message_id", "kind"]
 _EVIDENCE = ("sent_count", "landed_count", "sequence_numbers")
-_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def life_columns(because: Column, facts: AuditFacts) -> list[Column]:
         because: why its state changes, if it does.
     """
     return [
-        F.when(F.col("next_state").isin(*_ENDED), F.col("before.recoverable_until"))
+        F.when(F.col("next_state").isin(*ENDED), F.col("before.recoverable_until"))
         .otherwise(F.col("deadline"))
         .alias("recoverable_until"),
         F.col("before.recoverable_until").alias("old_deadline"),
@@ -192,7 +191,7 @@ def _state(facts: AuditFacts) -> Column:
         F.when(~F.col("is_known"), fresh)
         .when(is_gone & is_closable & was_repaired, State.RECOVERED.value)
         .when(is_gone & is_closable, State.FALSE_ALARM.value)
-        .when(F.col("is_found") & before.isin(*_ENDED), fresh)
+        .when(F.col("is_found") & before.isin(*ENDED), fresh)
         .when(F.col("is_found") & (before == State.ACCEPTED.value) & _has_new_evidence(), fresh)
         .when(before.isin(*LIVE) & _is_out_of_time(facts), State.EXPIRED.value)
         .when(

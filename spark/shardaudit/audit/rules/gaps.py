@@ -19,12 +19,11 @@ from shardaudit.audit.rules.findings import AuditFacts, life_columns
 from shardaudit.audit.rules.vanished import is_emptied
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
-from shardaudit.model.verdict import LIVE, Cause, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, Cause, State, Verdict
 
 LEAST_MISSING = 1_000  # fewer are named one by one
 LEAST_SENT = 100  # to each row that landed: 99 % did not
 _NOT_THERE = (Cause.LOST.value, Cause.STUCK.value)
-_ENDED = (State.RECOVERED.value, State.FALSE_ALARM.value)
 _CLOSABLE = (*(s.value for s in LIVE), State.EXPIRED.value, State.ACCEPTED.value)
 _PLACE = ("start_sequence_number", "end_sequence_number")
 _CARRIED = ("bucket_end", "cause", *_PLACE, "arrived_from", "arrived_until")
@@ -273,7 +272,7 @@ def _newest(name: str) -> Column:
 def _count() -> Column:
     """How many lack; of a gap that is over, how many are there that lacked."""
     came = F.greatest(F.col("before.count") - F.coalesce("left", F.lit(0)), F.lit(0))
-    is_over = F.col("next_state").isin(*_ENDED) & ~F.col("before.state").isin(*_ENDED)
+    is_over = F.col("next_state").isin(*ENDED) & ~F.col("before.state").isin(*ENDED)
     return (
         F.when(F.col("is_found"), F.col("now.count"))
         .when(is_over, came)
@@ -296,7 +295,7 @@ def _state(facts: AuditFacts) -> Column:
         F.when(~F.col("is_known"), fresh)
         .when(is_gone & (before == State.REPLAYED.value), State.RECOVERED.value)
         .when(is_gone, State.FALSE_ALARM.value)
-        .when(F.col("is_found") & before.isin(*_ENDED), fresh)
+        .when(F.col("is_found") & before.isin(*ENDED), fresh)
         .when((before == State.ACCEPTED.value) & is_more, fresh)
         .when(before.isin(*LIVE) & is_over, State.EXPIRED.value)
         .when((before == State.EXPIRED.value) & ~is_over, State.OPEN.value)
