@@ -31,7 +31,7 @@ from shardaudit.store.warehouse import Warehouse
 from tests.builders import Line, write_lines
 from tests.cases import START, Case, Terms
 from tests.history import History, SinkRow, Trace
-from tests.strategies import cases, sample, terms
+from tests.random_cases import random_cases, random_terms
 
 NAME = "events"
 ROUNDS = 2
@@ -145,8 +145,8 @@ class Lake:
 @cache
 def lake(number: int, *, size: int) -> Lake:
     """The lake of that number: the same each time, of so many cases."""
-    of = sample(terms(), count=8, seed_number=SEED + number)[-1]
-    chosen = sample(cases(of), count=size, seed_number=SEED + number)
+    of = random_terms(SEED + number)
+    chosen = random_cases(of, seed=SEED + number, count=size)
     return Lake(number, FORMS[number % len(FORMS)], of, tuple(chosen))
 
 

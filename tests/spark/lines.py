@@ -5,14 +5,14 @@ import os
 from shardaudit.model.tables.table import Table
 from shardaudit.store.warehouse import Warehouse
 from tests.cases import Terms
-from tests.strategies import FAULTS, sample, terms
+from tests.random_cases import FAULTS, random_terms
 
 SEED = int(os.environ.get("SHARDAUDIT_PROPERTY_SEED", "20261121"))
 
 
 def some_terms(number: int, *, faults: frozenset[str] = FAULTS) -> Terms:
-    """Terms that are not hypothesis's first, simplest example."""
-    return sample(terms(faults=faults), count=8, seed_number=SEED + number)[-1]
+    """The terms of that number: others with another seed."""
+    return random_terms(SEED + number, faults=faults)
 
 
 def lines(warehouse: Warehouse, table: Table) -> list[str]:

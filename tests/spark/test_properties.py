@@ -26,9 +26,9 @@ from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
+from tests.random_cases import DROPPED, FAULTS, PALETTES, random_cases
 from tests.spark.lines import SEED, lines, some_terms
 from tests.spark.trial import Published, Trial
-from tests.strategies import DROPPED, FAULTS, PALETTES, cases, sample
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ KNOWN: list[tuple[Terms, Case]] = []
 
 
 def some_cases(of: Terms, number: int, *, count: int) -> list[Case]:
-    return sample(cases(of), count=count, seed_number=SEED + number)
+    return random_cases(of, seed=SEED + number, count=count)
 
 
 def joined(of: Terms, chosen: Iterable[Case], *, up_to_batch: int = 2) -> tuple[History, list[int]]:
@@ -301,7 +301,10 @@ def test_nothing_changes_when_rows_are_shuffled_and_files_are_split(
     history = replace(whole, traces=tuple(replace(t, batch=1) for t in whole.traces))
     trial = Trial(warehouse, tmp_path, of.question)
     trial.observe(history.known_shards, at=of.question.as_of)
-    traces, rows = shuffled(history.traces), shuffled(history.rows)
+    traces = shuffled(history.traces)
+    # Only when a cell was first seen complete hangs on the ingests.
+    rows = [replace(row, batch=n % 3 + 1) for n, row in enumerate(shuffled(history.rows))]
+    history = replace(history, rows=tuple(rows))
     for part in range(3):
         # All attempts of an id come together: which came first decides where the id counts.
         for third in range(2):

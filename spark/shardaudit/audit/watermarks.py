@@ -320,6 +320,7 @@ def _counts(
         & (F.col("sent_at") >= F.lit(hold.start))
         & (F.col("sent_at") < F.lit(hold.end))
     )
-    is_gone = (F.col("state") == State.EXPIRED.value).alias("gone")
-    rows = in_cell.groupBy("kind", is_gone).agg(F.sum("count").alias("ids"))
+    is_expired = F.col("state") == State.EXPIRED.value
+    is_gone = is_expired & (F.col("kind") == Kind.MISSING.value)
+    rows = in_cell.groupBy("kind", is_gone.alias("gone")).agg(F.sum("count").alias("ids"))
     return {(Kind(row.kind), row.gone): row.ids for row in rows.collect()}

@@ -164,11 +164,11 @@ def _expected(plan: CanaryPlan) -> Iterator[Answer]:
 def _gaps(plan: CanaryPlan) -> Iterator[Answer]:
     for gap in PLANTED_GAPS:
         start, before = plan.starts[gap.slot], gap.before
-        state = before.after if before else State.OPEN
+        until = plan.retention.until(start)
+        state = _by_then(plan, before.after if before and before.after else State.OPEN, until)
         places = ("2", gap.last) if gap.count else (None, None)
-        said = (before and before.state, state, gap.count or GAP_CLOSED, *places)
-        until = (plan.retention.until(start) - EPOCH) // _MICROSECOND
-        yield Answer("gap", f"{CANARY}{gap.shard}", start, _same_text(gap.cause, *said, until))
+        said = (before and before.state, state, gap.count or GAP_CLOSED, *places, _micros(until))
+        yield Answer("gap", f"{CANARY}{gap.shard}", start, _same_text(gap.cause, *said))
 
 
 def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
@@ -221,10 +221,8 @@ def _findings(plan: CanaryPlan, message: Planted, name: str) -> Iterator[Answer]
     deadline = plan.retention.until(plan.arrived_at(message))
     for kind, cause in message.found.items():
         old = before if before and before.kind is kind else None
-        state = old.after if old and old.after else State.OPEN
         until = deadline if kind is Kind.MISSING else None
-        if until is not None and plan.as_of > until and state in LIVE:
-            state = State.EXPIRED
+        state = _by_then(plan, old.after if old and old.after else State.OPEN, until)
         yield _finding(message, name, _same_text(kind, cause, state), until)
         yield from _transition(name, kind, old.state if old else None, state)
     if before is None or before.after is None or before.kind in message.found:
@@ -236,9 +234,18 @@ def _findings(plan: CanaryPlan, message: Planted, name: str) -> Iterator[Answer]
     yield from _transition(name, before.kind, before.state, before.after)
 
 
+def _by_then(plan: CanaryPlan, state: State, until: datetime | None) -> State:
+    """The state, or that the stream has dropped it by the time of the audit."""
+    is_over = until is not None and plan.as_of > until
+    return State.EXPIRED if is_over and state in LIVE else state
+
+
+def _micros(until: datetime | None) -> int | None:
+    return None if until is None else (until - EPOCH) // _MICROSECOND
+
+
 def _finding(message: Planted, name: str, said: str, until: datetime | None) -> Answer:
-    micros = None if until is None else (until - EPOCH) // _MICROSECOND
-    counts = _same_text(len(message.sent), len(message.rows), micros)
+    counts = _same_text(len(message.sent), len(message.rows), _micros(until))
     known = ",".join(numbers(message))
     return Answer("finding", name, None, f"{CANARY}{message.home} {said} {counts} {known}")
 
