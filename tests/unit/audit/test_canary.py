@@ -110,6 +110,13 @@ def test_silence_is_no_success() -> None:
     assert len(told) > 3 * len(MESSAGES)
 
 
+def test_gaps_that_the_stream_dropped_are_planted_as_such() -> None:
+    told = [line for line in differences(plan(bucket_s=7200), []) if line.startswith("gap ")]
+    assert any("“lost - expired " in line for line in told)
+    assert not any("“lost - open " in line for line in told)
+    assert any("“lost - open " in line for line in differences(plan(), []))
+
+
 def test_message_that_is_read_again_has_one_trace() -> None:
     def is_read(message: Planted) -> bool:
         return message.in_evidence or message.was_read or bool(message.later)
