@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.embedded import is_embedded
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.parquet_traces import kept_files, readable
 from shardaudit.adapters.files.refused import AccessRefusedError
@@ -176,7 +177,8 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
         rows = reduce(DataFrame.unionByName, reader.frames(files))
         # What is kept is read as the producer's, whatever is in it.
         alone = replace(rules, places=())
-        judged = sampled(judged_traces(loose_traces(rows), alone), shape.sample_rate)
+        loose = loose_traces(rows, may_be_torn=not is_embedded(warehouse.spark))
+        judged = sampled(judged_traces(loose, alone), shape.sample_rate)
         is_ahead = F.greatest("sent_at", "acked_at") > F.lit(rules.now)
         ids = judged.select(
             *("file", "line", "reason", "id_hash", "sent_at", "bucket_start"),

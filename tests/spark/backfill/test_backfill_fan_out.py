@@ -22,7 +22,7 @@ def consumers(loss: Loss) -> list[str]:
 def killed_while_it_reads(loss: Loss, words: list[str]) -> None:
     """Starts the command and kills it as soon as it has a consumer."""
     process = started(loss.folder, words)
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while len(consumers(loss)) < 2 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)

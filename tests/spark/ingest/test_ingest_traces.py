@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from shardaudit.model.errors import ConfigError
@@ -185,6 +187,27 @@ def test_good_files_arrive_beside_one_that_no_reader_expects(lake: Lake) -> None
     [refused] = lake.refused()
     assert refused.file == str(odd)
     assert "it cannot be read: ArrowInvalid" in refused.reason
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("is_dictionary", [True, False])
+def test_text_that_is_no_utf8_is_quarantined(lake: Lake, is_dictionary: bool) -> None:
+    """The file says that it is a text: the bytes are, but for one."""
+    lake.traces_format = "parquet"
+    good = {"message_id": "m1", "shard_id": shard(1), "sequence_number": "1", "sent_at": T0}
+    path = write_parquet(lake.traces / "a.parquet", [good])
+    table = pq.read_table(path)
+    torn = pa.array([b"m\xff"], pa.binary()).view(pa.string())
+    for number, name in enumerate(("message_id", "shard_id")):
+        column = table.schema.get_field_index(name)
+        pq.write_table(
+            table.set_column(column, name, torn),
+            lake.traces / f"{number}.parquet",
+            use_dictionary=is_dictionary,
+        )
+    lake.ingest()
+    assert [row.message_id for row in lake.kept()] == ["m1"]
+    assert len(lake.refused()) == 2
 
 
 def test_ledger_keeps_its_cells_when_configuration_would_cut_others(lake: Lake) -> None:
