@@ -82,6 +82,7 @@ test-aws: setup ## the tests against stand-ins of AWS
 
 drill: setup ## kills and failing calls by the hundred: the tables must not notice (hours; SHARDAUDIT_SCHEDULES=5: so many nights)
 	$(BIN)/pytest -m drill tests/spark
+	$(BIN)/pytest -m drill tests/engines
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags
 	$(BIN)/pytest -m drill tests/aws
