@@ -145,7 +145,8 @@ class AuditRow:
     def _shard_verdicts(self, outcome: Outcome) -> str:
         """Those that the cells do not say, as JSON."""
         said, worst = self._verdicts(outcome), {one.shard_id: one.worst for one in outcome.shards}
-        return json.dumps({name: of for name, of in said.items() if of is not worst[name]})
+        others = {name: of for name, of in said.items() if of is not worst[name]}
+        return json.dumps(others, sort_keys=True)
 
     @property
     def _retention_s(self) -> int:
