@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import own_rows
+from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
@@ -95,7 +95,7 @@ def _sums(findings: DataFrame, gaps: DataFrame) -> DataFrame:
     counts = (
         F.sum(F.when(is_so, F.col("count")).otherwise(0)).alias(n) for n, is_so in told.items()
     )
-    return findings.union(gaps).groupBy("shard_id").agg(*counts)
+    return bare(findings).union(bare(gaps)).groupBy("shard_id").agg(*counts)
 
 
 def _unaudited(warehouse: Warehouse, name: str, over: Window) -> DataFrame:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import bare
 from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
@@ -79,8 +80,8 @@ def moved_watermark(
         shard_id: accepted(record, times_of(said, shard_id))
         for shard_id, record in _after(warehouse, request, outcome, judged, comparison).items()
     }
-    findings = warehouse.read(FINDINGS).where(F.col("stream") == request.name)
-    gaps = warehouse.read(GAPS).where(F.col("stream") == request.name)
+    mine = F.col("stream") == request.name
+    findings, gaps = (bare(warehouse.read(table).where(mine)) for table in (FINDINGS, GAPS))
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings, gaps))}
     first = {
         shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), bucket=bucket)

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import held, own_rows
+from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import bucket_start
@@ -189,7 +189,7 @@ def _less_the_explained(
     )
     start, one = bucket_start(F.col("sent_at"), bucket), F.lit(1).cast("bigint")
     named = findings.select("shard_id", start.alias("bucket_start"), one.alias("count"))
-    both = named.union(gaps.select("shard_id", "bucket_start", "count"))
+    both = bare(named).union(bare(gaps.select("shard_id", "bucket_start", "count")))
     live = both.groupBy("shard_id", "bucket_start").agg(F.sum("count").alias("live"))
     return explained(cells, audited, live)
 
