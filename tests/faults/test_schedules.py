@@ -13,7 +13,7 @@ from tests.unit.simulate.simulated import Simulated
 
 log = logging.getLogger(__name__)
 
-SEEDS = range(int(os.environ.get("SHARDAUDIT_SCHEDULES", "3")))
+SEEDS = range(int(os.environ.get("SHARDAUDIT_SCHEDULES", "2")))
 SHARES = (0.003, 0.01, 0.03)  # of the requests
 COMPARED = {
     "findings": ("message_id", "kind", "state", "cause", "shard_id", "recoverable_until"),
