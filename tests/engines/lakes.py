@@ -1,6 +1,6 @@
 """Random lakes that both engines are to read alike: who writes them is Apache Spark.
 
-A lake is drawn by its number: so many random cases (tests/strategies.py) in one stream, in the
+A lake is drawn by its number: so many random cases (tests/random_cases.py) in one stream, in the
 form that the number says, with lines that cannot be used, ids that are odd, files and rows that
 come, change and go between two audits.
 """

@@ -20,13 +20,12 @@ from shardaudit.audit.rules.canary import (
 from shardaudit.audit.rules.canary_plan import GAP_CLOSED, CanaryPlan, numbers
 from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.model.input_columns import CANARY
-from shardaudit.model.verdict import LIVE, Kind, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, Kind, State, Verdict
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import EPOCH
 
 _NONE = "-"
 _MICROSECOND = timedelta(microseconds=1)
-_CLOSED = {State.RECOVERED, State.FALSE_ALARM}
 _NUMBERS = ("sent", "landed", "matched", *COUNTS)
 
 
@@ -227,7 +226,7 @@ def _findings(plan: CanaryPlan, message: Planted, name: str) -> Iterator[Answer]
         yield from _transition(name, kind, old.state if old else None, state)
     if before is None or before.after is None or before.kind in message.found:
         return
-    if before.after in _CLOSED and plan.judged_bucket is None:
+    if before.after in ENDED and plan.judged_bucket is None:
         return
     said = _same_text(before.kind, before.cause, before.after)
     yield _finding(message, name, said, plan.known_until(before))
