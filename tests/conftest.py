@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import boto3
@@ -111,6 +112,9 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(*ONE_CORE)
             engine = stack.enter_context(started(settings, app="tests"))
+        import_module("shardaudit.adapters.quality")  # each audit needs it
+        gc.collect()
+        gc.freeze()
         yield engine
 
 

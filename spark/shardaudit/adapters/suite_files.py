@@ -62,8 +62,8 @@ def _suite(contract: Contract, file: Path) -> Suite:
     wanted = f"a suite file ({contract.name}: {contract.row}); `expectations: []` checks nothing"
     try:
         text = file.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
+        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+        content = yaml.load(text, Loader=yaml.CSafeLoader)
     except OSError as error:
         raise ConfigError(str(file), error.strerror, wanted) from error
     except yaml.MarkedYAMLError as error:

@@ -3,8 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from grpc._common import deserialize
+from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.door import Engine
 
@@ -38,3 +42,24 @@ def test_session_never_ends_for_want_of_a_question(engine: Engine) -> None:
     of_spark = "spark.connect.session.manager.defaultSessionTimeout"
     told = engine.session.conf.get(of_spark, None) or os.environ["SAIL_SPARK__SESSION_TIMEOUT_SECS"]
     assert told in ("-1", "31536000")  # Spark: never; Sail: a year
+
+
+@pytest.mark.both_engines
+@pytest.mark.parametrize("part", range(6))
+def test_an_answer_that_could_not_be_read_is_asked_for_again(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    seen: list[str] = []
+
+    def torn(message: bytes, reader: Callable[[bytes], Any]) -> Any:
+        answer = deserialize(message, reader)
+        seen.append(type(answer).__name__)
+        return None if len(seen) == part + 1 else answer
+
+    frame = spark.range(20_000)
+    monkeypatch.setattr("grpc._common.deserialize", torn)
+    assert frame.select("id").columns == ["id"]
+    assert sorted(row.id for row in frame.collect()) == list(range(20_000))
+    monkeypatch.undo()
+    assert len(seen) > part  # or none was torn
+    assert {"AnalyzePlanResponse", "ExecutePlanResponse"} <= set(seen)

@@ -143,3 +143,30 @@ def test_nothing_is_sent_anywhere_and_nobody_else_imports_it() -> None:
     assert os.environ["GX_ANALYTICS_ENABLED"] == "false"  # set by the module that is tested here
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", code], check=True, env=env)
+
+
+@pytest.mark.parametrize("where", [None, "lines > 100"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        (BETWEEN, {"column": "lines", "min_value": 1}),
+        ("expect_column_values_to_be_unique", {"column": "batch_id"}),
+        ("expect_column_values_to_be_in_set", {"column": "batch_id", "value_set": ["b9"]}),
+        ("expect_column_values_to_not_be_null", {"column": "lines", "mostly": 0.5}),
+        (
+            "expect_column_pair_values_a_to_be_greater_than_b",
+            {"column_A": "lines", "column_B": "refused_share"},
+        ),
+        ("expect_compound_columns_to_be_unique", {"column_list": ["batch_id", "lines"]}),
+        ("expect_table_row_count_to_be_between", {"min_value": 1}),
+    ],
+)
+def test_of_no_rows_we_say_what_great_expectations_says(
+    monkeypatch: pytest.MonkeyPatch, asked: tuple[str, dict[str, object]], where: str | None
+) -> None:
+    kind, settings = asked
+    of_it = suite(kind, Severity.ERROR, where, **settings)
+    rows = ROWS if where else []
+    ours = judged(of_it, rows)
+    monkeypatch.setattr("shardaudit.adapters.quality._ROW_BY_ROW", ())
+    assert ours == judged(of_it, rows)

@@ -9,8 +9,10 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any, cast
 
+import grpc
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import RetryPolicy
 from pyspark.sql.connect.plan import CachedRemoteRelation
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -19,7 +21,22 @@ _TIDYING_S, _LAST_RELEASE_S = 15, 1
 # PySpark shows what stands in it to every server.
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
 MODE = "SPARK_CONNECT_MODE_ENABLED"  # makes PySpark's functions those of Spark Connect
+_UNREADABLE = "Exception deserializing response!"  # gRPC's words
 _interrupted = threading.Event()
+
+
+class ReadAgain(RetryPolicy):
+    """Asks once more for an answer that gRPC could not read, seen once in some 100,000 answers.
+
+    Nothing is run twice: what is executed goes on behind the last part that was read.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(max_retries=2, initial_backoff=0)
+
+    def can_retry(self, exception: BaseException) -> bool:
+        """Whether the answer came, and was no message."""
+        return isinstance(exception, grpc.Call) and exception.details() == _UNREADABLE
 
 
 @contextmanager
@@ -44,8 +61,9 @@ def _session(url: str) -> Iterator[SparkSession]:
     channel = DefaultChannelBuilder(url, [("grpc.enable_http_proxy", 0)])
     session = ConnectSession.Builder().channelBuilder(channel).create()
     try:
-        # Who fails on this machine would fail again, and a dead one is asked for minutes.
-        session.client.set_retry_policies([])
+        # Not PySpark's own: who fails on this machine would fail again, and a dead one is asked for
+        # minutes.
+        session.client.set_retry_policies([ReadAgain()])
         remember_settings(session.client)
         session.conf.set("spark.sql.session.timeZone", "UTC")
         yield cast(SparkSession, session)  # as PySpark does

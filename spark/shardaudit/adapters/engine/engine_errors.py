@@ -32,6 +32,7 @@ _PASSING = (
     "SocketException",
     "SocketTimeoutException",
     "UnknownHostException",
+    "Exception deserializing response",
     "Connection refused",
     "Connection reset",
     "connection closed",
