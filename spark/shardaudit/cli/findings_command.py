@@ -109,6 +109,7 @@ def _list(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     if arguments.kind in {None, Kind.MISSING.value}:
         gaps = gaps_of(settings, stream=arguments.stream, state=arguments.state)
     shown = gaps[: arguments.limit]
+    lines = [_line(row) for row in found.rows]
     return Reply(
         document={
             "total": found.total,
@@ -118,7 +119,7 @@ def _list(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         },
         view=Group(
             *([gaps_view(shown, total=len(gaps))] if gaps else []),
-            findings_view([_line(row) for row in found.rows], total=found.total),
+            *([] if gaps and not found.total else [findings_view(lines, total=found.total)]),
         ),
     )
 
