@@ -65,7 +65,7 @@ fast: setup
 test-embedded: setup ## the audit, ingest and watch on the embedded engine
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 
-test-spark: setup ## what needs Apache Spark, and the golden cases on it
+test-spark: setup ## what needs Apache Spark, and a third of the golden cases on it
 	$(BIN)/pytest $(SPARK_TESTS)
 
 test-engines: setup ## both engines give the same answers
@@ -82,6 +82,7 @@ test-aws: setup ## the tests against stand-ins of AWS
 
 drill: setup ## kills and failing calls by the hundred: the tables must not notice (hours; SHARDAUDIT_SCHEDULES=5: so many nights)
 	$(BIN)/pytest -m drill tests/spark
+	$(BIN)/pytest tests/spark/test_golden.py $(SIDE_BY_SIDE)
 	$(BIN)/pytest -m drill tests/engines
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags

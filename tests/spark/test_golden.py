@@ -14,8 +14,14 @@ def named(group: list[GoldenCase]) -> str:
     return f"{group[0].name}+{len(group) - 1}"
 
 
-@pytest.mark.both_engines
-@pytest.mark.parametrize("group", groups(), ids=named)
+# Of every third case the daily tests see that Apache Spark says the same; of each the drill does.
+GROUPS = [
+    pytest.param(group, marks=[] if number % 3 else [pytest.mark.both_engines])
+    for number, group in enumerate(groups())
+]
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=named)
 def test_audit_gives_the_reviewed_answers(
     warehouse: Warehouse, tmp_path: Path, group: list[GoldenCase]
 ) -> None:
