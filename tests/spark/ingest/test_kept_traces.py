@@ -147,7 +147,14 @@ def test_all_traces_of_an_id_are_in_the_table_when_it_comes_again(lake: Lake) ->
     assert counted(lake) == 51
 
 
-@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.both_engines), *range(1, 6)])
+SEEDS = [
+    pytest.param(0, marks=pytest.mark.both_engines),
+    *range(1, 4),
+    *(pytest.param(seed, marks=pytest.mark.drill) for seed in range(4, 8)),
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_kept_traces_are_those_of_json_when_ids_come_again_and_again(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
