@@ -34,16 +34,32 @@ class Lineage:
     outputs: tuple[tuple[str, str], ...]
 
 
+_KNOWN = ("findings", "transitions", "gaps", "gap_transitions")
 _TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "ingest": ((_TRACES, _SINK), ("traces", "fingerprints", "quarantine", "batches")),
-    "audit": (("traces", "fingerprints", _SINK), ("cells", "findings", "audits", "gates")),
-    "watch": (("fingerprints",), ("shards", "positions", "notifications")),
-    "backfill plan": (("findings",), ("backfills", "backfill_ids")),
-    "backfill replay": (("backfills", "backfill_ids"), (_SINK, "backfills", "findings")),
-    "backfill verify": ((_SINK, "backfill_ids"), ("backfills", "findings", "gates")),
+    "ingest": (
+        (_TRACES, _SINK),
+        ("traces", "fingerprints", "quarantine", "batches", "sightings", "sighting_counts"),
+    ),
+    "audit": (
+        ("traces", "fingerprints", "sightings", "quiet_times", _SINK),
+        ("cells", "evidence", *_KNOWN, "audits", "watermarks", "gates", "notifications"),
+    ),
+    "watch": (
+        ("fingerprints", "findings", "gaps"),
+        ("shards", "positions", "holes", "notifications"),
+    ),
+    "backfill plan": (("findings", "gaps"), ("backfills", "backfill_ids", "backfill_gaps")),
+    "backfill replay": (
+        ("backfills", "backfill_ids", "backfill_gaps"),
+        (_SINK, "backfills", "quarantine", *_KNOWN),
+    ),
+    "backfill verify": (
+        (_SINK, "backfill_ids", "backfill_gaps"),
+        ("backfills", *_KNOWN, "gates"),
+    ),
     "dedupe plan": (("findings",), ("dedupes", "dedupe_ids")),
     "dedupe remove": (("dedupe_ids", _SINK), (_SINK, "removed_rows", "dedupes")),
-    "dedupe verify": (("dedupe_ids", _SINK), ("dedupes", "findings", "gates")),
+    "dedupe verify": (("dedupe_ids", _SINK), ("dedupes", "findings", "transitions", "gates")),
 }
 
 

@@ -11,6 +11,9 @@ import pytest
 from shardaudit.airflow.launch import ShardauditJob
 from shardaudit.airflow.planned import PlannedJob, planned_upkeep
 from shardaudit.airflow.telemetry import Lineage, lineage
+from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
+from shardaudit.model.tables.audit_tables import QUIET_TIMES
+from shardaudit.model.tables.backfill_tables import PLAN_REQUESTS
 
 
 @dataclass
@@ -45,7 +48,14 @@ def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:
         inputs=(("file", f"{config.parent}/traces/events"), ("s3://lake", "/")),
         outputs=tuple(
             ("s3://lake", f"our/own/{table}")
-            for table in ("traces", "fingerprints", "quarantine", "batches")
+            for table in (
+                "traces",
+                "fingerprints",
+                "quarantine",
+                "batches",
+                "sightings",
+                "sighting_counts",
+            )
         ),
     )
 
@@ -70,6 +80,22 @@ def test_every_job_says_what_it_reads_and_writes(
     found = lineage(command[-1], job(config, *command))
     assert found.inputs
     assert ("file", f"{config.parent}/warehouse/{written}") in found.outputs
+
+
+def test_each_table_is_written_by_a_job_unless_people_write_it(config: Path) -> None:
+    commands = [
+        ["ingest"], ["audit"], ["watch"], *(["backfill", word] for word in ("plan", "replay")),
+        ["backfill", "verify"], *(["dedupe", word] for word in ("plan", "remove", "verify")),
+    ]  # fmt: skip
+    written = {
+        Path(name).name
+        for command in commands
+        for _, name in lineage(command[-1], job(config, *command)).outputs
+    }
+    of_people = {QUIET_TIMES, PLAN_REQUESTS}
+    assert written - {"events"} == {
+        table.name for table in (*OF_LEDGER, *OF_WATCH) if table not in of_people
+    }
 
 
 @pytest.mark.usefixtures("config")
