@@ -5,7 +5,6 @@ was lost, or whose trace was, is far above any.
 """
 
 from dataclasses import replace
-from datetime import timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,10 +19,9 @@ from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
-from shardaudit.model.window import EPOCH, Window
+from shardaudit.model.window import Window, unix_micros
 from shardaudit.store.warehouse import Warehouse
 
-_US = timedelta(microseconds=1)
 _NO_FINDINGS = {"missing": 0, "lost": 0, "untraced": 0}
 _STANDING = [state.value for state in (*LIVE, State.EXPIRED, State.ACCEPTED)]
 
@@ -104,7 +102,7 @@ def _unaudited(warehouse: Warehouse, name: str, over: Window) -> DataFrame:
     There are no findings of it: all that was sent there would count as landed.
     """
     spans = [
-        (shard_id, (part.start - EPOCH) // _US, (part.end - EPOCH) // _US)
+        (shard_id, unix_micros(part.start), unix_micros(part.end))
         for shard_id, record in shard_records(warehouse, name).items()
         for part in record.unaudited(over)
     ]

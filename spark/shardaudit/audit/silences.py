@@ -14,7 +14,7 @@ from shardaudit.audit.rules.watermark import without
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.watermark import Held, Hold
-from shardaudit.model.window import EPOCH
+from shardaudit.model.window import EPOCH, unix_micros
 from shardaudit.model.window import Window as Span
 from shardaudit.store.transitions import SaidTimes, said_times, times_of
 from shardaudit.store.warehouse import Warehouse
@@ -44,7 +44,7 @@ class Silences:
     def frame(self, spark: SparkSession) -> DataFrame | None:
         """`shard_id, silence, since, until` (microseconds since 1970); None when there is none."""
         rows = [
-            (shard_id, hold.why.value, _micros(hold.start), _micros(hold.end))
+            (shard_id, hold.why.value, unix_micros(hold.start), unix_micros(hold.end))
             for shard_id, holds in sorted(self.holds.items())
             for hold in holds
         ]
@@ -176,7 +176,3 @@ def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:
     if not asked:
         return None
     return {shard_id for shard_id, state, opened in asked if state == "closed" or not opened}
-
-
-def _micros(at: datetime) -> int:
-    return (at - EPOCH) // timedelta(microseconds=1)

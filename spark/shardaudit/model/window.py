@@ -13,6 +13,11 @@ _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=366)
 
 
+def unix_micros(at: datetime) -> int:
+    """Microseconds since 1970, as the engines' function of that name says."""
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
 def parse_instant(text: str, *, where: str) -> datetime:
     """The UTC instant that an ISO 8601 text names. A text without a zone is refused.
 

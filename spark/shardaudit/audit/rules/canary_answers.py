@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,10 +22,9 @@ from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.verdict import ENDED, LIVE, Kind, State, Verdict
 from shardaudit.model.watermark import Held
-from shardaudit.model.window import EPOCH
+from shardaudit.model.window import unix_micros
 
 _NONE = "-"
-_MICROSECOND = timedelta(microseconds=1)
 _NUMBERS = ("sent", "landed", "matched", *COUNTS)
 
 
@@ -240,7 +239,7 @@ def _by_then(plan: CanaryPlan, state: State, until: datetime | None) -> State:
 
 
 def _micros(until: datetime | None) -> int | None:
-    return None if until is None else (until - EPOCH) // _MICROSECOND
+    return None if until is None else unix_micros(until)
 
 
 def _finding(message: Planted, name: str, said: str, until: datetime | None) -> Answer:
