@@ -221,7 +221,7 @@ def answers(case: GoldenCase) -> Json:
         outcome = reconcile(step.history, step.question, memory)
         findings = fold(step.touched(findings), outcome, step.question)
         memory.note(step.history, step.question, outcome, findings)
-        record.count(outcome, step.question, step.history)
+        record.count(outcome, step.question, step.history, findings)
         summary = _summary(outcome, record.watermark(findings, step.question))
         audits.append(summary | as_json(case, outcome.cells, findings))
     return {"audits": audits}

@@ -1,12 +1,12 @@
 """The oracle's watermark: a list of every cell that was ever audited, walked from the first on."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from shardaudit.model.verdict import Kind, State
-from tests.history import Cell, Finding, FindingKey, History, Outcome, Question
+from tests.history import Cell, Departure, Finding, FindingKey, History, Outcome, Question
 from tests.oracle_places import counting_order, with_places
 from tests.oracle_vanished import last_arrivals
 
@@ -34,7 +34,8 @@ class Record:
     `held`: by shard and bucket, whether the cell could not be called complete. `looked_at`: the
     buckets of all audits, since the beginning of the `first`. `changed`: cells that nobody looked
     at since they changed; `known`: what was in each cell at the last audit; `doubted`: cells of a
-    silence that is longer than usual, as of the latest audit; `is_traced`: a trace was ever read.
+    silence that is longer than usual, as of the latest audit; `is_traced`: a trace was ever read;
+    `departed`: how many rows had left by the last audit.
     """
 
     bucket: timedelta
@@ -46,13 +47,23 @@ class Record:
     known: dict[Cell, Contents] = field(default_factory=dict)
     doubted: set[Cell] = field(default_factory=set)
     is_traced: bool = False
+    departed: int = 0
 
-    def count(self, outcome: Outcome, question: Question, history: History) -> None:
-        """One more audit. As of an earlier time it knows less than what is there."""
+    def count(
+        self,
+        outcome: Outcome,
+        question: Question,
+        history: History,
+        findings: Mapping[FindingKey, Finding] | None = None,
+    ) -> None:
+        """One more audit, with the findings after it.
+
+        As of an earlier time it knows less than what is there.
+        """
         has_sent = any(cell.sent for cell in outcome.cells.values())
         self.is_traced |= has_sent or bool(history.traces)
         self.first = self.first or question.start
-        self._note_changes(history, question, since=self.first)
+        self._note_changes(history, question, findings or {}, since=self.first)
         shards = {shard_id for shard_id, _ in outcome.cells} | self.held.keys()
         for shard_id in shards:
             newest = self.newest.get(shard_id, question.as_of)
@@ -76,28 +87,50 @@ class Record:
         first = self.first or since
         return [at for at in self.looked_at if since <= at < until and at >= first]
 
-    def _note_changes(self, history: History, question: Question, *, since: datetime) -> None:
+    def _note_changes(
+        self,
+        history: History,
+        question: Question,
+        findings: Mapping[FindingKey, Finding],
+        *,
+        since: datetime,
+    ) -> None:
         now, last = contents(history, question), last_arrivals(history, question)
         known, self.known = self.known, now
         cleared, come = _touched_buckets(known, now, history, question)
+        gone = _departures(history.left[self.departed :], question)
+        self.departed = len(history.left)
+        has_doubled = {
+            (finding.shard_id, question.bucket_start(finding.sent_at))
+            for (_, kind), finding in findings.items()
+            if kind is Kind.DUPLICATED and finding.state not in SETTLED
+        }
         for cell in now.keys() | known.keys():
             found = now.get(cell, Contents())
             came_by = last.get(cell, cell[1] + question.bucket)
-            is_gone = question.deadline(came_by) < question.as_of and all(
+            went_by = gone.get(cell, question.as_of)
+            is_gone = question.deadline(came_by) < went_by and all(
                 min(came_by + was.length, was.ended_by)
                 <= max(self.newest.values(), default=question.as_of)
                 for was in question.longer
             )
             is_lacking = len(found.landed) < len(found.sent)
             is_as_known = is_lacking and cell not in come and cell[1] not in come
+            is_cleared = cell[1] in cleared and cleared[cell[1]]
+            is_told = not (is_gone and (is_cleared or is_as_known))
+            differs = found.sent != found.landed
             if (
                 cell[1] in cleared
-                and found.sent != found.landed
-                and cell[1] in self.looked_at
-                and cell[1] >= since
-                and not (is_gone and (cleared[cell[1]] or is_as_known))
+                and self._is_of_time(cell, came_by if cell in last else None, since=since)
+                and (is_told if differs else cell in has_doubled)
             ):
                 self.changed.add(cell)
+
+    def _is_of_time(self, cell: Cell, came_by: datetime | None, *, since: datetime) -> bool:
+        """Whether a cell was audited; or lies before all that was, and messages came since."""
+        if cell[1] >= since:
+            return cell[1] in self.looked_at
+        return came_by is not None and came_by > since
 
     def watermark(
         self, findings: Mapping[FindingKey, Finding], question: Question
@@ -121,6 +154,16 @@ class Record:
             at += self.bucket
         before = [cell for cell, is_held in cells.items() if is_held]
         return min([at, *lacking, *before])
+
+
+def _departures(left: Sequence[Departure], question: Question) -> dict[Cell, datetime]:
+    """When an ingest first missed a row of a cell, of those that say where they belong."""
+    first: dict[Cell, datetime] = {}
+    for gone in left:
+        if not gone.row.lacks:
+            cell = (gone.row.shard_id, question.bucket_start(gone.row.sent_at))
+            first[cell] = min(first.get(cell, gone.seen_at), gone.seen_at)
+    return first
 
 
 def _touched_buckets(

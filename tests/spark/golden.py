@@ -58,7 +58,7 @@ def check(trial: Trial, group: list[GoldenCase]) -> None:
         findings = fold(step.touched(findings), outcome, step.question)
         memory.note(step.history, step.question, outcome, findings)
         assert published.findings == findings
-        record.count(outcome, step.question, step.history)
+        record.count(outcome, step.question, step.history, findings)
         assert published.watermark == record.watermark(findings, step.question)
         assert_summary(published, outcome)
 

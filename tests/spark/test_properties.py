@@ -416,7 +416,7 @@ def test_watermark_is_that_of_all_audits_whatever_window_each_looks_at(
         )
         outcome = reconcile(history, question)
         findings = fold(findings, outcome, question)
-        record.count(outcome, question, history)
+        record.count(outcome, question, history, findings)
         assert trial.audit(question).watermark == record.watermark(findings, question), number
         findings = touched(trial)
 

@@ -1,7 +1,7 @@
 """The rows of a sink that lack their shard or time, each put where the trace of its id is."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.drill_down import CELL
@@ -119,3 +120,16 @@ def known_batches(before: Iterable[Row], *, last: Mapping[str, int]) -> Mapping[
 def buckets_of(rows: DataFrame) -> list[datetime]:
     """The distinct buckets of some rows, collected."""
     return [row.bucket_start for row in collected(rows.select("bucket_start").distinct())]
+
+
+def rows_of_batches(warehouse: Warehouse, ledger: DataFrame, batches: Sequence[str]) -> DataFrame:
+    """The fingerprints of some batches, and when each of these was planned: `planned_at`."""
+    rows = warehouse.rows(BATCHES, where=pc.field("batch_id").isin(batches))
+    planned = own_rows(
+        warehouse.spark,
+        [(row["batch_id"], row["planned_at"]) for row in rows],
+        "batch_id string, planned_at timestamp",
+    )
+    # Unique on the batch on the right.
+    news = ledger.where(F.col("batch_id").isin(batches))
+    return news.join(F.broadcast(planned), ["batch_id"], how="left")

@@ -16,15 +16,20 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Judged, Outcome
-from shardaudit.audit.placing import buckets_of, known_batches
+from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
 from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.audit.rules.findings import (
+    doubled_cells,
+    first_unsettled,
+    unsettled,
+    unsettled_gaps,
+)
 from shardaudit.audit.rules.watermark import (
     ShardRecord,
     accepted,
     changed_cells,
     first_hold,
-    first_unsettled,
     held_spans,
     recorded,
     silenced,
@@ -32,8 +37,6 @@ from shardaudit.audit.rules.watermark import (
     touched_buckets,
     touched_cells,
     unknown_before,
-    unsettled,
-    unsettled_gaps,
 )
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
@@ -186,19 +189,24 @@ def _changed(
     if not (batches := _new_batches(comparison, request.name, before=before)):
         return {}
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
-    news, placed = comparison.ledger.where(F.col("batch_id").isin(batches)), comparison.placed
+    news, placed = rows_of_batches(warehouse, comparison.ledger, batches), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
     touched = touched_cells(news, placed.touched if placed else None).localCheckpoint()
     starts = buckets_of(touched)
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
-    left = had_left(request.retention, bucket=bucket, as_of=request.as_of, since=looked_at)
-    cells = changed_cells(
-        touched,
-        touched_buckets(touched, apart),
-        comparison.sums.withColumn("had_left", left),
-        audited=audited,
-        bucket=bucket,
+    buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))
+    findings = bare(warehouse.read(FINDINGS).where(F.col("stream") == request.name))
+    doubled = doubled_cells(findings, bucket=bucket).withColumn("has_doubled", F.lit(True))
+    left = had_left(request.retention, bucket=bucket, as_of=went_by, since=looked_at)
+    near = F.broadcast(buckets.select("bucket_start"))
+    # Presence only; and unique on the cell on the right, both times.
+    sums = (
+        comparison.sums.join(near, ["bucket_start"], how="left_semi")
+        .join(touched.select(*CELL, "went_at"), CELL, how="left")
+        .join(F.broadcast(doubled), CELL, how="left")
+        .withColumn("had_left", left)
     )
+    cells = changed_cells(touched, buckets, sums, audited=audited, bucket=bucket)
     changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
     holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
     for shard_id, spans in _touched_spans(touched, holds, starts, bucket=bucket).items():

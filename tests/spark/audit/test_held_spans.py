@@ -25,7 +25,7 @@ JUDGED_DDL = "shard_id string, bucket_start timestamp, bucket_end timestamp, hel
 LEDGER_DDL = (
     "batch_id string, shard_id string, bucket_start timestamp, side string, n bigint, "
     "sum_lo bigint, sum_hi bigint, max_sequence_number string, last_at timestamp, "
-    "unnumbered_at timestamp, own_n bigint, without_landed_at bigint"
+    "unnumbered_at timestamp, own_n bigint, without_landed_at bigint, planned_at timestamp"
 )
 CELL_DDL = "shard_id string, bucket_start timestamp"
 APART_DDL = "bucket_start timestamp, counted_in timestamp"
@@ -98,6 +98,12 @@ CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
     "trace came to old, a row went": (2, [ROW], [("traces", 1, 9), ("sink", -1, 7)], True),
     "first of what was audited": (0, [], [ROW], True),
     "before it": (-1, [], [ROW], False),
+    "sent before it, and came since": (-30, [TRACE], [ROW, ROW], True),
+    "one beside these that came before it": (-30, [TRACE], [], False),
+    "sent before it, and fits": (-30, [], [TRACE, ROW], False),
+    "doubled, and repaired": (28, [TRACE, ROW, ROW], [("sink", -1, 7)], True),
+    "doubled, and still so, of old": (3, [TRACE, ROW, ROW, ROW], [("sink", -1, 7)], False),
+    "doubled, and nothing happened": (8, [TRACE, ROW], [], False),
     "last of it": (29, [], [ROW], True),
     "trace of one that counts elsewhere": (25, [ROW], [("traces", 0, 7)], True),
     "where that one counts": (26, [TRACE], [], True),
@@ -167,10 +173,15 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
     touched = touched_cells(news, uncounted)
     start = F.col("bucket_start")
     had_left = (start < F.lit(T0 + 5 * MINUTE)) | (start == F.lit(T0 + 24 * MINUTE))
+    sums, late = cell_sums(frame(spark, LEDGER_DDL, whole)), F.col("shard_id").startswith("sent ")
+    arrived = F.when(late, F.lit(T0)).otherwise(start)
+    has_doubled = F.when(F.col("shard_id").startswith("doubled"), True)
     found = changed_cells(
         touched,
         touched_buckets(touched, frame(spark, APART_DDL, apart)),
-        cell_sums(frame(spark, LEDGER_DDL, whole)).withColumn("had_left", had_left),
+        sums.withColumns(
+            {"had_left": had_left, "arrived_until": arrived, "has_doubled": has_doubled}
+        ),
         audited=Window(T0, T0 + 30 * MINUTE),
         bucket=MINUTE,
     ).collect()

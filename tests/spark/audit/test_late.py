@@ -12,7 +12,7 @@ from shardaudit.audit.judged import broken_rules
 from shardaudit.audit.late import audited_with_late
 from shardaudit.cli.audit_command import AUDIT_STAGES
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_reading import read_line
@@ -65,6 +65,30 @@ def test_a_loss_among_what_a_device_sent_days_later_is_found(lake: Lake) -> None
     of_day(lake, 5, *range(0, DAY_S, 3600))
     after = audited(lake, 5)
     assert (after.late, after.verdict, after.watermark) == ((), Verdict.OK, minute.start)
+
+
+def test_what_came_since_of_a_time_before_all_audits_is_looked_at_and_what_was_doubled(
+    lake: Lake,
+) -> None:
+    of_day(lake, 0, *range(0, DAY_S, 3600))
+    again = sink_row(7200, landed_at=T0 + 3 * HOUR)
+    lake.land([again])
+    assert audited(lake, 0).watermark == T0 + 2 * HOUR
+    # A device whose clock is a month behind; and somebody deletes the row too many.
+    old = [600 - 30 * DAY_S + n for n in range(6)]
+    lake.log("behind.jsonl", [buffered(n, 1.5) for n in old])
+    lake.land([landed(n, 1.5) for n in old[:5]])
+    lake.sql("DELETE FROM SINK WHERE message_id = 'm7200' AND landed_at > '2026-11-20 14:30:00'")
+    of_day(lake, 1, *range(0, DAY_S, 3600))
+    report = audited(lake, 1)
+    minute, doubled = (
+        Window(at, at + MINUTE) for at in (T0 - 30 * DAY + 10 * MINUTE, T0 + 2 * HOUR)
+    )
+    assert report.verdict == Verdict.OK
+    assert told(report) == [(minute, Verdict.LOSS, 1), (doubled, Verdict.OK, 0)]
+    states = {row.message_id: (row.kind, row.state) for row in lake.rows(FINDINGS)}
+    assert states == {"m7200": ("duplicated", "recovered"), f"m{old[5]}": ("missing", "open")}
+    assert (report.watermark, audited(lake, 1).watermark) == (minute.start, minute.start)
 
 
 def test_what_is_on_its_way_is_looked_at_until_it_is_settled(lake: Lake) -> None:

@@ -132,7 +132,7 @@ class Days:
         outcome = reconcile(self.history, question, self.memory)
         self.findings = fold(self.findings, outcome, question)
         self.memory.note(self.history, question, outcome, self.findings)
-        self.record.count(outcome, question, self.history)
+        self.record.count(outcome, question, self.history, self.findings)
         assert published.cells == outcome.cells
         assert published.findings == self.findings
         assert published.watermark == self.record.watermark(self.findings, question)

@@ -128,11 +128,15 @@ def test_sink_that_is_emptied_after_the_audit_is_not_passed(trial: Trial) -> Non
     assert Hold(ASK.start, ASK.end, Held.CHANGED) in holds
 
 
-@pytest.mark.parametrize(("hours", "is_held"), [(20, True), (0, False)])
+@pytest.mark.parametrize(
+    ("hours", "seen_at", "is_held"),
+    [(20, 25, True), (0, 25, False), (0, 23, True)],
+    ids=["held back", "of old", "seen in time, audited later"],
+)
 def test_row_that_is_deleted_holds_it_while_the_stream_has_the_message(
-    warehouse: Warehouse, tmp_path: Path, hours: int, is_held: bool
+    warehouse: Warehouse, tmp_path: Path, hours: int, seen_at: int, is_held: bool
 ) -> None:
-    acked_at, deleted_at = NOON + hours * HOUR, NOON + 25 * HOUR
+    acked_at, deleted_at = NOON + hours * HOUR, NOON + seen_at * HOUR
     trial = Trial(warehouse, tmp_path, replace(ASK, as_of=NOON + 21 * HOUR))
     trial.log([Trace("m0", "shard-0", "1", NOON, acked_at=acked_at)])
     row = SinkRow("m0", "shard-0", "1", NOON, acked_at + MINUTE)
@@ -141,7 +145,7 @@ def test_row_that_is_deleted_holds_it_while_the_stream_has_the_message(
     assert trial.audit().watermark == ASK.end
     trial.remove([row])
     trial.ingest(now=deleted_at)
-    published = trial.audit(replace(NEXT, as_of=deleted_at + MINUTE))
+    published = trial.audit(replace(NEXT, as_of=NOON + 25 * HOUR + MINUTE))
     assert published.watermark == (NOON if is_held else NEXT.end)
 
 

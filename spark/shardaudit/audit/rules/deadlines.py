@@ -41,17 +41,17 @@ def _longer_ends(arrived_at: Column, kept: Retention) -> list[Column]:
     return [F.least(arrived_at + F.lit(was.length), F.lit(was.ended_by)) for was in kept.longer]
 
 
-def had_left(kept: Retention, *, bucket: timedelta, as_of: datetime, since: datetime) -> Column:
+def had_left(kept: Retention, *, bucket: timedelta, as_of: Column, since: datetime) -> Column:
     """Whether the stream had nothing of a cell any more when its rows changed.
 
     Of sums with `vanished.last_arrival`.
 
     Input:
-        since: the rows changed between that time and `as_of`. Under one retention the deadline is
-        asked of the later one; one that was longer must have been over before the earlier.
+        as_of: by when the rows had changed; since: when they had not. Under one retention the
+        deadline is asked of the later; one that was longer must have been over before the earlier.
     """
     last = F.coalesce("arrived_until", "bucket_start") + F.lit(bucket)
-    left = until(last, kept) < F.lit(as_of)
+    left = until(last, kept) < as_of
     for end in _longer_ends(last, kept):
         left &= end <= F.lit(since)
     return left

@@ -19,6 +19,10 @@ from shardaudit.model.window import Window
 KEY = ["message_id", "kind"]
 _EVIDENCE = ("sent_count", "landed_count", "sequence_numbers")
 
+# A message in these states lacks, or is there twice, and nobody has said that this is well.
+_UNSETTLED = [s.value for s in (*LIVE, State.EXPIRED)]
+_HOLDING = [Kind.MISSING.value, Kind.DUPLICATED.value]
+
 
 @dataclass(frozen=True, slots=True)
 class AuditFacts:
@@ -234,3 +238,32 @@ def transitions(folded: DataFrame, facts: AuditFacts) -> DataFrame:
 def pending_ids(classified: DataFrame) -> DataFrame:
     """The ids that no audit can judge yet: `message_id`, unique."""
     return classified.where(F.col("not_landed") == Verdict.PENDING.value).select("message_id")
+
+
+def unsettled(findings: DataFrame) -> DataFrame:
+    """The findings that hold a watermark: missing or doubled, and neither repaired nor accepted."""
+    return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(_UNSETTLED))
+
+
+def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """The cells of the doubled messages that hold one: `shard_id`, `bucket_start`, unique."""
+    doubled = unsettled(findings).where(F.col("kind") == Kind.DUPLICATED.value)
+    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    return doubled.select("shard_id", start).distinct()
+
+
+def unsettled_gaps(gaps: DataFrame) -> DataFrame:
+    """The gaps that do so."""
+    return gaps.where(F.col("state").isin(_UNSETTLED))
+
+
+def first_unsettled(findings: DataFrame, gaps: DataFrame) -> DataFrame:
+    """Per shard, when the first of the messages that hold it was sent: `shard_id`, `sent_at`.
+
+    Input:
+        gaps: GAPS; of each the start of its cell counts.
+    """
+    sent_at = F.col("bucket_start").alias("sent_at")
+    unnamed = unsettled_gaps(gaps).select("shard_id", sent_at)
+    both = unsettled(findings).select("shard_id", "sent_at").union(unnamed)
+    return both.groupBy("shard_id").agg(F.min("sent_at").alias("sent_at"))

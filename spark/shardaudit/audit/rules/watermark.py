@@ -14,17 +14,12 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cells import SUMS, cell_sums, differs
 from shardaudit.audit.rules.drill_down import CELL
-from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
 _DOUBTS = (Held.DAMAGED, Held.THIN)
 MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
-
-# A message in these states lacks, or is there twice, and nobody has said that this is well.
-_UNSETTLED = [s.value for s in (*LIVE, State.EXPIRED)]
-_HOLDING = [Kind.MISSING.value, Kind.DUPLICATED.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +85,35 @@ def touched_cells(news: DataFrame, uncounted: DataFrame | None) -> DataFrame:
     """The cells that are not as the audits before saw them: one row per cell.
 
     Input:
-        news: fingerprints of batches that no audit knew.
+        news: fingerprints of batches that no audit knew, with `planned_at` of the batch.
         uncounted: the same columns, not unique: by rows that no batch counts; `is_partial`: the
         sums know only the newest of these.
     Output:
         `shard_id`, `bucket_start`, `is_partial`, `is_cleared` (boolean: rows left the sink, and
-        that is all).
+        that is all), `went_at` (when a batch first missed rows; NULL: none did that is known).
     """
     # Also traces of which none counts there: of messages of other minutes that landed here.
     has_traces = F.max(F.col("side") == "traces").alias("has_traces")
     has_come = F.col("has_traces") | (F.col("landed_n") >= 0)
+    took_rows = (F.col("side") == "sink") & (F.col("n") < 0)
+    went_at = F.min(F.when(took_rows, F.col("planned_at"))).alias("went_at")
+    is_cleared = (~has_come).alias("is_cleared")
     counted = (
-        cell_sums(news, has_traces)
+        cell_sums(news, has_traces, went_at)
         .where(F.col("has_traces") | _is_touched("landed"))
-        .select(*CELL, F.lit(False).alias("is_partial"), (~has_come).alias("is_cleared"))
+        .select(*CELL, F.lit(False).alias("is_partial"), is_cleared, "went_at")
     )
     if uncounted is None:
         return counted
-    both = counted.unionByName(uncounted).groupBy(*CELL)
-    return both.agg(
-        F.max("is_partial").alias("is_partial"), F.min("is_cleared").alias("is_cleared")
+    others = uncounted.withColumn("went_at", F.lit(None).cast("timestamp"))
+    return (
+        counted.unionByName(others)
+        .groupBy(*CELL)
+        .agg(
+            F.max("is_partial").alias("is_partial"),
+            F.min("is_cleared").alias("is_cleared"),
+            F.min("went_at").alias("went_at"),
+        )
     )
 
 
@@ -139,6 +143,9 @@ def changed_cells(
 ) -> DataFrame:
     """The audited cells of touched buckets of which the two sides differ now.
 
+    And those that agree now and of which a message was doubled: it may be repaired. What was
+    sent before all that was audited, and came into the stream since, was to be audited, too.
+
     Whichever shard was touched: what a shard lands that stood still makes its own cell whole, and
     the row too many lies where the producer had sent the message again.
     Rows that leave the sink count while the stream still has them: after that a lake may clean up,
@@ -146,27 +153,32 @@ def changed_cells(
     Of rows that no batch counted `sums` may know only the newest: such cells count as they are.
 
     Input:
-        touched: of `touched_cells`; buckets: of `touched_buckets`; sums: `cell_sums` of all, and
-        `had_left` (boolean): whether the stream had none of the cell.
+        touched: of `touched_cells`; buckets: of `touched_buckets`; sums: `cell_sums` of all, with
+        `vanished.last_arrival`, and `had_left` (boolean: whether the stream had none of the cell),
+        `has_doubled` (true or NULL: whether messages of it are doubled, as far as audits know).
     Output:
         `shard_id`, `bucket_start`, `bucket_end`, `held_by`.
     """
     come = touched.where(~F.col("is_cleared")).select(*CELL, F.lit(True).alias("has_come"))
     is_lacking = F.col("sent_n") > F.col("landed_n")
     is_as_known = is_lacking & F.col("has_come").isNull() & ~F.col("is_linked")
+    start, first = F.col("bucket_start"), F.lit(audited.start)
+    is_of_time = (start >= first) | F.coalesce(F.col("arrived_until") >= first, F.lit(False))
     # Unique on the bucket on the right, by its grouping; and on the cell.
+    near = sums.where(is_of_time).join(F.broadcast(buckets), ["bucket_start"], how="inner")
     differing = (
-        sums.where(differs())
-        .join(F.broadcast(buckets), ["bucket_start"], how="inner")
+        near.where(differs())
         .join(come, CELL, how="left")
         .where(~(F.col("had_left") & (F.col("is_cleared") | is_as_known)))
     )
-    start = F.col("bucket_start")
+    repaired = near.where(~differs() & F.col("has_doubled"))
+    partial = touched.where(F.col("is_partial") & (start >= first))
     return (
         differing.select(*CELL)
-        .union(touched.where(F.col("is_partial")).select(*CELL))
+        .union(repaired.select(*CELL))
+        .union(partial.select(*CELL))
         .distinct()
-        .where((start >= F.lit(audited.start)) & (start < F.lit(audited.end)))
+        .where(start < F.lit(audited.end))
         .withColumns({"bucket_end": start + F.lit(bucket), "held_by": F.lit(Held.CHANGED.value)})
     )
 
@@ -185,28 +197,6 @@ def thin_again(holds: Iterable[Hold], touched: Iterable[Span]) -> list[Hold]:
 def _is_touched(side: str) -> Column:
     n, sum_lo, sum_hi = (F.col(f"{side}_{name}") != 0 for name in SUMS)
     return n | sum_lo | sum_hi
-
-
-def unsettled(findings: DataFrame) -> DataFrame:
-    """The findings that hold a watermark: missing or doubled, and neither repaired nor accepted."""
-    return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(_UNSETTLED))
-
-
-def unsettled_gaps(gaps: DataFrame) -> DataFrame:
-    """The gaps that do so."""
-    return gaps.where(F.col("state").isin(_UNSETTLED))
-
-
-def first_unsettled(findings: DataFrame, gaps: DataFrame) -> DataFrame:
-    """Per shard, when the first of the messages that hold it was sent: `shard_id`, `sent_at`.
-
-    Input:
-        gaps: GAPS; of each the start of its cell counts.
-    """
-    sent_at = F.col("bucket_start").alias("sent_at")
-    unnamed = unsettled_gaps(gaps).select("shard_id", sent_at)
-    both = unsettled(findings).select("shard_id", "sent_at").union(unnamed)
-    return both.groupBy("shard_id").agg(F.min("sent_at").alias("sent_at"))
 
 
 def recorded(
