@@ -153,12 +153,13 @@ def _known(
         (seen.sent, seen.rows) == (sent[max(sent)][0], past.before(None))
     )
     for number, (ids, until) in sent.items():
-        is_over, states = until < question.as_of, past.states(since=until)
-        if is_over and ids in states:
+        states = past.states(since=until)
+        if ids in states:
             ledger.add(number)
         if seen is None or seen.result.pending:
             continue
-        stayed = is_over and seen.sent == ids and seen.rows in states
+        is_over = until < max(question.as_of, seen.as_of)
+        stayed = seen.sent == ids and seen.rows in states
         if stayed or (is_over and is_same and seen.result.vanished > 0):
             audit.add(number)
         if stayed or is_same:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -179,7 +180,14 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
         if audited is None
         else beside(planted.audited, audited.select(*planted.audited.columns)),
         beside(planted.missing, findings.select("message_id")),
+        _read_at(warehouse, request.name),
     )
+
+
+def _read_at(warehouse: Warehouse, name: str) -> datetime | None:
+    """When the stream's sink was looked at last, by an ingest that found something new."""
+    of_sink = (pc.field("stream") == name) & (pc.field("side") == "sink")
+    return max((row["planned_at"] for row in warehouse.rows(BATCHES, where=of_sink)), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -411,3 +411,7 @@ def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence
     assert cells[T0]["sums_digest"] is not None
     gates = warehouse.rows(GATES, where=of_audit & (pc.field("suite") == "audit_result"))
     assert [(row["state"], "vanished 4" in row["results"]) for row in gates] == [("passed", True)]
+    # An audit as of an earlier time reads what is there now; it is judged by what was known.
+    again = days.audit(at=EARLY)
+    assert (again.audit.vanished, days.findings) == (4, {})
+    assert again.watermark == T0 + 3 * MINUTE

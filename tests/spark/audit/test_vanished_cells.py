@@ -102,7 +102,12 @@ CASES: dict[str, Case] = {
     "came in two batches, gone too early": Case(
         ((1, 0, ONE), (2, 30, (2,))), (LANDED, (2, 70, (-1, -2))), None
     ),
-    "held back, gone after the audit": Case(((1, 39, TWO),), (LANDED, (2, 101, (-1, -2))), None),
+    "held back, gone after the time that is asked for": Case(
+        ((1, 39, TWO),), (LANDED, (2, 101, (-1, -2))), BY_LEDGER
+    ),
+    "held back, gone then and too early": Case(
+        ((1, 40, TWO),), (LANDED, (2, 101, (-1, -2))), None
+    ),
     "nothing counts but what came later": Case(
         ((1, 0, ()), (2, 50, TWO)), ((1, 62, ONE),), None
     ),
@@ -133,6 +138,9 @@ CASES: dict[str, Case] = {
     ),
     "as it was seen, held back until now": Case(
         ((1, 39, TWO),), ((1, 1, ONE),), (None, None, 65), Seen(TWO, ONE, vanished=1)
+    ),
+    "as it was seen, by a later audit": Case(
+        ((1, 90, TWO),), ((1, 1, ONE),), (None, 1, 152), Seen(TWO, ONE, at=152, vanished=1)
     ),
     "as it was seen, one held back": Case(
         ((1, 0, ONE), (2, 90, (2,))),

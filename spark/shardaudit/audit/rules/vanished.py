@@ -87,17 +87,21 @@ class Past:
     """What is known of earlier times.
 
     `ledger`: FINGERPRINTS; `batches`: BATCHES; `audited`: CELLS of the newest audit of each cell,
-    and its `as_of`; `missing`: `message_id` of the findings of missing ids that did not end well.
+    and its `as_of`; `missing`: `message_id` of the findings of missing ids that did not end well;
+    `read_at`: when the sink was looked at last; None: not after the audit's own time.
     """
 
     ledger: DataFrame
     batches: DataFrame
     audited: DataFrame
     missing: DataFrame
+    read_at: datetime | None = None
 
 
 def overdue_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     """The cells that `vanished_cells` looks at: those that differ and are past a deadline.
+
+    An audit as of an earlier time sees the rows that are there now: what left the sink meanwhile.
 
     Input:
         cells: of `compared_cells`, of sums with `last_arrival`.
@@ -106,7 +110,8 @@ def overdue_cells(cells: DataFrame, past: Past, by: Deadlines) -> DataFrame:
         `digest_then`, `gone_then`, `seen_at` of the audit that saw it last, or NULL.
     """
     first = may_be_there_until(F.col("bucket_start") + F.lit(by.bucket), by.kept)
-    is_due = F.col("differs") & (F.col("sent_n") > 0) & (first < F.lit(by.as_of))
+    now = max(by.as_of, past.read_at or by.as_of)
+    is_due = F.col("differs") & (F.col("sent_n") > 0) & (first < F.lit(now))
     is_dark = is_damaged(by.damage.traces + by.damage.sink)
     seen = past.audited.where(F.col("pending") == 0).select(
         *CELL,
@@ -141,8 +146,10 @@ def vanished_cells(over: DataFrame, past: Past, by: Deadlines) -> DataFrame:
     # Each state beside all that was sent up to each batch of traces: few of both.
     each = _states(over, past).join(_sent(over, past, by), CELL, how="inner")
     deadline = may_be_there_until(F.col("arrived_by"), by.kept)
-    is_over, is_now = deadline < F.lit(by.as_of), F.col("planned_at").isNull()
-    lasted = is_over & F.coalesce(F.col("planned_at") > deadline, F.lit(False))
+    # As of an earlier time: what a later audit saw had left the stream by then.
+    is_over = deadline < F.greatest(F.lit(by.as_of), F.col("seen_at"))
+    is_now = F.col("planned_at").isNull()
+    lasted = F.coalesce(F.col("planned_at") > deadline, F.lit(False))
     is_complete = (F.col("sent_n") > 0) & ~differs()
     was_seen = (sums_digest() == F.col("digest_then")) & lasted
     is_same, was_gone = F.col("digest") == F.col("digest_then"), F.col("gone_then") > 0
