@@ -106,6 +106,7 @@ def assert_agreement(
     published: Published,
     *,
     findings: Mapping[FindingKey, Finding] | None = None,
+    record: Record | None = None,
 ) -> None:
     found = disagreements(
         outcome, fold({}, outcome, of.question) if findings is None else findings, published
@@ -116,8 +117,9 @@ def assert_agreement(
     assert row.self_check == "passed"
     assert row.verdict == outcome.verdict
     assert row.trace_coverage == outcome.trace_coverage
-    record = Record(of.question.bucket)
-    record.count(outcome, of.question, History())
+    if record is None:
+        record = Record(of.question.bucket)
+        record.count(outcome, of.question, History())
     wanted = fold({}, outcome, of.question) if findings is None else findings
     assert published.watermark == record.watermark(wanted, of.question)
     assert_sums(published)
@@ -166,6 +168,8 @@ def test_audit_agrees_with_the_oracle_when_the_lake_drops_rows(
     trial = Trial(warehouse, tmp_path, of.question)
     whole, before = run(trial, of, chosen)
     assert_agreement(of, chosen, whole, before)
+    record = Record(of.question.bucket)
+    record.count(whole, of.question, joined(of, chosen)[0], before.findings)
 
     over_ms = [of.retention_ms + buckets * of.bucket_ms for buckets in DROPS[name]]
     dropped_at, as_of = (of.question.end + max(ms, of.as_of_ms) * MS for ms in over_ms)
@@ -178,14 +182,18 @@ def test_audit_agrees_with_the_oracle_when_the_lake_drops_rows(
     outcome = reconcile(history, question, memory)
     after = fold(before.findings, outcome, question)
     published = trial.audit(question)
-    assert_agreement(of, chosen, outcome, published, findings=after)
+    record.count(outcome, question, history, after)
+    # Of the early one the watermarks do not agree yet: a cell before the first audit's window.
+    known = None if name == "early" else record
+    assert_agreement(of, chosen, outcome, published, findings=after, record=known)
     assert published.audit.vanished > 0 or name != "late"
 
     memory.note(history, question, outcome, after)
     question = replace(question, as_of=as_of + MS)
     outcome = reconcile(history, question, memory)
     after = fold(after, outcome, question)
-    assert_agreement(of, chosen, outcome, trial.audit(question), findings=after)
+    record.count(outcome, question, history, after)
+    assert_agreement(of, chosen, outcome, trial.audit(question), findings=after, record=known)
 
 
 def after_a_drop(history: History, chosen: Iterable[Case], *, at: datetime) -> History:
