@@ -180,14 +180,18 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
         if audited is None
         else beside(planted.audited, audited.select(*planted.audited.columns)),
         beside(planted.missing, findings.select("message_id")),
-        _read_at(warehouse, request.name),
+        _read_later(warehouse, request),
     )
 
 
-def _read_at(warehouse: Warehouse, name: str) -> datetime | None:
-    """When the stream's sink was looked at last, by an ingest that found something new."""
-    of_sink = (pc.field("stream") == name) & (pc.field("side") == "sink")
-    return max((row["planned_at"] for row in warehouse.rows(BATCHES, where=of_sink)), default=None)
+def _read_later(warehouse: Warehouse, request: AuditRequest) -> datetime | None:
+    """When the stream's sink was last looked at, where that was after the time that is asked for.
+
+    By an ingest that found something new.
+    """
+    of_sink = (pc.field("stream") == request.name) & (pc.field("side") == "sink")
+    later = of_sink & (pc.field("planned_at") > pc.scalar(request.as_of))
+    return max((row["planned_at"] for row in warehouse.rows(BATCHES, where=later)), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Past:
 
     `ledger`: FINGERPRINTS; `batches`: BATCHES; `audited`: CELLS of the newest audit of each cell,
     and its `as_of`; `missing`: `message_id` of the findings of missing ids that did not end well;
-    `read_at`: when the sink was looked at last; None: not after the audit's own time.
+    `read_at`: when the sink was looked at last; None: not after the audit's `as_of`.
     """
 
     ledger: DataFrame
