@@ -275,6 +275,8 @@ def test_audit_agrees_with_the_oracle_when_the_sink_gains(
     outcome = reconcile(seen, of.question)
     findings = fold({}, outcome, of.question)
     assert_agreement(of, chosen, outcome, trial.audit(), findings=findings)
+    record = Record(of.question.bucket)
+    record.count(outcome, of.question, seen, findings)
 
     trial.sink_lacks = frozenset()
     # A row's batch is the ingest that brings it.
@@ -287,7 +289,8 @@ def test_audit_agrees_with_the_oracle_when_the_sink_gains(
     trial.ingest()
     outcome = reconcile(whole, of.question)
     after = fold(findings, outcome, of.question)
-    assert_agreement(of, chosen, outcome, trial.audit(), findings=after)
+    record.count(outcome, of.question, whole, after)
+    assert_agreement(of, chosen, outcome, trial.audit(), findings=after, record=record)
 
 
 @pytest.mark.parametrize("number", range(len(KNOWN)))
