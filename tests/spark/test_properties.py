@@ -183,7 +183,8 @@ def test_audit_agrees_with_the_oracle_when_the_lake_drops_rows(
     after = fold(before.findings, outcome, question)
     published = trial.audit(question)
     record.count(outcome, question, history, after)
-    # Of the early one the watermarks do not agree yet: a cell before the first audit's window.
+    # Of the early one the watermarks do not agree: a row without time that left while the stream had
+    # its message, sent before the first audit's window, is not looked for.
     known = None if name == "early" else record
     assert_agreement(of, chosen, outcome, published, findings=after, record=known)
     assert published.audit.vanished > 0 or name != "late"
