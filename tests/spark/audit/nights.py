@@ -23,6 +23,7 @@ def audited(
     lake: Lake,
     day: int,
     *,
+    since: int | None = None,
     ahead: timedelta = timedelta(0),
     kept: timedelta = DAY,
     progress: Progress = SILENT,
@@ -30,12 +31,13 @@ def audited(
     """The night after a day looks at that day alone; `ahead`: as of a time still to come.
 
     Input:
+        since: the first day that it looks at.
         kept: the stream's retention.
     """
-    start = T0 + day * DAY
-    now = start + DAY + HOUR
+    end = T0 + (day + 1) * DAY
+    now = end + HOUR
     lake.ingest(now=now)
-    window = Window(start, start + DAY)
+    window = Window(T0 + (day if since is None else since) * DAY, end)
     request = AuditRequest(lake.name, lake.stream, window, now + ahead, Retention(kept))
     gates = open_gates(None)
     return audited_with_late(lake.warehouse, request, gates, now=now, progress=progress)
@@ -60,6 +62,13 @@ def of_day(lake: Lake, day: int, *numbers: int) -> None:
     seconds = [day * DAY_S + number for number in numbers]
     lake.log(f"day-{day}.jsonl", map(trace_line, seconds))
     lake.land(map(sink_row, seconds))
+
+
+def sound_days(lake: Lake, days: int) -> None:
+    """The first days: all landed, and one audit looked at them."""
+    for day in range(days):
+        of_day(lake, day, *range(0, DAY_S, 3600))
+    assert audited(lake, days - 1, since=0).late == ()
 
 
 def on_second_shard(lake: Lake, day: int) -> None:
