@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
+from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.ingest.job import ingest
 from shardaudit.model.choices import SinkFormat, TraceFormat
@@ -38,6 +38,7 @@ from tests.history import (
     SinkRow,
     Trace,
 )
+from tests.spark.ungated import ungated
 
 TRACE_SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("message_id", "stream", "shard_id", "sequence_number")]
@@ -81,6 +82,7 @@ class Trial:
     in_parquet: bool = False
     sink_lacks: frozenset[str] = frozenset()
     sink_format: SinkFormat = SinkFormat.DELTA
+    gates: Gates = field(default_factory=ungated)
     files: int = field(default=0, init=False)
 
     @property
@@ -201,7 +203,7 @@ class Trial:
             as_of=ask.as_of,
             retention=Retention(ask.retention, ask.shorter, ask.longer),
         )
-        audit(self.warehouse, request, open_gates(None), now=now or ask.as_of)
+        audit(self.warehouse, request, self.gates, now=now or ask.as_of)
         return self.published(request.audit_id)
 
     def published(self, audit_id: str) -> Published:

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.late import audited_with_late
 from shardaudit.audit.published import published_audit
 from shardaudit.model.config.settings import Settings
@@ -14,6 +13,7 @@ from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
 from tests.builders import T0, Line, sequence, shard, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 DAY_S = 86_400
@@ -39,8 +39,7 @@ def audited(
     lake.ingest(now=now)
     window = Window(T0 + (day if since is None else since) * DAY, end)
     request = AuditRequest(lake.name, lake.stream, window, now + ahead, Retention(kept))
-    gates = open_gates(None)
-    return audited_with_late(lake.warehouse, request, gates, now=now, progress=progress)
+    return audited_with_late(lake.warehouse, request, ungated(), now=now, progress=progress)
 
 
 def published(lake: Lake, report: AuditReport) -> AuditReport:

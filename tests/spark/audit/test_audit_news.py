@@ -5,13 +5,13 @@ from datetime import timedelta
 from pyspark.sql import Row
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.window import Window
 from tests.builders import NOW, T0, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 EVIL = "<!channel>\n<script>alert(1)</script>=cmd()\x1b[2J"
 
@@ -26,7 +26,7 @@ def audited(
     request = AuditRequest(
         lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)), late_of
     )
-    audit(lake.warehouse, request, open_gates(None), now=as_of)
+    audit(lake.warehouse, request, ungated(), now=as_of)
     return sorted(lake.rows(NOTIFICATIONS), key=lambda row: row.observed_at)
 
 

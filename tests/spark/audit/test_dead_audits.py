@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
@@ -16,6 +15,7 @@ from shardaudit.model.window import Window
 from shardaudit.report.progress import SILENT, Progress
 from tests.builders import NOW, T0, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 LATER = NOW + timedelta(hours=1)
 
@@ -40,7 +40,7 @@ class Stopping:
 def audited(lake: Lake, as_of: datetime, progress: Progress = SILENT) -> None:
     window = Window(T0, T0 + timedelta(minutes=5))
     request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)))
-    audit(lake.warehouse, request, open_gates(None), now=as_of, progress=progress)
+    audit(lake.warehouse, request, ungated(), now=as_of, progress=progress)
 
 
 def statuses(lake: Lake) -> list[str]:

@@ -6,7 +6,6 @@ import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.published import published_audit
 from shardaudit.ingest.list_shards import retention_of
@@ -20,6 +19,7 @@ from shardaudit.report.summary import AuditReport
 from tests.builders import T0, sink_row, trace_line, write_lines, write_parquet
 from tests.builders import shard as shard_id
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 LATER = T0 + 3 * DAY
@@ -37,7 +37,7 @@ def audited(
     kept = retention_of(lake.warehouse, lake.name, lake.stream)
     window = Window(start, start + HOUR)
     request = AuditRequest(lake.name, lake.stream, window, as_of, kept)
-    return audit(lake.warehouse, request, open_gates(None), now=clock or as_of)
+    return audit(lake.warehouse, request, ungated(), now=clock or as_of)
 
 
 def findings(lake: Lake) -> dict[str, tuple[str, datetime, str]]:

@@ -11,7 +11,6 @@ from pyspark.sql import Row
 from shardaudit.adapters.engine.door import Engine
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import gap_messages
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.published import published_audit
 from shardaudit.model.retention import Retention
@@ -27,6 +26,7 @@ from shardaudit.store.warehouse import Warehouse
 from tests.builders import T0, Line, sequence, shard, sink_row, trace_line
 from tests.spark.audit.nights import settings_of
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 GAP, SIZE, MOVED = (5, 6, 7), 1_500, 1_100
@@ -52,7 +52,7 @@ def late(minute: int, numbers: Iterable[int], at: datetime) -> list[Line]:
 def audited(lake: Lake, at: datetime) -> AuditReport:
     lake.ingest(now=at)
     request = AuditRequest(lake.name, lake.stream, WINDOW, at, KEPT)
-    return audit(lake.warehouse, request, open_gates(None), now=at)
+    return audit(lake.warehouse, request, ungated(), now=at)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pyarrow.compute as pc
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
 from shardaudit.model.window import Window
 from tests.builders import T0, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
@@ -24,7 +24,7 @@ def audited(lake: Lake, day: int) -> None:
     request = AuditRequest(
         lake.name, lake.stream, Window(start, start + DAY), as_of, Retention(7 * DAY)
     )
-    audit(lake.warehouse, request, open_gates(None), now=as_of)
+    audit(lake.warehouse, request, ungated(), now=as_of)
 
 
 def states(lake: Lake) -> dict[str, str]:

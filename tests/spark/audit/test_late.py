@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.judged import broken_rules
 from shardaudit.audit.late import audited_with_late
 from shardaudit.cli.audit_command import AUDIT_STAGES
@@ -36,6 +35,7 @@ from tests.spark.audit.nights import (
     told,
 )
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 
 class Stages:
@@ -187,7 +187,7 @@ def test_audits_by_hand_as_of_one_time_are_each_for_themselves(lake: Lake) -> No
                 now,
                 Retention(7 * DAY),
             ),
-            open_gates(None),
+            ungated(),
             now=now,
         )
         for day in range(2)

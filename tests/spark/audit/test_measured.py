@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.late_windows import judged_over
 from shardaudit.model.retention import Retention
@@ -14,6 +13,7 @@ from shardaudit.model.window import Window
 from tests.builders import T0, sink_row, trace_line
 from tests.spark.audit.nights import DAY, DAY_S, HOUR, audited, landed, of_day, published
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 HOURLY = range(0, DAY_S, 3600)
 
@@ -30,12 +30,12 @@ def test_what_nobody_audited_of_a_night_does_not_count_as_traced(lake: Lake) -> 
     lake.ingest(now=now)
     own, quarter = Window(T0 + 2 * DAY, T0 + 3 * DAY), Window(T0 + DAY, T0 + 1.25 * DAY)
     request = AuditRequest(lake.name, lake.stream, own, now, Retention(7 * DAY))
-    night = audit(lake.warehouse, request, open_gates(None), now=now)
+    night = audit(lake.warehouse, request, ungated(), now=now)
     assert (night.verdict, night.watermark) == (Verdict.OK, T0 + DAY)
 
     over = judged_over(quarter, own)
     late = replace(request, window=quarter, late_of=request.audit_id, judged_over=over)
-    report = audit(lake.warehouse, late, open_gates(None), now=now)
+    report = audit(lake.warehouse, late, ungated(), now=now)
     assert (report.verdict, report.watermark) == (Verdict.INCONCLUSIVE, T0 + 1.125 * DAY)
     assert published(lake, report) == report
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
@@ -13,6 +12,7 @@ from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.window import Window
 from tests.builders import NOW, T0, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 
 def test_an_audit_without_an_ingest_refuses_a_changed_bucket_or_share(lake: Lake) -> None:
@@ -24,5 +24,5 @@ def test_an_audit_without_an_ingest_refuses_a_changed_bucket_or_share(lake: Lake
         stream = lake.stream.model_copy(update=changed)
         request = AuditRequest(lake.name, stream, window, NOW, Retention(timedelta(days=7)))
         with pytest.raises(ConfigError, match="with which this warehouse was filled"):
-            audit(lake.warehouse, request, open_gates(None), now=NOW)
+            audit(lake.warehouse, request, ungated(), now=NOW)
     assert lake.rows(AUDITS) == []

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.published import published_audit
 from shardaudit.model.config.settings import Settings
@@ -20,6 +19,7 @@ from shardaudit.page.page_state import PageState
 from shardaudit.report.summary import AuditReport
 from tests.builders import NOW, T0, Line, sink_row, trace_line, write_parquet
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 BRANCHES = ("eu", "us")
 ROUTE = {
@@ -56,7 +56,7 @@ def timed(line: Line) -> Line:
 def audited(lake: Lake) -> AuditReport:
     window = Window(T0, T0 + 8 * lake.stream.bucket)
     request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(lake.stream.audit_window))
-    return audit(lake.warehouse, request, open_gates(None), now=NOW)
+    return audit(lake.warehouse, request, ungated(), now=NOW)
 
 
 def told(lake: Lake) -> Counter[tuple[str, str | None]]:

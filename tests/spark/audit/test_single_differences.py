@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit import looked_into
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.rules.cells import SUMS, cell_sums
 from shardaudit.audit.rules.drill_down import CELL, difference_hash, unexplained
@@ -23,6 +22,7 @@ from shardaudit.model.window import Window
 from tests.builders import T0, shard, sink_row, trace_line
 from tests.spark.audit.frames import frame
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 MINUTE = timedelta(minutes=1)
 NOW = T0 + timedelta(hours=1)
@@ -105,7 +105,7 @@ def audited(lake: Lake) -> set[tuple[str, str]]:
     window = Window(T0, T0 + 15 * MINUTE)
     lake.ingest(now=NOW)
     request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(timedelta(days=1)))
-    audit(lake.warehouse, request, open_gates(None), now=NOW)
+    audit(lake.warehouse, request, ungated(), now=NOW)
     return {(row.message_id, row.kind) for row in lake.warehouse.read(FINDINGS).collect()}
 
 

@@ -6,7 +6,6 @@ import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.audit.published import published_audit
 from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
@@ -20,6 +19,7 @@ from shardaudit.page.page_reading import read_line
 from shardaudit.report.summary import AuditReport
 from tests.builders import T0, Line, shard, sink_row, trace_line
 from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
 
 HOUR = timedelta(hours=1)
 NOW = T0 + 3 * HOUR
@@ -34,7 +34,7 @@ def audited(lake: Lake, hour: int, *, hours: int = 1) -> AuditReport:
     as_of = NOW + len(lake.rows(AUDITS)) * timedelta(minutes=1)
     window = Window(T0 + hour * HOUR, T0 + (hour + hours) * HOUR)
     request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=1)))
-    return audit(lake.warehouse, request, open_gates(None), now=as_of)
+    return audit(lake.warehouse, request, ungated(), now=as_of)
 
 
 def said(report: AuditReport) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
+from shardaudit.audit.gates import open_gates
 from shardaudit.model.retention import Longer
 from shardaudit.model.tables.audit_tables import CELLS, GATES
 from shardaudit.model.verdict import State, Verdict
@@ -145,7 +146,7 @@ def begun(
 ) -> Days:
     """The stream after all of the weeks' messages landed."""
     ask = Question(T0, T0 + 3 * MINUTE, T0 + HOUR)
-    days = Days(Trial(warehouse, folder, ask, in_parquet=in_parquet))
+    days = Days(Trial(warehouse, folder, ask, in_parquet=in_parquet, gates=open_gates(None)))
     days.batch += 1
     days.log(row for week in weeks for row in days.rows(week, [*IDS, LAST], T0))
     days.change({week: [("landed", [*IDS, LAST])] for week in weeks}, at=T0 + 3 * MINUTE)
