@@ -9,7 +9,6 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any, cast
 
-import grpc
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import RetryPolicy
@@ -36,7 +35,7 @@ class ReadAgain(RetryPolicy):
 
     def can_retry(self, exception: BaseException) -> bool:
         """Whether the answer came, and was no message."""
-        return isinstance(exception, grpc.Call) and exception.details() == _UNREADABLE
+        return _UNREADABLE in str(exception)
 
 
 @contextmanager
