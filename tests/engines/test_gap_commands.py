@@ -35,6 +35,9 @@ def test_a_gap_is_listed_its_messages_are_read_and_it_is_accepted(tmp_path: Path
     assert audit["counts"]["missing"] == len(lost)
 
     gap = listed["gaps"][0]
+    page = tmp_path / "silent.html"
+    assert run(of(lake, "report", *STREAM, "--out", str(page)), there).returncode == 0
+    assert f'<td class="right">{gap["count"]:,}</td><td>stuck</td>' in page.read_text()
     start = datetime.fromisoformat(gap["bucket_start"])
     end = start + timedelta(minutes=1)
     of_gap = ["--gap", gap["shard_id"], gap["bucket_start"], "--limit", "100000"]

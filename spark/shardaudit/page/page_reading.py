@@ -8,6 +8,7 @@ from threading import Lock
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.verdict import Kind
 from shardaudit.model.window import EPOCH, Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
@@ -17,7 +18,7 @@ from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
 from shardaudit.report.route_lines import hops_from_json, route_notes
-from shardaudit.store.audits import late_audits, newest_watch, open_counts, waiting_time
+from shardaudit.store.audits import gaps_of, late_audits, newest_watch, open_counts, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.findings import WantedFindings, read_findings, transitions_of
@@ -147,6 +148,14 @@ def read_finding_rows(
     found = read_findings(settings, wanted, limit=SHOWN_FINDINGS)
     ids = [str(row["message_id"]) for row in found.rows]
     return finding_rows(found.rows, transitions_of(settings, state.stream, ids)), found.total
+
+
+def read_gaps(settings: Settings, state: PageState, window: Window | None) -> list[Row]:
+    """The gaps that the page's filter asks for: messages of them have no id there."""
+    if state.part or state.kind not in {"", Kind.MISSING.value}:
+        return []
+    gaps = gaps_of(settings, stream=state.stream, state=state.state or None, shards=state.shards)
+    return [gap for gap in gaps if window is None or window.covers(gap["bucket_start"])]
 
 
 def wanted_findings(state: PageState, window: Window | None) -> WantedFindings:

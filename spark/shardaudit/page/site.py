@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
 from shardaudit.backfill.rules.planned import Price
 from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
@@ -19,6 +18,7 @@ from shardaudit.page.page_reading import (
     Shown,
     open_findings,
     read_finding_rows,
+    read_gaps,
     read_line,
     read_map,
     wanted_findings,
@@ -27,7 +27,7 @@ from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import due_shards
 from shardaudit.page.page_values import common_values, due_lines, stream_values
 from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
-from shardaudit.store.audits import audits_of, gaps_of, newest_watch, open_missing
+from shardaudit.store.audits import audits_of, newest_watch, open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
 from shardaudit.store.findings import each_finding
@@ -80,14 +80,6 @@ def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None
 
 def _is_shown(stream: Stream, rights: Rights) -> bool:
     return stream.page_resource is None or rights.may_see(stream.page_resource)
-
-
-def _gaps_shown(settings: Settings, state: PageState) -> list[Row]:
-    """The gaps that the page's filter asks for: messages of them have no id there."""
-    if state.part or state.kind not in {"", Kind.MISSING.value}:
-        return []
-    gaps = gaps_of(settings, stream=state.stream, state=state.state or None, shards=state.shards)
-    return [g for g in gaps if state.window is None or state.window.covers(g["bucket_start"])]
 
 
 def _check_shown(settings: Settings, name: str, rights: Rights) -> None:
@@ -164,7 +156,7 @@ class Site:
         watched = newest_watch(settings, state.stream, now=now)
         mine = [row for row in watched if row["shard_id"] == state.shards.first]
         rows, total = read_finding_rows(settings, state, state.window)
-        gaps = _gaps_shown(settings, state)
+        gaps = read_gaps(settings, state, state.window)
         cells, cells_total = bad_cells(
             settings, shown.segments, shards=state.shards, limit=SHOWN_CELLS
         )
