@@ -5,6 +5,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from shardaudit.adapters.engine.engine_errors import (
     SparkFailedError,
     SparkInterruptedError,
+    is_passing,
     spark_errors,
 )
 
@@ -61,3 +62,10 @@ def test_error_of_a_python_worker_is_told_by_its_last_line() -> None:
 def test_cure_is_named_when_it_is_known(said: str, cure: str) -> None:
     with pytest.raises(SparkFailedError, match=cure), spark_errors():
         raise PySparkException(said)
+
+
+@pytest.mark.parametrize(
+    "said", ["end of file before message length reached", "Exception deserializing response!"]
+)
+def test_what_the_embedded_engine_says_of_an_answer_that_was_cut_is_passing(said: str) -> None:
+    assert is_passing(PySparkException(said))

@@ -36,6 +36,7 @@ _PASSING = (
     "Connection refused",
     "Connection reset",
     "connection closed",
+    "end of file before message length reached",
     "error sending request",
     "operation timed out",
 )
