@@ -150,12 +150,13 @@ def read_finding_rows(
     return finding_rows(found.rows, transitions_of(settings, state.stream, ids)), found.total
 
 
-def read_gaps(settings: Settings, state: PageState, window: Window | None) -> list[Row]:
-    """The gaps that the page's filter asks for: messages of them have no id there."""
+def read_gaps(settings: Settings, state: PageState, window: Window | None) -> tuple[list[Row], int]:
+    """The first gaps of the state, and how many there are: messages of them have no id there."""
     if state.part or state.kind not in {"", Kind.MISSING.value}:
-        return []
+        return [], 0
     gaps = gaps_of(settings, stream=state.stream, state=state.state or None, shards=state.shards)
-    return [gap for gap in gaps if window is None or window.covers(gap["bucket_start"])]
+    inside = [gap for gap in gaps if window is None or window.covers(gap["bucket_start"])]
+    return inside[:SHOWN_FINDINGS], len(inside)
 
 
 def wanted_findings(state: PageState, window: Window | None) -> WantedFindings:

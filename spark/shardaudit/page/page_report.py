@@ -14,7 +14,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window
 from shardaudit.page.page_html import asset, html_page, script_hash
-from shardaudit.page.page_reading import SHOWN_FINDINGS, read_finding_rows, read_gaps
+from shardaudit.page.page_reading import read_finding_rows, read_gaps
 from shardaudit.page.page_state import PREFIX, PageState
 from shardaudit.page.page_values import stream_values
 from shardaudit.store.audits import audits_of
@@ -90,7 +90,7 @@ def stream_report(
     values = stream_values(settings, state, audits, now=now)
     window: Window = values["shown"].window
     rows, total = read_finding_rows(settings, state, window)
-    gaps = read_gaps(settings, state, window)
+    gaps, gaps_total = read_gaps(settings, state, window)
     code = asset("page.js")
     html = html_page(
         "report.html",
@@ -101,8 +101,8 @@ def stream_report(
             "due": [replace(line, link=None) for line in values["due"]],
             "findings": rows,
             "total": total,
-            "gaps": gaps[:SHOWN_FINDINGS],
-            "gaps_total": len(gaps),
+            "gaps": gaps,
+            "gaps_total": gaps_total,
             "style": asset("page.css"),
             "code": code,
             "hash": script_hash(code),

@@ -14,7 +14,6 @@ from shardaudit.model.window import Window
 from shardaudit.page.page_findings import csv_lines
 from shardaudit.page.page_html import asset, html_page
 from shardaudit.page.page_reading import (
-    SHOWN_FINDINGS,
     Shown,
     open_findings,
     read_finding_rows,
@@ -156,7 +155,7 @@ class Site:
         watched = newest_watch(settings, state.stream, now=now)
         mine = [row for row in watched if row["shard_id"] == state.shards.first]
         rows, total = read_finding_rows(settings, state, state.window)
-        gaps = read_gaps(settings, state, state.window)
+        gaps, gaps_total = read_gaps(settings, state, state.window)
         cells, cells_total = bad_cells(
             settings, shown.segments, shards=state.shards, limit=SHOWN_CELLS
         )
@@ -166,8 +165,8 @@ class Site:
             "cells_total": cells_total,
             "findings": rows,
             "total": total,
-            "gaps": gaps[:SHOWN_FINDINGS],
-            "gaps_total": len(gaps),
+            "gaps": gaps,
+            "gaps_total": gaps_total,
             "csv": state.link("findings.csv"),
             "kinds": [kind.value for kind in Kind],
             "states": [one.value for one in State],

@@ -15,12 +15,13 @@ from pyspark.sql.connect.client.retries import RetryPolicy
 from pyspark.sql.connect.plan import CachedRemoteRelation
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+from shardaudit.adapters.engine.engine_errors import UNREADABLE
+
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _TIDYING_S, _LAST_RELEASE_S = 15, 1
 # PySpark shows what stands in it to every server.
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
 MODE = "SPARK_CONNECT_MODE_ENABLED"  # makes PySpark's functions those of Spark Connect
-_UNREADABLE = "Exception deserializing response!"  # gRPC's words
 _interrupted = threading.Event()
 
 
@@ -35,7 +36,7 @@ class ReadAgain(RetryPolicy):
 
     def can_retry(self, exception: BaseException) -> bool:
         """Whether the answer came, and was no message."""
-        return _UNREADABLE in str(exception)
+        return UNREADABLE in str(exception)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from pyspark.errors import PySparkException
 from shardaudit.adapters.files.refused import plain_words
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
+# gRPC's words of an answer that came, and was no message.
+UNREADABLE = "Exception deserializing response"
 # Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an
 # overloaded service, and a commit that met another one.
 _PASSING = (
@@ -32,7 +34,7 @@ _PASSING = (
     "SocketException",
     "SocketTimeoutException",
     "UnknownHostException",
-    "Exception deserializing response",
+    UNREADABLE,
     "Connection refused",
     "Connection reset",
     "connection closed",
