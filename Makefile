@@ -36,12 +36,10 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m tools.local_airflow
 
 test: setup lint types ## every test but the drills
-	$(BIN)/pytest tests/unit tests/histories tests/fuzz tests/dags tests/aws $(SIDE_BY_SIDE)
+	$(BIN)/pytest tests/aws tests/dags tests/fuzz tests/histories tests/unit $(SIDE_BY_SIDE)
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
-	$(BIN)/pytest tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadgroup
-	$(BIN)/pytest tests/faults $(SIDE_BY_SIDE)
-	$(BIN)/pytest tests/browser
+	$(BIN)/pytest tests/faults tests/engines tests/browser --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadgroup
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
 
@@ -65,7 +63,7 @@ fast: setup
 test-embedded: setup ## the audit, ingest and watch on the embedded engine
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 
-test-spark: setup ## what needs Apache Spark, and a third of the golden cases on it
+test-spark: setup ## what needs Apache Spark, and some of the golden cases on it
 	$(BIN)/pytest $(SPARK_TESTS)
 
 test-engines: setup ## both engines give the same answers
@@ -81,8 +79,8 @@ test-aws: setup ## the tests against stand-ins of AWS
 	$(BIN)/pytest tests/aws
 
 drill: setup ## kills and failing calls by the hundred: the tables must not notice (hours; SHARDAUDIT_SCHEDULES=5: so many nights)
-	$(BIN)/pytest -m drill tests/spark
-	$(BIN)/pytest tests/spark/test_golden.py $(SIDE_BY_SIDE)
+	$(BIN)/pytest -m drill tests/spark --engine embedded
+	$(BIN)/pytest tests/spark -m "drill or not drill"
 	$(BIN)/pytest -m drill tests/engines
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags

@@ -108,6 +108,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
             yield Lake(endpoint, network, (one, other))
 
 
+@pytest.mark.drill
 def test_two_writers_lose_acknowledged_commits_when_the_log_store_is_deltas_own(
     lake: Lake,
 ) -> None:

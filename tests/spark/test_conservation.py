@@ -428,7 +428,9 @@ def assert_at_rest(days: Days) -> None:
     assert {doubled[one] for one in doubled if len(world.sink[one]) < 2} <= OVER
 
 
-@pytest.mark.parametrize("traces_format", ["json", "parquet"])
+@pytest.mark.parametrize(
+    "traces_format", ["json", pytest.param("parquet", marks=pytest.mark.drill)]
+)
 def test_every_message_is_in_one_place_whatever_happens(
     spark_lake: Lake, traces_format: str
 ) -> None:

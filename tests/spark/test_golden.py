@@ -15,10 +15,15 @@ def named(group: list[GoldenCase]) -> str:
     return f"{group[0].name}+{len(group) - 1}"
 
 
-# Of every third case the daily tests see that Apache Spark says the same; of each the drill does.
+# Of every sixth the daily tests see that Apache Spark says the same, of every second that kept
+# traces do; of each the drill does.
 GROUPS = [
-    pytest.param(group, marks=[] if number % 3 else [pytest.mark.both_engines])
+    pytest.param(group, marks=[] if number % 6 else [pytest.mark.both_engines])
     for number, group in enumerate(groups())
+]
+IN_PARQUET = [
+    pytest.param(group, marks=[pytest.mark.drill] if number % 2 else [])
+    for number, group in enumerate(group for group in groups() if group[0].cut_at is None)
 ]
 
 
@@ -30,7 +35,7 @@ def test_audit_gives_the_reviewed_answers(
     check(Trial(warehouse, tmp_path, question, gates=open_gates(None)), group)
 
 
-@pytest.mark.parametrize("group", [g for g in groups() if g[0].cut_at is None], ids=named)
+@pytest.mark.parametrize("group", IN_PARQUET, ids=named)
 def test_answers_are_the_same_when_traces_are_kept_in_parquet(
     warehouse: Warehouse, tmp_path: Path, group: list[GoldenCase], monkeypatch: pytest.MonkeyPatch
 ) -> None:

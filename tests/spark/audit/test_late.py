@@ -158,6 +158,7 @@ def test_many_late_minutes_are_few_audits(lake: Lake) -> None:
     assert len(stages.names) == AUDIT_STAGES - 1  # the engine runs
 
 
+@pytest.mark.drill
 def test_what_came_late_takes_no_more_time_than_the_window(lake: Lake) -> None:
     sound_days(lake, 8)
     days = (0, 1, 3, 4, 6)  # a minute of each: five spans for four windows, or one of days

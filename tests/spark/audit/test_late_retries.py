@@ -33,7 +33,7 @@ def minute_of(second: int) -> Window:
 
 
 # Of the retry on the second shard; the second is the minute of the first attempt.
-@pytest.mark.parametrize("stamped", [610, 700])
+@pytest.mark.parametrize("stamped", [610, pytest.param(700, marks=pytest.mark.drill)])
 def test_what_a_shard_that_stood_still_lands_once_more_is_told(lake: Lake, stamped: int) -> None:
     lake.log("attempts.jsonl", [trace_line(600), trace_line(stamped, **RETRY)])
     lake.land([sink_row(stamped, **RETRY)])
@@ -52,7 +52,7 @@ def test_what_a_shard_that_stood_still_lands_once_more_is_told(lake: Lake, stamp
     assert states(lake, "m600") == {"duplicated": "open"}
 
 
-@pytest.mark.parametrize("stamped", [610, 700])
+@pytest.mark.parametrize("stamped", [pytest.param(610, marks=pytest.mark.drill), 700])
 def test_what_landed_by_its_retry_after_all_is_not_lost(lake: Lake, stamped: int) -> None:
     lake.log("attempts.jsonl", [trace_line(600), trace_line(stamped, **RETRY)])
     for day in range(3):

@@ -40,7 +40,13 @@ def test_what_nobody_audited_of_a_night_does_not_count_as_traced(lake: Lake) -> 
     assert published(lake, report) == report
 
 
-@pytest.mark.parametrize(("lost", "verdict"), [(3, Verdict.UNTRACED), (12, Verdict.INCONCLUSIVE)])
+@pytest.mark.parametrize(
+    ("lost", "verdict"),
+    [
+        pytest.param(3, Verdict.UNTRACED, marks=pytest.mark.drill),
+        (12, Verdict.INCONCLUSIVE),
+    ],
+)
 def test_what_had_no_trace_in_other_minutes_of_the_night_counts(
     lake: Lake, lost: int, verdict: Verdict
 ) -> None:

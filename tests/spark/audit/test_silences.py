@@ -52,7 +52,6 @@ def trial(warehouse: Warehouse, tmp_path: Path) -> Trial:
     return trial
 
 
-@pytest.mark.both_engines
 def test_silence_is_told_until_a_person_says_that_it_was_quiet(trial: Trial) -> None:
     first = trial.audit()
     assert (first.audit.verdict, first.watermark) == ("inconclusive", STOP)

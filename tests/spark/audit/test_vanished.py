@@ -397,7 +397,6 @@ def test_what_comes_to_a_minute_takes_back_no_shard_of_which_a_lake_dropped_it(
     assert days.audit(at=LATE + 2 * HOUR, **later).watermark == T0 + 6 * MINUTE
 
 
-@pytest.mark.both_engines
 def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
