@@ -56,6 +56,8 @@ READ = {"refused_share": 0.0, "rows_too_many": 0, "expired": False}
         ("ledger", HOUR | CALM, {"quiet_hours": 12, "usual_quiet_hours": 2}, [3]),
         ("ledger", HOUR | CALM, {"quiet_hours": 63, "usual_quiet_hours": 15}, []),
         ("ledger", HOUR | CALM, {"quiet_hours": 12, "active_hours": 23}, []),
+        ("ledger", HOUR | CALM, {"rows_without_landing_time": 1}, [4]),
+        ("ledger", HOUR | CALM, {"rows_without_landing_time": 0}, []),
         ("audit_result", SHARD, {"matched": 0, "missing": 5000}, [0]),
         ("audit_result", SHARD, {"matched": 0, "missing": 5000, "landed": 0}, []),
         ("audit_result", SHARD, {"matched": 0, "missing": 0}, []),

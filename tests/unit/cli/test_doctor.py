@@ -1,4 +1,5 @@
 import argparse
+from datetime import timedelta
 from importlib.metadata import Distribution, version
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from shardaudit.adapters.aws.kinesis import StreamFacts
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.doctor import Line, port_line, pyspark_line, run
 from shardaudit.model.config.parts import Embedded
@@ -77,6 +79,19 @@ def test_sink_is_told_what_it_lacks(  # noqa: PLR0917 - a table of cases
     config.write_text(LEAST.replace('{ path = "file:///sink" }', sink))
     line = checked(config)[0]["events: sink"]
     assert (line.level, found in line.found) == (level, True), line.found
+
+
+@pytest.mark.parametrize(("hours", "level"), [(48, "ok"), (24, "warn"), (168, "warn")])
+def test_another_retention_than_the_configured_one_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, level: str
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    facts = StreamFacts(timedelta(hours=hours), ())
+    monkeypatch.setattr("shardaudit.cli.doctor.kinesis_client", lambda _: None)
+    monkeypatch.setattr("shardaudit.cli.doctor.stream_facts", lambda *_: facts)
+    config = tmp_path / "shardaudit.toml"
+    config.write_text(LEAST.replace("traces =", 'retention = "48h"\ntraces ='))
+    assert checked(config)[0]["events: Kinesis"].level == level
 
 
 def test_a_retention_that_is_too_short_for_a_repair_is_a_warning(
