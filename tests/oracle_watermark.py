@@ -120,8 +120,7 @@ class Record:
             is_told = not (is_gone and (is_cleared or is_as_known))
             differs = found.sent != found.landed
             if (
-                self.looked_at  # the first audit knows of no change
-                and cell[1] in cleared
+                cell[1] in cleared
                 and self._is_of_time(cell, came_by if cell in last else None, since=since)
                 and (is_told if differs else cell in has_doubled)
             ):

@@ -30,6 +30,7 @@ from shardaudit.audit.rules.watermark import (
     accepted,
     changed_cells,
     first_hold,
+    held_back_cells,
     held_spans,
     recorded,
     silenced,
@@ -124,7 +125,11 @@ def _after(
     stored = _rows(warehouse, request.name)
     before = {row["shard_id"]: _record(row) for row in stored}
     as_unknown = unknown_before(before.values(), as_of=request.as_of)
-    spans = collected(held_spans(judged.cells, bucket=request.stream.bucket))
+    cells, bucket = judged.cells.select(*CELL, "bucket_end", "held_by"), request.stream.bucket
+    if as_unknown is None:
+        early = held_back_cells(comparison.sums, first=request.aligned, bucket=bucket)
+        cells = cells.unionByName(early)
+    spans = collected(held_spans(cells, bucket=bucket))
     found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
     changed: Mapping[str, list[Hold]] = {}
     if as_unknown is not None:

@@ -11,6 +11,7 @@ from shardaudit.audit.rules.cells import cell_sums
 from shardaudit.audit.rules.watermark import (
     MOST_SPANS,
     changed_cells,
+    held_back_cells,
     held_spans,
     touched_buckets,
     touched_cells,
@@ -189,6 +190,33 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
     assert {row.shard_id for row in found} == {name for name, (*_, told) in CHANGES.items() if told}
     assert {(minute(r.bucket_end) - minute(r.bucket_start), r.held_by) for r in found} == {
         (1, "changed")
+    }
+
+
+# Of a first audit: the minute of a cell, what is in it, when the last of it came, and whether told.
+HELD_BACK: dict[str, tuple[int, Batches, int | None, bool]] = {
+    "came since, and lacks": (-30, [TRACE], 0, True),
+    "came since, and doubled": (-1, [TRACE, ROW, ROW], 40, True),
+    "came since, and fits": (-30, [TRACE, ROW], 0, False),
+    "came before": (-30, [TRACE], -1, False),
+    "no trace": (-30, [ROW], None, False),
+    "in the window": (0, [TRACE], 0, False),
+}
+
+
+def test_what_was_held_back_until_the_first_window_is_told(spark: SparkSession) -> None:
+    rows = [
+        batch(name, side, n, at=at, of=of)
+        | {"arrived": None if came is None else T0 + came * MINUTE}
+        for name, (at, parts, came, _) in HELD_BACK.items()
+        for side, n, of in parts
+    ]
+    ledger = frame(spark, f"{LEDGER_DDL}, arrived timestamp", rows)
+    sums = cell_sums(ledger, F.max("arrived").alias("arrived_until"))
+    first = Window(T0, T0 + 30 * MINUTE)
+    found = held_spans(held_back_cells(sums, first=first, bucket=MINUTE), bucket=MINUTE).collect()
+    assert {(r.shard_id, minute(r.held_from), minute(r.held_until), r.held_by) for r in found} == {
+        (name, at, at + 1, "changed") for name, (at, *_, told) in HELD_BACK.items() if told
     }
 
 

@@ -72,7 +72,13 @@ def test_what_came_since_of_a_time_before_all_audits_is_looked_at_and_what_was_d
     of_day(lake, 0, *range(0, DAY_S, 3600))
     again = sink_row(7200, landed_at=T0 + 3 * HOUR)
     lake.land([again])
-    assert audited(lake, 0).watermark == T0 + 2 * HOUR
+    # A device that was offline for three days comes back within the first window.
+    held_back = [600 - 3 * DAY_S + n for n in range(6)]
+    lake.log("offline.jsonl", [buffered(n, 0.5) for n in held_back])
+    lake.land([landed(n, 0.5) for n in held_back[:5]])
+    first = audited(lake, 0)
+    early = Window(T0 - 3 * DAY + 10 * MINUTE, T0 - 3 * DAY + 11 * MINUTE)
+    assert (told(first), first.watermark) == ([(early, Verdict.LOSS, 1)], early.start)
     # A device whose clock is a month behind; and somebody deletes the row too many.
     old = [600 - 30 * DAY_S + n for n in range(6)]
     lake.log("behind.jsonl", [buffered(n, 1.5) for n in old])
@@ -86,7 +92,11 @@ def test_what_came_since_of_a_time_before_all_audits_is_looked_at_and_what_was_d
     assert report.verdict == Verdict.OK
     assert told(report) == [(minute, Verdict.LOSS, 1), (doubled, Verdict.OK, 0)]
     states = {row.message_id: (row.kind, row.state) for row in lake.rows(FINDINGS)}
-    assert states == {"m7200": ("duplicated", "recovered"), f"m{old[5]}": ("missing", "open")}
+    assert states == {
+        "m7200": ("duplicated", "recovered"),
+        f"m{held_back[5]}": ("missing", "expired"),
+        f"m{old[5]}": ("missing", "open"),
+    }
     assert (report.watermark, audited(lake, 1).watermark) == (minute.start, minute.start)
 
 

@@ -173,14 +173,24 @@ def changed_cells(
     )
     repaired = near.where(~differs() & F.col("has_doubled"))
     partial = touched.where(F.col("is_partial") & (start >= first))
-    return (
-        differing.select(*CELL)
-        .union(repaired.select(*CELL))
-        .union(partial.select(*CELL))
-        .distinct()
-        .where(start < F.lit(audited.end))
-        .withColumns({"bucket_end": start + F.lit(bucket), "held_by": F.lit(Held.CHANGED.value)})
-    )
+    cells = differing.select(*CELL).union(repaired.select(*CELL)).union(partial.select(*CELL))
+    return _as_changed(cells.distinct().where(start < F.lit(audited.end)), bucket)
+
+
+def held_back_cells(sums: DataFrame, *, first: Span, bucket: timedelta) -> DataFrame:
+    """What was sent before the first window, came into the stream since that began, and differs.
+
+    Output:
+        as of `changed_cells`, whose sums these are.
+    """
+    begin = F.lit(first.start)
+    came_since = (F.col("bucket_start") < begin) & (F.col("arrived_until") >= begin)
+    return _as_changed(sums.where(came_since & differs()).select(*CELL), bucket)
+
+
+def _as_changed(cells: DataFrame, bucket: timedelta) -> DataFrame:
+    end, why = F.col("bucket_start") + F.lit(bucket), F.lit(Held.CHANGED.value)
+    return cells.withColumns({"bucket_end": end, "held_by": why})
 
 
 def thin_again(holds: Iterable[Hold], touched: Iterable[Span]) -> list[Hold]:
