@@ -30,6 +30,11 @@ class Terms:
     batches: int
 
     @property
+    def gains(self) -> frozenset[str]:
+        """The columns that the sink has since the second batch."""
+        return frozenset({"shard_id", "sent_at"} if "gains" in self.faults else ())
+
+    @property
     def end_ms(self) -> int:
         """The window's end, from its start."""
         return self.buckets * self.bucket_ms
@@ -57,6 +62,7 @@ class Case:
     traces: (message id, shard, number, sent, batch); rows: (…, number, sent, landed, batch, own).
     acked: (message id, shard, number, when that was acknowledged), where that is known.
     dropped: the places of the rows that a lake deletes in the end.
+    lacks: (the place of a row, the columns that are NULL in it).
     Backfills land at times of their own, as no consumer does.
     """
 
@@ -65,6 +71,7 @@ class Case:
     idle_shard: bool = False
     acked: tuple[tuple[str, int, str | None, int], ...] = ()
     dropped: frozenset[int] = frozenset()
+    lacks: tuple[tuple[int, str], ...] = ()
 
     @property
     def size(self) -> int:
@@ -81,6 +88,7 @@ class Case:
             return f"case-{number:04d}-shard-{shard}"
 
         acked = {(i, s, n): START + ms * MS for i, s, n, ms in self.acked}
+        lacks = dict(self.lacks)
         return History(
             traces=tuple(
                 Trace(
@@ -101,8 +109,9 @@ class Case:
                     sent_at=START + sent * MS,
                     landed_at=None if landed is None else START + landed * MS + own * BACKFILLS,
                     own=own,
+                    lacks=frozenset(lacks.get(place, "").split()),
                 )
-                for i, s, n, sent, landed, _, own in self.rows
+                for place, (i, s, n, sent, landed, _, own) in enumerate(self.rows)
             ),
             known_shards=frozenset({own_shard(IDLE_SHARD)} if self.idle_shard else ()),
         )

@@ -15,17 +15,18 @@ from tests.cases import PAUSING_SHARD, Case, Terms
 
 FAULTS = frozenset(
     {"lost", "doubled", "untraced", "moved", "stalled", "silent", "late", "unnumbered"}
-    | {"backfilled", "buffered", "untimed", "fresh", "pauses"}
+    | {"backfilled", "buffered", "untimed", "fresh", "pauses", "nights", "outages"}
 )
 DROPPED = frozenset({"dropped", "late", "fresh", "buffered", "backfilled"})
 PALETTES = (
     FAULTS,
     FAULTS - {"silent", "stalled"},
     FAULTS - {"silent", "stalled", "lost", "doubled"},
-    frozenset({"late", "unnumbered", "doubled", "buffered"}),
-    frozenset({"late", "moved", "untimed"}),
-    frozenset({"backfilled", "lost", "silent", "stalled", "late", "pauses"}),
+    frozenset({"late", "unnumbered", "doubled", "buffered", "lost", "gains"}),
+    frozenset({"late", "moved", "lost", "doubled", "untimed", "placeless"}),
+    frozenset({"backfilled", "lost", "silent", "stalled", "late", "pauses", "nights", "outages"}),
 )
+CASES_PER_PALETTE = 110  # of six: 660 cases
 HOUR_MS = 3_600_000
 
 # Neighbours of every limit that a number is wrongly squeezed through: one digit, a double,
@@ -66,7 +67,7 @@ def random_terms(seed: int, *, faults: frozenset[str] = FAULTS) -> Terms:
         tolerance=random.choice([0.0, 0.0, 0.25, 0.5]),
         sink_has_numbers=random.choice([True, True, True, False]),
         faults=faults,
-        batches=random.randint(1, 2),
+        batches=2 if "gains" in faults else random.randint(1, 2),
     )
 
 
@@ -115,6 +116,28 @@ def _latency_ms(random: Random, of: Terms, sent_ms: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class _Outage:
+    """A consumer that stopped and resumed: then what had waited lands at ten times the speed."""
+
+    stops_ms: int = 0
+    resumes_ms: int = 0
+
+    def landed_ms(self, ms: int) -> int:
+        """When what would have landed then does."""
+        waited = self.stops_ms <= ms < self.resumes_ms
+        return self.resumes_ms + (ms - self.stops_ms) // 10 if waited else ms
+
+
+def _outage(random: Random, of: Terms) -> _Outage:
+    """One that began in the window, and is over by `as_of`; or none."""
+    stops_ms = random.randint(-of.bucket_ms, of.end_ms - 1)
+    longest = (of.end_ms + of.as_of_ms - stops_ms) * 10 // 11
+    if longest < 1 or random.randint(0, 3):
+        return _Outage()
+    return _Outage(stops_ms, stops_ms + random.randint(1, longest))
+
+
+@dataclass(frozen=True, slots=True)
 class _Shard:
     """How a shard numbers its records and whether its consumer is alive."""
 
@@ -125,6 +148,7 @@ class _Shard:
     unnumbered: bool
     sink_numbers: int  # of a hundred rows so many have their number
     untimed: int  # of a hundred rows so many do not say when they landed
+    outage: _Outage
 
     def number(self, index: int) -> str | None:
         return None if self.unnumbered else str(self.first + self.step * index)
@@ -141,6 +165,7 @@ def _shards(random: Random, of: Terms) -> list[_Shard]:
             unnumbered="unnumbered" in of.faults and random.randint(0, 15) == 0,
             sink_numbers=random.choice([100] * 6 + [0, 50]) if "unnumbered" in of.faults else 100,
             untimed=random.choice([0] * 6 + [100, 30]) if "untimed" in of.faults else 0,
+            outage=_outage(random, of) if "outages" in of.faults else _Outage(),
         )
 
     return [one() for _ in range(random.randint(1, 4))]
@@ -194,7 +219,11 @@ def _message(
     choice = attempts if "moved" in of.faults or not traced else traced
     count = random.randint(least, most)
     picks = random.choices(choice, k=count)
-    landed = [(a, sent_ms + _latency_ms(random, of, sent_ms)) for a in picks if _lands(a, shards)]
+    landed = [
+        (a, shards[a.shard].outage.landed_ms(sent_ms + _latency_ms(random, of, sent_ms)))
+        for a in picks
+        if _lands(a, shards)
+    ]
     return traced + traced[:1] * random.choice([0, 0, 0, 1]), landed
 
 
@@ -208,10 +237,18 @@ def random_case(random: Random, of: Terms) -> Case:
     case = _case(random, of)
     if "pauses" not in of.faults or random.randint(0, 3):
         return case
-    sent = [(name, str(10_000 + i), ms) for i, (name, ms) in enumerate(_before_a_pause(random, of))]
+    is_night = "nights" in of.faults and random.randint(0, 1)
+    times = _before_a_night(random) if is_night else _before_a_pause(random, of)
+    outage = _Outage()
+    if "outages" in of.faults and random.randint(0, 2) == 0:
+        outage = _Outage(*sorted(hour * HOUR_MS for hour in random.sample(range(-29, -2), 2)))
+    sent = [(f"hourly {i}", str(10_000 + i), ms) for i, ms in enumerate(times)]
     traces = tuple((name, PAUSING_SHARD, number, ms, 1) for name, number, ms in sent)
     rows = tuple(
-        (name, PAUSING_SHARD, number if of.sink_has_numbers else None, ms, ms + 900, 1, False)
+        (
+            *(name, PAUSING_SHARD, number if of.sink_has_numbers else None, ms),
+            *(outage.landed_ms(ms + 900), 1, False),
+        )
         for name, number, ms in sent
     )
     return replace(case, traces=case.traces + traces, rows=case.rows + rows)
@@ -249,8 +286,23 @@ def _case(random: Random, of: Terms) -> Case:
             rows.append((message_id, traced[0].shard, number, at_ms, own_ms, batch, True))
     acked = _acknowledged(random, of, traces) if "buffered" in of.faults else ()
     dropped = _dropped(random, of, rows) if "dropped" in of.faults else frozenset()
+    lacks = _placeless(random, rows) if "placeless" in of.faults else ()
     idle = random.randint(0, 5) == 0
-    return Case(tuple(traces), tuple(rows), idle_shard=idle, acked=acked, dropped=dropped)
+    return Case(
+        tuple(traces), tuple(rows), idle_shard=idle, acked=acked, dropped=dropped, lacks=lacks
+    )
+
+
+def _placeless(
+    random: Random, rows: list[tuple[str, int, str | None, int, int | None, int, bool]]
+) -> tuple[tuple[int, str], ...]:
+    """What some rows do not say of where they belong. They say when they landed."""
+    share = random.choice([0, 30, 30, 100])
+    return tuple(
+        (place, random.choice(["shard_id", "sent_at", "shard_id sent_at"]))
+        for place, row in enumerate(rows)
+        if row[4] is not None and random.randint(1, 100) <= share
+    )
 
 
 def _told_ms(random: Random, shard: _Shard, landed_ms: int) -> int | None:
@@ -280,13 +332,21 @@ def _dropped(
     )
 
 
-def _before_a_pause(random: Random, of: Terms) -> list[tuple[str, int]]:
+def _before_a_pause(random: Random, of: Terms) -> list[int]:
     """A message an hour until some hours before the window, on both sides; or again within it."""
     first = random.choice([-30, -30, -192])  # a new shard's silence is another
     hours = range(first, -random.randint(3, 5))
-    at = [hour * HOUR_MS + 1 for hour in hours]
     again = [of.end_ms - 1] if random.randint(0, 2) == 0 else []
-    return [(f"hourly {i}", ms) for i, ms in enumerate((*at, *again))]
+    return [hour * HOUR_MS + 1 for hour in hours] + again
+
+
+def _before_a_night(random: Random) -> list[int]:
+    """A message an hour by day, and the window in the night; or one that began hours too early."""
+    days = random.choice([2, 2, 15])
+    dusk, dawn = 24 - random.randint(1, 6), random.randint(2, 8)
+    early = random.choice([0, 0, 5])
+    by_day = [hour for hour in range(-24 * days, -early) if dawn <= hour % 24 < dusk]
+    return [hour * HOUR_MS + 1 for hour in by_day]
 
 
 def _acknowledged(
@@ -309,3 +369,9 @@ def _acknowledged(
 def random_cases(of: Terms, *, seed: int, count: int) -> list[Case]:
     """So many histories under the terms: the same for the same seed, in every process."""
     return [random_case(_seeded(f"{seed}/{n}"), of) for n in range(count)]
+
+
+def cases_of_palette(number: int, *, seed: int) -> tuple[Terms, list[Case]]:
+    """What one audit of the six is of: a palette's terms, and its cases."""
+    of = random_terms(seed + number, faults=PALETTES[number])
+    return of, random_cases(of, seed=seed + number, count=CASES_PER_PALETTE)

@@ -26,13 +26,11 @@ from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.oracle_vanished import Memory
 from tests.oracle_watermark import Record
-from tests.random_cases import DROPPED, FAULTS, PALETTES, random_cases
+from tests.random_cases import DROPPED, FAULTS, PALETTES, cases_of_palette, random_cases
 from tests.spark.lines import SEED, lines, some_terms
 from tests.spark.trial import Published, Trial
 
 T = TypeVar("T")
-
-CASES_PER_AUDIT = 110  # times six palettes: 660 cases
 
 # Cases that once failed, with their terms.
 KNOWN: list[tuple[Terms, Case]] = []
@@ -49,8 +47,8 @@ def joined(of: Terms, chosen: Iterable[Case], *, up_to_batch: int = 2) -> tuple[
     batches = [row[5] for case in chosen for row in case.rows]
     found = [row for part in parts for row in part.rows]
     rows = [
-        replace(row, seen_at=seen_at, batch=batch)
-        for row, batch in zip(found, batches, strict=True)
+        replace(row, seen_at=seen_at, batch=n, lacks=row.lacks | (of.gains if n == 1 else set()))
+        for row, n in zip(found, batches, strict=True)
     ]
     history = History(
         traces=tuple(
@@ -142,14 +140,14 @@ def run(trial: Trial, of: Terms, chosen: list[Case]) -> tuple[Outcome, Published
     history, batches = joined(of, chosen)
     trial.observe(history.known_shards, at=of.question.as_of)
     for batch in range(1, of.batches + 1):
+        trial.sink_lacks = of.gains if batch == 1 else frozenset()
         ingested(trial, history, batches, batch=batch)
     return reconcile(history, of.question), trial.audit()
 
 
 @pytest.mark.parametrize("number", range(len(PALETTES)))
 def test_audit_agrees_with_the_oracle(warehouse: Warehouse, tmp_path: Path, number: int) -> None:
-    of = some_terms(number, faults=PALETTES[number])
-    chosen = some_cases(of, number, count=CASES_PER_AUDIT)
+    of, chosen = cases_of_palette(number, seed=SEED)
     trial = Trial(warehouse, tmp_path, of.question, in_parquet=number % 2 == 1)
     outcome, published = run(trial, of, chosen)
     assert_agreement(of, chosen, outcome, published)
