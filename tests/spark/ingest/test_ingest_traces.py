@@ -79,6 +79,10 @@ def test_id_counts_in_one_minute_when_its_retry_has_a_fresh_time(lake: Lake) -> 
             trace_line(0),
             trace_line(61, message_id="m0", shard_id=shard(3)),
             trace_line(1),
+            # Over a day apart: no audit of the one would look for the other.
+            trace_line(2),
+            trace_line(90_000, message_id="m2"),
+            trace_line(90_060, message_id="m2"),
         ],
     )
     lake.ingest()
@@ -100,6 +104,9 @@ def test_id_counts_in_one_minute_when_its_retry_has_a_fresh_time(lake: Lake) -> 
         ("m0", sequence(200)): T0,
         ("m1", sequence(1)): None,
         ("m1", sequence(86_000)): T0,
+        ("m2", sequence(2)): None,
+        ("m2", sequence(90_000)): None,
+        ("m2", sequence(90_060)): T0 + timedelta(seconds=90_000),
     }
     assert all(counted == (at[key] is None) for key, (counted, _) in told.items())
 

@@ -80,6 +80,9 @@ def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> Data
 def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     """Those of the traces of repeated ids that are no repetitions, each told whether it counts.
 
+    What is further than REACH from the one before counts by itself: no audit of either would look
+    for the other.
+
     Input:
         fresh: GIVEN, `file`, `line`; known: as for `new_traces`.
     Output:
@@ -96,7 +99,7 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     old = known.select(*columns, home).withColumns({"is_old": F.lit(True), **nothing})
     old = old.select(new.columns)
     # One shuffle serves all windows: whatever shares an id lies together.
-    of_id = Window.partitionBy("message_id")
+    of_id = Window.partitionBy("message_id", "stretch")
     in_order = of_id.orderBy(
         "shard_id",
         F.length("sequence_number"),
@@ -109,7 +112,7 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     is_repeated = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in place]
     is_counted = (F.col("rank") == 1) & F.col("known_home").isNull()
     return (
-        new.unionByName(old)
+        _in_stretches(new.unionByName(old))
         .withColumn("is_repeated", is_repeated[0] & is_repeated[1] & is_repeated[2])
         .withColumn("rank", F.row_number().over(in_order))
         .withColumn("known_home", F.min("home").over(of_id))
@@ -121,4 +124,13 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
             is_counted.alias("counted"),
             F.when(F.col("home") != F.col("bucket_start"), F.col("home")).alias("counted_in"),
         )
+    )
+
+
+def _in_stretches(traces: DataFrame) -> DataFrame:
+    """With `stretch` (bigint): within one no trace of an id is over REACH from the one before."""
+    by_time = Window.partitionBy("message_id").orderBy("bucket_start")
+    is_far = F.col("bucket_start") > F.lag("bucket_start").over(by_time) + F.lit(REACH)
+    return traces.withColumn("is_far", F.coalesce(is_far, F.lit(False)).cast("bigint")).withColumn(
+        "stretch", F.sum("is_far").over(by_time)
     )
