@@ -36,6 +36,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         "bucket": "30m",
         "traces": {"path": "traces"},
         "sink": {"path": "sink"},
+        "backfill": {"read_share": 0.05},
     }
     return Settings.model_validate({"warehouse": str(folder), "streams": {STREAM: stream}})
 
@@ -112,6 +113,12 @@ def test_what_was_never_read_says_so_and_a_watch_says_how_long_ago(
     page = visitors["viewer"].get("/").text
     assert "never read" in page
     assert re.search(r"level-of-urgent.*?\d+ (s|min) ago", page)
+
+
+def test_a_retention_that_is_shorter_than_a_repair_is_told(visitors: dict[str, Visitor]) -> None:
+    page = visitors["viewer"].get("/stream", stream=STREAM).text
+    assert "Time to repair: the stream keeps records for 7 d" in page
+    assert "(backfill.read_share = 0.05)" in page
 
 
 def test_only_who_may_start_a_backfill_is_offered_one(visitors: dict[str, Visitor]) -> None:
