@@ -157,7 +157,15 @@ def test_audit_agrees_with_the_oracle(warehouse: Warehouse, tmp_path: Path, numb
 DROPS = {"late": (1, 2), "on the edge": (-3, 1), "of some cells": (1, -3), "early": (-999, 1)}
 
 
-@pytest.mark.parametrize("name", DROPS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "late",
+        pytest.param("on the edge", marks=pytest.mark.drill),
+        pytest.param("of some cells", marks=pytest.mark.drill),
+        "early",
+    ],
+)
 def test_audit_agrees_with_the_oracle_when_the_lake_drops_rows(
     warehouse: Warehouse, tmp_path: Path, name: str
 ) -> None:
@@ -362,7 +370,7 @@ def test_nothing_but_updated_at_changes_when_audited_twice(
     assert [lines(warehouse, table) for table in tables] == before
 
 
-@pytest.mark.parametrize("number", [300, 301])
+@pytest.mark.parametrize("number", [300, pytest.param(301, marks=pytest.mark.drill)])
 def test_two_adjacent_windows_find_what_the_wide_one_finds(
     warehouse: Warehouse, tmp_path: Path, number: int
 ) -> None:
@@ -388,7 +396,14 @@ def test_two_adjacent_windows_find_what_the_wide_one_finds(
         assert_sums(published)
 
 
-@pytest.mark.parametrize(("number", "share"), [(400, 1.0), (401, 2.0), (402, 0.5)])
+@pytest.mark.parametrize(
+    ("number", "share"),
+    [
+        (400, 1.0),
+        pytest.param(401, 2.0, marks=pytest.mark.drill),
+        pytest.param(402, 0.5, marks=pytest.mark.drill),
+    ],
+)
 def test_findings_live_on_as_the_oracle_says(
     warehouse: Warehouse, tmp_path: Path, number: int, share: float
 ) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from pyspark.sql import Row
 
 from shardaudit.audit.audit_request import AuditRequest
@@ -53,6 +54,7 @@ def test_losses_and_their_return_are_told_once_and_nothing_when_nothing_changed(
     assert news[1].text.splitlines()[0] == "shardaudit: events is LOSS: 1 message arrived after all"
 
 
+@pytest.mark.drill
 def test_verdict_of_minutes_is_compared_with_what_was_said_of_these_minutes(lake: Lake) -> None:
     lake.log("a.jsonl", [trace_line(n) for n in (0, 60, 400)])
     lake.land([sink_row(n) for n in (0, 60)])

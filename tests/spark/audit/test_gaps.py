@@ -135,6 +135,7 @@ def story(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Story:
 LEFT = SIZE - 15
 
 
+@pytest.mark.drill
 def test_a_cell_of_which_nearly_nothing_landed_is_one_gap(story: Story) -> None:
     told = story.silent
     lost = ("lost", "open", SIZE)

@@ -112,6 +112,7 @@ def test_what_is_on_its_way_is_looked_at_until_it_is_settled(lake: Lake) -> None
     assert told(audited(lake, 3)) == [(minute, Verdict.LOSS, 1)]
 
 
+@pytest.mark.drill
 def test_the_tables_tell_what_the_run_told(lake: Lake) -> None:
     sound_days(lake, 2)
     lake.log("offline.jsonl", [buffered(600, 2.5)])
@@ -145,6 +146,7 @@ def test_what_came_late_and_is_well_holds_the_watermark_no_more(lake: Lake) -> N
         assert (one.watermark, one.watermark_reason) == (T0 + 4 * DAY, None)
 
 
+@pytest.mark.drill
 def test_an_audit_of_a_time_to_come_looks_at_its_window_alone(lake: Lake) -> None:
     sound_days(lake, 2)
     of_day(lake, 2, *range(0, DAY_S, 3600))

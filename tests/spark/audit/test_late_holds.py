@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from shardaudit.audit.published import published_audit
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
@@ -33,6 +35,7 @@ def test_a_night_that_was_left_out_is_made_up_for(lake: Lake) -> None:
     assert "missing" in str(report.watermark_reason)
 
 
+@pytest.mark.drill
 def test_of_what_was_never_audited_no_more_is_made_up_for_than_an_audit_looks_at(
     lake: Lake,
 ) -> None:
@@ -67,6 +70,7 @@ def test_minutes_of_a_broken_file_are_looked_at_once_it_is_whole(lake: Lake) -> 
     assert report.watermark == T0 + 3 * DAY
 
 
+@pytest.mark.drill
 def test_losses_that_came_late_are_tolerated_as_those_of_their_day(lake: Lake) -> None:
     lake.settings["tolerance"] = 0.02
     for day in range(2):

@@ -9,7 +9,7 @@ from shardaudit.simulate.kinesis_stream import endpoint_client
 from tests.spark.commands import started
 from tests.spark.losses import NAME, Loss
 
-pytestmark = pytest.mark.apache_spark  # repairs
+pytestmark = [pytest.mark.apache_spark, pytest.mark.drill]  # repairs; minutes
 
 
 def consumers(loss: Loss) -> list[str]:

@@ -11,6 +11,8 @@ from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 # gRPC's words of an answer that came, and was no message.
 UNREADABLE = "Exception deserializing response"
+# Sail's, which was asked again for an answer and had let go of it.
+LET_GO = "task context not found for operation"
 # Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an
 # overloaded service, and a commit that met another one.
 _PASSING = (
@@ -35,6 +37,7 @@ _PASSING = (
     "SocketTimeoutException",
     "UnknownHostException",
     UNREADABLE,
+    LET_GO,
     "Connection refused",
     "Connection reset",
     "connection closed",
