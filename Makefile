@@ -10,6 +10,8 @@ SIDE_BY_SIDE := -n 2 --dist worksteal
 # the same again.
 EMBEDDED_TESTS := tests/spark tests/engines/test_no_jvm.py tests/engines/test_interrupted.py --engine embedded $(SIDE_BY_SIDE)
 SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and not drill" $(SIDE_BY_SIDE)
+# What a file of these sets up is much: one process takes all of it. The longest come first.
+APART := tests/browser tests/faults tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadfile --no-loadscope-reorder
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -39,7 +41,7 @@ test: setup lint types ## every test but the drills
 	$(BIN)/pytest tests/aws tests/dags tests/fuzz tests/histories tests/unit $(SIDE_BY_SIDE)
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
-	$(BIN)/pytest tests/faults tests/engines tests/browser --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadgroup
+	$(BIN)/pytest $(APART)
 
 check: lint types fast ## format, lint, import contracts, types, fast tests: under a minute
 

@@ -66,11 +66,10 @@ class Site:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks this folder's tests; those of a file share their Airflow."""
+    """Marks this folder's tests."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,7 @@ from tests.engines.table import Table
 
 ROOT = Path(__file__).parents[2]
 ENGINES = ("spark", "embedded")
-# In one process: its answers are made once for all of them.
-pytestmark = [pytest.mark.apache_spark, pytest.mark.xdist_group("tables")]
+pytestmark = pytest.mark.apache_spark
 
 Answers = dict[str, pa.Table | str]
 
