@@ -6,13 +6,13 @@ JARS_READY := .cache/jars/.ready
 SOURCES := spark dags tests tools
 # Two sessions side by side: one alone leaves half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist worksteal
-# Three on the embedded engine: each waits a sixth of its time.
-# What concerns verdicts runs on the embedded engine; Apache Spark runs what is its own, and some of
-# the same again.
-EMBEDDED_TESTS := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py tests/spark --engine embedded -n 3 --dist worksteal
+# What concerns verdicts runs on the embedded engine, three side by side: each waits a sixth of its
+# time. Apache Spark runs what is its own, and some of the same again.
+OF_EMBEDDED := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py
+EMBEDDED_TESTS := $(OF_EMBEDDED) tests/spark --engine embedded -n 3 --dist worksteal
 SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and not drill" $(SIDE_BY_SIDE)
 # What a file of these sets up is much: one process takes all of it. The longest come first.
-APART := tests/browser tests/faults tests/engines --ignore tests/engines/test_no_jvm.py --ignore tests/engines/test_interrupted.py -n 2 --dist loadfile --no-loadscope-reorder
+APART := tests/browser tests/faults tests/engines $(addprefix --ignore=,$(OF_EMBEDDED)) -n 2 --dist loadfile --no-loadscope-reorder
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 

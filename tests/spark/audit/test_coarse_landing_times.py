@@ -32,7 +32,14 @@ def rows(numbers: range | list[int], *, landed_at: datetime) -> list[SinkRow]:
 
 @pytest.mark.parametrize(
     ("unit", "lacks"),
-    [("hour", NO_SHARD), ("day", frozenset()), ("day in Delhi", NO_SHARD)],
+    [
+        ("hour", NO_SHARD),
+        ("day", frozenset()),
+        ("day in Delhi", NO_SHARD),
+        pytest.param("hour", frozenset(), marks=pytest.mark.drill),
+        pytest.param("day", NO_SHARD, marks=pytest.mark.drill),
+        pytest.param("day in Delhi", frozenset(), marks=pytest.mark.drill),
+    ],
 )
 def test_what_another_writer_still_has_is_on_its_way_and_what_never_comes_is_lost(
     warehouse: Warehouse, tmp_path: Path, unit: str, lacks: frozenset[str]

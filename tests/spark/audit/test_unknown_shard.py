@@ -33,7 +33,12 @@ def history(*, landed: int, traced: int) -> History:
 
 @pytest.mark.parametrize(
     ("traced", "verdict"),
-    [(36, Verdict.UNTRACED), (35, Verdict.INCONCLUSIVE)],
+    [
+        pytest.param(40, Verdict.OK, marks=pytest.mark.drill),
+        pytest.param(39, Verdict.UNTRACED, marks=pytest.mark.drill),
+        (36, Verdict.UNTRACED),
+        (35, Verdict.INCONCLUSIVE),
+    ],
 )
 def test_they_are_inconclusive_when_the_stream_has_too_few_traces(
     warehouse: Warehouse, tmp_path: Path, traced: int, verdict: Verdict
@@ -49,7 +54,15 @@ def test_they_are_inconclusive_when_the_stream_has_too_few_traces(
 
 
 @pytest.mark.parametrize(
-    ("held_back", "is_acked"), [(5 * HOUR, False), (30 * HOUR, True), (24 * 40 * HOUR, False)]
+    ("held_back", "is_acked"),
+    [
+        (5 * HOUR, False),
+        (30 * HOUR, True),
+        (24 * 40 * HOUR, False),
+        pytest.param(5 * HOUR, True, marks=pytest.mark.drill),
+        pytest.param(30 * HOUR, False, marks=pytest.mark.drill),
+        pytest.param(24 * 40 * HOUR, True, marks=pytest.mark.drill),
+    ],
 )
 def test_message_that_was_held_back_is_not_untraced_in_a_sink_without_its_time(
     warehouse: Warehouse, tmp_path: Path, held_back: timedelta, *, is_acked: bool

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
+from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.gate import CONTRACTS
 from shardaudit.model.tables.audit_tables import FINDINGS
@@ -95,6 +96,23 @@ def test_stuck_tail_comes_back_when_asked_for(loss: Loss) -> None:
     assert {state for (fault, state) in found if fault == "stuck_shard"} == {"recovered"}
     landed = loss.landed()
     assert {landed[one] for one in loss.simulated.planted_ids("stuck_shard", "lost")} == {1}
+
+
+@pytest.mark.drill
+def test_run_that_was_cut_short_is_finished_by_the_next(loss: Loss) -> None:
+    plan = loss.planned()
+    fault = {"operation": "GetRecords", "error": "AccessDeniedException", "status": 400}
+    loss.control.change({"faults": [fault | {"times": 3}]})
+    first = loss.run(plan)
+    assert first is not None
+    assert first.cut_short == 3
+    states = Counter(w.state for w in loss.windows(plan))
+    assert states[WindowState.INCOMPLETE] == 3
+    second = loss.run(plan)
+    assert second is not None
+    assert (second.left, second.cut_short) == (0, 0)
+    landed = loss.landed()
+    assert {landed[one] for one in loss.simulated.planted_ids("lost")} == {1}
 
 
 def test_what_a_replay_left_is_told_by_the_proof_and_read_by_the_next(loss: Loss) -> None:
