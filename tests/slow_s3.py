@@ -3,12 +3,13 @@
 import asyncio
 import re
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 LATENCY_S = 0.005  # of each chunk, there and back
-PATIENCE_S = 4.0  # how long a commit waits for another one of its version
+PATIENCE_S = 30.0  # how long a commit waits for another one of its version, at most
 _PUT = re.compile(rb"PUT (\S+) ")
 _COMMIT = re.compile(r"/_delta_log/\d{20}\.json$")
 
@@ -16,12 +17,14 @@ _COMMIT = re.compile(r"/_delta_log/\d{20}\.json$")
 class SlowS3:
     """The first PUT of a version of a table waits for a second one; then both go on at once.
 
-    `met`: how often two did. `before`: is told the path of each PUT before it goes on.
+    `is_shared`: two write; who is alone waits for nobody. `met`: how often two did.
+    `before`: is told the path of each PUT before it goes on.
     """
 
     def __init__(self, behind: str) -> None:
         self._behind = urlsplit(behind)
-        self._first: dict[str, asyncio.Event] = {}
+        self._waiting: set[str] = set()
+        self.is_shared = False
         self.met = 0
         self.before: Callable[[str], None] = lambda _: None
 
@@ -47,16 +50,15 @@ class SlowS3:
         self.before(path)
         if not _COMMIT.search(path):
             return
-        first = self._first.pop(path, None)
-        if first is not None:
+        if path in self._waiting:
+            self._waiting.remove(path)
             self.met += 1
-            first.set()
             return
-        self._first[path] = second = asyncio.Event()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(second.wait(), PATIENCE_S)
-        if self._first.get(path) is second:
-            del self._first[path]
+        self._waiting.add(path)
+        until = time.monotonic() + PATIENCE_S
+        while path in self._waiting and self.is_shared and time.monotonic() < until:
+            await asyncio.sleep(LATENCY_S)
+        self._waiting.discard(path)
 
 
 @contextmanager
