@@ -255,9 +255,9 @@ class _Judge:
             return False
         if shard.is_silent or not shard.has_position:
             return shard.is_silent
-        if self._is_overdue(message, shard) and _is_at_or_before(number, shard.untimed_frontier):
+        if self._is_overdue(message, shard) and _is_passed(number, shard.untimed_frontier, shard):
             return False
-        return not _is_at_or_before(number, shard.settled_frontier)
+        return not _is_passed(number, shard.settled_frontier, shard)
 
     def _home_cause(self, message: _Message) -> Cause | None:
         shard = self.shards[message.shard_id]
@@ -269,17 +269,21 @@ class _Judge:
             return Cause.STUCK if overdue else None
         # The consumer may still land an attempt that it has not come to.
         last = max(numbered, key=number_order) if number else None
-        if _is_at_or_before(last, shard.settled_frontier):
+        if _is_passed(last, shard.settled_frontier, shard):
             return Cause.LOST
-        if overdue and _is_at_or_before(last, shard.untimed_frontier):
+        if overdue and _is_passed(last, shard.untimed_frontier, shard):
             return Cause.LOST
         if number is None or not shard.has_position:
             return Cause.LOST if overdue else None
         return Cause.STUCK if shard.is_stalled and overdue else None
 
 
-def _is_at_or_before(number: str | None, frontier: tuple[int, str] | None) -> bool:
-    return number is not None and frontier is not None and number_order(number) <= frontier
+def _is_passed(number: str | None, frontier: tuple[int, str] | None, shard: Shard) -> bool:
+    """A consumer that stopped may have stopped between two messages of one record."""
+    if number is None or frontier is None:
+        return False
+    order = number_order(number)
+    return order < frontier or (order == frontier and not shard.is_stalled)
 
 
 def _landed_causes(message: _Message, damaged_sides: set[str]) -> dict[Kind, Cause]:

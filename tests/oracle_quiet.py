@@ -41,26 +41,28 @@ def silent_spans(
     longest = max(slow.values(), default=question.settle_grace)
     of_stream = _spans({b for own in buckets.values() for b in own}, question, longest)
     births = {shard_id: min(own) for shard_id, own in buckets.items()}
+    own_spans = {name: _spans(own, question, slow[name]) for name, own in buckets.items()}
+    silent = [name for name, own in own_spans.items() if own and own[-1][1] == question.as_of]
+    lasts = {name: max(map(_hour, buckets[name])) for name in silent}
     return [
         SilentSpan(shard_id, *span)
-        for shard_id, own in buckets.items()
+        for shard_id in buckets
         # Where the stream as a whole is silent, that counts.
         for span in (
             *of_stream,
-            *(
-                []
-                if _is_resharded(shard_id, own, births)
-                else _spans(own, question, slow[shard_id])
-            ),
+            *([] if _is_resharded(shard_id, lasts, births) else own_spans[shard_id]),
         )
     ]
 
 
-def _is_resharded(shard_id: str, own: set[datetime], births: dict[str, datetime]) -> bool:
-    last = max(map(_hour, own), default=0)
-    others = [_hour(born) for shard, born in births.items() if shard != shard_id]
-    mine = _hour(births[shard_id]) if shard_id in births else None
-    return any(abs(born - last) <= 1 and born != mine for born in others)
+def _is_resharded(shard_id: str, lasts: Mapping[str, int], births: Mapping[str, datetime]) -> bool:
+    """Whether so many others began that as many may have ended as did: a merge ends two for one."""
+    if shard_id not in lasts:
+        return False
+    last = lasts[shard_id]
+    begun = [b for name, b in births.items() if name != shard_id and abs(_hour(b) - last) <= 1]
+    together = [name for name, hour in lasts.items() if hour == last]
+    return len(together) <= 2 * len(begun)
 
 
 def _spans(

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.quiet import QUIET_LOOK_BACK, Silence, doubtful_silences
+from shardaudit.audit.rules.quiet import QUIET_LOOK_BACK, Silence, doubtful_silences, resharded
 from shardaudit.audit.rules.watermark import without
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
@@ -81,11 +81,13 @@ def silences(
     if not found and not of_stream:
         return Silences({}, quiet)
     closed = _closed(warehouse, request.name)
-    births = {shard.born for shard in shards.values()}
+    if closed is None:
+        lasting = [name for name, holds in found.items() if holds[-1].end == request.as_of]
+        ended = {name: shards[name].hours[-1] for name in lasting}
+        closed = resharded(ended, {name: shard.born for name, shard in shards.items()})
     told = {}
-    for name, shard in shards.items():
-        is_over = name in closed if closed is not None else _is_resharded(shard, births)
-        own = [] if is_over else found.get(name, [])
+    for name in shards:
+        own = [] if name in closed else found.get(name, [])
         told[name] = tuple(_merged(without(of_stream, times_of(quiet, name)), own))
     return Silences({name: holds for name, holds in told.items() if holds}, quiet)
 
@@ -161,12 +163,6 @@ def _merged(of_stream: Iterable[Hold], own: Iterable[Hold]) -> list[Hold]:
     first = list(of_stream)
     told = [hold.window for hold in first]
     return [*first, *without(own, told)]
-
-
-def _is_resharded(shard: _Shard, births: set[int]) -> bool:
-    """Whether another shard began when this one ended."""
-    last = shard.hours[-1]
-    return any(last - 1 <= born <= last + 1 for born in births - {shard.born})
 
 
 def _closed(warehouse: Warehouse, stream: str) -> set[str] | None:

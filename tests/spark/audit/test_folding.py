@@ -130,7 +130,12 @@ CASES: dict[str, Case] = {
         "false_alarm",
         "a later audit no longer finds it",
     ),
-    "accepted and arrived": (None, {"state": "accepted"}, None, None),
+    "accepted and arrived": (
+        None,
+        {"state": "accepted"},
+        "false_alarm",
+        "it arrived later",
+    ),
     "recovered before": (None, {"state": "recovered"}, None, None),
     "before the window": (None, {"sent_at": T0 - TICK}, None, None),
     "first of the window": (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.audit.rules.quiet import DAY, WEEK, doubtful_silences
+from shardaudit.audit.rules.quiet import DAY, WEEK, doubtful_silences, resharded
 from tests.history import EPOCH, History, Question, Trace
 from tests.oracle_quiet import silent_spans
 from tests.unit.audit.silences import HOURS, REGULAR, histories, hours_until_told, told
@@ -124,3 +124,20 @@ def test_a_pause_of_the_first_week_says_nothing_of_what_is_usual() -> None:
     paused_once = [*range(100), *range(101, 200)]
     [silence] = doubtful_silences(paused_once, until=204, born=0)
     assert (silence.start, silence.end, silence.missed, silence.is_told) == (200, 204, 4, True)
+
+
+def test_a_reshard_closes_no_more_shards_than_it_can() -> None:
+    """The last hours of the shards that fell silent, the first ones of those that began."""
+    cases: dict[str, tuple[dict[str, int], dict[str, int], set[str]]] = {
+        "a split": ({"a": 10}, {"b": 10, "c": 11}, {"a"}),
+        "a merge": ({"a": 10, "b": 10}, {"c": 11}, {"a", "b"}),
+        "a split, and an outage of nine": (
+            dict.fromkeys("abcdefghij", 10),
+            {"k": 11, "l": 11},
+            set(),
+        ),
+        "nobody began": ({"a": 10}, {"b": 8, "c": 12}, set()),
+        "a merge, and later an outage": ({"a": 10, "b": 10, "d": 20}, {"c": 11}, {"a", "b"}),
+    }
+    for name, (ended, born, closed) in cases.items():
+        assert resharded(ended, dict.fromkeys(ended, 0) | born) == closed, name

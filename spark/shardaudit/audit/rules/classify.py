@@ -90,9 +90,9 @@ def _ahead_elsewhere(ids: DataFrame, facts: DataFrame, as_of: datetime) -> DataF
     )
     is_overdue, is_stopped = _is_overdue(as_of), F.col("shard_state") != "advancing"
     key, state = sequence_key(F.col("number")), F.col("shard_state")
-    is_passed = key <= F.col("settled_frontier")
-    is_passed_once = (key <= F.col("untimed_frontier")) & is_overdue
-    is_behind = F.coalesce(is_passed, F.lit(False)) | F.coalesce(is_passed_once, F.lit(False))
+    is_behind = _is_passed(key, "settled_frontier") | (
+        _is_passed(key, "untimed_frontier") & is_overdue
+    )
     is_ahead = (state == "silent") | (F.col("has_position") & ~is_behind)
     found = F.when(is_stopped & is_overdue, Cause.STUCK.value).otherwise(Verdict.PENDING.value)
     # facts is unique on shard_id.
@@ -133,9 +133,9 @@ def position_says(last: Column, *, is_overdue: Column, has_no_position: Column) 
     Input:
         last: the sequence key that it must have passed; NULL: not known.
     """
-    is_passed = F.coalesce(last <= F.col("settled_frontier"), F.lit(False))
+    is_passed = _is_passed(last, "settled_frontier")
     # Whether what landed beyond it is at rest, nobody can say; another ingest may come too late.
-    is_passed_once = F.coalesce(last <= F.col("untimed_frontier"), F.lit(False))
+    is_passed_once = _is_passed(last, "untimed_frontier")
     state = F.col("shard_state")
     return (
         F.when((state == "silent") & is_overdue, Cause.STUCK.value)
@@ -146,6 +146,16 @@ def position_says(last: Column, *, is_overdue: Column, has_no_position: Column) 
         .when((state == "stalled") & is_overdue, Cause.STUCK.value)
         .when(state.isin("stalled", "advancing"), Verdict.PENDING.value)
     )
+
+
+def _is_passed(key: Column, frontier: str) -> Column:
+    """Whether the shard's consumer has left a sequence key behind; of one that is NULL not.
+
+    The messages of an aggregated record share a number: who stopped may have stopped in between.
+    """
+    reached = F.col(frontier)
+    is_left = (key < reached) | ((key == reached) & (F.col("shard_state") != "stalled"))
+    return F.coalesce(is_left, F.lit(False))
 
 
 def seconds_between(earlier: Column, later: Column) -> Column:

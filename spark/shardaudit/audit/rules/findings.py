@@ -190,7 +190,7 @@ def _state(facts: AuditFacts) -> Column:
     is_gone = ~F.col("is_found") & F.col("was_in_reach")
     fresh = F.when(_is_out_of_time(facts), State.EXPIRED.value).otherwise(State.OPEN.value)
     was_repaired = (before == State.REPLAYED.value) | (F.col("kind") == Kind.DUPLICATED.value)
-    is_closable = before.isin(*LIVE, State.EXPIRED.value)
+    is_closable = before.isin(*LIVE, State.EXPIRED.value, State.ACCEPTED.value)
     return (
         F.when(~F.col("is_known"), fresh)
         .when(is_gone & is_closable & was_repaired, State.RECOVERED.value)

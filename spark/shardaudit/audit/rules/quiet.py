@@ -16,7 +16,8 @@ The rule counts in whole hours, off what the shard itself did before:
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -83,6 +84,24 @@ def doubtful_silences(
                 found.append(Silence(begin, stop, lacking, is_told, lasts))
         usual.append((start, missed))
     return found
+
+
+def resharded(ended: Mapping[str, int], born: Mapping[str, int]) -> set[str]:
+    """The shards that fell silent because others took their place, by their times alone.
+
+    A merge ends two shards for each that begins, nothing ends more: where more fell silent in an
+    hour than twice those that began within an hour of it, none of them is known to be closed.
+
+    Input:
+        ended: of each shard that is silent until now, its last hour with a message.
+        born: of each shard, its first hour with one.
+    """
+    at_once = Counter(ended.values())
+
+    def begun(name: str) -> int:
+        return sum(abs(hour - ended[name]) <= 1 for other, hour in born.items() if other != name)
+
+    return {name for name, hour in ended.items() if 0 < at_once[hour] <= 2 * begun(name)}
 
 
 @dataclass(frozen=True, slots=True)
