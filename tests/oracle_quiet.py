@@ -33,15 +33,18 @@ def silent_spans(
     `patience`: how long a landing may take on each shard; the stream's is the longest.
     """
     buckets: dict[str, set[datetime]] = defaultdict(set)
-    for trace in history.traces:
-        buckets[trace.shard_id].add(question.bucket_start(trace.sent_at))
-    for row in history.rows:
-        buckets[row.shard_id].add(question.bucket_start(row.sent_at))
+    messages = [(m.shard_id, m.sent_at) for m in history.traces]
+    for shard_id, sent_at in messages + [(m.shard_id, m.sent_at) for m in history.rows]:
+        if question.bucket_start(sent_at) <= question.as_of:
+            buckets[shard_id].add(question.bucket_start(sent_at))
     slow = {shard_id: patience.get(shard_id, question.settle_grace) for shard_id in buckets}
     longest = max(slow.values(), default=question.settle_grace)
-    of_stream = _spans({b for own in buckets.values() for b in own}, question, longest)
-    births = {shard_id: min(own) for shard_id, own in buckets.items()}
-    own_spans = {name: _spans(own, question, slow[name]) for name, own in buckets.items()}
+    births = {shard_id: record_begins({_hour(b) for b in own}) for shard_id, own in buckets.items()}
+    everything = {b for own in buckets.values() for b in own}
+    of_stream = _spans(everything, question, longest, min(births.values(), default=0))
+    own_spans = {
+        name: _spans(own, question, slow[name], births[name]) for name, own in buckets.items()
+    }
     silent = [name for name, own in own_spans.items() if own and own[-1][1] == question.as_of]
     lasts = {name: max(map(_hour, buckets[name])) for name in silent}
     return [
@@ -55,27 +58,35 @@ def silent_spans(
     ]
 
 
-def _is_resharded(shard_id: str, lasts: Mapping[str, int], births: Mapping[str, datetime]) -> bool:
+def _is_resharded(shard_id: str, lasts: Mapping[str, int], births: Mapping[str, int]) -> bool:
     """Whether so many others began that as many may have ended as did: a merge ends two for one."""
     if shard_id not in lasts:
         return False
     last = lasts[shard_id]
-    begun = [b for name, b in births.items() if name != shard_id and abs(_hour(b) - last) <= 1]
+    begun = [b for name, b in births.items() if name != shard_id and abs(b - last) <= 1]
     together = [name for name, hour in lasts.items() if hour == last]
     return len(together) <= 2 * len(begun)
 
 
+def record_begins(active: set[int]) -> int:
+    """The first hour of a record: others follow. A single message may be of a clock that is off."""
+    for hour in sorted(active):
+        week = sorted(h for h in active if hour <= h < hour + WEEK)
+        if len(week) >= 8 and week[1] - hour <= DAY:
+            return hour
+    return min(active)
+
+
 def _spans(
-    buckets: set[datetime], question: Question, patience: timedelta
+    buckets: set[datetime], question: Question, patience: timedelta, born: int
 ) -> list[tuple[datetime, datetime, bool]]:
     active = {_hour(bucket) for bucket in buckets}
     until = _hour(question.as_of - patience)
     if not active:
         return []
-    born = min(active)
     past: list[tuple[int, int]] = []
     spans = []
-    hour = born
+    hour = min(active)
     while hour < until:
         if hour in active:
             hour += 1

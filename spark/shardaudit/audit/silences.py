@@ -4,12 +4,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.quiet import QUIET_LOOK_BACK, Silence, doubtful_silences, resharded
+from shardaudit.audit.rules.quiet import (
+    BUSY_HOURS_OF_THE_NEW,
+    DAY,
+    QUIET_LOOK_BACK,
+    WEEK,
+    Silence,
+    doubtful_silences,
+    resharded,
+)
 from shardaudit.audit.rules.watermark import without
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.tables.watch_tables import SHARDS
@@ -53,7 +61,7 @@ class Silences:
 
 @dataclass(frozen=True, slots=True)
 class _Shard:
-    """The hours of a shard with messages, its first one, and the end of its last bucket.
+    """The hours of a shard with messages, the first of its record, and the end of its last bucket.
 
     `patience`: how long a landing may take; before that nobody knows that an hour is silent.
     """
@@ -102,10 +110,13 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
     of_shard = Window.partitionBy("shard_id")
     active = (
         sums.where((F.col("sent_n") > 0) | (F.col("landed_n") > 0))
-        .where(F.col("shard_id") != UNKNOWN_SHARD)
+        # A clock that is ahead ends no silence.
+        .where((F.col("shard_id") != UNKNOWN_SHARD) & (F.col("bucket_start") <= request.as_of))
         .groupBy("shard_id", hour.alias("hour"))
         .agg(F.max(micros).alias("last"))
-        .withColumn("born", F.min("hour").over(of_shard))
+        .withColumn("begins", _begins_a_record())
+        .withColumn("born", F.min(F.when(F.col("begins"), F.col("hour"))).over(of_shard))
+        .withColumn("born", F.coalesce("born", F.min("hour").over(of_shard)))
         .withColumn("before", F.max(F.when(F.col("hour") < begins, F.col("hour"))).over(of_shard))
         .where(F.col("hour") >= F.coalesce("before", F.lit(begins)) - QUIET_LOOK_BACK)
         .groupBy("shard_id")
@@ -126,6 +137,14 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
         )
         for row in active.collect()
     }
+
+
+def _begins_a_record() -> Column:
+    """Whether others follow upon an hour, as none do where a device's clock was days behind."""
+    backwards = Window.partitionBy("shard_id").orderBy(F.desc("hour"))
+    after = F.lag("hour", 1).over(backwards)
+    eighth = F.lag("hour", BUSY_HOURS_OF_THE_NEW - 1).over(backwards)
+    return (after <= F.col("hour") + DAY) & (eighth < F.col("hour") + WEEK)
 
 
 def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:

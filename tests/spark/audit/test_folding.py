@@ -80,6 +80,12 @@ CASES: dict[str, Case] = {
         "open",
         "new evidence since it was accepted",
     ),
+    "accepted when it was stuck": (
+        {},
+        {"state": "accepted", "cause": "stuck"},
+        "open",
+        "new evidence since it was accepted",
+    ),
     "accepted, other numbers": (
         {},
         {"state": "accepted", "sequence_numbers": ["8"]},

@@ -111,7 +111,8 @@ def test_a_gap_lives_as_a_finding_does(spark: SparkSession) -> None:
         (6, 5, 5, 0, "planned", 5, None, "planned", 5, "before"),
         (7, 4, 4, 0, "open", 5, None, "open", 4, "before"),
         (8, 5, 5, 0, "accepted", 5, None, "accepted", 5, "before"),
-        (9, 6, 6, 0, "accepted", 5, None, "open", 6, "others lack than when it was accepted"),
+        (9, 6, 6, 0, "accepted", 5, None, "open", 6, "new evidence since it was accepted"),
+        (14, 5, 5, 0, "accepted", 5, "was stuck", "open", 5, "new evidence since it was accepted"),
         (10, None, 0, 0, "accepted", 5, None, "false_alarm", 5, "it arrived later"),
         (11, 5, 5, 0, "false_alarm", 5, None, "open", 5, "found again after it was closed"),
         (12, None, 0, 0, "recovered", 5, None, None, 0, ""),
@@ -147,16 +148,19 @@ def test_a_gap_lives_as_a_finding_does(spark: SparkSession) -> None:
     previous = own_rows(
         spark,
         [
-            ("s", start[m], count, state, whole, start[m] + HOUR, start[m], start[m], AS_OF)
+            (
+                *("s", start[m], "lost" if whole != "was stuck" else "stuck", count, state),
+                *(whole is True or None, start[m] + HOUR, start[m], start[m], AS_OF),
+            )
             for m, _, _, _, state, count, whole, *_ in table
             if state
         ],
-        f"{CELL_DDL}, count bigint, state string, is_complete boolean, recoverable_until "
+        f"{CELL_DDL}, cause string, count bigint, state string, is_complete boolean, "
+        "recoverable_until "
         "timestamp, arrived_from timestamp, arrived_until timestamp, judged_as_of timestamp",
     ).withColumns(
         {
             "bucket_end": F.col("bucket_start") + F.lit(MINUTE),
-            "cause": F.lit("lost"),
             "state_reason": F.lit("before"),
             "first_audit_id": F.lit("first"),
             "last_audit_id": F.lit("last"),

@@ -99,6 +99,21 @@ def test_hours_that_may_still_land_are_not_silent(warehouse: Warehouse, tmp_path
     assert "no traces where there used to be some" not in held
 
 
+def test_a_clock_that_is_off_hides_no_silence(warehouse: Warehouse, tmp_path: Path) -> None:
+    """A new shard with a message of nine days ago, an old one with a message of tomorrow."""
+    trial = Trial(warehouse, tmp_path, ASK)
+    sent = messages("running", range(-400, 10)) + messages("child", range(-30, 0))
+    sent += messages("child", range(-216, -215)) + messages("ahead", range(-400, 0))
+    feed(trial, sent + messages("ahead", range(20, 21)))
+    published = trial.audit(replace(ASK, as_of=STOP + 10 * HOUR))
+    assert {shard: cell.verdict for (shard, _), cell in published.cells.items()} == {
+        "running": "ok",
+        "child": "pending",
+        "ahead": "inconclusive",
+    }
+    assert published.watermark == STOP
+
+
 def test_note_is_a_command_that_does_what_it_says(trial: Trial) -> None:
     early = replace(ASK, end=STOP + HOUR, as_of=STOP + 1.3 * HOUR)
     trial.audit(early)

@@ -83,11 +83,18 @@ def test_what_is_longer_than_the_window_is_looked_at_piece_by_piece(why: Held) -
     assert nights == [(0, DAY), (DAY, 2 * DAY), (2 * DAY, 3 * DAY), (3 * DAY, 7 * DAY // 2)]
 
 
-def test_spans_far_apart_are_looked_at_though_one_shard_has_many() -> None:
-    scattered = [(Held.CHANGED, (n, n + 1)) for n in range(0, 9 * DAY, 190)]
-    windows = found(scattered)
-    assert windows[0][0] == 0
-    assert DAY - 400 < sum(end - start for start, end in windows) <= DAY
+def test_what_changed_on_many_days_is_looked_at_in_one_night() -> None:
+    """It may all have come in the hour that the consumer lost, and leave the stream in one."""
+    scattered = [(n, n + 46) for n in range(-19 * DAY, 9 * DAY, 2000)]
+    windows = found([(Held.CHANGED, span) for span in scattered])
+    assert len(windows) == 4
+    assert all(any(w[0] <= start and end <= w[1] for w in windows) for start, end in scattered)
+    # What else there is takes nothing along.
+    [*others] = found([(Held.PENDING, span) for span in scattered])
+    assert sum(end - start for start, end in others) <= DAY
+    # Nor may what is between be endless: a clock may be at 1970.
+    off = [(Held.CHANGED, (n * 400 * DAY, n * 400 * DAY + 1)) for n in range(-50, 1)]
+    assert sum(end - start for start, end in found(off)) <= 30 * DAY
 
 
 def test_of_time_that_nobody_audited_what_the_stream_still_has_comes_first() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from shardaudit.audit.rules.quiet import DAY, WEEK, doubtful_silences, resharded
 from tests.history import EPOCH, History, Question, Trace
-from tests.oracle_quiet import silent_spans
+from tests.oracle_quiet import record_begins, silent_spans
 from tests.unit.audit.silences import HOURS, REGULAR, histories, hours_until_told, told
 
 HOUR = timedelta(hours=1)
@@ -114,7 +114,7 @@ def test_rule_is_that_of_the_oracle(active: list[int], later: int) -> None:
     history = History(
         traces=tuple(Trace(str(h), "shard-0", str(h), EPOCH + h * HOUR) for h in active)
     )
-    mine = doubtful_silences(active, until=until, born=active[0])
+    mine = doubtful_silences(active, until=until, born=record_begins(set(active)))
     # The oracle tells each silence twice: of the shard, and of the stream, which is that shard.
     theirs = {((s.end - EPOCH) // HOUR, s.told) for s in silent_spans(history, question, {})}
     assert {(silence.end, silence.is_told) for silence in mine} == theirs

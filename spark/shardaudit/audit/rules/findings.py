@@ -13,7 +13,7 @@ from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import bucket_start
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
-from shardaudit.model.verdict import ENDED, LIVE, Kind, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 
 KEY = ["message_id", "kind"]
@@ -177,7 +177,13 @@ def _is_missing() -> Column:
 
 def _has_new_evidence() -> Column:
     same = [F.col(f"now.{name}").eqNullSafe(F.col(f"before.{name}")) for name in _EVIDENCE]
-    return ~(same[0] & same[1] & same[2])
+    return ~(same[0] & same[1] & same[2]) | is_lost_by_now()
+
+
+def is_lost_by_now() -> Column:
+    """Whether it is lost what was stuck `before`: who accepts the latter expects it to land."""
+    was_stuck = F.col("before.cause") == Cause.STUCK.value
+    return F.coalesce(was_stuck & (F.col("now.cause") == Cause.LOST.value), F.lit(False))
 
 
 def _is_out_of_time(facts: AuditFacts) -> Column:

@@ -15,7 +15,7 @@ from shardaudit.audit.rules.cells import differs, sequence_key, sequence_number
 from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
 from shardaudit.audit.rules.deadlines import until
 from shardaudit.audit.rules.drill_down import CELL
-from shardaudit.audit.rules.findings import AuditFacts, life_columns
+from shardaudit.audit.rules.findings import AuditFacts, is_lost_by_now, life_columns
 from shardaudit.audit.rules.vanished import is_emptied
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
@@ -289,14 +289,14 @@ def _is_out_of_time(kept: Retention, as_of: Column) -> Column:
 def _state(facts: AuditFacts) -> Column:
     before, is_over = F.col("before.state"), _is_out_of_time(facts.retention, F.lit(facts.as_of))
     is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*_CLOSABLE)
-    is_more = F.col("is_found") & (F.col("now.count") != F.col("before.count"))
+    is_other = (F.col("now.count") != F.col("before.count")) | is_lost_by_now()
     fresh = F.when(is_over, State.EXPIRED.value).otherwise(State.OPEN.value)
     return (
         F.when(~F.col("is_known"), fresh)
         .when(is_gone & (before == State.REPLAYED.value), State.RECOVERED.value)
         .when(is_gone, State.FALSE_ALARM.value)
         .when(F.col("is_found") & before.isin(*ENDED), fresh)
-        .when((before == State.ACCEPTED.value) & is_more, fresh)
+        .when((before == State.ACCEPTED.value) & F.col("is_found") & is_other, fresh)
         .when(before.isin(*LIVE) & is_over, State.EXPIRED.value)
         .when((before == State.EXPIRED.value) & ~is_over, State.OPEN.value)
         .otherwise(before)
@@ -316,6 +316,6 @@ def _why(state: Column) -> Column:
         .when(is_back, "the stream keeps it for longer than was known")
         .when(~F.col("is_found") & (left > 0), named)
         .when(~F.col("is_found"), came)
-        .when(before == State.ACCEPTED.value, "others lack than when it was accepted")
+        .when(before == State.ACCEPTED.value, "new evidence since it was accepted")
         .otherwise("found again after it was closed")
     )

@@ -9,6 +9,8 @@ The rule counts in whole hours, off what the shard itself did before:
 - A silence is told when it misses three times its usual one and four hours more, or all the hours
   of a week. One that lasts until now is open to doubt as soon as it misses more than the usual one.
 - Only of a shard that was busy: active in 24 hours of the week before.
+- A shard's record begins with the first hour that another one follows upon within a day, and eight
+  within a week: not with a message that a device wrote long before.
 - A shard is new in its first week, and in its second unless it was active in each of the 24 hours
   before. A new one was busy with 8 active hours in the day before. Its silence is told after three
   days, longer than a weekend; one that lasts until now is open to doubt as soon as it misses an
@@ -58,9 +60,9 @@ def doubtful_silences(
     """The silences of a shard that are not like those before, in the order of time.
 
     Input:
-        active: the hours with messages, in order, from at least LOOK_BACK before those of interest.
+        active: the hours with messages, in order, from QUIET_LOOK_BACK before those of interest on.
         until: hours from here on are not over, or not settled.
-        born: the first hour that ever had a message.
+        born: the first hour of its record.
         is_quiet: whether a person said of an hour that it was quiet.
     """
     found: list[Silence] = []
