@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from shardaudit.model.verdict import Kind, State
+from shardaudit.model.verdict import Cause, Kind, State
 from tests.history import Finding, FindingKey, Outcome, Question
 
 
@@ -23,7 +23,7 @@ def fold(
 
 
 def _closed(state: State, kind: Kind) -> State:
-    if state in {State.ACCEPTED, State.FALSE_ALARM, State.RECOVERED}:
+    if state in {State.FALSE_ALARM, State.RECOVERED}:
         return state
     if kind is Kind.DUPLICATED or state is State.REPLAYED:
         return State.RECOVERED
@@ -32,7 +32,9 @@ def _closed(state: State, kind: Kind) -> State:
 
 def _found_again(old: Finding, new: Finding) -> State:
     if old.state is State.ACCEPTED:
-        return State.ACCEPTED if _evidence(old) == _evidence(new) else State.OPEN
+        is_lost_now = (old.cause, new.cause) == (Cause.STUCK, Cause.LOST)
+        is_same = _evidence(old) == _evidence(new) and not is_lost_now
+        return State.ACCEPTED if is_same else State.OPEN
     if old.state in {State.FALSE_ALARM, State.RECOVERED}:
         return State.OPEN
     return old.state
