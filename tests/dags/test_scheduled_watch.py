@@ -102,7 +102,7 @@ def test_a_shard_that_stopped_is_on_somebodys_screen(tmp_path: Path, pager: str)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "AIRFLOW_CONN_"))}
     with scheduled(folder / "shardaudit.toml", pager, env) as airflow:
         assert ended(airflow, airflow.api().trigger(DAG, {})) == "success"
-        assert titles() == [f"shardaudit: WARN: events {shard}" for shard in stuck]
+        assert titles() == [f"shardaudit: WARN: stands still: events {shard}" for shard in stuck]
         assert alarmed(airflow) == stuck
         # An audit of an hour, say: the watch does not wait for it.
         with Claimant(Settings(warehouse=str(folder / "warehouse"), streams={})) as audit:

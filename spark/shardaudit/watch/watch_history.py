@@ -72,12 +72,12 @@ def history(warehouse: Warehouse, name: str, *, as_of: datetime) -> History:
     )
 
 
-def told(warehouse: Warehouse, name: str) -> dict[str, Notification]:
-    """Per shard its newest notification, sent or not."""
+def told(warehouse: Warehouse, name: str) -> list[Notification]:
+    """The notifications of the stream's shards so far, sent or not, the oldest first."""
     of_shards = (pc.field("stream") == name) & pc.field("shard_id").is_valid()
     rows = warehouse.rows(NOTIFICATIONS, where=of_shards)
     rows.sort(key=lambda row: row["observed_at"])
-    return {row["shard_id"]: notification(row) for row in rows}
+    return [notification(row) for row in rows]
 
 
 def notification(row: Row) -> Notification:

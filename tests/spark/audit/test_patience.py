@@ -15,7 +15,7 @@ from shardaudit.model.tables.table import LATENCY_BINS
 from tests.builders import T0
 from tests.oracle_shards import usual_patience
 from tests.unit.watch.aggregated import ShardLedger
-from tests.unit.watch.simulated import events, history
+from tests.unit.watch.simulated import events, history, kinds
 
 pytestmark = pytest.mark.both_engines
 
@@ -104,7 +104,7 @@ def rows_that_went_do_not_count() -> Iterator[Case]:
 
 def plain_python_finds_the_same() -> Iterator[Case]:
     for seed in range(9):
-        for shard in history(seed).shards.values():
+        for shard in history(seed, kinds(seed)[0]).shards.values():
             ledger, hours = ShardLedger(shard.name), []
             for at, side, number in events(shard):
                 if side == "landed":

@@ -15,7 +15,7 @@ from shardaudit.watch.watch_ledger import Known, ledger_progress
 from tests.builders import sequence
 from tests.spark.watch.ledger import settings
 from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
-from tests.unit.watch.simulated import events, history
+from tests.unit.watch.simulated import events, history, kinds
 
 Row = dict[str, object]
 STREAM = settings(Path("any")).stream("events")
@@ -24,7 +24,7 @@ TIMES = (400.0, 700.0, 1100.0, 1430.0)
 
 def filled(seed: int, now: float) -> list[ShardLedger]:
     """The ledgers of a history's shards at a time."""
-    past = history(seed)
+    past = history(seed, kinds(seed)[0])
     ledgers = []
     for shard in past.shards.values():
         ledger = ShardLedger(shard.name)

@@ -2,8 +2,8 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from operator import itemgetter
 
@@ -18,9 +18,11 @@ from tests.unit.watch.simulated import (
     END,
     HEALTHY,
     KINDS,
+    STOPPED,
     History,
     events,
     history,
+    kinds,
     real_stops,
     settled_cells,
 )
@@ -144,15 +146,16 @@ def _stored(judgement: Judgement) -> EarlierWatch:
     )
 
 
-def outcome(seed: int) -> Counter[str]:
+def outcome(seed: int, kind: str) -> Counter[str]:
     """What came of one history: stops and holes that had to be seen, those that were, alarms."""
-    past = history(seed)
+    past = history(seed, kind)
     looks = list(observations(past))
     noted = {(name, look.now) for look in looks for name, j in look.found.items() if is_noted(j)}
     heard = heard_of(looks)
     count = Counter(histories=1, observations=sum(len(look.found) for look in looks))
-    count += _stops(past, noted, heard.known)
+    count += _stops(past, noted, heard.standing)
     count += _holes(past, looks, heard.holes)
+    count["told again"] = _told_again(looks, heard)
     count["not quiet"] = len(noted)
     count["alarms"] = sum(j.level.is_alarm for look in looks for j in look.found.values())
     count["messages"] = heard.messages
@@ -160,7 +163,7 @@ def outcome(seed: int) -> Counter[str]:
 
 
 def _stops(
-    past: History, noted: set[tuple[str, float]], known: set[tuple[str, float]]
+    past: History, noted: set[tuple[str, float]], standing: set[tuple[str, float]]
 ) -> Counter[str]:
     count = Counter[str]()
     for name, since, until in real_stops(past):
@@ -175,8 +178,16 @@ def _stops(
         count["at once"] += reported[:1] == [1]
         if until > first + EVERY:
             count["long stops"] += 1
-            count["told"] += (name, first + EVERY) in known
+            count["told"] += (name, first + EVERY) in standing
     return count
+
+
+def _told_again(looks: Sequence[Look], heard: "Heard") -> int:
+    """How often people were told of a standstill or a hole that was none, or no news."""
+    stood = {(name, look.now) for look in looks for name, j in look.found.items() if j.stands_still}
+    news = {(name, look.now) for look in looks for name, _ in look.news}
+    again = {(name, now) for name, now in stood if (name, now - EVERY) in stood}
+    return len(heard.standstills - stood) + len(heard.standstills & again) + len(heard.holes - news)
 
 
 def _holes(past: History, looks: list[Look], told: set[tuple[str, float]]) -> Counter[str]:
@@ -210,36 +221,46 @@ def is_noted(judgement: Judgement) -> bool:
 
 @dataclass(frozen=True)
 class Heard:
-    """What people were told: how many messages, at which observations they knew of which shard.
+    """What people were told: how many messages, and by shard and observation what.
 
-    `holes`: at which observations they were told of a new hole on which shard.
+    `standing`: when they knew that it stands still; `standstills`, `holes`: when they were told of
+    a standstill, of a new hole, or of both at once.
     """
 
     messages: int
-    known: set[tuple[str, float]]
+    standing: set[tuple[str, float]]
+    standstills: set[tuple[str, float]]
     holes: set[tuple[str, float]]
 
 
 def heard_of(looks: Iterable[Look]) -> Heard:
     """What the notifications of all these observations told."""
-    told: dict[str, Notification] = {}
-    known: set[tuple[str, float]] = set()
-    holes: set[tuple[str, float]] = set()
-    messages = 0
+    told: list[Notification] = []
+    stands: dict[str, bool] = {}
+    found = Heard(0, set(), set(), set())
     for look in looks:
         heard = [_shard_heard(name, j) for name, j in look.found.items()]
         news = due_notifications(heard, told, as_of=instant(look.now))
-        messages += len(news)
-        told |= {item.shard_id: item for item in news}
-        holes |= {(item.shard_id, look.now) for item in news if item.occasion is Occasion.HOLE}
-        known |= {(name, look.now) for name, n in told.items() if n.occasion is not Occasion.CLEAR}
-    return Heard(messages, known, holes)
+        told += news
+        for item in news:
+            if item.occasion in {Occasion.STANDSTILL, Occasion.RESUMED, Occasion.CLEAR}:
+                stands[item.shard_id] = item.occasion is Occasion.STANDSTILL
+            if item.occasion is Occasion.STANDSTILL:
+                found.standstills.add((item.shard_id, look.now))
+            has_news = look.found[item.shard_id].witness.holes.news > 0
+            if item.occasion is Occasion.HOLE or (
+                item.occasion is Occasion.STANDSTILL and has_news
+            ):
+                found.holes.add((item.shard_id, look.now))
+        found.standing.update((name, look.now) for name, is_told in stands.items() if is_told)
+    return replace(found, messages=len(told))
 
 
 def _shard_heard(name: str, judgement: Judgement) -> ShardHeard:
     holes = judgement.witness.holes
     return ShardHeard(
         *("s", name, judgement.level, judgement.stands_still, ""),
+        consumer_level=judgement.consumer_level,
         has_holes=holes.cells > 0,
         has_news=holes.news > 0,
     )
@@ -247,13 +268,16 @@ def _shard_heard(name: str, judgement: Judgement) -> ShardHeard:
 
 def outcomes(histories: int) -> dict[str, Counter[str]]:
     """By kind what came of that many histories: all stops are seen, healthy ones are quiet."""
-    table = {kind: Counter[str]() for kind in KINDS}
+    table = {kind: Counter[str]() for kind in (*KINDS, *STOPPED)}
     for seed in range(histories):
-        table[KINDS[seed % len(KINDS)]] += outcome(seed)
-    stops = table["stop"]
-    assert stops["reported"] == stops["stops"] > 0
-    assert stops["told"] == stops["long stops"] > 0
+        for kind in kinds(seed):
+            table[kind] += outcome(seed, kind)
+    for kind in STOPPED:
+        stops = table[kind]
+        assert stops["reported"] == stops["stops"] > 0
+        assert stops["told"] == stops["long stops"] > 0
     for count in table.values():
+        assert count["told again"] == 0
         assert count["false holes"] == 0
         assert count["holes told"] == count["holes"]
     for kind in HEALTHY:

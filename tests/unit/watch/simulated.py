@@ -19,10 +19,12 @@ KINDS = (
     *("stop", "restart", "rewind"),
     *("decoys", "hole", "hole at a stop", "hole at a reshard"),
 )
+STOPPED = ("stop", "stop behind a hole")
 HEALTHY = ("steady", "burst", "trickle", "idle night", "late flush", "reshard", "decoys")
 # Not where nothing is sent for a while: there a row that lands again reads as a pause that is over.
 _DECOYS = ("steady", "burst", "late flush")
 _SHAPES = {
+    "stop behind a hole": ("stop",),
     "decoys": _DECOYS,
     "hole": ("steady", "burst", "trickle", "late flush", "restart", "rewind"),
     "hole at a stop": ("stop",),
@@ -60,10 +62,15 @@ class History:
     stops: list[tuple[str, float, float]]
 
 
-def history(seed: int) -> History:
-    """The history of that number; the kinds take turns."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
+def kinds(seed: int) -> tuple[str, ...]:
+    """The kinds of that number's histories: they take turns, each stop is also behind a hole."""
     kind = KINDS[seed % len(KINDS)]
+    return STOPPED if kind in STOPPED else (kind,)
+
+
+def history(seed: int, kind: str) -> History:
+    """The history of that number, of that kind."""
+    chance = random.Random(seed)  # noqa: S311 - no secret
     shape = chance.choice(_SHAPES[kind]) if kind in _SHAPES else kind
     shards = _shards(shape, chance)
     for shard in shards.values():
@@ -72,12 +79,14 @@ def history(seed: int) -> History:
     for shard in shards.values():
         mine = [(since, until) for name, since, until in stops if name == shard.name]
         _consume(shard, shards, shape, mine, chance)
-    if kind in _SHAPES:
+    if kind == "stop behind a hole":
+        _lose_before(shards, stops, chance)
+    elif kind in _SHAPES:
         for shard in shards.values():
             _double_and_delay(shard, chance)
-    if kind in _SHAPES and kind != "decoys":
-        _lose(shards, stops, chance)
-    return History(kind, shards, stops if kind == "stop" else [])
+        if kind != "decoys":
+            _lose(shards, stops, chance)
+    return History(kind, shards, stops if kind in STOPPED else [])
 
 
 def real_stops(past: History) -> Iterator[tuple[str, float, float]]:
@@ -92,7 +101,9 @@ def real_stops(past: History) -> Iterator[tuple[str, float, float]]:
         waiting = [
             max(arrival, since)
             for number, arrival in enumerate(shard.arrivals)
-            if arrival < until and first_landed.get(number, END + 1) >= until
+            if arrival < until
+            and first_landed.get(number, END + 1) >= until
+            and number not in shard.lost
         ]
         if waiting:
             yield name, min(waiting), until
@@ -240,6 +251,18 @@ def _lose(
             if chance.random() < 0.5:
                 _make_even(shard, lost, chance)
         shard.landings = sorted(one for one in shard.landings if one[1] not in shard.lost)
+
+
+def _lose_before(
+    shards: dict[str, SimShard], stops: list[tuple[str, float, float]], chance: random.Random
+) -> None:
+    """Takes a message or two out of the sink that the consumer was past before its first stop."""
+    for shard in shards.values():
+        first = min((since for name, since, _ in stops if name == shard.name), default=0)
+        passed = sum(arrival < first - 10 for arrival in shard.arrivals)
+        if passed > 1:
+            shard.lost |= {chance.randrange(passed - 1) for _ in range(2)}
+            shard.landings = [one for one in shard.landings if one[1] not in shard.lost]
 
 
 def _make_even(shard: SimShard, lost: set[int], chance: random.Random) -> None:

@@ -14,18 +14,28 @@ HOUR = timedelta(hours=1)
 
 
 def heard(level: Level, shard: str = "s1", *, stands_still: bool = False) -> ShardNews:
-    return ShardNews("events", shard, level, stands_still, "stands still")
+    return ShardNews("events", shard, level, stands_still, "stands still", consumer_level=level)
+
+
+def holed(level: Level, *, consumer: Level, news: bool = False) -> ShardNews:
+    """A shard with a hole; its consumer stands still where that is a notice or worse."""
+    return ShardNews(
+        *("events", "s1", level, consumer is not Level.NONE, "a hole"),
+        consumer_level=consumer,
+        has_holes=True,
+        has_news=news,
+    )
 
 
 class Receiver:
     """A watch after the other, with what was told so far."""
 
     def __init__(self) -> None:
-        self.told: dict[str, Notification] = {}
+        self.told: list[Notification] = []
 
     def watch(self, *shards: ShardNews, at: datetime = NOW) -> list[Notification]:
         news = due_notifications(shards, self.told, as_of=at)
-        self.told |= {item.shard_id: item for item in news}
+        self.told += news
         return news
 
 
@@ -50,22 +60,48 @@ def test_a_standstill_is_told_once_without_reminders_and_its_end_is_an_all_clear
     told = [receiver.watch(stalled, at=NOW + h * HOUR) for h in range(20)]
     assert [len(news) for news in told] == [1] + [0] * 19
     ((first,), *_) = told
-    assert (first.occasion, first.level) == (Occasion.CHANGE, Level.NOTICE)
-    assert news_messages([first])[0].title == "shardaudit: NOTICE: events s1"
+    assert (first.occasion, first.level) == (Occasion.STANDSTILL, Level.NOTICE)
+    assert news_messages([first])[0].title == "shardaudit: NOTICE: stands still: events s1"
     # Not over yet: it reads again what it had, say.
     assert receiver.watch(heard(Level.NOTICE)) == []
     (clear,) = receiver.watch(heard(Level.NONE))
     assert (clear.occasion, clear.previous_level) == (Occasion.CLEAR, Level.NOTICE)
     (again,) = receiver.watch(stalled)
-    assert (again.occasion, again.previous_level) == (Occasion.CHANGE, Level.NONE)
+    assert (again.occasion, again.previous_level) == (Occasion.STANDSTILL, Level.NONE)
     assert again.notification_id != first.notification_id
 
 
 def test_a_standstill_that_becomes_less_urgent_is_not_over() -> None:
     receiver = Receiver()
-    receiver.watch(heard(Level.WARN))
+    receiver.watch(heard(Level.WARN, stands_still=True))
     (news,) = receiver.watch(heard(Level.NOTICE, stands_still=True))
     assert (news.occasion, news.level) == (Occasion.CHANGE, Level.NOTICE)
+
+
+def test_standstills_behind_a_hole_that_was_told_are_told_once_each_and_so_is_their_end() -> None:
+    none, notice, warn = Level.NONE, Level.NOTICE, Level.WARN
+    week = [
+        (holed(notice, consumer=none, news=True), [(Occasion.HOLE, notice)]),
+        (holed(notice, consumer=none), []),
+        (holed(notice, consumer=notice), [(Occasion.STANDSTILL, notice)]),
+        *[(holed(notice, consumer=notice), [])] * 9,
+        (holed(notice, consumer=notice, news=True), [(Occasion.HOLE, notice)]),
+        (holed(notice, consumer=notice), []),
+        (holed(warn, consumer=notice), [(Occasion.CHANGE, warn)]),
+        (holed(warn, consumer=none), [(Occasion.RESUMED, warn)]),
+        (holed(warn, consumer=none), []),
+        # Both at once are one notification.
+        (holed(warn, consumer=notice, news=True), [(Occasion.STANDSTILL, warn)]),
+        (holed(warn, consumer=notice), []),
+        (heard(none), [(Occasion.CLEAR, none)]),
+        (heard(none), []),
+    ]
+    receiver = Receiver()
+    told = [receiver.watch(shard, at=NOW + n * HOUR / 4) for n, (shard, _) in enumerate(week)]
+    assert [[(n.occasion, n.level) for n in news] for news in told] == [due for _, due in week]
+    assert len({news.notification_id for news in receiver.told}) == len(receiver.told)
+    resumed = next(news for news in receiver.told if news.occasion is Occasion.RESUMED)
+    assert news_messages([resumed])[0].title == "shardaudit: goes on, still WARN: events s1"
 
 
 def test_standstills_of_more_than_ten_shards_are_one_digest() -> None:
@@ -79,7 +115,7 @@ def test_an_urgent_shard_is_recalled_every_six_hours() -> None:
     urgent = heard(Level.URGENT)
     hours = [h for h in range(20) if receiver.watch(urgent, at=NOW + h * HOUR)]
     assert hours == [0, 6, 12, 18]
-    assert len({receiver.told["s1"].notification_id}) == 1
+    assert len({news.notification_id for news in receiver.told}) == 4
 
 
 def test_a_warning_and_a_loss_are_not_recalled() -> None:
@@ -90,8 +126,8 @@ def test_a_warning_and_a_loss_are_not_recalled() -> None:
 
 
 def test_a_notification_made_again_has_the_same_id_and_a_later_one_another() -> None:
-    first = due_notifications([heard(Level.WARN)], {}, as_of=NOW)
-    again = due_notifications([heard(Level.WARN)], {}, as_of=NOW + HOUR)
+    first = due_notifications([heard(Level.WARN)], [], as_of=NOW)
+    again = due_notifications([heard(Level.WARN)], [], as_of=NOW + HOUR)
     assert first[0].notification_id == again[0].notification_id
     receiver = Receiver()
     ids = [

@@ -60,7 +60,11 @@ NOTIFICATIONS = Table(
         ("notification_id", "string", "stable: a receiver drops what it already has"),
         ("stream", "string", ""),
         ("shard_id", "string", "NULL: it is about an audit of the stream"),
-        ("kind", "string", "change | hole | reminder | clear (of a shard) | audit"),
+        (
+            "kind",
+            "string",
+            "change | standstill | resumed | hole | reminder | clear (of a shard) | audit",
+        ),
         ("previous_level", "string", "of the shard's last notification; none for the first"),
         ("level", "string", "none | notice | warn | urgent | lost"),
         ("text", "string", "audit: the title is its first line"),

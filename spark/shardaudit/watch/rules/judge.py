@@ -73,13 +73,15 @@ class Judgement:
 
     `deadline`: of what is ahead of the consumer, `hole_deadline`: of what is missing behind it.
     `audit_level`: how urgent an audit of the cells is that differ and that none looked at.
-    `stands_still`: stalled or silent, be it open or closed.
+    `stands_still`: stalled or silent, be it open or closed. `consumer_level`: how urgent it is but
+    for the holes.
     """
 
     as_of: datetime
     witness: Witness
     state: ShardState
     stands_still: bool
+    consumer_level: Level
     level: Level
     deadline: Deadline | None
     hole_deadline: Deadline | None
@@ -121,6 +123,7 @@ def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> 
         witness=witness,
         state=shard_state(witness, known),
         stands_still=found in {ShardState.SILENT, ShardState.STALLED},
+        consumer_level=grade,
         level=max(grade, hole_grade, key=lambda one: one.rank),
         deadline=due,
         hole_deadline=holes_due,

@@ -1,11 +1,11 @@
-"""Who is told what: one notification per change of level, reminders, all-clears, digests.
+"""Who is told what: standstills, holes, changes of level, reminders, all-clears, digests.
 
 At least once: a notification is stored before it is sent and marked after; over a crash in between
 it is sent again, under the same id.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +22,8 @@ class Occasion(StrEnum):
     """Why somebody is told."""
 
     CHANGE = "change"
+    STANDSTILL = "standstill"
+    RESUMED = "resumed"
     HOLE = "hole"
     REMINDER = "reminder"
     CLEAR = "clear"
@@ -45,8 +47,9 @@ class Notification:
 class ShardNews:
     """A shard as it is judged now, in a stream.
 
-    `stands_still`: stalled, or silent. `has_holes`, `has_news`: something is missing behind its
-    consumer, and nobody was told of a part of it.
+    `stands_still`: stalled, or silent. `consumer_level`: what `level` is but for the holes.
+    `has_holes`, `has_news`: something is missing behind its consumer, and nobody was told of a part
+    of it.
     """
 
     stream: str
@@ -54,6 +57,7 @@ class ShardNews:
     level: Level
     stands_still: bool
     text: str
+    consumer_level: Level
     has_holes: bool = False
     has_news: bool = False
 
@@ -75,25 +79,54 @@ class NewsMessage:
     notification_ids: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What people know of a shard: its newest notification, and that it stands still."""
+
+    last: Notification | None
+    stands_still: bool
+
+
 def due_notifications(
-    heard: Iterable[ShardNews], told: Mapping[str, Notification], *, as_of: datetime
+    heard: Iterable[ShardNews], told: Iterable[Notification], *, as_of: datetime
 ) -> list[Notification]:
-    """What must be told now. `told`: per shard its newest notification, sent or not.
+    """What must be told now. `told`: the stream's notifications so far, sent or not, by time.
 
     A shard that was told and is not heard of any more has left the stream with all it held.
     """
     found = []
+    known = _known(told)
     now = {shard.shard_id: shard for shard in heard}
-    for shard_id, news in told.items():
-        if shard_id not in now:
-            now[shard_id] = ShardNews(
-                news.stream, shard_id, Level.NONE, stands_still=False, text="it has left the stream"
-            )
+    for shard_id, known_of in known.items():
+        if shard_id not in now and known_of.last is not None:
+            now[shard_id] = _gone(known_of.last.stream, shard_id)
     for shard in now.values():
-        last = told.get(shard.shard_id)
-        occasion = _occasion(shard, last, as_of)
+        before = known.get(shard.shard_id, _Told(None, stands_still=False))
+        occasion = _occasion(shard, before, as_of)
         if occasion is not None:
-            found.append(_notification(shard, last, occasion, as_of))
+            found.append(_notification(shard, before.last, occasion, as_of))
+    return found
+
+
+def _gone(stream: str, shard_id: str) -> ShardNews:
+    return ShardNews(
+        stream,
+        shard_id,
+        Level.NONE,
+        stands_still=False,
+        text="it has left the stream",
+        consumer_level=Level.NONE,
+    )
+
+
+def _known(told: Iterable[Notification]) -> dict[str, _Told]:
+    """From what was told alone: a watch that stored its shards and then crashed told nobody."""
+    found: dict[str, _Told] = {}
+    for news in told:
+        before = found.get(news.shard_id)
+        ends = news.occasion in {Occasion.RESUMED, Occasion.CLEAR}
+        still = before is not None and before.stands_still and not ends
+        found[news.shard_id] = _Told(news, still or news.occasion is Occasion.STANDSTILL)
     return found
 
 
@@ -108,10 +141,15 @@ def news_messages(pending: Sequence[Notification]) -> list[NewsMessage]:
     ]
 
 
-def _occasion(shard: ShardNews, last: Notification | None, as_of: datetime) -> Occasion | None:
+def _occasion(shard: ShardNews, before: _Told, as_of: datetime) -> Occasion | None:
+    last = before.last
     was, now = _last_level(last), shard.level
+    if shard.stands_still and shard.is_told and not before.stands_still:
+        return Occasion.STANDSTILL
     if shard.has_news:
         return Occasion.HOLE
+    if before.stands_still and shard.is_told and shard.consumer_level is Level.NONE:
+        return Occasion.RESUMED  # else the next standstill behind the same hole would be no news
     if now is was:
         is_due = last is not None and as_of - last.observed_at >= REMIND_AFTER
         return Occasion.REMINDER if now is Level.URGENT and is_due else None
@@ -146,6 +184,8 @@ def _notification(
 def _title(news: Notification) -> str:
     what = {
         Occasion.CHANGE: news.level.upper(),
+        Occasion.STANDSTILL: f"{news.level.upper()}: stands still",
+        Occasion.RESUMED: f"goes on, still {news.level.upper()}",
         Occasion.HOLE: f"{news.level.upper()}: messages are missing",
         Occasion.REMINDER: f"still {news.level.upper()}",
         Occasion.CLEAR: f"no longer {news.previous_level.upper()}",
