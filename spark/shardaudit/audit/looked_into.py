@@ -254,7 +254,7 @@ def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -
 
 
 def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> DataFrame:
-    """The missing ids with standing findings in cells of which nothing landed; read.
+    """The missing ids with standing findings in cells of which (nearly) nothing landed; read.
 
     Output:
         `message_id`, CELL.

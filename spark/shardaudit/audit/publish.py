@@ -1,4 +1,8 @@
-"""The only place where an audit's row, its cells and its findings are written."""
+"""Where an audit's row, its cells, findings and gaps are written.
+
+What a night leaves to a later one is added to the row by `late.py`; states that no audit moves are
+changed by `store/transitions.py`.
+"""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -21,8 +21,8 @@ def unix_micros(at: datetime) -> int:
 def parse_instant(text: str, *, where: str) -> datetime:
     """The UTC instant that an ISO 8601 text names. A text without a zone is refused.
 
-    Whatever `ingest.instants` takes from an input it takes, too, and both say the same; but no time
-    that no stream can have: an engine's arithmetic leaves its range there.
+    Whatever `columns.instants` takes from an input it takes, too, and both say the same; but no
+    time that no stream can have: an engine's arithmetic leaves its range there.
     """
     wanted = "an ISO 8601 time with a zone, as 2026-11-20T00:00:00Z"
     try:

@@ -97,7 +97,7 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
     """The rows that came into each cell less those that went out of it.
 
     Input:
-        added, removed: `sink.judged_sink_rows`.
+        added, removed: of `deliveries.judged_sink_rows`.
         now: when the sink was looked at. What was there had landed, whatever its own time says: a
         clock that is ahead, or local time, would hide for so long that a consumer stands still.
     Output:

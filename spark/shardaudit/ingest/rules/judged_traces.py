@@ -74,7 +74,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     """Every loose trace with its values, or with the reason why it cannot be used.
 
     Input:
-        loose: as the readers give them (`adapters/loose_traces.LOOSE`).
+        loose: as the readers give them (`adapters/files/loose_traces.LOOSE`).
     Output:
         `file, line` (NULL: the rest of the file is lost), `raw` (NULL when all is well, else cut),
         `reason` (NULL when all is well), `id_hash` (bigint), GIVEN, and `event` (of a place alone).

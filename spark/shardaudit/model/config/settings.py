@@ -139,6 +139,7 @@ class Stream(_Frozen):
     """One stream: its logs, its sink and what is asked of it.
 
     `page_resource`: of Airflow's auth manager; who may not GET it does not see it on the page.
+    `latency_slo`: nothing reads it; configurations that have it are taken as they are.
     """
 
     stream_name: Name
