@@ -188,7 +188,7 @@ def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
         F.when(F.col("sent_n") == 3, F.lit(2)).otherwise(1).cast("bigint").alias("sent_by"),
         F.when(F.col("sent_n") == 6, F.lit(AS_OF)).alias("seen_at"),
     )
-    whole = with_vanished(cells, known)
+    whole = with_vanished(cells, known, cells.where(F.lit(False)))
     return sums, with_bucket_digest(whole, sums).localCheckpoint()
 
 
@@ -289,7 +289,7 @@ def cells_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
     )
     by_now = Deadlines(MINUTE, KEPT, T0 + 31 * MINUTE, Damage(sink=((T0, T0 + MINUTE),)))
     gone = vanished_cells(overdue_cells(cells, past, by_now), past, by_now)
-    return by(with_vanished(cells, gone), "shard_id", "bucket_start")
+    return by(with_vanished(cells, gone, cells.where(F.lit(False))), "shard_id", "bucket_start")
 
 
 @table()

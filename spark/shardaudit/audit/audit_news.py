@@ -50,8 +50,8 @@ def published_news(
     changes: Mapping[StateChange, int],
     *,
     before: Verdict | None,
-    examples: Sequence[str] = (),
-    gaps: Sequence[str] = (),
+    examples: Sequence[str],
+    gaps: Sequence[str],
 ) -> AuditNews | None:
     """What a published audit tells; None when nothing changed.
 

@@ -26,7 +26,6 @@ from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.ingest.stream_traces import (
     APART,
     BROUGHT_DDL,
-    SCAN_WINDOWS,
     TRACED,
     StreamTraces,
 )
@@ -163,7 +162,7 @@ class Sources:
             return own_rows(self.traces.warehouse.spark, [], _ID_DDL)
         elsewhere = apart.where(F.col("counted_in").isin(starts))
         found = elsewhere.select("message_id", F.col("counted_in").alias("bucket_start"))
-        windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
+        windows = coalesced(starts, width=self.bucket)
         here = self.traces.uncounted(windows).where(F.col("counted_in").isNull())
         return found.unionByName(here.select("message_id", "bucket_start"))
 
@@ -172,12 +171,12 @@ class Sources:
         starts = self.planted.left_out(starts)
         if not starts:
             return own_rows(self.traces.warehouse.spark, [], BROUGHT_DDL)
-        windows = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
+        windows = coalesced(starts, width=self.bucket)
         return self.traces.brought(windows, ids).localCheckpoint()
 
     def within(self, starts: Iterable[datetime]) -> Near:
         """What the buckets' files may hold, and the whole canary."""
-        windows = coalesced(self.planted.left_out(starts), width=self.bucket, limit=SCAN_WINDOWS)
+        windows = coalesced(self.planted.left_out(starts), width=self.bucket)
         if not windows:
             return Near(self.planted.traces, Scan(self.planted.rows))
         traces = self.traces.within(windows)

@@ -16,11 +16,10 @@ from shardaudit.audit.rules.canary_answers import is_canary, without_canary
 from shardaudit.audit.rules.findings import KEY
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.route import Route, Sighting
 from shardaudit.model.verdict import Kind
-from shardaudit.model.window import Window, joined
+from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import HopLine
 from shardaudit.store.warehouse import Warehouse
 

@@ -15,7 +15,7 @@ from shardaudit.audit.canary_frames import canary
 from shardaudit.audit.comparison import compared
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates, store
-from shardaudit.audit.judged import broken_rules, judged
+from shardaudit.audit.judged import broken_rules, judged, outcome_of
 from shardaudit.audit.measured import measured
 from shardaudit.audit.publish import AuditRow, publish
 from shardaudit.audit.rules.classify import Damage
@@ -79,7 +79,7 @@ def _audited(
         with progress.stage("self-check"):
             wrong = said.unlike(planted, comparison.classified, facts)
             own = said.without_canary()
-            outcome = measured(warehouse, request, comparison, own.outcome(request.audit_id))
+            outcome = measured(warehouse, request, comparison, outcome_of(own, request.audit_id))
         with progress.stage("gates"):
             broken = broken_rules(comparison, outcome, request, state)
             small = summaries(warehouse, request, comparison, outcome)

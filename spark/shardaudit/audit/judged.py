@@ -1,7 +1,7 @@
 """What an audit says: of each cell, of each id, in numbers, and whether these add up."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow.compute as pc
@@ -80,7 +80,7 @@ class Outcome:
         return coverage(self.sums)
 
 
-def outcome_of(said: "Judged", *, audit_id: str) -> Outcome:
+def outcome_of(said: "Judged", audit_id: str) -> Outcome:
     """The numbers of what was judged."""
     rows = collected(shard_totals(said.cells))
     sums = {row.shard_id: {name: row[name] for name in TOTALS} for row in rows}
@@ -115,6 +115,7 @@ def outcome_of(said: "Judged", *, audit_id: str) -> Outcome:
         vanished_until=max(
             (row.vanished_until for row in rows if row.vanished_until), default=None
         ),
+        hops=said.hops,
     )
 
 
@@ -235,10 +236,6 @@ class Judged:
     def unlike(self, planted: Canary, classified: DataFrame, facts: AuditFacts) -> list[str]:
         """What is said of the canary and should not be; of `Canary.wrongly_judged`."""
         return planted.wrongly_judged(self.cells, classified, self.folded, facts, gaps=self.gaps)
-
-    def outcome(self, audit_id: str) -> Outcome:
-        """Its numbers."""
-        return replace(outcome_of(self, audit_id=audit_id), hops=self.hops)
 
 
 def judged(

@@ -19,7 +19,7 @@ from shardaudit.ingest.rules.coarse_times import COARSEST
 from shardaudit.ingest.rules.deliveries import DELIVERY
 from shardaudit.ingest.rules.fingerprint import placed_rows
 from shardaudit.ingest.sink_reading import SinkRows
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
+from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import BATCHES, WATERMARKS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
@@ -103,7 +103,7 @@ class Placing:
             )
         )
         width = self.request.stream.bucket
-        return [*coalesced(held_back, width=width, limit=SCAN_WINDOWS), recent]
+        return [*coalesced(held_back, width=width), recent]
 
 
 def known_batches(before: Iterable[Row], *, last: Mapping[str, int]) -> Mapping[str, int]:

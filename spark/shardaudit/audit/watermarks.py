@@ -42,7 +42,7 @@ from shardaudit.audit.rules.watermark import (
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.ingest.rules.repeats import REACH
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
+from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
@@ -262,7 +262,7 @@ def _apart(
     outside = [start for start in touched if not near.covers(start)]
     if not outside:
         return known
-    windows = coalesced(outside, width=bucket, limit=SCAN_WINDOWS)
+    windows = coalesced(outside, width=bucket)
     return beside(known, StreamTraces(warehouse, request.name, ()).apart(windows))
 
 

@@ -37,7 +37,7 @@ from shardaudit.backfill.rules.plan import (
 from shardaudit.backfill.rules.planned import Plan, Stretch
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sink_reading import SinkRows
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
+from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
@@ -61,7 +61,7 @@ def delays_around(
     hours = [s.bucket_start.replace(minute=0, second=0, microsecond=0) for s in lost_track]
     around = [hour + n * _HOUR for hour in hours for n in (-1, 0, 1)]
     shards = {s.shard_id for s in lost_track}
-    found = arrival_delays(warehouse, name, coalesced(around, width=_HOUR, limit=SCAN_WINDOWS))
+    found = arrival_delays(warehouse, name, coalesced(around, width=_HOUR))
     return {shard_id: delay for shard_id, delay in found.items() if shard_id in shards}
 
 

@@ -33,7 +33,7 @@ from shardaudit.backfill.rules.decode import (
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, StreamTraces
+from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
@@ -105,7 +105,7 @@ class Replay:
     def _gap_ids(self, windows: list[StoredWindow]) -> DataFrame:
         """The messages that were sent in the gaps of these windows, there or not: `message_id`."""
         cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
-        starts = coalesced(buckets_of(cells), width=self.bucket, limit=SCAN_WINDOWS)
+        starts = coalesced(buckets_of(cells), width=self.bucket)
         if not starts:
             return self.planned_ids().where(F.lit(False)).select("message_id")
         traces = StreamTraces.of(self.warehouse, self.name).within(starts)

@@ -97,7 +97,7 @@ def foreign_fault(stream: Column, streams: Sequence[str]) -> Column:
     return fault(~is_ours, f"{_FOREIGN} stream than {' or '.join(streams)}")
 
 
-def location_fault(location: Column, places: Sequence[str] = ()) -> Column:
+def location_fault(location: Column, places: Sequence[str]) -> Column:
     """A trace is of the producer, or of a place of the stream's route."""
     known = (PRODUCER, *places)
     is_known = any_of([location == F.lit(name) for name in known])

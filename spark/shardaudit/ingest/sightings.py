@@ -14,7 +14,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, in_days
+from shardaudit.ingest.stream_traces import in_days
 from shardaudit.ingest.trace_writing import TraceTally
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
 from shardaudit.model.tables.table import Table
@@ -33,7 +33,7 @@ def append_sightings(
     if tally.buckets is None:
         return
     starts = [row.bucket_start for row in collected(judged.select("bucket_start").distinct())]
-    near = coalesced(starts, width=timedelta(microseconds=1), limit=SCAN_WINDOWS)
+    near = coalesced(starts, width=timedelta(microseconds=1))
     known = sightings_within(warehouse, batch.stream, near)
     known = known.where(F.col("batch_id") != batch.batch_id)
     new = new_sightings(judged, known).localCheckpoint()

@@ -30,7 +30,6 @@ from shardaudit.store.warehouse import Warehouse
 TRACED = (*GIVEN, "counted", "counted_in", "ingested_at")
 BROUGHT_DDL = "message_id string, shard_id string, bucket_start timestamp, number bigint"
 APART = ("message_id", "bucket_start", "counted_in")
-SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 _US = timedelta(microseconds=1)
 

@@ -35,7 +35,7 @@ from shardaudit.ingest.rules.repeats import (
     told_traces,
 )
 from shardaudit.ingest.sink_reading import Scan
-from shardaudit.ingest.stream_traces import SCAN_WINDOWS, TRACED, StreamTraces
+from shardaudit.ingest.stream_traces import TRACED, StreamTraces
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
 from shardaudit.model.window import Window, coalesced
@@ -279,7 +279,7 @@ class TraceWriting:
         places = known_places(judged, known).localCheckpoint()
         repeated = repeated_ids(judged, places).localCheckpoint()
         starts = [row.bucket_start for row in collected(places.select("bucket_start").distinct())]
-        near = coalesced(starts, width=self.bucket, limit=SCAN_WINDOWS)
+        near = coalesced(starts, width=self.bucket)
         known = self.earlier.within(near, but=self.batch.batch_id).withColumn("id_hash", id_hash())
         # Presence only: `repeated` is unique on its column.
         known = known.join(F.broadcast(repeated), ["id_hash"], how="left_semi")

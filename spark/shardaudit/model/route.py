@@ -83,9 +83,7 @@ class Route:
             return 1.0
         return sum(self.arriving[name] * self.hops[name].share for name in self.last)
 
-    def never_reached(
-        self, seen: Mapping[str, Sighting], *, silent: Collection[str] = ()
-    ) -> str | None:
+    def never_reached(self, seen: Mapping[str, Sighting], *, silent: Collection[str]) -> str | None:
         """The first place that a message that did not land never reached; else the sink.
 
         None: it stopped where a filter passes only a share on, and nothing says that it passed

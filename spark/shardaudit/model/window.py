@@ -11,6 +11,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=366)
+SCAN_WINDOWS = 32  # as many time ranges as a scan is pruned by: enough to skip files, few to plan
 
 
 def unix_micros(at: datetime) -> int:
@@ -108,6 +109,6 @@ def joined(spans: Iterable[Window], *, most: int | None = None) -> list[Window]:
     return [Window(ordered[i].start, ordered[j - 1].end) for i, j in pairwise(edges)]
 
 
-def coalesced(starts: Iterable[datetime], *, width: timedelta, limit: int) -> list[Window]:
-    """At most `limit` windows that cover all buckets: what a table scan can be pruned by."""
-    return joined((Window(start, start + width) for start in starts), most=limit)
+def coalesced(starts: Iterable[datetime], *, width: timedelta) -> list[Window]:
+    """At most `SCAN_WINDOWS` that cover all buckets: what a table scan can be pruned by."""
+    return joined((Window(start, start + width) for start in starts), most=SCAN_WINDOWS)

@@ -52,7 +52,7 @@ class LockFiles(Protocol):
         """Removes the file, if it is there."""
 
 
-def lock_files_of(settings: Settings, *, name: str | None = None) -> LockFiles:
+def lock_files_of(settings: Settings, *, name: str | None) -> LockFiles:
     """The store of the warehouse's claim, or of a named one beside it."""
     folder = FOLDER if name is None else f"{FOLDER}/{name}"
     if settings.warehouse.startswith("s3a://"):

@@ -117,7 +117,7 @@ def test_hostile_ids_of_an_audit_stay_text_at_every_receiver(
 ) -> None:
     evil = ("<!channel> <script>alert(1)</script>", "=cmd()\n.\nX: {{ 7 * 7 }}\x1b[2J", "💣" * 1024)
     news = published_news(
-        report(), {(Kind.MISSING, None, State.OPEN): 3}, before=Verdict.OK, examples=evil
+        report(), {(Kind.MISSING, None, State.OPEN): 3}, before=Verdict.OK, examples=evil, gaps=()
     )
     assert news is not None
     letter = OutgoingMessage(news.news_id, "events", news.level.value, news.title, news.text)

@@ -244,7 +244,7 @@ def told(spark: SparkSession, *, damage: Damage, as_of: int) -> dict[str, object
     by = Deadlines(MINUTE, KEPT, T0 + as_of * MINUTE, damage)
     past = Past(ledger, of_batches, audited, missing)
     found = vanished_cells(overdue_cells(cells, past, by), past, by)
-    both = with_vanished(cells, found).withColumns(
+    both = with_vanished(cells, found, cells.where(F.lit(False))).withColumns(
         {"is_emptied": is_emptied(), "is_known_in_part": is_known_in_part()}
     )
     rows = both.where(F.col("bucket_start") == F.lit(T0)).collect()

@@ -27,7 +27,7 @@ def told(
     examples: tuple[str, ...] = (),
 ) -> AuditNews:
     news = published_news(
-        of or report(verdict=Verdict.LOSS), changes, before=before, examples=examples
+        of or report(verdict=Verdict.LOSS), changes, before=before, examples=examples, gaps=()
     )
     assert news is not None
     return news
@@ -43,7 +43,7 @@ def told(
     ],
 )
 def test_it_is_silent_when_nothing_changed(verdict: Verdict, before: Verdict | None) -> None:
-    assert published_news(report(verdict=verdict), {}, before=before) is None
+    assert published_news(report(verdict=verdict), {}, before=before, examples=(), gaps=()) is None
 
 
 @pytest.mark.parametrize(

@@ -145,17 +145,17 @@ def optimized(*gone: str, into: str, day: str = "d") -> list[Action]:
 def test_rewritten_file_has_nothing_new_unless_one_came_to_its_partition_meanwhile() -> None:
     two_days = [*optimized("a", "b", into="c"), *optimized("new", into="e", day="x")]
     commits = [commit(add("new")), commit(*two_days), commit(*optimized("c", into="f"))]
-    assert rearranged_files(commits) == {"c", "f"}
+    assert rearranged_files(commits, unread=()) == {"c", "f"}
     again = [*commits, commit(*optimized("e", into="g", day="x"))]
-    assert rearranged_files(again) == {"c", "f"}
+    assert rearranged_files(again, unread=()) == {"c", "f"}
     assert rearranged_files(commits, unread=["b"]) == set()
     thin = commit({"remove": {"path": "new", "dataChange": False}}, add("c", data=False))
-    assert rearranged_files([commit(add("new")), thin]) == set()
+    assert rearranged_files([commit(add("new")), thin], unread=()) == set()
 
 
 def test_file_that_loses_rows_to_a_vector_is_not_new() -> None:
     commits = [commit(remove("a"), add("a", dv="1")), commit(*optimized("a", into="b"))]
-    assert rearranged_files(commits) == {"b"}
+    assert rearranged_files(commits, unread=()) == {"b"}
 
 
 def test_files_of_a_backfill_are_known_by_the_tag_of_their_commit() -> None:

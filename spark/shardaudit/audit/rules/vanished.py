@@ -23,13 +23,11 @@ def last_arrival(bucket: timedelta) -> Column:
     return F.max(arrival("arrived_until", bucket)).alias("arrived_until")
 
 
-def with_vanished(
-    cells: DataFrame, vanished: DataFrame, gaps: DataFrame | None = None
-) -> DataFrame:
+def with_vanished(cells: DataFrame, vanished: DataFrame, gaps: DataFrame) -> DataFrame:
     """The cells with the columns of `vanished_cells`, and `was_known`: something is by these.
 
     Input:
-        gaps: the cells of gaps that did not end, unique; None: there are none.
+        gaps: the cells of gaps that did not end, unique.
     Output:
         also `has_gap` (boolean).
     """
@@ -37,8 +35,6 @@ def with_vanished(
     joined = cells.join(vanished, CELL, how="left").withColumn(
         "was_known", _known_until().isNotNull()
     )
-    if gaps is None:
-        return joined.withColumn("has_gap", F.lit(False))
     has_gap = F.broadcast(gaps.select(*CELL, F.lit(True).alias("has_gap")))
     return joined.join(has_gap, CELL, how="left").fillna(False, subset=["has_gap"])
 

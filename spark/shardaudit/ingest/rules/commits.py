@@ -80,7 +80,7 @@ def still_there(paths: Iterable[str], commits: Iterable[str]) -> set[str]:
     return there
 
 
-def rearranged_files(commits: Iterable[str], *, unread: Iterable[str] = ()) -> set[str]:
+def rearranged_files(commits: Iterable[str], *, unread: Iterable[str]) -> set[str]:
     """The paths of files that came, and have no row that was not in the table before.
 
     A commit that changes no data (OPTIMIZE) puts the rows of files that go into others of the same
