@@ -3,19 +3,24 @@
 `S3Access` and the paths are plain values, so that a Python worker can open what the driver listed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
 
-from shardaudit.adapters.files.local_files import is_hidden, local_files
 from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.source import SourceFile
+
+log = logging.getLogger(__name__)
 
 _S3A = "s3a://"
 _TIMEOUT_S = 20
@@ -65,14 +70,43 @@ def list_files(folder: str, access: S3Access) -> list[SourceFile]:
     store, root = _opened(folder, access)
     try:
         if not folder.startswith(_S3A):
-            return sorted(local_files(root))
+            return sorted(_local_files(root))
         found = store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
     except OSError as error:
         raise storage_error(folder, error) from error
     return sorted(
         SourceFile(_S3A + info.path, info.size, info.mtime_ns // 1_000_000)
         for info in found
-        if info.type == fs.FileType.File and not is_hidden(info.path.removeprefix(root))
+        if info.type == fs.FileType.File and not _is_hidden(info.path.removeprefix(root))
+    )
+
+
+def _local_files(root: str) -> Iterator[SourceFile]:
+    """The files below a folder. Links in it are told and left out: they lead out or back."""
+    links: list[str] = []
+    for place, folders, names in os.walk(root.rstrip("/") or "/", onerror=_unless_gone):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        for path in (f"{place}/{name}" for name in (*folders, *names) if not _is_hidden(name)):
+            with suppress(FileNotFoundError):  # it is gone by now
+                found = os.lstat(path)
+                if stat.S_ISREG(found.st_mode):
+                    yield SourceFile(path, found.st_size, found.st_mtime_ns // 1_000_000)
+                elif stat.S_ISLNK(found.st_mode):
+                    links.append(path)
+    if links:
+        log.warning("%s: %d links are not followed, as %s", root, len(links), min(links))
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def _is_hidden(relative: str) -> bool:
+    """As Spark sees it: `_col=1` is a partition of a column with an odd name."""
+    return any(
+        part.startswith(".") or (part.startswith("_") and "=" not in part)
+        for part in relative.split("/")
     )
 
 
