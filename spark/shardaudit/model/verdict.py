@@ -40,7 +40,7 @@ class Cause(StrEnum):
 
     LOST = "lost"
     STUCK = "stuck"
-    EXPIRED = "expired"
+    EXPIRED = "expired"  # of old rows alone: nothing gives it any more
     CONSUMER_REPLAY = "consumer_replay"
     PRODUCER_RETRY = "producer_retry"
     BACKFILL = "backfill"
