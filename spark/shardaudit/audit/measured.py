@@ -18,12 +18,11 @@ from shardaudit.audit.rules.totals import Around, shard_coverages
 from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.verdict import LIVE, Cause, Kind, State
+from shardaudit.model.verdict import STANDING, Cause, Kind
 from shardaudit.model.window import Window, unix_micros
 from shardaudit.store.warehouse import Warehouse
 
 _NO_FINDINGS = {"missing": 0, "lost": 0, "untraced": 0}
-_STANDING = [state.value for state in (*LIVE, State.EXPIRED, State.ACCEPTED)]
 
 
 def measured(
@@ -51,12 +50,12 @@ def _around(
     sent = collected(sums.groupBy("shard_id").agg(F.sum("sent_n").alias("sent")))
     standing = warehouse.read(FINDINGS).where(
         (F.col("stream") == request.name)
-        & F.col("state").isin(_STANDING)
+        & F.col("state").isin(*STANDING)
         & _is_around("sent_at", request, over)
     )
     gaps = warehouse.read(GAPS).where(
         (F.col("stream") == request.name)
-        & F.col("state").isin(_STANDING)
+        & F.col("state").isin(*STANDING)
         & _is_around("bucket_start", request, over)
     )
     counted = _sums(

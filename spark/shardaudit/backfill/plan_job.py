@@ -297,7 +297,7 @@ def stuck_ids(warehouse: Warehouse, name: str, *, shard_ids: Sequence[str]) -> i
         & F.col("state").isin(*LIVE)
         & of_shards
     )
-    live = pc.field("state").isin([state.value for state in LIVE])
+    live = pc.field("state").isin(LIVE)
     stuck = (pc.field("stream") == name) & (pc.field("cause") == Cause.STUCK.value) & live
     if shard_ids:
         stuck &= pc.field("shard_id").isin(list(shard_ids))

@@ -17,11 +17,10 @@ from shardaudit.backfill.rules.planned import StoredWindow
 from shardaudit.columns.instants import bucket_start
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.verdict import Kind, State, Verdict
+from shardaudit.model.verdict import LIVE, UNSETTLED, Kind, State, Verdict
 from shardaudit.model.window import Window
 
 AskedRange = tuple[StoredWindow, Window]  # of a range by hand: when its messages were sent
-LEFT = (State.OPEN.value, State.PLANNED.value, State.REPLAYED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def _of_gaps(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, 
     )
     named = (
         _missing(replay)
-        .where(F.col("state").isin(*LEFT, State.EXPIRED.value))
+        .where(F.col("state").isin(*UNSETTLED))
         .withColumn("bucket_start", bucket_start(F.col("sent_at"), replay.bucket))
         .join(replay.planned_ids().select("message_id"), ["message_id"], how="left_anti")
         .select(*CELL, "state", "sent_at")
@@ -158,7 +157,7 @@ def _counted(
     judged: DataFrame, arrived: Column, *, weight: Column | None = None
 ) -> list[tuple[str, Proof]]:
     """Counts the messages of rows with `window_id`, `state` and `begins_at`: one each, or more."""
-    is_left = F.col("state").isin(*LEFT)
+    is_left = F.col("state").isin(*LIVE)
     is_expired = F.col("state") == State.EXPIRED.value
     messages_of = F.lit(1) if weight is None else weight
     told = {

@@ -62,6 +62,8 @@ class State(StrEnum):
 
 
 LIVE = (State.OPEN, State.PLANNED, State.REPLAYED)  # somebody still has to see to it
+UNSETTLED = (*LIVE, State.EXPIRED)  # it lacks, or is there twice; nobody said that this is well
+STANDING = (*UNSETTLED, State.ACCEPTED)  # it lacks, or is there twice
 ENDED = (State.RECOVERED, State.FALSE_ALARM)  # found again it is a new one
 
 

@@ -28,7 +28,7 @@ from shardaudit.model.tables.audit_tables import (
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import LIVE, Cause, Kind, MissingIds, State, Verdict
+from shardaudit.model.verdict import LIVE, STANDING, Cause, Kind, MissingIds, State, Verdict
 from shardaudit.model.waiting import waiting_from_json
 from shardaudit.model.watermark import Hold, holds_from_json
 from shardaudit.report.summary import LateAudit, WaitingTime
@@ -39,9 +39,6 @@ CELL_SUMS = (
     *("sent", "landed", "matched", "missing", "pending"),
     *("duplicated", "extra_rows", "untraced", "moved"),
 )
-_NOT_HERE = [state.value for state in (*LIVE, State.EXPIRED, State.ACCEPTED)]
-
-_OPEN = [state.value for state in (State.OPEN, State.PLANNED, State.REPLAYED)]
 # A watch is every 15 minutes; the wider spans are for after a break.
 _LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
 
@@ -122,13 +119,13 @@ def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
     wanted = (
         (pc.field("last_audit_id") == audit_id)
         & (pc.field("kind") == Kind.MISSING.value)
-        & pc.field("state").isin(_NOT_HERE)
+        & pc.field("state").isin(STANDING)
     )
     key = ["shard_id", "cause", "state"]
     names = ["last_audit_id", "kind", *key, "recoverable_until"]
     findings = _tables(settings).columns(FINDINGS, names=names, where=wanted)
     grouped = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
-    seen = (pc.field("last_audit_id") == audit_id) & pc.field("state").isin(_NOT_HERE)
+    seen = (pc.field("last_audit_id") == audit_id) & pc.field("state").isin(STANDING)
     return [
         MissingIds(
             shard_id=row["shard_id"],
@@ -226,7 +223,7 @@ def audits_of(settings: Settings, stream: str) -> list[Row]:
 
 def open_counts(settings: Settings) -> list[OpenCount]:
     """How many messages have open findings or lie in open gaps, by stream and kind."""
-    key, is_open = ["stream", "kind"], pc.field("state").isin(_OPEN)
+    key, is_open = ["stream", "kind"], pc.field("state").isin(LIVE)
     findings = _tables(settings).columns(
         FINDINGS, names=[*key, "state", "recoverable_until"], where=is_open
     )

@@ -11,12 +11,9 @@ from pyspark.sql import functions as F
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, QUIET_TIMES, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
-from shardaudit.model.verdict import State
+from shardaudit.model.verdict import UNSETTLED, State
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
-
-# Closed ones are over; there is nothing left to accept in them.
-_ACCEPTABLE = [State.OPEN, State.PLANNED, State.REPLAYED, State.EXPIRED]
 
 SaidTimes = list[tuple[str | None, Window]]  # of a shard, or of all
 
@@ -110,9 +107,8 @@ def accept_findings(
     unknown = sorted(set(asked) - {row.message_id for row in found})
     if unknown:
         raise NoFindingError(stream, unknown)
-    states = [state.value for state in _ACCEPTABLE]
-    chosen = findings.where(F.col("state").isin(states))
-    accepted = sum(row.state in states for row in found)
+    chosen = findings.where(F.col("state").isin(*UNSETTLED))
+    accepted = sum(row.state in UNSETTLED for row in found)
     if accepted:
         change_state(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
     return Accepted(stream, accepted, len(found) - accepted)
@@ -149,10 +145,9 @@ def accept_gaps(warehouse: Warehouse, said: Said, *, now: datetime) -> Accepted:
     without = set(said.shard_ids) - {row.shard_id for row in found}
     if without or not found:
         raise NoGapError(said.stream, sorted(without), said.window)
-    states = [state.value for state in _ACCEPTABLE]
-    accepted = sum(row.state in states for row in found)
+    accepted = sum(row.state in UNSETTLED for row in found)
     if accepted:
-        chosen = gaps.where(F.col("state").isin(states))
+        chosen = gaps.where(F.col("state").isin(*UNSETTLED))
         change_gaps(warehouse, chosen, to=State.ACCEPTED, reason=said.reason, now=now)
     return Accepted(said.stream, accepted, len(found) - accepted)
 

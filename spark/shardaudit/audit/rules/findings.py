@@ -13,14 +13,12 @@ from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import bucket_start
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
-from shardaudit.model.verdict import ENDED, LIVE, Cause, Kind, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, STANDING, UNSETTLED, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 
 KEY = ["message_id", "kind"]
 _EVIDENCE = ("sent_count", "landed_count", "sequence_numbers")
 
-# A message in these states lacks, or is there twice, and nobody has said that this is well.
-_UNSETTLED = [s.value for s in (*LIVE, State.EXPIRED)]
 _HOLDING = [Kind.MISSING.value, Kind.DUPLICATED.value]
 
 
@@ -196,7 +194,7 @@ def _state(facts: AuditFacts) -> Column:
     is_gone = ~F.col("is_found") & F.col("was_in_reach")
     fresh = F.when(_is_out_of_time(facts), State.EXPIRED.value).otherwise(State.OPEN.value)
     was_repaired = (before == State.REPLAYED.value) | (F.col("kind") == Kind.DUPLICATED.value)
-    is_closable = before.isin(*LIVE, State.EXPIRED.value, State.ACCEPTED.value)
+    is_closable = before.isin(*STANDING)
     return (
         F.when(~F.col("is_known"), fresh)
         .when(is_gone & is_closable & was_repaired, State.RECOVERED.value)
@@ -248,7 +246,7 @@ def pending_ids(classified: DataFrame) -> DataFrame:
 
 def unsettled(findings: DataFrame) -> DataFrame:
     """The findings that hold a watermark: missing or doubled, and neither repaired nor accepted."""
-    return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(_UNSETTLED))
+    return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(*UNSETTLED))
 
 
 def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
@@ -260,7 +258,7 @@ def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
 
 def unsettled_gaps(gaps: DataFrame) -> DataFrame:
     """The gaps that do so."""
-    return gaps.where(F.col("state").isin(_UNSETTLED))
+    return gaps.where(F.col("state").isin(*UNSETTLED))
 
 
 def first_unsettled(findings: DataFrame, gaps: DataFrame) -> DataFrame:

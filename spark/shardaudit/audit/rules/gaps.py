@@ -19,12 +19,11 @@ from shardaudit.audit.rules.findings import AuditFacts, is_lost_by_now, life_col
 from shardaudit.audit.rules.vanished import is_emptied
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
-from shardaudit.model.verdict import ENDED, LIVE, Cause, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, STANDING, Cause, State, Verdict
 
 LEAST_MISSING = 1_000  # fewer are named one by one
 LEAST_SENT = 100  # to each row that landed: 99 % did not
 _NOT_THERE = (Cause.LOST.value, Cause.STUCK.value)
-_CLOSABLE = (*(s.value for s in LIVE), State.EXPIRED.value, State.ACCEPTED.value)
 _PLACE = ("start_sequence_number", "end_sequence_number")
 _CARRIED = ("bucket_end", "cause", *_PLACE, "arrived_from", "arrived_until")
 
@@ -288,7 +287,7 @@ def _is_out_of_time(kept: Retention, as_of: Column) -> Column:
 
 def _state(facts: AuditFacts) -> Column:
     before, is_over = F.col("before.state"), _is_out_of_time(facts.retention, F.lit(facts.as_of))
-    is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*_CLOSABLE)
+    is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*STANDING)
     is_other = (F.col("now.count") != F.col("before.count")) | is_lost_by_now()
     fresh = F.when(is_over, State.EXPIRED.value).otherwise(State.OPEN.value)
     return (
