@@ -43,7 +43,7 @@ from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
-from shardaudit.store.transitions import change_state
+from shardaudit.store.transitions import NewState, change_state
 from tests.builders import SHARD, T0, Line, jsonl, write_parquet
 from tests.spark.lake import Lake
 from tests.spark.world import HOUR, MIN, ROWS_DDL, Delivery, Message, World
@@ -257,10 +257,11 @@ class Days:
         if not chosen.isEmpty():
             change_state(
                 self.lake.warehouse,
+                FINDINGS,
                 chosen,
-                to=State.REPLAYED,
-                reason=f"read again by backfill {replay.plan_id}",
-                now=self.world.now,
+                NewState(
+                    State.REPLAYED, f"read again by backfill {replay.plan_id}", self.world.now
+                ),
             )
 
     def _land_ours(self, replay: Replay, absent: list[Message]) -> None:
@@ -350,7 +351,8 @@ class Days:
         chosen = self.lake.warehouse.read(FINDINGS).where(live & some).localCheckpoint()
         if not chosen.isEmpty():
             now = self.world.now
-            change_state(self.lake.warehouse, chosen, to=State.ACCEPTED, reason="known", now=now)
+            warehouse = self.lake.warehouse
+            change_state(warehouse, FINDINGS, chosen, NewState(State.ACCEPTED, "known", now))
 
     def states(self, kind: str) -> dict[str, State]:
         """The findings' states by message."""

@@ -41,7 +41,7 @@ from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import coalesced
 from shardaudit.report.plain import counted, harmless, instant
-from shardaudit.store.transitions import change_gaps, change_state
+from shardaudit.store.transitions import NewState, change_state
 from shardaudit.store.warehouse import Warehouse
 
 SOURCE = "backfill"  # in the quarantine
@@ -119,6 +119,20 @@ class Replay:
             & (F.col("kind") == Kind.MISSING.value)
             & F.col("state").isin([state.value for state in states])
         )
+
+    def change(
+        self,
+        states: Sequence[State],
+        change: NewState,
+        *,
+        ids: DataFrame | None = None,
+        windows: Sequence[StoredWindow] | None = None,
+    ) -> None:
+        """Of findings and gaps in these states: of the plan, or of these ids and windows."""
+        ids = (self.planned_ids() if ids is None else ids).select("message_id")
+        findings = self.findings(*states).join(ids, ["message_id"], how="left_semi")
+        change_state(self.warehouse, FINDINGS, findings, change)
+        change_state(self.warehouse, GAPS, self.gaps(*states, windows=windows), change)
 
     def round(self, windows: list[StoredWindow]) -> int:
         """Reads these windows, lands what was found, stores what came of each: bytes read."""
@@ -203,15 +217,10 @@ class Replay:
 
     def _mark(self, rows: DataFrame, windows: list[StoredWindow]) -> None:
         """Marks what was read again: an audit after a crash would else call it false alarms."""
-        reason, now = f"read again by backfill {self.plan_id}", self.now()
+        reason = f"read again by backfill {self.plan_id}"
+        change = NewState(State.REPLAYED, reason, self.now())
         found = rows.select(F.col(ID).alias("message_id"))
-        waiting = self.findings(State.OPEN, State.PLANNED)
-        chosen = waiting.join(found, ["message_id"], how="left_semi").localCheckpoint()
-        if not chosen.isEmpty():
-            change_state(self.warehouse, chosen, to=State.REPLAYED, reason=reason, now=now)
-        gaps = self.gaps(State.OPEN, State.PLANNED, windows=windows).localCheckpoint()
-        if not gaps.isEmpty():
-            change_gaps(self.warehouse, gaps, to=State.REPLAYED, reason=reason, now=now)
+        self.change((State.OPEN, State.PLANNED), change, ids=found, windows=windows)
 
     def _landed(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
         """Lands what the sink does not have: how many rows, by window."""

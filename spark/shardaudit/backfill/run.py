@@ -38,7 +38,7 @@ from shardaudit.model.verdict import State
 from shardaudit.report.plain import counted, messages
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.audits import read_rows
-from shardaudit.store.transitions import change_gaps, change_state
+from shardaudit.store.transitions import NewState
 from shardaudit.store.warehouse import Warehouse
 
 _TO_DO = (
@@ -167,15 +167,8 @@ class Running:
     def _approved_by(self, who: str, waiting: Sequence[StoredWindow], now: datetime) -> None:
         approved = [replace(w, state=WindowState.APPROVED, approved_by=who) for w in waiting]
         self.replay.ledger.store(approved, now=now)
-        planned = self.replay.planned_ids().select("message_id")
-        chosen = self.replay.findings(State.OPEN).join(planned, ["message_id"], how="left_semi")
-        chosen = chosen.localCheckpoint()
         reason = f"backfill {self.replay.plan_id}, approved by {who}"
-        if not chosen.isEmpty():
-            change_state(self.replay.warehouse, chosen, to=State.PLANNED, reason=reason, now=now)
-        gaps = self.replay.gaps(State.OPEN).localCheckpoint()
-        if not gaps.isEmpty():
-            change_gaps(self.replay.warehouse, gaps, to=State.PLANNED, reason=reason, now=now)
+        self.replay.change((State.OPEN,), NewState(State.PLANNED, reason, now))
 
     def replay_and_land(self) -> None:
         """Reads what is to be read, the most urgent first; or asks somebody else to."""

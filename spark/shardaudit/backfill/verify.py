@@ -20,7 +20,7 @@ from shardaudit.model.tables.audit_tables import FINGERPRINTS, QUARANTINE
 from shardaudit.model.verdict import State
 from shardaudit.report.plain import counted, messages
 from shardaudit.report.progress import SILENT, Progress
-from shardaudit.store.transitions import change_gaps, change_state
+from shardaudit.store.transitions import NewState
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +165,5 @@ def _handed_over(window: StoredWindow, proof: Proof) -> StoredWindow:
 
 def _reopen(replay: Replay, now: datetime) -> None:
     """What the backfill did not bring back is open again, for the next plan."""
-    planned = replay.planned_ids().select("message_id")
-    chosen = (
-        replay.findings(State.PLANNED, State.REPLAYED)
-        .join(planned, ["message_id"], how="left_semi")
-        .localCheckpoint()
-    )
     reason = f"backfill {replay.plan_id} did not bring it back"
-    if not chosen.isEmpty():
-        change_state(replay.warehouse, chosen, to=State.OPEN, reason=reason, now=now)
-    gaps = replay.gaps(State.PLANNED, State.REPLAYED).localCheckpoint()
-    if not gaps.isEmpty():
-        change_gaps(replay.warehouse, gaps, to=State.OPEN, reason=reason, now=now)
+    replay.change((State.PLANNED, State.REPLAYED), NewState(State.OPEN, reason, now))

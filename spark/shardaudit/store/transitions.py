@@ -5,60 +5,54 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, QUIET_TIMES, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
+from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import UNSETTLED, State
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
+_TRANSITIONS_OF = {FINDINGS: TRANSITIONS, GAPS: GAP_TRANSITIONS}
+
 SaidTimes = list[tuple[str | None, Window]]  # of a shard, or of all
 
 
-def change_state(
-    warehouse: Warehouse, chosen: DataFrame, *, to: State, reason: str, now: datetime
-) -> None:
-    """Gives all chosen findings (rows of FINDINGS) that state.
+@dataclass(frozen=True, slots=True)
+class NewState:
+    """What becomes of findings or gaps, why and when."""
 
-    Transitions come first: a crash in between leaves findings that the same command still chooses.
+    to: State
+    reason: str
+    now: datetime
+
+
+def change_state(warehouse: Warehouse, table: Table, chosen: DataFrame, change: NewState) -> None:
+    """Gives all chosen rows of FINDINGS or GAPS that state.
+
+    Transitions come first: a crash in between leaves rows that the same command still chooses.
     """
-    transitions = chosen.select(
-        "stream",
-        "message_id",
-        "kind",
-        F.col("state").alias("from_state"),
-        F.lit(to.value).alias("to_state"),
-        F.lit(None).cast("string").alias("audit_id"),
-        F.lit(reason).alias("reason"),
-        F.lit(now).alias("changed_at"),
-    )
-    warehouse.merge(transitions, TRANSITIONS)
-    moved = {
-        "state": F.lit(to.value),
-        "state_reason": F.lit(reason),
-        "updated_at": F.lit(now),
+    chosen = chosen.localCheckpoint()
+    if chosen.isEmpty():
+        return
+    told = {
+        "from_state": F.col("state"),
+        "to_state": F.lit(change.to.value),
+        "audit_id": F.lit(None).cast("string"),
+        "reason": F.lit(change.reason),
+        "changed_at": F.lit(change.now),
     }
-    warehouse.merge(chosen.withColumns(moved), FINDINGS)
-
-
-def change_gaps(
-    warehouse: Warehouse, chosen: DataFrame, *, to: State, reason: str, now: datetime
-) -> None:
-    """`change_state` of gaps (rows of GAPS)."""
-    transitions = chosen.select(
-        *("stream", "shard_id", "bucket_start", "count"),
-        F.col("state").alias("from_state"),
-        F.lit(to.value).alias("to_state"),
-        F.lit(None).cast("string").alias("audit_id"),
-        F.lit(reason).alias("reason"),
-        F.lit(now).alias("changed_at"),
-    )
-    warehouse.merge(transitions, GAP_TRANSITIONS)
-    moved = {"state": F.lit(to.value), "state_reason": F.lit(reason), "updated_at": F.lit(now)}
-    warehouse.merge(chosen.withColumns(moved), GAPS)
+    transitions = _TRANSITIONS_OF[table]
+    warehouse.merge(chosen.withColumns(told).select(transitions.names), transitions)
+    moved = {
+        "state": F.lit(change.to.value),
+        "state_reason": F.lit(change.reason),
+        "updated_at": F.lit(change.now),
+    }
+    warehouse.merge(chosen.withColumns(moved), table)
 
 
 class NoGapError(FinalError, LookupError):
@@ -108,9 +102,13 @@ def accept_findings(
     if unknown:
         raise NoFindingError(stream, unknown)
     chosen = findings.where(F.col("state").isin(*UNSETTLED))
+    change_state(warehouse, FINDINGS, chosen, NewState(State.ACCEPTED, reason, now))
+    return _accepted(stream, found)
+
+
+def _accepted(stream: str, found: Sequence[Row]) -> Accepted:
+    """Those that are over are left as they are."""
     accepted = sum(row.state in UNSETTLED for row in found)
-    if accepted:
-        change_state(warehouse, chosen, to=State.ACCEPTED, reason=reason, now=now)
     return Accepted(stream, accepted, len(found) - accepted)
 
 
@@ -145,11 +143,9 @@ def accept_gaps(warehouse: Warehouse, said: Said, *, now: datetime) -> Accepted:
     without = set(said.shard_ids) - {row.shard_id for row in found}
     if without or not found:
         raise NoGapError(said.stream, sorted(without), said.window)
-    accepted = sum(row.state in UNSETTLED for row in found)
-    if accepted:
-        chosen = gaps.where(F.col("state").isin(*UNSETTLED))
-        change_gaps(warehouse, chosen, to=State.ACCEPTED, reason=said.reason, now=now)
-    return Accepted(said.stream, accepted, len(found) - accepted)
+    chosen = gaps.where(F.col("state").isin(*UNSETTLED))
+    change_state(warehouse, GAPS, chosen, NewState(State.ACCEPTED, said.reason, now))
+    return _accepted(said.stream, found)
 
 
 @dataclass(frozen=True, slots=True)

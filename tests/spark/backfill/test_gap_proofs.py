@@ -21,7 +21,7 @@ from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
-from shardaudit.store.transitions import change_gaps
+from shardaudit.store.transitions import NewState, change_state
 from tests.builders import NOW, T0, Line, sequence
 from tests.spark.audit.nights import settings_of
 from tests.spark.lake import Lake
@@ -53,7 +53,7 @@ def replayed(lake: Lake, stored: StoredWindow) -> Replay:
     replay = Replay(lake.warehouse, ledger, None, reading, KEPT, lake.stream.bucket, lambda: NOW)
     for state in (State.PLANNED, State.REPLAYED):
         gaps = replay.gaps(State.OPEN, State.PLANNED).localCheckpoint()
-        change_gaps(lake.warehouse, gaps, to=state, reason="a test", now=NOW)
+        change_state(lake.warehouse, GAPS, gaps, NewState(state, "a test", NOW))
     return replay
 
 
