@@ -12,7 +12,7 @@ from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_pla
 from shardaudit.audit.rules.canary_answers import answers
 from shardaudit.audit.rules.carried import sampled_cells, with_bucket_digest, with_neighbours
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
-from shardaudit.audit.rules.cells import cell_sums, compared_cells, grid, sums_digest
+from shardaudit.audit.rules.cells import compared_cells, grid
 from shardaudit.audit.rules.classify import (
     Damage,
     cell_counts,
@@ -20,7 +20,6 @@ from shardaudit.audit.rules.classify import (
     kinds,
 )
 from shardaudit.audit.rules.drill_down import (
-    CELL,
     WANTED,
     cell_ids,
     ids,
@@ -52,6 +51,7 @@ from shardaudit.audit.rules.vanished import (
     with_vanished,
 )
 from shardaudit.backfill.rules.missing import missing_ids, stretches
+from shardaudit.columns.ledger_sums import CELL, cell_sums, sums_digest
 from shardaudit.ingest.rules.batch_summary import batch_summaries
 from shardaudit.ingest.rules.deliveries import (
     DELIVERY_DDL,

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import sequence_key, sequence_number
+from shardaudit.columns.ledger_sums import sequence_key, sequence_number
 from tests.engines.odd import INSTANTS_US, NUMBERS, TEXTS
 from tests.engines.table import grouped, table
 

@@ -5,7 +5,7 @@ from itertools import product
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import sequence_key, sequence_number
+from shardaudit.columns.ledger_sums import sequence_key, sequence_number
 from tests.engines.odd import NUMBERS, TEXTS
 from tests.engines.table import cases, shown, table
 

@@ -110,6 +110,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/ingest/rules/fingerprint.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
     "shardaudit/ingest/rules/batch_inputs.py": (*_INGEST, _DELTA, _PARQUET, _TRACES),
     "shardaudit/columns/instants.py": (*_INGEST, _DELTA),
+    "shardaudit/columns/ledger_sums.py": (*_INGEST, *_AUDIT),
     "shardaudit/ingest/rules/repeats.py": (
         *_AUDIT,
         _TRACES,

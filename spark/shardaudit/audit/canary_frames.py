@@ -20,9 +20,10 @@ from shardaudit.audit.rules.canary_answers import (
 )
 from shardaudit.audit.rules.canary_plan import CanaryPlan
 from shardaudit.audit.rules.carried import with_bucket_digest
-from shardaudit.audit.rules.cells import cell_sums, grid, sums_digest
+from shardaudit.audit.rules.cells import grid
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts, transitions
+from shardaudit.columns.ledger_sums import cell_sums, sums_digest
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
 from shardaudit.model.input_columns import CANARY

@@ -21,7 +21,7 @@ from shardaudit.audit.rules.carried import (
     with_neighbours,
 )
 from shardaudit.audit.rules.classify import classified_ids
-from shardaudit.audit.rules.drill_down import CELL, difference_hash, ids
+from shardaudit.audit.rules.drill_down import difference_hash, ids
 from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
 from shardaudit.audit.rules.vanished import (
     is_emptied,
@@ -30,6 +30,7 @@ from shardaudit.audit.rules.vanished import (
     unlanded,
     vanished_ids,
 )
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import EVIDENCE
 from shardaudit.store.warehouse import Warehouse
 

@@ -17,8 +17,9 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.placing import Placed, Placing
 from shardaudit.audit.rules.classify import Damage
-from shardaudit.audit.rules.drill_down import CELL, cell_ids, rows_of, seen, traces_of
+from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
 from shardaudit.columns.instants import in_windows
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger

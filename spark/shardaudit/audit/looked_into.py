@@ -20,8 +20,8 @@ from shardaudit.audit.rules.carried import (
     Carried,
     with_bucket_digest,
 )
-from shardaudit.audit.rules.cells import cell_sums, compared_cells, grid
-from shardaudit.audit.rules.drill_down import CELL, WANTED, suspects, unexplained, with_hash
+from shardaudit.audit.rules.cells import compared_cells, grid
+from shardaudit.audit.rules.drill_down import WANTED, suspects, unexplained, with_hash
 from shardaudit.audit.rules.gaps import (
     gap_measures,
     is_bare,
@@ -38,6 +38,7 @@ from shardaudit.audit.rules.vanished import (
     with_vanished,
 )
 from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.ledger_sums import CELL, cell_sums
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS

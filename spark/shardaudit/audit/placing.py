@@ -13,7 +13,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.coarse_times import COARSEST
 from shardaudit.ingest.rules.deliveries import DELIVERY

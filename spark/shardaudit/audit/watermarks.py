@@ -18,7 +18,6 @@ from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
 from shardaudit.audit.rules.deadlines import had_left
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.findings import (
     doubled_cells,
     first_unsettled,
@@ -39,6 +38,7 @@ from shardaudit.audit.rules.watermark import (
     touched_cells,
     unknown_before,
 )
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.ingest.rules.repeats import REACH

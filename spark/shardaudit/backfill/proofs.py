@@ -10,11 +10,11 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.backfill.rounds import Replay
 from shardaudit.backfill.rules.plan import ASKED_FOR
 from shardaudit.backfill.rules.planned import StoredWindow
 from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import LIVE, UNSETTLED, Kind, State, Verdict

@@ -16,7 +16,6 @@ from shardaudit.adapters.aws.kinesis_fan_out import (
 )
 from shardaudit.adapters.engine.held import bare
 from shardaudit.audit.placing import buckets_of
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.backfill.kinesis_source import ReadSettings, read_outcome_of, read_windows
 from shardaudit.backfill.landing import Landing
 from shardaudit.backfill.ledger import Ledger, plan_ids, sent_range
@@ -33,6 +32,7 @@ from shardaudit.backfill.rules.decode import (
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE

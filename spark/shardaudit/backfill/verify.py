@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.backfill.ledger import sent_range
 from shardaudit.backfill.proofs import Proof, proofs
 from shardaudit.backfill.rounds import SOURCE, Replay
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.job import ingest_stream
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import SummaryRow

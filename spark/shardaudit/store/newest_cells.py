@@ -9,13 +9,12 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.adapters.lake.delta_rs import Row
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.audit_id import audit_order
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.window import Window as Span
 from shardaudit.store.cell_grid import audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
-
-_CELL = ["shard_id", "bucket_start"]
 
 
 def audited_cells(
@@ -51,8 +50,8 @@ def audited_cells(
     )
     if not any(by_id[of.audit_id]["pending"] for of in segments):
         return newest
-    on_their_way = newest.where(F.col("pending") > 0).select(*_CELL).localCheckpoint()
-    return newest.join(on_their_way, _CELL, how="left_anti").unionByName(
+    on_their_way = newest.where(F.col("pending") > 0).select(*CELL).localCheckpoint()
+    return newest.join(on_their_way, CELL, how="left_anti").unionByName(
         _before(warehouse, on_their_way, audits).select(newest.columns)
     )
 
@@ -67,12 +66,12 @@ def _before(warehouse: Warehouse, cells: DataFrame, audits: Iterable[Row]) -> Da
         if any(row["window_start"] <= start < row["window_end"] for start in starts)
     ]
     looked = own_rows(warehouse.spark, near, "audit_id string, as_of timestamp, nth int")
-    newest_first = Window.partitionBy(*_CELL).orderBy(F.desc("nth"))
+    newest_first = Window.partitionBy(*CELL).orderBy(F.desc("nth"))
     return (
         warehouse.read(CELLS)
         .where(F.col("audit_id").isin(sorted(audit_id for audit_id, *_ in near)))
         .where(F.col("bucket_start").isin(starts) & (F.col("pending") == 0))
-        .join(cells, _CELL, how="left_semi")
+        .join(cells, CELL, how="left_semi")
         # Unique on the audit.
         .join(F.broadcast(looked), ["audit_id"], how="inner")
         .withColumn("rank", F.row_number().over(newest_first))

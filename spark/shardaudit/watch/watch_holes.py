@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.evidence import Ingested, ingested
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.gap_tables import GAPS

@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
 from shardaudit.audit.rules.carried import carried, judged_evidence, with_bucket_digest
-from shardaudit.audit.rules.cells import SUMS
 from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import pending_ids
+from shardaudit.columns.ledger_sums import SUMS
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 

@@ -30,6 +30,7 @@ from shardaudit.audit.rules import (
     vanished,
 )
 from shardaudit.audit.rules.carried import Carried
+from shardaudit.columns.ledger_sums import cell_sums, differs
 from shardaudit.model.errors import SelfCheckError
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
@@ -97,7 +98,7 @@ def landed_for_sent(sums: Callable[..., DataFrame]) -> Broken:
 def joined_by_time_alone(grid: DataFrame, sums: DataFrame) -> DataFrame:
     counts = [f"{side}_{n}" for side in ("sent", "landed") for n in ("n", "sum_lo", "sum_hi")]
     found = grid.join(sums.drop("shard_id"), ["bucket_start"], how="left")
-    return found.fillna(0, subset=[*counts, "ledger_rows"]).withColumn("differs", cells.differs())
+    return found.fillna(0, subset=[*counts, "ledger_rows"]).withColumn("differs", differs())
 
 
 def without_frontier(facts: Callable[..., DataFrame]) -> Broken:
@@ -148,7 +149,7 @@ def nothing_unlanded(rest: Callable[..., DataFrame]) -> Broken:
 BREAKS: dict[str, tuple[object, str, object]] = {
     "an outage raises the patience": (patience, "_HOURS", 1),
     "always pending": (classify, "_not_landed", always_pending),
-    "landed for sent": (looked_into, "cell_sums", landed_for_sent(cells.cell_sums)),
+    "landed for sent": (looked_into, "cell_sums", landed_for_sent(cell_sums)),
     "nothing differs": (cells, "differs", lambda: F.lit(False)),
     "no verdict loss": (
         cell_verdicts,

@@ -6,10 +6,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
-from shardaudit.audit.rules.cells import sequence_key
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.rules.gaps import folded_gaps, unlanded_rest, with_gaps, with_rest
+from shardaudit.columns.ledger_sums import sequence_key
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 from tests.builders import T0

@@ -7,7 +7,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.carried import sampled_cells, with_neighbours
-from shardaudit.audit.rules.cells import cell_sums
 from shardaudit.audit.rules.watermark import (
     MOST_SPANS,
     changed_cells,
@@ -16,6 +15,7 @@ from shardaudit.audit.rules.watermark import (
     touched_buckets,
     touched_cells,
 )
+from shardaudit.columns.ledger_sums import cell_sums
 from shardaudit.model.window import Window
 from tests.builders import T0
 from tests.spark.audit.frames import frame

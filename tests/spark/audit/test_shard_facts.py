@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from shardaudit.audit.rules.cells import cell_sums, compared_cells, sums_digest
+from shardaudit.audit.rules.cells import compared_cells
 from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.columns.ledger_sums import cell_sums, sums_digest
 from tests.builders import NOW, T0
 from tests.spark.audit.frames import frame
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from shardaudit.audit.rules.cells import FEWEST_SHIFTED, SUMS, shifted_shards
+from shardaudit.audit.rules.cells import FEWEST_SHIFTED, shifted_shards
+from shardaudit.columns.ledger_sums import SUMS
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 

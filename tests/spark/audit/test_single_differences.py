@@ -11,10 +11,9 @@ from pyspark.sql import functions as F
 from shardaudit.audit import looked_into
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
-from shardaudit.audit.rules.cells import SUMS, cell_sums
-from shardaudit.audit.rules.drill_down import CELL, difference_hash, unexplained
+from shardaudit.audit.rules.drill_down import difference_hash, unexplained
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, id_hash
 from shardaudit.ingest.rules.fingerprint import fingerprint_sums
-from shardaudit.ingest.rules.judged_traces import id_hash
 from shardaudit.model.errors import InvariantError
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import SUMS, cell_sums, compared_cells, grid, sums_digest
+from shardaudit.audit.rules.cells import compared_cells, grid
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.vanished import (
     Deadlines,
@@ -21,6 +21,7 @@ from shardaudit.audit.rules.vanished import (
     vanished_ids,
     with_vanished,
 )
+from shardaudit.columns.ledger_sums import SUMS, cell_sums, sums_digest
 from shardaudit.ingest.stream_traces import BROUGHT_DDL
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.audit.rules.cells import sums_digest
+from shardaudit.columns.ledger_sums import sums_digest
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, SHARDS
 from shardaudit.model.verdict import Level

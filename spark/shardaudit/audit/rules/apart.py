@@ -8,7 +8,8 @@ it; its rows count where it does.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.drill_down import CELL, with_hash
+from shardaudit.audit.rules.drill_down import with_hash
+from shardaudit.columns.ledger_sums import CELL
 
 
 def other_places(ids: DataFrame, apart: DataFrame) -> DataFrame:

@@ -11,8 +11,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import SUMS
-from shardaudit.audit.rules.drill_down import CELL, WANTED, with_hash
+from shardaudit.audit.rules.drill_down import WANTED, with_hash
+from shardaudit.columns.ledger_sums import CELL, SUMS
 
 
 def sampled_cells(cells: DataFrame, *, seed: str, size: int) -> DataFrame:

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import sums_digest
 from shardaudit.audit.rules.classify import (
     COUNTS,
     INTERNAL_COUNTS,
@@ -14,9 +13,9 @@ from shardaudit.audit.rules.classify import (
     is_damaged,
     seconds_between,
 )
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.gaps import with_rest
 from shardaudit.audit.rules.vanished import is_emptied
+from shardaudit.columns.ledger_sums import CELL, sums_digest
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 

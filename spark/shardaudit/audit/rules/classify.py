@@ -6,8 +6,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import sequence_key
-from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.columns.ledger_sums import CELL, sequence_key
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route import SINK
 from shardaudit.model.verdict import Cause, Kind, Verdict

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import cell_sums, differs, sequence_key
 from shardaudit.audit.rules.hours import hour_start
+from shardaudit.columns.ledger_sums import cell_sums, differs, sequence_key
 from shardaudit.model.retention import Retention
 
 

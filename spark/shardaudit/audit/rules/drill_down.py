@@ -12,11 +12,9 @@ cell or shard is one id, not lost + extra.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import SUMS, sequence_key, sequence_number
+from shardaudit.columns.ledger_sums import CELL, SUMS, id_hash, sequence_key, sequence_number
 from shardaudit.ingest.rules.fingerprint import fingerprint_sums, trace_arrival
-from shardaudit.ingest.rules.judged_traces import id_hash
 
-CELL = ["shard_id", "bucket_start"]
 WANTED = ["id_hash", "bucket_start"]  # what is read of ids: an id is told by its hash
 
 _HALF = 1 << 32

@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import differs
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import until
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.ledger_sums import CELL, differs
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import ENDED, LIVE, STANDING, UNSETTLED, Cause, Kind, State, Verdict

@@ -11,12 +11,11 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import differs, sequence_key, sequence_number
 from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
 from shardaudit.audit.rules.deadlines import until
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.findings import AuditFacts, is_lost_by_now, life_columns
 from shardaudit.audit.rules.vanished import is_emptied
+from shardaudit.columns.ledger_sums import CELL, differs, sequence_key, sequence_number
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.verdict import ENDED, LIVE, STANDING, Cause, State, Verdict

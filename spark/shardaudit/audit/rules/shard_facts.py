@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import reached_at
 from shardaudit.audit.rules.classify import seconds_between
+from shardaudit.columns.ledger_sums import reached_at
 
 
 def shard_facts(

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import COUNTS
-from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.verdict import Verdict
 

@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import SUMS, differs, sums_digest
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import arrival, may_be_there_until
-from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.columns.ledger_sums import CELL, SUMS, differs, sums_digest
 from shardaudit.model.retention import Retention
 
 

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import SUMS, cell_sums, differs
-from shardaudit.audit.rules.drill_down import CELL
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined

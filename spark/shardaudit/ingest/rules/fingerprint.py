@@ -9,19 +9,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.ledger_sums import CELL, SUMS, id_hash, sequence_key, sequence_number
 from shardaudit.ingest.rules.coarse_times import landed_within
 from shardaudit.ingest.rules.deliveries import UNPLACED
-from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 
-_CELL = ("shard_id", "bucket_start")
-_SUMS = ("n", "sum_lo", "sum_hi")
 SINK_LOCATION = "sink"
 
 # The columns of FINGERPRINTS without those that say whose they are, in table order.
 MEASURES = (
-    *_SUMS,
+    *SUMS,
     "max_sequence_number",
     "last_at",
     "latency_counts",
@@ -65,11 +63,12 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
         `location`, CELL, MEASURES; `n` may be 0, `latency_counts` is NULL.
     """
     weight, arrived_at = F.col("counted").cast("int"), trace_arrival()
-    grouped = traces.groupBy("location", *_CELL).agg(
-        *fingerprint_sums(F.xxhash64("message_id"), weight),
-        F.max(_sequence_key()).alias("max_key"),
+    key = sequence_key(F.col("sequence_number"))
+    grouped = traces.groupBy("location", *CELL).agg(
+        *fingerprint_sums(id_hash(), weight),
+        F.max(key).alias("max_key"),
         # Where one has no number, the least of all is not known.
-        F.min(F.coalesce(_sequence_key(), F.lit(""))).alias("min_key"),
+        F.min(F.coalesce(key, F.lit(""))).alias("min_key"),
         F.max("sent_at").alias("last_at"),
         F.min(arrived_at).alias("arrived_from"),
         F.max(arrived_at).alias("arrived_until"),
@@ -80,8 +79,8 @@ def trace_fingerprints(traces: DataFrame) -> DataFrame:
         .withColumn("latency_counts", F.lit(None).cast("array<bigint>"))
         .withColumns({name: F.lit(None).cast("bigint") for name in _ROWS})
         .withColumn("unnumbered_at", F.lit(None).cast("timestamp"))
-        .withColumn("min_sequence_number", F.nullif(_number("min_key"), F.lit("")))
-        .select("location", *_CELL, *_measures())
+        .withColumn("min_sequence_number", F.nullif(sequence_number(F.col("min_key")), F.lit("")))
+        .select("location", *CELL, *_measures())
     )
 
 
@@ -119,16 +118,17 @@ def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datet
     is_consumed = is_good & ~is_own
     landed_at = F.when(F.col("landed_at") > F.lit(now), F.lit(now)).otherwise(F.col("landed_at"))
     is_bare = is_consumed & F.col("landed_at").isNull()
+    key = sequence_key(F.col("sequence_number"))
     is_unnumbered = is_consumed & F.col("sequence_number").isNull()
     per_bin = (
         signed.withColumn("latency_bin", latency_bin(F.col("sent_at"), F.col("landed_at")))
         .withColumn("shard_id", F.when(is_placed, F.col("shard_id")))
         .withColumn("latency_bin", F.when(is_consumed, F.col("latency_bin")))
-        .groupBy(*_CELL, "latency_bin")
+        .groupBy(*CELL, "latency_bin")
         .agg(
-            *fingerprint_sums(F.xxhash64("message_id"), F.col("sign")),
+            *fingerprint_sums(id_hash(), F.col("sign")),
             F.count_if(is_added & is_good).alias("added"),
-            F.max(F.when(is_added & is_consumed, _sequence_key())).alias("max_key"),
+            F.max(F.when(is_added & is_consumed, key)).alias("max_key"),
             F.max(F.when(is_added & is_consumed, landed_at)).alias("last_at"),
             F.sum(F.when(is_good & is_own, F.col("sign")).otherwise(0)).alias("own_n"),
             F.sum(F.when(is_bare, F.col("sign")).otherwise(0)).alias("without_landed_at"),
@@ -150,8 +150,8 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
     Output:
         as `fresh`; cells that are no longer there come out below zero, so that they add up to zero.
     """
-    taken_back = ledger.groupBy(*_CELL).agg(
-        *((-F.sum(name)).alias(name) for name in _SUMS),
+    taken_back = ledger.groupBy(*CELL).agg(
+        *((-F.sum(name)).alias(name) for name in SUMS),
         F.lit(None).cast("string").alias("max_sequence_number"),
         F.lit(None).cast("timestamp").alias("last_at"),
         F.array(*(-F.sum(_bin_count(i)) for i in range(LATENCY_BINS))).alias("latency_counts"),
@@ -162,9 +162,9 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
     return (
         fresh.select(taken_back.columns)
         .unionByName(taken_back)
-        .groupBy(*_CELL)
+        .groupBy(*CELL)
         .agg(
-            *(F.sum(name).alias(name) for name in _SUMS),
+            *(F.sum(name).alias(name) for name in SUMS),
             *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("added", _BARE)),
             # One row of each cell at most has these: the fresh one.
             F.max("max_sequence_number").alias("max_sequence_number"),
@@ -174,7 +174,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             F.max("unnumbered_at").alias("unnumbered_at"),
         )
         .withColumns(_of_traces_alone())
-        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_with_day(), "added", _BARE)
+        .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_with_day(), "added", _BARE)
     )
 
 
@@ -206,12 +206,6 @@ def latency_bin(sent_at: Column, landed_at: Column) -> Column:
     return found.when(latency_us.isNotNull(), LATENCY_BINS - 1)
 
 
-def _sequence_key() -> Column:
-    """What sequence numbers of one shard sort by, as `cells.sequence_key` of the audit."""
-    number = F.col("sequence_number")
-    return F.concat((F.length(number) + LENGTHS).cast("string"), number)
-
-
 def _hashed_not_sorted() -> Column:
     """An empty list, for the plan's sake.
 
@@ -228,8 +222,8 @@ def _is_hashed() -> Column:
 
 def _per_cell(per_bin: DataFrame) -> DataFrame:
     """The rows per (cell, latency bin) put together: one row per cell."""
-    grouped = per_bin.groupBy(*_CELL).agg(
-        *(F.sum(name).alias(name) for name in (*_SUMS, "added", *_ROWS, _BARE)),
+    grouped = per_bin.groupBy(*CELL).agg(
+        *(F.sum(name).alias(name) for name in (*SUMS, "added", *_ROWS, _BARE)),
         *(F.max(name).alias(name) for name in ("max_key", "last_at", "unnumbered_at")),
         # No list of bins: the embedded engine makes an object of it for each cell.
         F.array(*(_rows_in_bin(i) for i in range(LATENCY_BINS))).alias("latency_counts"),
@@ -238,7 +232,7 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
     return (
         grouped.where(_is_hashed())
         .withColumns(_of_traces_alone())
-        .select(F.lit(SINK_LOCATION).alias("location"), *_CELL, *_measures(), "added", _BARE)
+        .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_measures(), "added", _BARE)
     )
 
 
@@ -252,14 +246,10 @@ def _of_traces_alone() -> dict[str, Column]:
     return arrivals | {"min_sequence_number": F.lit(None).cast("string")}
 
 
-def _number(key: str) -> Column:
-    return F.substring(key, NUMBER_AT, MAX_DIGITS)
-
-
 def _measures() -> list[Column]:
     return [
-        *(F.col(name) for name in _SUMS),
-        _number("max_key").alias("max_sequence_number"),
+        *(F.col(name) for name in SUMS),
+        sequence_number(F.col("max_key")).alias("max_sequence_number"),
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),
         *(F.col(name).cast("bigint").alias(name) for name in _ROWS),

@@ -29,6 +29,7 @@ from shardaudit.columns.instants import (
     instant_text,
     parsed_instant,
 )
+from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.tables.audit_tables import TRACES
 from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES
@@ -123,11 +124,6 @@ def sampled(judged: DataFrame, sample_rate: float) -> DataFrame:
         return judged
     is_bad = F.col("reason").isNotNull()
     return judged.where(is_bad | in_sample(F.col("message_id"), sample_rate))
-
-
-def id_hash() -> Column:
-    """What ids are compared by where they are many: `id_hash` (bigint)."""
-    return F.xxhash64("message_id").alias("id_hash")
 
 
 def _instant(name: str) -> Column:

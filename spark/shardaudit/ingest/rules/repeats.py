@@ -9,7 +9,8 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.ingest.rules.judged_traces import GIVEN, id_hash
+from shardaudit.columns.ledger_sums import id_hash
+from shardaudit.ingest.rules.judged_traces import GIVEN
 
 # As far apart in time are traces of one id looked for. A producer that stamps a retry anew retries
 # within minutes, or after an outage of hours.

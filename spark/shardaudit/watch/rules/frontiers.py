@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.cells import (
+from shardaudit.audit.rules.shard_facts import settled_frontier
+from shardaudit.columns.ledger_sums import (
     cell_sums,
     consumed_rows,
     differs,
@@ -17,7 +18,6 @@ from shardaudit.audit.rules.cells import (
     sequence_key,
     sequence_number,
 )
-from shardaudit.audit.rules.shard_facts import settled_frontier
 
 _SPAN = ("n", "since", "last")
 

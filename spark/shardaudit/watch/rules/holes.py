@@ -10,11 +10,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cell_verdicts import is_settled
-from shardaudit.audit.rules.cells import SUMS, cell_sums, differs, sequence_key, sums_digest
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import arrival
-from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.hours import hour_start, slot
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs, sequence_key, sums_digest
 
 _ARRIVALS = ("arrived_from", "arrived_until")
 
