@@ -72,7 +72,7 @@ from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_i
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Longer, Retention, Shorter
-from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES, TRANSITIONS
 from shardaudit.model.tables.route_tables import SIGHTINGS
 from shardaudit.model.window import Window
 from shardaudit.watch.rules.frontiers import shard_progress, shard_times
@@ -490,7 +490,9 @@ def answers_to_a_canary(spark: SparkSession) -> DataFrame:
     some = classified(spark).withColumns(names)
     previous = filled(spark, [], f"{FINDINGS.ddl}, judged_as_of timestamp, is_complete boolean")
     findings = folded_findings(kinds(some), previous, pending_ids(some), facts)
-    said = answers(judged(spark).withColumns(own), some, findings, transitions(findings, facts))
+    said = answers(
+        judged(spark).withColumns(own), some, findings, transitions(findings, TRANSITIONS, facts)
+    )
     return by(said, "what", "name", "at", "answer")
 
 

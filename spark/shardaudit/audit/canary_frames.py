@@ -27,7 +27,13 @@ from shardaudit.columns.ledger_sums import cell_sums, sums_digest
 from shardaudit.ingest.rules.deliveries import DELIVERY, DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints, trace_fingerprints
 from shardaudit.model.input_columns import CANARY
-from shardaudit.model.tables.audit_tables import EVIDENCE, FINDINGS, FINGERPRINTS, TRACES
+from shardaudit.model.tables.audit_tables import (
+    EVIDENCE,
+    FINDINGS,
+    FINGERPRINTS,
+    TRACES,
+    TRANSITIONS,
+)
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 
@@ -83,9 +89,8 @@ class Canary:
         gaps: DataFrame,
     ) -> list[str]:
         """What was planted and not found so, or found and not planted; none when all is well."""
-        said = answers(judged, classified, folded, transitions(folded, facts)).unionByName(
-            gap_answers(gaps)
-        )
+        changes = transitions(folded, TRANSITIONS, facts)
+        said = answers(judged, classified, folded, changes).unionByName(gap_answers(gaps))
         found = [Answer(row.what, row.name, row.at, row.answer) for row in collected(said)]
         return differences(self.plan, found)
 

@@ -22,8 +22,9 @@ from shardaudit.audit.rules.findings import (
     folded_findings,
     pending_ids,
     with_completeness,
+    with_wholeness,
 )
-from shardaudit.audit.rules.gaps import folded_gaps, with_wholeness
+from shardaudit.audit.rules.gaps import folded_gaps
 from shardaudit.audit.rules.totals import (
     TOTALS,
     ShardTotals,
@@ -34,6 +35,7 @@ from shardaudit.audit.rules.totals import (
     shard_totals,
 )
 from shardaudit.audit.silences import Silences, silences
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
@@ -293,9 +295,9 @@ class _Before:
 
     def gaps(self) -> DataFrame:
         """As `folded_gaps` wants them."""
-        return self._beside(
-            self.planted.gaps, with_wholeness(self._own(GAPS), self.comparison.sums)
-        )
+        own = self._own(GAPS)
+        whole = with_wholeness(own, own.select(*CELL), self.comparison.sums)
+        return self._beside(self.planted.gaps, whole)
 
     def _own(self, table: Table) -> DataFrame:
         return self.warehouse.read(table).where(F.col("stream") == self.request.name)

@@ -19,7 +19,6 @@ from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.audit.rules.findings import AuditFacts, transitions
-from shardaudit.audit.rules.gaps import gap_transitions
 from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.audit.watermarks import stored_watermark
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
@@ -219,11 +218,14 @@ def publish(
         cells, CELLS, column="audit_id", value=run.audit_id, most=outcome.sums["cells"]
     )
     if outcome.changed:
-        warehouse.merge(transitions(own.folded, run), TRANSITIONS, most=outcome.changed)
+        warehouse.merge(
+            transitions(own.folded, TRANSITIONS, run), TRANSITIONS, most=outcome.changed
+        )
     if outcome.folded:
         folded = own.folded.withColumn("updated_at", F.lit(now))
         warehouse.merge(folded, FINDINGS, most=outcome.folded)
     if outcome.gaps:
-        moves, gaps = gap_transitions(own.gaps, run), own.gaps.withColumn("updated_at", F.lit(now))
+        moves = transitions(own.gaps, GAP_TRANSITIONS, run)
+        gaps = own.gaps.withColumn("updated_at", F.lit(now))
         warehouse.merge(moves, GAP_TRANSITIONS, most=outcome.gaps)
         warehouse.merge(gaps, GAPS, most=outcome.gaps)

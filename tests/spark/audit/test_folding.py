@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts, folded_findings, transitions
 from shardaudit.model.retention import Retention, Shorter
-from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
 from shardaudit.model.window import Window
 from tests.builders import NOW, T0
 from tests.spark.audit.frames import frame
@@ -253,7 +253,7 @@ def folded(
         frame(spark, PENDING_DDL, [{"message_id": "pending"}]),
         about,
     )
-    assert {row.message_id for row in transitions(told, about).collect()} == {
+    assert {row.message_id for row in transitions(told, TRANSITIONS, about).collect()} == {
         row.message_id for row in told.collect() if row.state != row.from_state
     }
     rows = [row.asDict() for row in told.collect()]

@@ -1,4 +1,8 @@
-"""Findings and their life: what is new, what came back, what is settled, what can not be saved."""
+"""Findings and their life: what is new, what came back, what is settled, what can not be saved.
+
+What holds of gaps, too, goes by rows with `before` (what was known) and `now` (what is found),
+`is_found` and `is_known`.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,13 +15,13 @@ from shardaudit.audit.rules.deadlines import until
 from shardaudit.columns.instants import bucket_start
 from shardaudit.columns.ledger_sums import CELL, differs
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import ENDED, LIVE, STANDING, UNSETTLED, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 
 KEY = ["message_id", "kind"]
 _EVIDENCE = ("sent_count", "landed_count", "sequence_numbers")
-
 _HOLDING = [Kind.MISSING.value, Kind.DUPLICATED.value]
 
 
@@ -34,14 +38,14 @@ class AuditFacts:
     damage: Damage
 
 
-def life_columns(because: Column, facts: AuditFacts) -> list[Column]:
+def life_columns(why: Column, facts: AuditFacts) -> list[Column]:
     """What of its life a finding, or a gap, carries from `before` to what it is now.
 
     Of rows with `before`, `next_state`, `deadline` and `is_found`. What is over keeps the deadline
     that it had.
 
     Input:
-        because: why its state changes, if it does.
+        why: its state changes, if it does.
     """
     return [
         F.when(F.col("next_state").isin(*ENDED), F.col("before.recoverable_until"))
@@ -50,7 +54,7 @@ def life_columns(because: Column, facts: AuditFacts) -> list[Column]:
         F.col("before.recoverable_until").alias("old_deadline"),
         F.col("before.state").alias("from_state"),
         F.col("next_state").alias("state"),
-        because.alias("changed_because"),
+        why.alias("changed_because"),
         F.col("is_found"),
         F.col("before.state_reason").alias("old_reason"),
         F.coalesce("before.first_audit_id", F.lit(facts.audit_id)).alias("first_audit_id"),
@@ -59,6 +63,107 @@ def life_columns(because: Column, facts: AuditFacts) -> list[Column]:
         .alias("last_audit_id"),
         F.coalesce("before.opened_at", F.lit(facts.as_of)).alias("opened_at"),
     ]
+
+
+def as_found(name: str) -> Column:
+    """A value of what is found; of what is not, as it was known."""
+    found, known = F.col(f"now.{name}"), F.col(f"before.{name}")
+    return F.when(F.col("is_found"), found).otherwise(known)
+
+
+def next_state(
+    *, was_repaired: Column, is_other: Column, is_over: Column, is_timed: Column
+) -> Column:
+    """The state that it has from now on.
+
+    Input:
+        was_repaired: where it is gone, that was brought about.
+        is_other: what is found is not what was accepted.
+        is_over: its time has run out; is_timed: whether it has one.
+    """
+    before = F.col("before.state")
+    is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*STANDING)
+    is_news = F.col("is_found") & (is_other | _is_lost_by_now())
+    fresh = F.when(is_over, State.EXPIRED.value).otherwise(State.OPEN.value)
+    return (
+        F.when(~F.col("is_known"), fresh)
+        .when(is_gone & was_repaired, State.RECOVERED.value)
+        .when(is_gone, State.FALSE_ALARM.value)
+        .when(F.col("is_found") & before.isin(*ENDED), fresh)
+        .when((before == State.ACCEPTED.value) & is_news, fresh)
+        .when(before.isin(*LIVE) & is_over, State.EXPIRED.value)
+        .when((before == State.EXPIRED.value) & is_timed & ~is_over, State.OPEN.value)
+        .otherwise(before)
+    )
+
+
+def _is_lost_by_now() -> Column:
+    """Whether it is lost what was stuck `before`: who accepts the latter expects it to land."""
+    was_stuck = F.col("before.cause") == Cause.STUCK.value
+    return F.coalesce(was_stuck & (F.col("now.cause") == Cause.LOST.value), F.lit(False))
+
+
+def because(gone: Column) -> Column:
+    """Why it is in that state; `gone`: why when it is not there."""
+    before, state = F.col("before.state"), F.col("next_state")
+    is_back = (before == State.EXPIRED.value) & (state == State.OPEN.value)
+    return (
+        F.when(state == State.EXPIRED.value, "the stream's retention has run out")
+        .when(~F.col("is_known"), "found by the audit")
+        .when(is_back, "the stream keeps it for longer than was known")
+        .when(~F.col("is_found"), gone)
+        .when(before == State.ACCEPTED.value, "new evidence since it was accepted")
+        .otherwise("found again after it was closed")
+    )
+
+
+def touched_rows(staged: DataFrame, table: Table, facts: AuditFacts) -> DataFrame:
+    """What the audit has something to say of: the table without `updated_at`, and more.
+
+    Input:
+        staged: with `life_columns`.
+    Output:
+        also `from_state` (NULL for a new one), `is_found`.
+    """
+    changed = _is_changed()
+    reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
+    is_moved = ~F.col("recoverable_until").eqNullSafe(F.col("old_deadline"))
+    return (
+        staged.where(F.col("is_found") | changed | is_moved)
+        .withColumn("stream", F.lit(facts.stream))
+        .withColumn("state_reason", reason)
+        .select(*(n for n in table.names if n != "updated_at"), "from_state", "is_found")
+    )
+
+
+def transitions(folded: DataFrame, table: Table, facts: AuditFacts) -> DataFrame:
+    """The changes of state among findings or gaps, in the shape of their table of transitions."""
+    return (
+        folded.where(_is_changed())
+        .withColumn("to_state", F.col("state"))
+        .withColumn("audit_id", F.lit(facts.audit_id))
+        .withColumn("reason", F.col("state_reason"))
+        .withColumn("changed_at", F.lit(facts.as_of))
+        .select(table.names)
+    )
+
+
+def _is_changed() -> Column:
+    return ~F.col("state").eqNullSafe(F.col("from_state"))
+
+
+def with_wholeness(previous: DataFrame, cells: DataFrame, sums: DataFrame) -> DataFrame:
+    """Findings or gaps, and `is_complete`: whether just what was sent landed in their cell.
+
+    Input:
+        previous: with the cell; cells: theirs; sums: `cell_sums` of the whole ledger.
+    """
+    is_even = (F.col("sent_n") > 0) & ~differs()
+    # A ledger has many more cells than these.
+    whole = sums.where(is_even).join(F.broadcast(cells), CELL, how="left_semi")
+    # Unique on the cell, by its grouping.
+    is_whole = whole.select(*CELL, F.lit(True).alias("is_complete"))
+    return previous.join(is_whole, CELL, how="left")
 
 
 def folded_findings(
@@ -79,18 +184,10 @@ def folded_findings(
     both = _judged_again(kinds, previous, pending, facts)
     staged = both.select(
         *KEY,
-        *(_newest(name) for name in _CARRIED),
-        *life_columns(_reason(F.col("next_state")), facts),
+        *(as_found(name).alias(name) for name in _CARRIED),
+        *life_columns(_reason(), facts),
     )
-    changed = ~F.col("state").eqNullSafe(F.col("from_state"))
-    reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
-    is_moved = ~F.col("recoverable_until").eqNullSafe(F.col("old_deadline"))
-    return (
-        staged.where(F.col("is_found") | changed | is_moved)
-        .withColumn("stream", F.lit(facts.stream))
-        .withColumn("state_reason", reason)
-        .select(*(name for name in FINDINGS.names if name != "updated_at"), "from_state")
-    )
+    return touched_rows(staged, FINDINGS, facts).drop("is_found")
 
 
 def with_completeness(previous: DataFrame, sums: DataFrame, *, bucket: timedelta) -> DataFrame:
@@ -100,12 +197,7 @@ def with_completeness(previous: DataFrame, sums: DataFrame, *, bucket: timedelta
         previous: FINDINGS; sums: `cell_sums` of the whole ledger.
     """
     placed = previous.withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
-    # A ledger has many more cells than findings.
-    looked_for = F.broadcast(placed.select(*CELL).distinct())
-    whole = sums.where((F.col("sent_n") > 0) & ~differs()).join(looked_for, CELL, how="left_semi")
-    # Unique on the cell, by its grouping.
-    is_whole = whole.select(*CELL, F.lit(True).alias("is_complete"))
-    return placed.join(is_whole, CELL, how="left").drop("bucket_start")
+    return with_wholeness(placed, placed.select(*CELL).distinct(), sums).drop("bucket_start")
 
 
 def _judged_again(
@@ -144,11 +236,6 @@ _CARRIED = (
 )
 
 
-def _newest(name: str) -> Column:
-    found, known = F.col(f"now.{name}"), F.col(f"before.{name}")
-    return F.when(F.col("is_found"), found).otherwise(known).alias(name)
-
-
 def _deadline(kept: Retention) -> Column:
     """Until when the stream holds a missing message."""
     known_arrival = F.coalesce("before.arrived_at", "before.sent_at")
@@ -174,13 +261,7 @@ def _is_missing() -> Column:
 
 def _has_new_evidence() -> Column:
     same = [F.col(f"now.{name}").eqNullSafe(F.col(f"before.{name}")) for name in _EVIDENCE]
-    return ~(same[0] & same[1] & same[2]) | is_lost_by_now()
-
-
-def is_lost_by_now() -> Column:
-    """Whether it is lost what was stuck `before`: who accepts the latter expects it to land."""
-    was_stuck = F.col("before.cause") == Cause.STUCK.value
-    return F.coalesce(was_stuck & (F.col("now.cause") == Cause.LOST.value), F.lit(False))
+    return ~(same[0] & same[1] & same[2])
 
 
 def _is_out_of_time(facts: AuditFacts) -> Column:
@@ -190,52 +271,22 @@ def _is_out_of_time(facts: AuditFacts) -> Column:
 
 def _state(facts: AuditFacts) -> Column:
     before = F.col("before.state")
-    is_gone = ~F.col("is_found") & F.col("was_in_reach")
-    fresh = F.when(_is_out_of_time(facts), State.EXPIRED.value).otherwise(State.OPEN.value)
     was_repaired = (before == State.REPLAYED.value) | (F.col("kind") == Kind.DUPLICATED.value)
-    is_closable = before.isin(*STANDING)
-    return (
-        F.when(~F.col("is_known"), fresh)
-        .when(is_gone & is_closable & was_repaired, State.RECOVERED.value)
-        .when(is_gone & is_closable, State.FALSE_ALARM.value)
-        .when(F.col("is_found") & before.isin(*ENDED), fresh)
-        .when(F.col("is_found") & (before == State.ACCEPTED.value) & _has_new_evidence(), fresh)
-        .when(before.isin(*LIVE) & _is_out_of_time(facts), State.EXPIRED.value)
-        .when(
-            (before == State.EXPIRED.value)
-            & F.col("deadline").isNotNull()
-            & ~_is_out_of_time(facts),
-            State.OPEN.value,
-        )
-        .otherwise(before)
+    return next_state(
+        was_repaired=was_repaired,
+        is_other=_has_new_evidence(),
+        is_over=_is_out_of_time(facts),
+        is_timed=F.col("deadline").isNotNull(),
     )
 
 
-def _reason(state: Column) -> Column:
-    before = F.col("before.state")
-    is_back = (before == State.EXPIRED.value) & (state == State.OPEN.value)
-    return (
-        F.when(state == State.EXPIRED.value, "the stream's retention has run out")
-        .when(~F.col("is_known"), "found by the audit")
-        .when(is_back, "the stream keeps it for longer than was known")
-        .when(~F.col("is_found") & (before == State.REPLAYED.value), "landed after the replay")
-        .when(~F.col("is_found") & _is_missing(), "it arrived later")
-        .when(~F.col("is_found"), "a later audit no longer finds it")
-        .when(before == State.ACCEPTED.value, "new evidence since it was accepted")
-        .otherwise("found again after it was closed")
+def _reason() -> Column:
+    gone = (
+        F.when(F.col("before.state") == State.REPLAYED.value, "landed after the replay")
+        .when(_is_missing(), "it arrived later")
+        .otherwise("a later audit no longer finds it")
     )
-
-
-def transitions(folded: DataFrame, facts: AuditFacts) -> DataFrame:
-    """The changes of state among folded findings, in the shape of TRANSITIONS."""
-    return (
-        folded.where(~F.col("state").eqNullSafe(F.col("from_state")))
-        .withColumn("to_state", F.col("state"))
-        .withColumn("audit_id", F.lit(facts.audit_id))
-        .withColumn("reason", F.col("state_reason"))
-        .withColumn("changed_at", F.lit(facts.as_of))
-        .select(TRANSITIONS.names)
-    )
+    return because(gone)
 
 
 def pending_ids(classified: DataFrame) -> DataFrame:

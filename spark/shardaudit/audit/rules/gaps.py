@@ -13,12 +13,19 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
 from shardaudit.audit.rules.deadlines import until
-from shardaudit.audit.rules.findings import AuditFacts, is_lost_by_now, life_columns
+from shardaudit.audit.rules.findings import (
+    AuditFacts,
+    as_found,
+    because,
+    life_columns,
+    next_state,
+    touched_rows,
+)
 from shardaudit.audit.rules.vanished import is_emptied
-from shardaudit.columns.ledger_sums import CELL, differs, sequence_key, sequence_number
+from shardaudit.columns.ledger_sums import CELL, sequence_key, sequence_number
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
-from shardaudit.model.verdict import ENDED, LIVE, STANDING, Cause, State, Verdict
+from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.verdict import ENDED, Cause, State, Verdict
 
 LEAST_MISSING = 1_000  # fewer are named one by one
 LEAST_SENT = 100  # to each row that landed: 99 % did not
@@ -160,19 +167,6 @@ def with_rest(cells: DataFrame, rest: DataFrame | None) -> DataFrame:
     )
 
 
-def with_wholeness(previous: DataFrame, sums: DataFrame) -> DataFrame:
-    """Gaps, and `is_complete`: whether just what was sent landed in their cell, by the ledger.
-
-    Input:
-        previous: GAPS; sums: `cell_sums` of the whole ledger.
-    """
-    cells = F.broadcast(previous.select(*CELL))
-    whole = sums.where((F.col("sent_n") > 0) & ~differs()).join(cells, CELL, how="left_semi")
-    # Unique on the cell, by its grouping.
-    is_whole = whole.select(*CELL, F.lit(True).alias("is_complete"))
-    return previous.join(is_whole, CELL, how="left")
-
-
 def folded_gaps(
     judged: DataFrame, rest: DataFrame, previous: DataFrame, facts: AuditFacts
 ) -> DataFrame:
@@ -191,35 +185,11 @@ def folded_gaps(
     near = judged.join(F.broadcast(rest), CELL, how="left")  # unique on the cell
     staged = _seen_again(near, previous, facts).select(
         *CELL,
-        *(_newest(name) for name in _CARRIED),
+        *(as_found(name).alias(name) for name in _CARRIED),
         _count().alias("count"),
-        *life_columns(_why(F.col("next_state")), facts),
+        *life_columns(_why(), facts),
     )
-    changed = _is_changed()
-    reason = F.when(changed, F.col("changed_because")).otherwise(F.col("old_reason"))
-    is_moved = ~F.col("recoverable_until").eqNullSafe(F.col("old_deadline"))
-    return (
-        staged.where(F.col("is_found") | changed | is_moved)
-        .withColumn("stream", F.lit(facts.stream))
-        .withColumn("state_reason", reason)
-        .select(*(n for n in GAPS.names if n != "updated_at"), "from_state", "is_found")
-    )
-
-
-def gap_transitions(folded: DataFrame, facts: AuditFacts) -> DataFrame:
-    """The changes of state among folded gaps, in the shape of GAP_TRANSITIONS."""
-    return (
-        folded.where(_is_changed())
-        .withColumn("to_state", F.col("state"))
-        .withColumn("audit_id", F.lit(facts.audit_id))
-        .withColumn("reason", F.col("state_reason"))
-        .withColumn("changed_at", F.lit(facts.as_of))
-        .select(GAP_TRANSITIONS.names)
-    )
-
-
-def _is_changed() -> Column:
-    return ~F.col("state").eqNullSafe(F.col("from_state"))
+    return touched_rows(staged, GAPS, facts)
 
 
 def _seen_again(cells: DataFrame, previous: DataFrame, facts: AuditFacts) -> DataFrame:
@@ -253,18 +223,9 @@ def _seen_again(cells: DataFrame, previous: DataFrame, facts: AuditFacts) -> Dat
         .withColumn("is_found", F.col("now.count").isNotNull())
         .withColumn("is_known", F.coalesce("is_known", F.lit(False)))
         .withColumn("was_in_reach", F.coalesce("is_judged", is_whole))
-        .withColumn("deadline", until(_at("arrived_from"), facts.retention))
+        .withColumn("deadline", until(as_found("arrived_from"), facts.retention))
         .withColumn("next_state", _state(facts))
     )
-
-
-def _at(name: str) -> Column:
-    found, known = F.col(f"now.{name}"), F.col(f"before.{name}")
-    return F.when(F.col("is_found"), found).otherwise(known)
-
-
-def _newest(name: str) -> Column:
-    return _at(name).alias(name)
 
 
 def _count() -> Column:
@@ -281,39 +242,23 @@ def _count() -> Column:
 def _is_out_of_time(kept: Retention, as_of: Column) -> Column:
     """Whether the last of its messages has left the stream."""
     by = F.greatest(as_of, F.col("before.judged_as_of"))
-    return F.coalesce(until(_at("arrived_until"), kept) < by, F.lit(False))
+    return F.coalesce(until(as_found("arrived_until"), kept) < by, F.lit(False))
 
 
 def _state(facts: AuditFacts) -> Column:
-    before, is_over = F.col("before.state"), _is_out_of_time(facts.retention, F.lit(facts.as_of))
-    is_gone = ~F.col("is_found") & F.col("was_in_reach") & before.isin(*STANDING)
-    is_other = (F.col("now.count") != F.col("before.count")) | is_lost_by_now()
-    fresh = F.when(is_over, State.EXPIRED.value).otherwise(State.OPEN.value)
-    return (
-        F.when(~F.col("is_known"), fresh)
-        .when(is_gone & (before == State.REPLAYED.value), State.RECOVERED.value)
-        .when(is_gone, State.FALSE_ALARM.value)
-        .when(F.col("is_found") & before.isin(*ENDED), fresh)
-        .when((before == State.ACCEPTED.value) & F.col("is_found") & is_other, fresh)
-        .when(before.isin(*LIVE) & is_over, State.EXPIRED.value)
-        .when((before == State.EXPIRED.value) & ~is_over, State.OPEN.value)
-        .otherwise(before)
+    return next_state(
+        was_repaired=F.col("before.state") == State.REPLAYED.value,
+        is_other=F.col("now.count") != F.col("before.count"),
+        is_over=_is_out_of_time(facts.retention, F.lit(facts.as_of)),
+        is_timed=F.lit(True),
     )
 
 
-def _why(state: Column) -> Column:
-    before, left = F.col("before.state"), F.coalesce("left", F.lit(0))
-    is_back = (before == State.EXPIRED.value) & (state == State.OPEN.value)
+def _why() -> Column:
+    state, left = F.col("next_state"), F.coalesce("left", F.lit(0))
     came = F.when(state == State.RECOVERED.value, "landed after the replay").otherwise(
         "it arrived later"
     )
     named = F.concat(came, F.lit(", but for "), left.cast("string"), F.lit(" that findings name"))
-    return (
-        F.when(state == State.EXPIRED.value, "the stream's retention has run out")
-        .when(~F.col("is_known"), "found by the audit")
-        .when(is_back, "the stream keeps it for longer than was known")
-        .when(~F.col("is_found") & (left > 0), named)
-        .when(~F.col("is_found"), came)
-        .when(before == State.ACCEPTED.value, "new evidence since it was accepted")
-        .otherwise("found again after it was closed")
-    )
+    gone = F.when(left > 0, named).otherwise(came)
+    return because(gone)
