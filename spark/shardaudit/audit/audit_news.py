@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.columns.instants import in_windows
 from shardaudit.model.audit_id import StoredAudit, audit_order, late_of
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
@@ -258,8 +259,7 @@ def _said_there(warehouse: Warehouse, part: Segment, whole: Verdict) -> Verdict:
         return whole
     cells = warehouse.read(CELLS).where(
         (F.col("audit_id") == part.audit_id)
-        & (F.col("bucket_start") >= F.lit(part.start))
-        & (F.col("bucket_start") < F.lit(part.end))
+        & in_windows(F.col("bucket_start"), [Window(part.start, part.end)])
     )
     found = [Verdict(row.verdict) for row in cells.select("verdict").distinct().collect()]
     order = list(Verdict).index

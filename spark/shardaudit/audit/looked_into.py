@@ -37,7 +37,7 @@ from shardaudit.audit.rules.vanished import (
     vanished_cells,
     with_vanished,
 )
-from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, cell_sums
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS
@@ -52,9 +52,7 @@ FEW_IDS = 100_000  # at most so many to be looked for are sent to where the trac
 
 def is_audited(request: AuditRequest, name: str = "bucket_start") -> Column:
     """Whether a bucket of an id is one that is audited; all of the canary's are."""
-    start, window = F.col(name), request.aligned
-    is_covered = (start >= F.lit(window.start)) & (start < F.lit(window.end))
-    return is_covered | is_canary("message_id")
+    return in_windows(F.col(name), [request.aligned]) | is_canary("message_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +169,7 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
         (F.col("stream") == request.name)
         & (F.col("kind") == Kind.MISSING.value)
         & ~F.col("state").isin(*ENDED)
-        & (F.col("sent_at") >= F.lit(request.aligned.start))
-        & (F.col("sent_at") < F.lit(request.aligned.end))
+        & in_windows(F.col("sent_at"), [request.aligned])
     )
     return Past(
         both.ledger,

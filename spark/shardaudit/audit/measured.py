@@ -16,6 +16,7 @@ from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
 from shardaudit.audit.rules.totals import Around, shard_coverages
 from shardaudit.audit.watermarks import shard_records
+from shardaudit.columns.instants import in_windows
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import STANDING, Cause, Kind
@@ -120,6 +121,5 @@ def _audited(rows: DataFrame, unaudited: DataFrame, *, at: str = "bucket_start")
 
 def _is_around(name: str, request: AuditRequest, over: Window) -> Column:
     """Whether a time lies in that span, and not in the window."""
-    at, window = F.col(name), request.aligned
-    is_inside = (at >= F.lit(window.start)) & (at < F.lit(window.end))
-    return (at >= F.lit(over.start)) & (at < F.lit(over.end)) & ~is_inside
+    at = F.col(name)
+    return in_windows(at, [over]) & ~in_windows(at, [request.aligned])

@@ -21,6 +21,7 @@ from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.audit.rules.findings import AuditFacts, transitions
 from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.audit.watermarks import stored_watermark
+from shardaudit.columns.instants import in_windows
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.tables.audit_tables import (
     AUDITS,
@@ -157,12 +158,10 @@ class AuditRow:
 
     def _latency(self) -> tuple[float | None, float | None]:
         """How long half and 99 % of the window's rows took to land, seconds, at most."""
-        window = self.request.aligned
         landed = self.warehouse.read(FINGERPRINTS).where(
             (F.col("stream") == self.request.name)
             & (F.col("side") == "sink")
-            & (F.col("bucket_start") >= F.lit(window.start))
-            & (F.col("bucket_start") < F.lit(window.end))
+            & in_windows(F.col("bucket_start"), [self.request.aligned])
         )
         bins = (F.sum(F.get("latency_counts", i)).alias(str(i)) for i in range(LATENCY_BINS))
         [sums] = landed.agg(*bins).collect()

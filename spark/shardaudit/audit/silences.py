@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.rules.hours import hour_start
 from shardaudit.audit.rules.quiet import (
     BUSY_HOURS_OF_THE_NEW,
     DAY,
@@ -105,7 +106,7 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
     bucket = request.stream.bucket
     hour_us = _HOUR // timedelta(microseconds=1)
     micros = F.unix_micros("bucket_start")
-    hour = ((micros - F.pmod(micros, F.lit(hour_us))) / F.lit(hour_us)).cast("bigint")
+    hour = (F.unix_micros(hour_start(_HOUR)) / F.lit(hour_us)).cast("bigint")
     begins = (request.aligned.start - EPOCH) // _HOUR
     of_shard = Window.partitionBy("shard_id")
     active = (

@@ -15,6 +15,7 @@ from shardaudit.audit.judged import Outcome
 from shardaudit.audit.rules.canary_answers import without_canary
 from shardaudit.audit.rules.cells import FEWEST_SHIFTED, shifted_shards
 from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silence_lengths, slot
+from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.batch_inputs import TraceInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import batch_summaries
 from shardaudit.model.audit_id import ended_at
@@ -133,9 +134,7 @@ def _hours(
 ) -> list[Row]:
     """The ledger's hours, against the newest published audit that saw some of them."""
     window = request.aligned
-    cells = warehouse.read(CELLS).where(
-        (F.col("bucket_start") >= F.lit(window.start)) & (F.col("bucket_start") < F.lit(window.end))
-    )
+    cells = warehouse.read(CELLS).where(in_windows(F.col("bucket_start"), [window]))
     seen = [
         row["audit_id"]
         for row in published

@@ -38,6 +38,7 @@ from shardaudit.audit.rules.watermark import (
     touched_cells,
     unknown_before,
 )
+from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
@@ -330,9 +331,7 @@ def _counts(
     sent_at = F.col("bucket_start").alias("sent_at")
     unnamed = unsettled_gaps(gaps).select("shard_id", sent_at, missing, "state", "count")
     in_cell = named.union(unnamed).where(
-        (F.col("shard_id") == shard_id)
-        & (F.col("sent_at") >= F.lit(hold.start))
-        & (F.col("sent_at") < F.lit(hold.end))
+        (F.col("shard_id") == shard_id) & in_windows(F.col("sent_at"), [hold.window])
     )
     is_expired = F.col("state") == State.EXPIRED.value
     is_gone = is_expired & (F.col("kind") == Kind.MISSING.value)

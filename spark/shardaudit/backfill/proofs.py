@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,7 +12,7 @@ from shardaudit.adapters.engine.held import own_rows
 from shardaudit.backfill.rounds import Replay
 from shardaudit.backfill.rules.plan import ASKED_FOR
 from shardaudit.backfill.rules.planned import StoredWindow
-from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
@@ -194,12 +193,8 @@ def _in_parts(
         "begins_at timestamp"
     )
     parts = F.broadcast(own_rows(replay.warehouse.spark, values, ddl))
-    start, end = _edges(asked)
-    near = rows.where((instant >= F.lit(start)) & (instant < F.lit(end)))
+    first, last = min(sent.start for _, sent in asked), max(sent.end for _, sent in asked)
+    near = rows.where(in_windows(instant, [Window(first, last)]))
     # The parts of a shard are disjoint: a row lies in one of them at most.
     inside = (instant >= F.col("sent_from")) & (instant < F.col("sent_to"))
     return near.join(parts, ["shard_id"], how="inner").where(inside)
-
-
-def _edges(asked: Sequence[AskedRange]) -> tuple[datetime, datetime]:
-    return min(sent.start for _, sent in asked), max(sent.end for _, sent in asked)

@@ -32,6 +32,7 @@ from shardaudit.backfill.rules.decode import (
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
+from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.retention import Retention
@@ -183,9 +184,8 @@ class Replay:
         What cannot be decoded may be one of them: it stays in, for the quarantine.
         """
         if self.ledger.windows[0].takes_all:
-            wanted = sent_range(self.ledger.windows)
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
-            return decoded.where((sent >= F.lit(wanted.start)) & (sent < F.lit(wanted.end)))
+            return decoded.where(in_windows(sent, [sent_range(self.ledger.windows)]))
         named = self.planned_ids().select("message_id")
         ids = bare(named).union(bare(self._gap_ids(windows))).distinct()
         # Unique on the id on the right.

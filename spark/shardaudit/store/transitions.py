@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from shardaudit.columns.instants import in_windows
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, QUIET_TIMES, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
@@ -133,8 +134,7 @@ def accept_gaps(warehouse: Warehouse, said: Said, *, now: datetime) -> Accepted:
     Raises:
         NoGapError: there is none; or one of the shards has none. Nothing is changed.
     """
-    start = F.col("bucket_start")
-    is_inside = (start >= F.lit(said.window.start)) & (start < F.lit(said.window.end))
+    is_inside = in_windows(F.col("bucket_start"), [said.window])
     wanted = (F.col("stream") == said.stream) & is_inside
     if said.shard_ids:
         wanted &= F.col("shard_id").isin(list(said.shard_ids))

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import until
-from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, differs
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
@@ -246,10 +246,9 @@ def _deadline(kept: Retention) -> Column:
 def _was_in_reach(facts: AuditFacts) -> Column:
     """Whether the audit looked at the finding's cell, or the ledger tells that its id landed."""
     start = bucket_start(F.col("before.sent_at"), facts.bucket)
-    is_inside = (start >= F.lit(facts.window.start)) & (start < F.lit(facts.window.end))
     has_landed = F.coalesce("before.is_complete", F.lit(False)) & _is_missing()
     return (
-        (is_inside | has_landed)
+        (in_windows(start, [facts.window]) | has_landed)
         & F.col("is_unjudged").isNull()
         & ~is_damaged(facts.damage.traces + facts.damage.sink, start)
     )

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.model.window import Window
 
 # How far before the window one looks: to know when traces were logged, and how silent is usual.
@@ -55,8 +56,7 @@ def hour_sums(sums: DataFrame, before: DataFrame, *, window: Window, width: time
         before: `shard_id, bucket_start, sent`: cells of an earlier audit within the window.
     """
     near = sums.where(
-        (F.col("bucket_start") >= F.lit(window.start - LOOK_BACK))
-        & (F.col("bucket_start") < F.lit(window.end))
+        in_windows(F.col("bucket_start"), [Window(window.start - LOOK_BACK, window.end)])
     )
     unknown = F.lit(None).cast("bigint")
     ledger = near.select(
@@ -121,6 +121,4 @@ def _hole(stretch: Sequence[Hour], width: timedelta, *, is_open: bool) -> dict[d
 
 def hour_start(width: timedelta, instant: Column | str = "bucket_start") -> Column:
     """The start of the hour (of that width) in which a cell, or an instant, lies."""
-    micros = F.unix_micros(instant)
-    width_us = width // timedelta(microseconds=1)
-    return F.timestamp_micros(micros - F.pmod(micros, F.lit(width_us)))
+    return bucket_start(F.col(instant) if isinstance(instant, str) else instant, width)

@@ -10,7 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.hours import hour_start, slot
+from shardaudit.columns.instants import in_windows
 from shardaudit.model.tables.table import LATENCY_BINS
+from shardaudit.model.window import Window
 
 LOOKED_BACK = timedelta(days=7)
 # What takes longer is no habit: there has to be time for a repair.
@@ -59,8 +61,7 @@ def _hours(fingerprints: DataFrame, *, as_of: datetime, bucket: timedelta) -> Da
         (F.col("side") == "sink")
         & F.col("latency_counts").isNotNull()
         & (F.col("sent_day") >= F.lit(since.date()))
-        & (F.col("bucket_start") >= F.lit(since))
-        & (F.col("bucket_start") < F.lit(as_of))
+        & in_windows(F.col("bucket_start"), [Window(since, as_of)])
     )
     sums = [F.sum(F.get("latency_counts", i)).alias(f"bin_{i}") for i in range(LATENCY_BINS)]
     counts = F.array(*(F.col(f"bin_{i}").cast("bigint") for i in range(LATENCY_BINS)))

@@ -6,11 +6,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.backfill.rules.plan import AFTER, BEFORE
+from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 
 _NEVER_US = -(2**63)
-_MINUTE_US = 60_000_000
 # Producers ask again within seconds; a process may stand still for longer than that.
 ACKED_WITHIN = timedelta(minutes=5)
 CELL_AND_CAUSE = ("shard_id", "bucket_start", "cause")
@@ -93,8 +93,7 @@ def by_arrival(missing: DataFrame) -> DataFrame:
 
     A message that its producer held back for hours stands hours behind those sent beside it.
     """
-    micros = F.unix_micros("arrives_until")
-    minute = F.timestamp_micros(micros - F.pmod(micros, F.lit(_MINUTE_US)))
+    minute = bucket_start(F.col("arrives_until"), timedelta(minutes=1))
     return missing.withColumn("bucket_start", minute)
 
 
@@ -103,8 +102,7 @@ def asked_for(missing: DataFrame, window: Window) -> DataFrame:
 
     Those that reached the stream too late for a reading of the window: `by_arrival`.
     """
-    sent = F.col("sent_at")
-    inside = missing.where((sent >= F.lit(window.start)) & (sent < F.lit(window.end)))
+    inside = missing.where(in_windows(F.col("sent_at"), [window]))
     is_late = F.col("arrives_until") >= F.lit(window.end + AFTER - BEFORE)
     return inside.where(~is_late).unionByName(by_arrival(inside.where(is_late)))
 
