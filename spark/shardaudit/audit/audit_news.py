@@ -15,7 +15,7 @@ from shardaudit.model.audit_id import StoredAudit, audit_order, late_of
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.model.verdict import Kind, Level, State, Verdict
+from shardaudit.model.verdict import Kind, Level, State, Verdict, by_rank
 from shardaudit.model.window import Window, joined
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.plain import MAX_SHOWN, gap_line, harmless, instant, length, messages
@@ -246,7 +246,7 @@ def _verdict_before(warehouse: Warehouse, request: AuditRequest) -> Verdict | No
         _said_there(warehouse, segment, Verdict(earlier[segment.audit_id]["verdict"]))
         for segment in segments
     ]
-    return min(said, key=list(Verdict).index, default=None)
+    return max(said, key=by_rank, default=None)
 
 
 def _is_as_long(row: StoredAudit, window: Window) -> bool:
@@ -262,8 +262,7 @@ def _said_there(warehouse: Warehouse, part: Segment, whole: Verdict) -> Verdict:
         & in_windows(F.col("bucket_start"), [Window(part.start, part.end)])
     )
     found = [Verdict(row.verdict) for row in cells.select("verdict").distinct().collect()]
-    order = list(Verdict).index
-    return max(whole, min(found, key=order, default=whole), key=order)
+    return min(whole, max(found, key=by_rank, default=whole), key=by_rank)
 
 
 def _store(warehouse: Warehouse, request: AuditRequest, news: AuditNews) -> None:

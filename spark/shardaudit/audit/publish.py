@@ -33,7 +33,7 @@ from shardaudit.model.tables.audit_tables import (
 )
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.table import LATENCY_BINS
-from shardaudit.model.verdict import Verdict
+from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.model.watermark import Watermark
 from shardaudit.report.route_lines import hops_as_json, route_notes
 from shardaudit.report.summary import AuditReport
@@ -171,7 +171,7 @@ class AuditRow:
     def _report(self, status: str, outcome: Outcome, self_check: str) -> AuditReport:
         request, verdicts = self.request, self._verdicts(outcome)
         # A stream of which nothing was ever seen is inconclusive.
-        worst = min(verdicts.values(), key=list(Verdict).index, default=Verdict.INCONCLUSIVE)
+        worst = max(verdicts.values(), key=by_rank, default=Verdict.INCONCLUSIVE)
         is_trusted = self_check != "failed" and status == "published"
         refused = self.warehouse.counts(QUARANTINE, by=["stream"], having={"stream": request.name})
         return AuditReport(

@@ -13,7 +13,7 @@ from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.model.verdict import LIVE, Kind, MissingIds, State, Verdict
+from shardaudit.model.verdict import LIVE, Kind, MissingIds, State, Verdict, by_rank
 from shardaudit.model.window import Window
 from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
@@ -50,9 +50,8 @@ def worst_shards(
         ShardLine(shard_id, verdict, **{name: sums[name] for name in _COUNTS})
         for shard_id, verdict, sums in shards
     ]
-    order = list(Verdict)
     lines.sort(key=lambda line: line.shard_id)
-    lines.sort(key=lambda line: (order.index(line.verdict), -line.missing, -line.duplicated))
+    lines.sort(key=lambda line: (-line.verdict.rank, -line.missing, -line.duplicated))
     return tuple(line for line in lines if not line.verdict.is_good)
 
 
@@ -152,11 +151,10 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
 
 def _judged(row: Row, shards: Iterable[ShardSums]) -> list[tuple[ShardSums, Verdict]]:
     """Each shard with its verdict: that of its worst cell, if the audit's row has no other."""
-    order = list(Verdict).index
-    worst = {shard.shard_id: min(shard.verdicts, key=order) for shard in shards}
+    worst = {shard.shard_id: max(shard.verdicts, key=by_rank) for shard in shards}
     if row["shard_verdicts"] is None:
         # What was tolerated is not known: none is worse than all of them.
-        said = {name: max(of, Verdict(row["verdict"]), key=order) for name, of in worst.items()}
+        said = {name: min(of, Verdict(row["verdict"]), key=by_rank) for name, of in worst.items()}
     else:
         said = {name: Verdict(of) for name, of in json.loads(row["shard_verdicts"]).items()}
     return [(shard, said.get(shard.shard_id, worst[shard.shard_id])) for shard in shards]

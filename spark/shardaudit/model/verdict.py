@@ -21,6 +21,11 @@ class Verdict(StrEnum):
     OK = "ok"
 
     @property
+    def rank(self) -> int:
+        """Greater is worse."""
+        return len(Verdict) - 1 - list(Verdict).index(self)
+
+    @property
     def is_good(self) -> bool:
         """Whether `--check` lets it pass."""
         return self in {Verdict.OK, Verdict.PENDING}
@@ -97,6 +102,11 @@ class Level(StrEnum):
     def is_alarm(self) -> bool:
         """Whether `--check` ends with 3: warn or worse."""
         return self.rank >= Level.WARN.rank
+
+
+def by_rank(one: Verdict | Level) -> int:
+    """The key by which the worst is the greatest."""
+    return one.rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shardaudit.model.verdict import Verdict
+from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.page.page_words import (
     LETTERS,
     LEVELS,
@@ -24,7 +24,7 @@ from shardaudit.store.cell_grid import (
 )
 
 # Worse than what is merely late or untraced, better than what is known to be wrong.
-_ABOVE_UNKNOWN = list(Verdict)[: list(Verdict).index(Verdict.INCONCLUSIVE)]
+_ABOVE_UNKNOWN = [one for one in Verdict if one.rank > Verdict.INCONCLUSIVE.rank]
 _RATES = {Metric.LOSS: ("missing", "sent"), Metric.DUPLICATION: ("extra_rows", "landed")}
 SHARES = {Metric.P50: 0.5, Metric.P99: 0.99}
 _TIMES = (*SHARES, Metric.SKEW)
@@ -135,7 +135,7 @@ def letter(name: str) -> str:
 def worst_of(names: Sequence[str]) -> str:
     """The worst of verdicts, UNKNOWN among them; NO_SHARD when there is none."""
     present = {Verdict(name) for name in names if name not in {UNKNOWN, NO_SHARD}}
-    worst = min(present, key=list(Verdict).index, default=None)
+    worst = max(present, key=by_rank, default=None)
     return _verdict(worst, is_blind=True) if UNKNOWN in names else (worst or NO_SHARD)
 
 

@@ -17,7 +17,7 @@ from shardaudit.model.audit_id import (
     newest_audit,
     published_audits,
 )
-from shardaudit.model.verdict import Level, Verdict
+from shardaudit.model.verdict import Level, Verdict, by_rank
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
@@ -152,7 +152,7 @@ def stream_line(
         engine=newest["engine"] if newest else None,
         findings={found.kind: found.ids for found in mine},
         deadline=min((f.deadline for f in mine if f.deadline), default=None),
-        level=max(levels, key=lambda level: level.rank).value if levels else UNKNOWN,
+        level=max(levels, key=by_rank).value if levels else UNKNOWN,
         watched_at=watched_at,
         is_watch_old=is_old(watched_at, now, limit=OLD_WATCH),
         refused=refused,

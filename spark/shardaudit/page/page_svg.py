@@ -128,7 +128,7 @@ def _labels(rows: Sequence[MapRow], height: float) -> tuple[Label, ...]:
     """Each row's where there is room; otherwise those in trouble come first."""
     by_urgency = sorted(
         range(len(rows)),
-        key=lambda i: (_urgency(rows[i].worst), i),
+        key=lambda i: (-_urgency(rows[i].worst), i),
     )
     taken: list[int] = []
     apart = -(-_LABEL_HEIGHT // height)
@@ -139,9 +139,8 @@ def _labels(rows: Sequence[MapRow], height: float) -> tuple[Label, ...]:
 
 
 def _urgency(name: str) -> int:
-    """Less is more urgent; what is unknown stands where the map puts it."""
-    order = list(Verdict)
-    return order.index(Verdict(name)) if name in order else order.index(Verdict.INCONCLUSIVE)
+    """Greater is more urgent; what is unknown stands where the map puts it."""
+    return (Verdict(name) if name in list(Verdict) else Verdict.INCONCLUSIVE).rank
 
 
 def _ticks(found: HeatMap) -> tuple[tuple[float, str], ...]:

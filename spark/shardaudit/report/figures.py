@@ -6,7 +6,7 @@ Times are seconds since 1970; 0 where there is none: StatsD keeps a gauge that i
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from shardaudit.model.verdict import Level, ShardState, Verdict
+from shardaudit.model.verdict import Level, ShardState, by_rank
 from shardaudit.report.health import Health
 from shardaudit.report.summary import AuditReport
 
@@ -20,7 +20,7 @@ def audit_figures(report: AuditReport) -> Figures:
     return {
         "published": 1,
         "verdict_good": int(report.is_good),
-        "verdict_rank": max(map(_rank, report.all_verdicts)),
+        "verdict_rank": max(map(by_rank, report.all_verdicts)),
         **report.counts,
         "trace_coverage": 1.0 if report.trace_coverage is None else report.trace_coverage,
         "shards_not_well": len(report.worst_shards),
@@ -29,10 +29,6 @@ def audit_figures(report: AuditReport) -> Figures:
         "watermark_timestamp": _seconds(report.watermark),
         "deadline_timestamp": _seconds(_first(d.recoverable_until for d in report.deadlines)),
     }
-
-
-def _rank(verdict: Verdict) -> int:
-    return len(Verdict) - 1 - list(Verdict).index(verdict)
 
 
 def unpublished_figures() -> Figures:

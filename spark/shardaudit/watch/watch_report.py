@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shardaudit.model.errors import ShardauditError
-from shardaudit.model.verdict import Level, ShardState
+from shardaudit.model.verdict import Level, ShardState, by_rank
 from shardaudit.report.plain import cell, counted, harmless, instant, length
 from shardaudit.watch.rules.facts import Rules
 from shardaudit.watch.rules.judge import Judgement, Skew, landed_skew, produced_skew
@@ -111,7 +111,7 @@ def watch_report(
         told=0,
         states={state.value: states[state] for state in ShardState if states[state]},
         levels={level.value: levels[level] for level in Level if levels[level]},
-        worst=max((j.level for j in judgements), key=lambda level: level.rank, default=Level.NONE),
+        worst=max((j.level for j in judgements), key=by_rank, default=Level.NONE),
         shards=tuple(_line(j) for j in noted),
         produced_skew=_skew(produced_skew(judgements)),
         landed_skew=_skew(landed_skew(judgements)),

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from shardaudit.audit.rules.classify import COUNTS
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
-from shardaudit.model.verdict import Verdict
+from shardaudit.model.verdict import Verdict, by_rank
 
 TOTALS = ("sent", "landed", "matched", *COUNTS)
 _COVERED = ("matched", "untraced")
@@ -53,11 +53,11 @@ class ShardTotals:
     @property
     def worst(self) -> Verdict:
         """The worst verdict of the shard's cells."""
-        return min(self.verdicts, key=list(Verdict).index)
+        return max(self.verdicts, key=by_rank)
 
     def verdict(self, *, tolerance: float, coverage_floor: float) -> Verdict:
         """The worst verdict of the shard's cells, after what the configuration tolerates."""
-        return min(self._standing(tolerance, coverage_floor), key=list(Verdict).index)
+        return max(self._standing(tolerance, coverage_floor), key=by_rank)
 
     def _standing(self, tolerance: float, coverage_floor: float) -> set[Verdict]:
         standing = set(self.verdicts)

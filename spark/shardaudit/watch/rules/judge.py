@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shardaudit.model.sequence import START_WORDS
-from shardaudit.model.verdict import Level, ShardState
+from shardaudit.model.verdict import Level, ShardState, by_rank
 from shardaudit.watch.rules.advice import advice, hole_advice
 from shardaudit.watch.rules.deadline import (
     Deadline,
@@ -124,7 +124,7 @@ def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> 
         state=shard_state(witness, known),
         stands_still=found in {ShardState.SILENT, ShardState.STALLED},
         consumer_level=grade,
-        level=max(grade, hole_grade, key=lambda one: one.rank),
+        level=max(grade, hole_grade, key=by_rank),
         deadline=due,
         hole_deadline=holes_due,
         audit_level=audit_level(witness.holes, rules),
