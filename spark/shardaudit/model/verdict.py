@@ -83,6 +83,11 @@ class ShardState(StrEnum):
     IDLE = "idle"
     OK = "ok"
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it is behind where its time is old; else nothing came, and that is all."""
+        return self not in {ShardState.IDLE, ShardState.CLOSED}
+
 
 class Level(StrEnum):
     """How urgent it is. Declared from the least to the most urgent."""

@@ -37,9 +37,7 @@ Integers = npt.NDArray[np.int64]
 _ORDER = list(Verdict)  # the worst first
 _NO_CELL = len(_ORDER)
 _REASONS = [*WHY.values(), LEFT_THE_SINK]
-
-# As watch/rules/judge.py has it: an idle or closed shard's time is old because nothing came.
-_NOT_AT_WORK = pa.array([ShardState.IDLE.value, ShardState.CLOSED.value])
+_AT_WORK = [state for state in ShardState if state.is_at_work]
 
 
 def read_grid(
@@ -280,9 +278,8 @@ def read_skew(
         (pc.field("stream") == stream)
         & (pc.field("observed_at") >= pc.scalar(bins.start))
         & (pc.field("observed_at") < pc.scalar(bins.end))
-        & pc.field("state").is_valid()
+        & pc.field("state").isin(_AT_WORK)
         & pc.field("produced_until").is_valid()
-        & pc.invert(pc.is_in(pc.field("state"), value_set=_NOT_AT_WORK))
     )
     names = ["stream", "shard_id", "observed_at", "produced_until", "state"]
     watched = DeltaRs(settings.warehouse, settings.aws).columns(SHARDS, names=names, where=where)

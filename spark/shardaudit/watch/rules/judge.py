@@ -19,9 +19,6 @@ from shardaudit.watch.rules.facts import LedgerProgress, Rules, Witness
 from shardaudit.watch.rules.state import condition, shard_state, undrained_ancestor
 from shardaudit.watch.rules.texts import at, how_many
 
-# An idle or closed shard's time is old because nothing came: it is not behind the others.
-_AT_WORK = frozenset(ShardState) - {ShardState.IDLE, ShardState.CLOSED}
-
 
 def evidence(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> tuple[str, ...]:
     """Sentences; empty when no witness contradicts another."""
@@ -176,7 +173,7 @@ def landed_skew(judgements: Iterable[Judgement]) -> Skew | None:
 
 
 def _skew(times: Iterable[tuple[Judgement, datetime | None]]) -> Skew | None:
-    at_work = [(at, j.shard_id) for j, at in times if at is not None and j.state in _AT_WORK]
+    at_work = [(at, j.shard_id) for j, at in times if at is not None and j.state.is_at_work]
     if not at_work:
         return None
     earliest, shard_id = min(at_work)
