@@ -20,6 +20,7 @@ from shardaudit.model.window import Window, joined
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.plain import MAX_SHOWN, gap_line, harmless, instant, length, messages
 from shardaudit.report.summary import AuditReport
+from shardaudit.store.audits import published_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
 
@@ -226,9 +227,7 @@ def _verdict_before(warehouse: Warehouse, request: AuditRequest) -> Verdict | No
     A window that moves on has minutes of which nothing was said: before it was the last one of its
     length, late ones aside. None: there was nothing.
     """
-    rows = warehouse.rows(
-        AUDITS, where=(pc.field("stream") == request.name) & (pc.field("status") == "published")
-    )
+    rows = warehouse.rows(AUDITS, where=published_of(request.name))
     earlier = {
         row["audit_id"]: row
         for row in rows

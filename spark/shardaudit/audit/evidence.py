@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -33,6 +32,7 @@ from shardaudit.ingest.stream_traces import (
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
+from shardaudit.store.audits import done_batches
 from shardaudit.store.warehouse import Warehouse
 
 _ID_DDL = "message_id string, bucket_start timestamp"
@@ -70,8 +70,8 @@ class Ingested:
 
 def ingested(warehouse: Warehouse, name: str) -> Ingested:
     """What the stream's finished batches say."""
-    of_stream = (pc.field("stream") == name) & (pc.field("state") == "done")
-    done = sorted(warehouse.rows(BATCHES, where=of_stream), key=lambda row: int(row["number"]))
+    batches = warehouse.rows(BATCHES, where=done_batches(name))
+    done = sorted(batches, key=lambda row: int(row["number"]))
     spans: dict[str, list[tuple[datetime, datetime]]] = {"traces": [], "sink": []}
     for row in done:
         if row["damaged_from"] is not None:

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -41,6 +40,7 @@ from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
 from shardaudit.report.summary import HopLine
+from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
 
 _FOUND, _FINDING, _GAP = "found", "finding", "gap"
@@ -312,6 +312,5 @@ class _Before:
 
 def _judged_as_of(warehouse: Warehouse, name: str) -> datetime | None:
     """The latest "now" of the stream's published audits; none was later than the clock then."""
-    published = (pc.field("stream") == name) & (pc.field("status") == "published")
-    rows = warehouse.rows(AUDITS, where=published)
+    rows = warehouse.rows(AUDITS, where=published_of(name))
     return max((min(row["as_of"], row["started_at"] or row["as_of"]) for row in rows), default=None)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -22,6 +21,7 @@ from shardaudit.model.audit_id import ended_at
 from shardaudit.model.gate import LEDGER_GATE, RESULT_GATE, SINK_GATE, TRACES_GATE
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINGERPRINTS, QUARANTINE
+from shardaudit.store.audits import done_batches, published_of
 from shardaudit.store.warehouse import Warehouse
 
 GATED_BATCHES = {TRACES_GATE.name: "traces", SINK_GATE.name: "sink"}
@@ -62,9 +62,7 @@ def _shards(comparison: Comparison, outcome: Outcome) -> list[Row]:
 
 def _published(warehouse: Warehouse, request: AuditRequest) -> list[Row]:
     """The stream's published audits but for this one, oldest first."""
-    rows = warehouse.rows(
-        AUDITS, where=(pc.field("stream") == request.name) & (pc.field("status") == "published")
-    )
+    rows = warehouse.rows(AUDITS, where=published_of(request.name))
     others = [row for row in rows if row["audit_id"] != request.audit_id]
     return sorted(others, key=ended_at)
 
@@ -75,9 +73,7 @@ def _batches(warehouse: Warehouse, request: AuditRequest, published: list[Row]) 
     What was read anew since, as behind another configuration, is judged by how it is now.
     """
     judged = [json.loads(row["inputs"])["batches"] for row in published]
-    done = warehouse.rows(
-        BATCHES, where=(pc.field("stream") == request.name) & (pc.field("state") == "done")
-    )
+    done = warehouse.rows(BATCHES, where=done_batches(request.name))
     fresh = {
         row["batch_id"]: row
         for row in done

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import pyarrow.compute as pc
-
 from shardaudit.adapters.files.files import S3Access, list_files, s3_access
 from shardaudit.adapters.lake.delta_log import CommitGoneError
 from shardaudit.adapters.lake.delta_sink import DeltaSink
@@ -19,7 +17,7 @@ from shardaudit.ingest.rules.commits import UnknownFileError, net_change
 from shardaudit.model.config.settings import Settings, Sink
 from shardaudit.model.source import DeltaFile, SourceFile
 from shardaudit.model.tables.audit_tables import BATCHES
-from shardaudit.store.audits import read_rows
+from shardaudit.store.audits import done_batches, read_rows
 
 
 def bytes_to_ingest(settings: Settings, name: str) -> int:
@@ -32,8 +30,8 @@ def bytes_to_ingest(settings: Settings, name: str) -> int:
         StorageError, AccessRefusedError: an input could not be reached.
     """
     stream, access = settings.stream(name), s3_access(settings.aws)
-    of_done = (pc.field("stream") == name) & (pc.field("state") == "done")
-    done = sorted(read_rows(settings, BATCHES, where=of_done), key=lambda row: int(row["number"]))
+    batches = read_rows(settings, BATCHES, where=done_batches(name))
+    done = sorted(batches, key=lambda row: int(row["number"]))
     texts: dict[str, list[str]] = {"traces": [], "sink": []}
     for row in done:
         texts[row["side"]].append(row["inputs"])

@@ -24,6 +24,7 @@ from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.model.source import KeptFiles
 from shardaudit.model.tables.audit_tables import BATCHES, TRACES
 from shardaudit.model.window import EPOCH, Window
+from shardaudit.store.audits import done_batches
 from shardaudit.store.warehouse import Warehouse
 
 # What is told of each trace, wherever it is.
@@ -172,8 +173,7 @@ class StreamTraces:
 
 def _done_batches(warehouse: Warehouse, name: str) -> list[Row]:
     """The batches of a stream's traces that are done: rows of BATCHES."""
-    of_side = (pc.field("stream") == name) & (pc.field("side") == "traces")
-    return warehouse.rows(BATCHES, where=of_side & (pc.field("state") == "done"))
+    return warehouse.rows(BATCHES, where=done_batches(name) & (pc.field("side") == "traces"))
 
 
 def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:

@@ -52,6 +52,16 @@ class ShardSums:
     sums: dict[str, int]
 
 
+def published_of(stream: str) -> pc.Expression:
+    """Of AUDITS the stream's that were published."""
+    return (pc.field("stream") == stream) & (pc.field("status") == "published")
+
+
+def done_batches(stream: str) -> pc.Expression:
+    """Of BATCHES the stream's that are finished."""
+    return (pc.field("stream") == stream) & (pc.field("state") == "done")
+
+
 def audit_row(settings: Settings, audit_id: str) -> Row | None:
     """The row of the audit, by the names of the audits table; None when there is none."""
     found = read_rows(settings, AUDITS, where=pc.field("audit_id") == audit_id)

@@ -1,17 +1,14 @@
 """A map of shards × time, and which audit knows best of which time."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from shardaudit.model.audit_id import AuditOrder, audit_order
+from shardaudit.model.audit_id import AuditOrder, StoredAudit, audit_order, published_audits
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 
 COUNTED = ("sent", "landed", "missing", "pending", "duplicated", "extra_rows", "untraced")
-
-_Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +112,11 @@ class AuditSpan:
     looked: AuditOrder
 
 
-def audit_spans(audits: Iterable[_Row]) -> list[AuditSpan]:
+def audit_spans(audits: Iterable[StoredAudit]) -> list[AuditSpan]:
     """The published audits, to be laid over each other."""
     return [
         AuditSpan(row["audit_id"], Window(row["window_start"], row["window_end"]), audit_order(row))
-        for row in audits
-        if row["status"] == "published"
+        for row in published_audits(audits)
     ]
 
 

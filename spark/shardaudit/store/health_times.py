@@ -2,14 +2,12 @@
 
 from datetime import datetime
 
-import pyarrow.compute as pc
-
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES
 from shardaudit.report.health import Health
-from shardaudit.store.audits import newest_watch
+from shardaudit.store.audits import done_batches, newest_watch, published_of
 
 _SIDES = ("traces", "sink")
 
@@ -31,8 +29,9 @@ def read_health(settings: Settings, stream: str, *, now: datetime) -> Health:
 def last_read(settings: Settings, stream: str) -> datetime | None:
     """When something new was last read, of the side for which that is longer ago; None: never."""
     names = ["stream", "side", "state", "done_at"]
-    done = (pc.field("stream") == stream) & (pc.field("state") == "done")
-    found = DeltaRs(settings.warehouse, settings.aws).columns(BATCHES, names=names, where=done)
+    found = DeltaRs(settings.warehouse, settings.aws).columns(
+        BATCHES, names=names, where=done_batches(stream)
+    )
     if found is None:
         return None
     by_side = found.group_by("side").aggregate([("done_at", "max")]).to_pylist()
@@ -44,7 +43,8 @@ def last_read(settings: Settings, stream: str) -> datetime | None:
 def _audited_at(settings: Settings, stream: str) -> datetime | None:
     """The "now" of the published audit that reaches furthest."""
     names = ["audit_id", "stream", "status", "window_end", "as_of", "started_at"]
-    published = (pc.field("stream") == stream) & (pc.field("status") == "published")
-    found = DeltaRs(settings.warehouse, settings.aws).columns(AUDITS, names=names, where=published)
+    found = DeltaRs(settings.warehouse, settings.aws).columns(
+        AUDITS, names=names, where=published_of(stream)
+    )
     newest = newest_audit([] if found is None else found.to_pylist())
     return newest["as_of"] if newest else None

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -13,6 +12,7 @@ from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.audit_id import audit_order
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.window import Window as Span
+from shardaudit.store.audits import published_of
 from shardaudit.store.cell_grid import audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
 
@@ -27,8 +27,8 @@ def audited_cells(
     Input:
         name: of the stream; but: the audit that is left out.
     """
-    published = (pc.field("stream") == name) & (pc.field("status") == "published")
-    audits = [r for r in warehouse.rows(AUDITS, where=published) if r["audit_id"] != but]
+    published = warehouse.rows(AUDITS, where=published_of(name))
+    audits = [row for row in published if row["audit_id"] != but]
     segments = newest_segments(audit_spans(audits), window)
     if not segments:
         return None
