@@ -40,11 +40,12 @@ from shardaudit.audit.rules.vanished import (
 from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, cell_sums
 from shardaudit.model.input_columns import CANARY
-from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS
+from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import ENDED, Kind
+from shardaudit.model.verdict import STANDING, Kind
 from shardaudit.store.newest_cells import audited_cells
+from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
@@ -165,12 +166,8 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
         return of_canary
     batches = warehouse.read(BATCHES).where(F.col("stream") == request.name)
     audited = audited_cells(warehouse, request.name, request.aligned, but=request.audit_id)
-    findings = warehouse.read(FINDINGS).where(
-        (F.col("stream") == request.name)
-        & (F.col("kind") == Kind.MISSING.value)
-        & ~F.col("state").isin(*ENDED)
-        & in_windows(F.col("sent_at"), [request.aligned])
-    )
+    findings = findings_in(warehouse, request.name, Kind.MISSING, *STANDING)
+    findings = findings.where(in_windows(F.col("sent_at"), [request.aligned]))
     return Past(
         both.ledger,
         beside(planted.batches, batches.select("batch_id", "number", "planned_at")),
@@ -248,7 +245,7 @@ def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -
     """The cells of gaps that did not end, the canary's too: CELL."""
     own = warehouse.read(GAPS).where(F.col("stream") == request.name)
     known = beside(both.planted.gaps, own)
-    return known.where(~F.col("state").isin(*ENDED)).select(*CELL)
+    return known.where(F.col("state").isin(*STANDING)).select(*CELL)
 
 
 def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> DataFrame:
@@ -257,11 +254,7 @@ def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> Dat
     Output:
         `message_id`, CELL.
     """
-    findings = warehouse.read(FINDINGS).where(
-        (F.col("stream") == request.name)
-        & (F.col("kind") == Kind.MISSING.value)
-        & ~F.col("state").isin(*ENDED)
-    )
+    findings = findings_in(warehouse, request.name, Kind.MISSING, *STANDING)
     start = bucket_start(F.col("sent_at"), request.stream.bucket).alias("bucket_start")
     placed = findings.select("message_id", "shard_id", start)
     empty = F.broadcast(cells.where(is_bare()).select(*CELL))

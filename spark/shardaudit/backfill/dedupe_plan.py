@@ -14,11 +14,11 @@ from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.backfill.stamped_apart import sent_edges
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED_ROWS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.store.audits import read_rows
 from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -69,11 +69,7 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: date
     Input:
         bucket: the stream's.
     """
-    findings = warehouse.read(FINDINGS).where(
-        (F.col("stream") == name)
-        & (F.col("kind") == Kind.DUPLICATED.value)
-        & F.col("state").isin(*LIVE)
-    )
+    findings = findings_in(warehouse, name, Kind.DUPLICATED, *LIVE)
     mine = F.xxhash64("message_id", "landed_count")
     # In halves of 32 bits: their sums never overflow.
     halves = F.sum(mine.bitwiseAND(F.lit(0xFFFFFFFF))), F.sum(F.shiftright(mine, 32))

@@ -31,12 +31,12 @@ from shardaudit.ingest.job import ingest_stream
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, REMOVED_ROWS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 from shardaudit.report.plain import messages
 from shardaudit.report.progress import SILENT, Progress
+from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -150,11 +150,7 @@ class Dedupe:
             retention=self.retention,
         )
         audit(self.warehouse, request, self.gates, now=clock)
-        findings = self.warehouse.read(FINDINGS).where(
-            (F.col("stream") == self.name)
-            & (F.col("kind") == Kind.DUPLICATED.value)
-            & F.col("state").isin(*LIVE)
-        )
+        findings = findings_in(self.warehouse, self.name, Kind.DUPLICATED, *LIVE)
         ids = self._ids().select("message_id")
         return findings.join(ids, ["message_id"], how="left_semi").count()
 

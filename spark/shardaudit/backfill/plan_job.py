@@ -41,12 +41,13 @@ from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Retention
-from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.window import Window, coalesced
+from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
 _HOUR = timedelta(hours=1)
@@ -175,10 +176,10 @@ def plan_backfill(warehouse: Warehouse, request: PlanRequest, *, now: datetime) 
 
 
 def _gaps(
-    warehouse: Warehouse, name: str, states: Sequence[str], window: Window | None
+    warehouse: Warehouse, name: str, states: Sequence[State], window: Window | None
 ) -> list[StoredRow]:
     """The gaps of the stream in these states, of a window when one is given."""
-    wanted = (pc.field("stream") == name) & pc.field("state").isin([str(s) for s in states])
+    wanted = (pc.field("stream") == name) & pc.field("state").isin(states)
     if window is not None:
         start = pc.field("bucket_start")
         wanted &= (start >= pc.scalar(window.start)) & (start < pc.scalar(window.end))
@@ -198,16 +199,13 @@ def _store_gaps(warehouse: Warehouse, plan: Plan, gaps: Sequence[StoredRow]) -> 
         warehouse.upsert(rows, BACKFILL_GAPS)
 
 
-def _missing(warehouse: Warehouse, name: str, states: Sequence[str]) -> DataFrame:
+def _missing(warehouse: Warehouse, name: str, states: Sequence[State]) -> DataFrame:
     """The missing messages of the stream; the traces are pruned to their days."""
-    findings = warehouse.read(FINDINGS).where(
-        (F.col("stream") == name) & F.col("state").isin(*states)
-    )
-    missing = findings.where(F.col("kind") == Kind.MISSING.value)
+    missing = findings_in(warehouse, name, Kind.MISSING, *states)
     ends = F.min("sent_at").alias("first"), F.max("sent_at").alias("last")
     [sent] = collected(missing.agg(*ends))
     days = [Window(sent.first, sent.last + datetime.resolution).aligned(DAY)] if sent.first else []
-    return missing_ids(findings, StreamTraces.of(warehouse, name).within(days, ids=missing))
+    return missing_ids(missing, StreamTraces.of(warehouse, name).within(days, ids=missing))
 
 
 def _ranges(
@@ -290,13 +288,8 @@ def _stretch(row: Row) -> Stretch:
 def stuck_ids(warehouse: Warehouse, name: str, *, shard_ids: Sequence[str]) -> int:
     """How many missing messages that are live are behind a stopped shard, in gaps or not."""
     of_shards = F.col("shard_id").isin(list(shard_ids)) if shard_ids else F.lit(True)
-    findings = warehouse.read(FINDINGS).where(
-        (F.col("stream") == name)
-        & (F.col("kind") == Kind.MISSING.value)
-        & (F.col("cause") == Cause.STUCK.value)
-        & F.col("state").isin(*LIVE)
-        & of_shards
-    )
+    findings = findings_in(warehouse, name, Kind.MISSING, *LIVE)
+    findings = findings.where((F.col("cause") == Cause.STUCK.value) & of_shards)
     live = pc.field("state").isin(LIVE)
     stuck = (pc.field("stream") == name) & (pc.field("cause") == Cause.STUCK.value) & live
     if shard_ids:

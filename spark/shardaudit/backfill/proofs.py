@@ -14,9 +14,9 @@ from shardaudit.backfill.rules.plan import ASKED_FOR
 from shardaudit.backfill.rules.planned import StoredWindow
 from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
+from shardaudit.model.tables.audit_tables import CELLS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.verdict import LIVE, UNSETTLED, Kind, State, Verdict
+from shardaudit.model.verdict import LIVE, UNSETTLED, State, Verdict
 from shardaudit.model.window import Window
 
 AskedRange = tuple[StoredWindow, Window]  # of a range by hand: when its messages were sent
@@ -72,7 +72,7 @@ def _of_planned(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[st
     # Unique on message_id on both sides: the key of findings within a stream and kind, and that
     # of the ids within a plan.
     states = replay.planned_ids().join(
-        _missing(replay).select("message_id", "state"), ["message_id"], how="inner"
+        replay.findings().select("message_id", "state"), ["message_id"], how="inner"
     )
     windows = _begins(replay, stored)
     arrived = F.coalesce("acked_at", "sent_at")
@@ -98,8 +98,7 @@ def _of_gaps(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, 
         how="left_anti",
     )
     named = (
-        _missing(replay)
-        .where(F.col("state").isin(*UNSETTLED))
+        replay.findings(*UNSETTLED)
         .withColumn("bucket_start", bucket_start(F.col("sent_at"), replay.bucket))
         .join(replay.planned_ids().select("message_id"), ["message_id"], how="left_anti")
         .select(*CELL, "state", "sent_at")
@@ -113,7 +112,7 @@ def _of_gaps(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, 
 
 def _of_others(replay: Replay, asked: Sequence[AskedRange]) -> list[tuple[str, Proof]]:
     """The messages in the ranges that nobody knew to be missing when the plan was made."""
-    found = _in_parts(replay, asked, _missing(replay), F.col("sent_at"))
+    found = _in_parts(replay, asked, replay.findings(), F.col("sent_at"))
     planned = replay.planned_ids().select("message_id")
     others = found.join(planned, ["message_id"], how="left_anti")
     gaps = replay.warehouse.read(GAPS).where(F.col("stream") == replay.name)
@@ -144,12 +143,6 @@ def _of_cells(
     )
     counted = [row.asDict() for row in collected(sums)]
     return [(str(row.pop("window_id")), Proof(**row)) for row in counted]
-
-
-def _missing(replay: Replay) -> DataFrame:
-    return replay.warehouse.read(FINDINGS).where(
-        (F.col("stream") == replay.name) & (F.col("kind") == Kind.MISSING.value)
-    )
 
 
 def _counted(

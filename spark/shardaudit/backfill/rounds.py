@@ -42,7 +42,7 @@ from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import coalesced
 from shardaudit.report.plain import counted, harmless, instant
-from shardaudit.store.transitions import NewState, change_state
+from shardaudit.store.transitions import NewState, change_state, findings_in
 from shardaudit.store.warehouse import Warehouse
 
 SOURCE = "backfill"  # in the quarantine
@@ -99,7 +99,7 @@ class Replay:
         return (
             self.warehouse.read(GAPS)
             .where(F.col("stream") == self.name)
-            .where(F.col("state").isin([state.value for state in states]))
+            .where(F.col("state").isin(*states))
             .join(planned, CELL, how="left_semi")
         )
 
@@ -114,12 +114,8 @@ class Replay:
         return sent.select("message_id")
 
     def findings(self, *states: State) -> DataFrame:
-        """The stream's findings of missing messages in these states."""
-        return self.warehouse.read(FINDINGS).where(
-            (F.col("stream") == self.name)
-            & (F.col("kind") == Kind.MISSING.value)
-            & F.col("state").isin([state.value for state in states])
-        )
+        """The stream's findings of missing messages in these states, or in any."""
+        return findings_in(self.warehouse, self.name, Kind.MISSING, *states)
 
     def change(
         self,

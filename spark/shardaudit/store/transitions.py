@@ -13,7 +13,7 @@ from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, QUIET_TIMES, TRANSITIONS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.table import Table
-from shardaudit.model.verdict import UNSETTLED, State
+from shardaudit.model.verdict import UNSETTLED, Kind, State
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
@@ -54,6 +54,14 @@ def change_state(warehouse: Warehouse, table: Table, chosen: DataFrame, change: 
         "updated_at": F.lit(change.now),
     }
     warehouse.merge(chosen.withColumns(moved), table)
+
+
+def findings_in(warehouse: Warehouse, stream: str, kind: Kind, *states: State) -> DataFrame:
+    """The stream's findings of a kind that are in these states, or in any: rows of FINDINGS."""
+    wanted = (F.col("stream") == stream) & (F.col("kind") == kind.value)
+    return warehouse.read(FINDINGS).where(
+        wanted & F.col("state").isin(*states) if states else wanted
+    )
 
 
 class NoGapError(FinalError, LookupError):

@@ -13,12 +13,13 @@ from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.columns.instants import bucket_start
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import HOLES
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 from shardaudit.store.newest_cells import audited_cells
+from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, LedgerProgress, Rules
 from shardaudit.watch.rules.holes import (
@@ -176,12 +177,8 @@ def _less_the_explained(
     audited = audited_cells(warehouse, name, window)
     if audited is None:
         return cells.withColumn("is_named", F.lit(False))
-    findings = warehouse.read(FINDINGS).where(
-        (F.col("stream") == name)
-        & (F.col("kind") == Kind.MISSING.value)
-        & F.col("state").isin(*LIVE)
-        & (F.col("sent_at") >= F.lit(window.start))
-    )
+    findings = findings_in(warehouse, name, Kind.MISSING, *LIVE)
+    findings = findings.where(F.col("sent_at") >= F.lit(window.start))
     gaps = warehouse.read(GAPS).where(
         (F.col("stream") == name)
         & F.col("state").isin(*LIVE)
