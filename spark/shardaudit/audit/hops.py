@@ -5,7 +5,7 @@ They change no verdict: they say where a message was seen, and so how far it cam
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -24,6 +24,7 @@ from shardaudit.report.summary import HopLine
 from shardaudit.store.warehouse import Warehouse
 
 _LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
+_NOTHING = Row(received=0, sent=0, of_landed=0)
 _HOP_DDL = "kind string, seen string, hop string"
 
 
@@ -50,21 +51,18 @@ def hop_lines(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> 
     sums = both.groupBy("location").agg(*(F.sum(n).alias(n) for n in (*counts, "of_landed")))
     found = {row.location: row for row in collected(sums)}
     landed = sum(row.matched for row in collected(matched.agg(F.sum("matched").alias("matched"))))
-    lines = []
-    for name, hop in route.hops.items():
-        row = found.get(name)
-        received, sent, of_landed = (row.received, row.sent, row.of_landed) if row else (0, 0, 0)
-        lines.append(
-            HopLine(
-                location=name,
-                after=hop.after,
-                share=hop.share,
-                received=received,
-                sent=sent,
-                coverage=of_landed / landed if landed else None,
-            )
+    return tuple(
+        HopLine(
+            location=name,
+            after=hop.after,
+            share=hop.share,
+            received=row.received,
+            sent=row.sent,
+            coverage=row.of_landed / landed if landed else None,
         )
-    return tuple(lines)
+        for name, hop in route.hops.items()
+        for row in [found.get(name, _NOTHING)]
+    )
 
 
 def with_hops(

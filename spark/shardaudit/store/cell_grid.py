@@ -130,12 +130,12 @@ def newest_segments(audits: Iterable[AuditSpan], window: Window) -> tuple[Segmen
     for audit in sorted(audits, key=lambda audit: audit.looked, reverse=True):
         left: list[Window] = []
         for part in free:
-            start, end = max(part.start, audit.window.start), min(part.end, audit.window.end)
-            if start >= end:
+            mine = part.common(audit.window)
+            if mine is None:
                 left.append(part)
                 continue
-            found.append(Segment(audit.audit_id, start, end))
-            left += [Window(part.start, start)] if part.start < start else []
-            left += [Window(end, part.end)] if end < part.end else []
+            found.append(Segment(audit.audit_id, mine.start, mine.end))
+            edges = (part.start, mine.start), (mine.end, part.end)
+            left += [Window(start, end) for start, end in edges if start < end]
         free = left
     return tuple(sorted(found, key=lambda segment: segment.start))

@@ -18,14 +18,13 @@ from shardaudit.audit.rules.canary import (
     Planted,
 )
 from shardaudit.audit.rules.canary_plan import GAP_CLOSED, CanaryPlan, numbers
-from shardaudit.audit.rules.classify import COUNTS
+from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.verdict import ENDED, LIVE, Kind, State, Verdict
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import unix_micros
 
 _NONE = "-"
-_NUMBERS = ("sent", "landed", "matched", *COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def answers(
         F.lit("cell").alias("what"),
         F.col("shard_id").alias("name"),
         F.col("bucket_start").alias("at"),
-        _text("verdict", "compared", *_NUMBERS, "held_by"),
+        _text("verdict", "compared", *TOTALS, "held_by"),
     )
     ids = classified.where(is_canary("message_id")).select(
         F.lit("id").alias("what"),
