@@ -4,7 +4,7 @@ Only reads, and only as much as is asked for: a week of 1,800 shards has 18 mill
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -300,8 +300,9 @@ def _grouped(rows: pa.Table, key: list[str], *, of_each: list[Any]) -> list[Row]
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:
     """The rows of `shards` that the stream's last watch wrote; none when there was no watch."""
-    for span in _LOOK_BACK:
-        found = watch_since(settings, stream, since=now - span)
-        if found:
-            return found
-    return []
+    return newest_rows(lambda since: watch_since(settings, stream, since=since), now=now)
+
+
+def newest_rows(read: Callable[[datetime], list[Row]], *, now: datetime) -> list[Row]:
+    """What is read since the nearest time of a few since which there is anything."""
+    return next((rows for span in _LOOK_BACK if (rows := read(now - span))), [])

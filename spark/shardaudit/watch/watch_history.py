@@ -11,13 +11,18 @@ from shardaudit.model.choices import PositionSource
 from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.verdict import Level
+from shardaudit.store.audits import newest_rows
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import EarlierWatch
 from shardaudit.watch.rules.judge import Judgement
 from shardaudit.watch.rules.notifications import Notification, Occasion
 
-# An hour has four watches: enough for a trend. The wider ones are for after a break.
-_LOOK_BACK = (timedelta(hours=1), timedelta(days=1), timedelta(days=3660))
+_TREND = timedelta(hours=1)  # four watches
+# The fields of a position that are called as the columns.
+_POSITION = (
+    *("consumer", "shard_id", "checkpoint", "sub_sequence"),
+    *("lease_owner", "lease_counter", "reported_at"),
+)
 
 RowValues = dict[str, object]
 
@@ -101,30 +106,21 @@ def _newest(warehouse: Warehouse, name: str, *, as_of: datetime, having: str) ->
         & (pc.field("observed_at") < pc.scalar(as_of))
         & pc.field(having).is_valid()
     )
-    for span in _LOOK_BACK:
-        since = pc.field("observed_at") >= pc.scalar(as_of - span)
-        rows = warehouse.rows(SHARDS, where=mine & since)
-        if (
-            rows
-        ):  # a watch that finds the ledger held judges by what was an hour before the last one
-            newest = max(row["observed_at"] for row in rows)
-            near = pc.field("observed_at") >= pc.scalar(newest - _LOOK_BACK[0])
-            return warehouse.rows(SHARDS, where=mine & near)
-    return []
+
+    def read(since: datetime) -> list[Row]:
+        near = pc.field("observed_at") >= pc.scalar(since)
+        return warehouse.rows(SHARDS, where=mine & near)
+
+    rows = newest_rows(read, now=as_of)
+    # A watch that finds the ledger held judges by what was an hour before the last one.
+    return read(max(row["observed_at"] for row in rows) - _TREND) if rows else []
 
 
 def _positions(rows: list[Row]) -> dict[tuple[str, datetime], Position]:
     """By shard and observation the consumer's own word; the frontier is in `shards` already."""
     return {
         (row["shard_id"], row["observed_at"]): Position(
-            source=PositionSource(row["source"]),
-            consumer=row["consumer"],
-            shard_id=row["shard_id"],
-            checkpoint=row["checkpoint"],
-            sub_sequence=row["sub_sequence"],
-            lease_owner=row["lease_owner"],
-            lease_counter=row["lease_counter"],
-            reported_at=row["reported_at"],
+            source=PositionSource(row["source"]), **{name: row[name] for name in _POSITION}
         )
         for row in rows
         if row["source"] != PositionSource.SINK
@@ -202,14 +198,8 @@ def _position(name: str, position: Position, judgement: Judgement) -> RowValues:
     return {
         "stream": name,
         "source": position.source.value,
-        "consumer": position.consumer,
-        "shard_id": position.shard_id,
         "observed_at": judgement.as_of,
-        "checkpoint": position.checkpoint,
-        "sub_sequence": position.sub_sequence,
-        "lease_owner": position.lease_owner,
-        "lease_counter": position.lease_counter,
-        "reported_at": position.reported_at,
+        **{field: getattr(position, field) for field in _POSITION},
     }
 
 
