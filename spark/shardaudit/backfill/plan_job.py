@@ -47,6 +47,7 @@ from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.window import Window, coalesced
+from shardaudit.store.cells import field_within
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
@@ -181,8 +182,7 @@ def _gaps(
     """The gaps of the stream in these states, of a window when one is given."""
     wanted = (pc.field("stream") == name) & pc.field("state").isin(states)
     if window is not None:
-        start = pc.field("bucket_start")
-        wanted &= (start >= pc.scalar(window.start)) & (start < pc.scalar(window.end))
+        wanted &= field_within("bucket_start", window.start, window.end)
     return warehouse.rows(GAPS, where=wanted)
 
 

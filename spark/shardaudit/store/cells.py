@@ -89,10 +89,9 @@ def of_shards(shards: ShardRange) -> pc.Expression:
     return where
 
 
-def bucket_within(start: datetime, end: datetime) -> pc.Expression:
-    """The condition that a bucket starts in `[start, end)`."""
-    bucket = pc.field("bucket_start")
-    return (bucket >= pc.scalar(start)) & (bucket < pc.scalar(end))
+def field_within(name: str, start: datetime, end: datetime) -> pc.Expression:
+    """The condition that a time of a row lies in `[start, end)`."""
+    return (pc.field(name) >= pc.scalar(start)) & (pc.field(name) < pc.scalar(end))
 
 
 def places(batch: pa.RecordBatch, bins: Bins, lines: dict[str, int]) -> Integers:
@@ -146,7 +145,9 @@ def _grouped(lines: dict[str, int], rows: int) -> list[tuple[ShardGroup, list[in
 
 
 def _newest(segment: Segment) -> pc.Expression:
-    return (pc.field("audit_id") == segment.audit_id) & bucket_within(segment.start, segment.end)
+    return (pc.field("audit_id") == segment.audit_id) & field_within(
+        "bucket_start", segment.start, segment.end
+    )
 
 
 def _grown(numbers: Integers, size: int, fill: int) -> Integers:
@@ -232,7 +233,7 @@ def read_latency(
         & (pc.field("side") == "sink")
         & (pc.field("sent_day") >= pc.scalar(bins.start.date()))
         & (pc.field("sent_day") <= pc.scalar(bins.end.date()))
-        & bucket_within(bins.start, bins.end)
+        & field_within("bucket_start", bins.start, bins.end)
         & of_shards(ShardRange(groups[0].first, groups[-1].last))
         & pc.field("latency_counts").is_valid()
     )
@@ -276,8 +277,7 @@ def read_skew(
     """
     where = (
         (pc.field("stream") == stream)
-        & (pc.field("observed_at") >= pc.scalar(bins.start))
-        & (pc.field("observed_at") < pc.scalar(bins.end))
+        & field_within("observed_at", bins.start, bins.end)
         & pc.field("state").isin(_AT_WORK)
         & pc.field("produced_until").is_valid()
     )

@@ -12,7 +12,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
 from shardaudit.model.window import Window
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
-from shardaudit.store.cells import of_shards
+from shardaudit.store.cells import field_within, of_shards
 
 FindingValues = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
@@ -98,9 +98,8 @@ def _where(wanted: WantedFindings) -> pc.Expression:
     for column, value in wanted.values.items():
         where = where & (pc.field(column) == value)
     if wanted.sent is not None:
-        sent_at = pc.field("sent_at")
-        inside = (sent_at >= pc.scalar(wanted.sent.start)) & (sent_at < pc.scalar(wanted.sent.end))
-        where = where & (inside | sent_at.is_null())
+        inside = field_within("sent_at", wanted.sent.start, wanted.sent.end)
+        where = where & (inside | pc.field("sent_at").is_null())
     if wanted.part:
         where = where & pc.match_substring(pc.field("message_id"), wanted.part)
     return where

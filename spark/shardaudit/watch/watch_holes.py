@@ -186,8 +186,8 @@ def _less_the_explained(
     )
     start, one = bucket_start(F.col("sent_at"), bucket), F.lit(1).cast("bigint")
     named = findings.select("shard_id", start.alias("bucket_start"), one.alias("count"))
-    both = bare(named).union(bare(gaps.select("shard_id", "bucket_start", "count")))
-    live = both.groupBy("shard_id", "bucket_start").agg(F.sum("count").alias("live"))
+    both = bare(named).union(bare(gaps.select(*CELL, "count")))
+    live = both.groupBy(*CELL).agg(F.sum("count").alias("live"))
     return explained(cells, audited, live)
 
 

@@ -3,9 +3,10 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.input_columns import RECEIVED, SENT
 
-_CELL = ("location", "shard_id", "bucket_start")
+_CELL = ("location", *CELL)
 _MANY = 2  # is more than once
 _COPIED = (
     *("message_id", "shard_id", "sequence_number", "sent_at", "bucket_start", "location"),
