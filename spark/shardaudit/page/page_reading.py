@@ -13,12 +13,12 @@ from shardaudit.model.window import EPOCH, Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_streams import OpenFindings, StreamLine, stream_line
+from shardaudit.page.page_streams import StreamLine, stream_line
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
 from shardaudit.report.route_lines import hops_from_json, route_notes
-from shardaudit.store.audits import gaps_of, late_audits, newest_watch, open_counts, waiting_time
+from shardaudit.store.audits import OpenCount, gaps_of, late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.findings import WantedFindings, read_findings, transitions_of
@@ -78,7 +78,7 @@ def read_line(
     name: str,
     audits: Sequence[Row],
     *,
-    findings: Sequence[OpenFindings],
+    findings: Sequence[OpenCount],
     now: datetime,
 ) -> tuple[StreamLine, list[Row]]:
     """The stream's line, and the shards of its newest watch."""
@@ -99,11 +99,6 @@ def read_line(
     late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
     said = (*late, *(note for note in notes if note))
     return replace(line, notes=said, hops=hops), shards
-
-
-def open_findings(settings: Settings) -> list[OpenFindings]:
-    """How many findings are open, of all streams."""
-    return [OpenFindings(c.stream, c.kind, c.ids, c.deadline) for c in open_counts(settings)]
 
 
 def read_map(

@@ -22,20 +22,11 @@ from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
 from shardaudit.report.summary import HopLine
+from shardaudit.store.audits import OpenCount
 
 StoredRow = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 
 TREND_AUDITS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class OpenFindings:
-    """Findings of one stream and kind that are not settled, and when the first one is gone."""
-
-    stream: str
-    kind: str
-    ids: int
-    deadline: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +118,7 @@ def stream_line(
     name: str,
     *,
     audits: Sequence[StoredRow],
-    findings: Iterable[OpenFindings],
+    findings: Iterable[OpenCount],
     shards: Sequence[StoredRow],
     now: datetime,
 ) -> StreamLine:

@@ -7,7 +7,7 @@ from typing import Any
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.config.settings import Settings, Stream
-from shardaudit.page.page_reading import Shown, open_findings, read_line, read_map
+from shardaudit.page.page_reading import Shown, read_line, read_map
 from shardaudit.page.page_route import route_graph
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import ShardDue, due_shards, trend
@@ -16,7 +16,7 @@ from shardaudit.page.page_words import METRICS, Metric
 from shardaudit.report.gate_lines import gate_lines, why_rejected
 from shardaudit.report.next_steps import too_short
 from shardaudit.report.plain import instant
-from shardaudit.store.audits import gate_results
+from shardaudit.store.audits import gate_results, open_counts
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 
 SHOWN_DUE = 25
@@ -37,7 +37,7 @@ def stream_values(
     """What the page of a stream shows, and its report, as these audits found it."""
     settings.stream(state.stream)
     line, watched = read_line(
-        settings, state.stream, audits, findings=open_findings(settings), now=now
+        settings, state.stream, audits, findings=open_counts(settings), now=now
     )
     judged = gate_results(settings, line.judged_id) if line.judged_id else []
     shown = read_map(settings, state, audits, now=now)

@@ -15,7 +15,6 @@ from shardaudit.page.page_findings import csv_lines
 from shardaudit.page.page_html import asset, html_page
 from shardaudit.page.page_reading import (
     Shown,
-    open_findings,
     read_finding_rows,
     read_gaps,
     read_line,
@@ -26,7 +25,7 @@ from shardaudit.page.page_state import PageState
 from shardaudit.page.page_streams import due_shards
 from shardaudit.page.page_values import common_values, due_lines, stream_values
 from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
-from shardaudit.store.audits import audits_of, newest_watch, open_missing
+from shardaudit.store.audits import audits_of, newest_watch, open_counts, open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
 from shardaudit.store.findings import each_finding
@@ -125,7 +124,7 @@ class Site:
     def streams(self, _given: Parameters, rights: Rights) -> PageAnswer:
         """Every stream of the configuration that the user may see."""
         settings, now = self.settings(), self.clock()
-        found = open_findings(settings)
+        found = open_counts(settings)
         lines = [
             read_line(settings, name, audits_of(settings, name), findings=found, now=now)[0]
             for name, stream in settings.streams.items()

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 from shardaudit.page.page_streams import (
-    OpenFindings,
     Refused,
     StoredRow,
     StreamLine,
@@ -12,6 +11,7 @@ from shardaudit.page.page_streams import (
     trend,
 )
 from shardaudit.page.page_words import UNKNOWN, Metric
+from shardaudit.store.audits import OpenCount
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 H = timedelta(hours=1)
@@ -44,9 +44,9 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Stor
 
 def line(*audits: StoredRow, shards: tuple[StoredRow, ...] = ()) -> StreamLine:
     found = [
-        OpenFindings("events", "missing", 3, NOW + 5 * H),
-        OpenFindings("events", "untraced", 2, None),
-        OpenFindings("orders", "missing", 9, NOW),
+        OpenCount("events", "missing", 3, NOW + 5 * H),
+        OpenCount("events", "untraced", 2, None),
+        OpenCount("orders", "missing", 9, NOW),
     ]
     return stream_line("events", audits=audits, findings=found, shards=shards, now=NOW)
 
