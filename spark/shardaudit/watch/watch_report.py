@@ -57,16 +57,6 @@ class WatchLine:
 
 
 @dataclass(frozen=True, slots=True)
-class SkewLine:
-    """The spread of the shards at work in event time, and the shard that is furthest behind."""
-
-    spread: timedelta
-    earliest: datetime
-    latest: datetime
-    shard_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class WatchReport:
     """One watch. `shards`: those that are not well, or of which witnesses disagree.
 
@@ -84,8 +74,8 @@ class WatchReport:
     levels: dict[str, int]
     worst: Level
     shards: tuple[WatchLine, ...]
-    produced_skew: SkewLine | None
-    landed_skew: SkewLine | None
+    produced_skew: Skew | None
+    landed_skew: Skew | None
     notes: tuple[str, ...]
 
 
@@ -113,8 +103,8 @@ def watch_report(
         levels={level.value: levels[level] for level in Level if levels[level]},
         worst=max((j.level for j in judgements), key=by_rank, default=Level.NONE),
         shards=tuple(_line(j) for j in noted),
-        produced_skew=_skew(produced_skew(judgements)),
-        landed_skew=_skew(landed_skew(judgements)),
+        produced_skew=produced_skew(judgements),
+        landed_skew=landed_skew(judgements),
         notes=(*_notes(failures, listed_at, rules), *_doubts(judgements)),
     )
 
@@ -150,12 +140,6 @@ def _line(judgement: Judgement) -> WatchLine:
         advice=judgement.advice,
         evidence=judgement.evidence,
     )
-
-
-def _skew(skew: Skew | None) -> SkewLine | None:
-    if skew is None:
-        return None
-    return SkewLine(skew.spread, skew.earliest, skew.latest, skew.shard_id)
 
 
 def _notes(
@@ -267,7 +251,7 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count) or "none"
 
 
-def _skew_line(skew: SkewLine | None) -> str:
+def _skew_line(skew: Skew | None) -> str:
     if skew is None:
         return "no shard is at work"
     return (

@@ -7,7 +7,8 @@ from rich.console import Console
 
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.report.summary import plain_value
-from shardaudit.watch.watch_report import SkewLine, WatchLine, WatchReport, watch_view
+from shardaudit.watch.rules.judge import Skew
+from shardaudit.watch.watch_report import WatchLine, WatchReport, watch_view
 from tests.unit.report.reports import NOON
 
 HOUR = timedelta(hours=1)
@@ -54,7 +55,7 @@ def report(*lines: WatchLine, **fields: Any) -> WatchReport:  # Any: the fields 
         levels={"urgent": 1, "none": 1799},
         worst=Level.URGENT if lines else Level.NONE,
         shards=lines,
-        produced_skew=SkewLine(timedelta(minutes=2), NOON - timedelta(minutes=2), NOON, "shard-9"),
+        produced_skew=Skew(timedelta(minutes=2), NOON - timedelta(minutes=2), NOON, "shard-9"),
         landed_skew=None,
         notes=(),
     )

@@ -150,16 +150,12 @@ def waits_for(
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """The spread of some shards' times, and which shard is the furthest behind."""
+    """The spread of the shards at work in event time, and the shard that is furthest behind."""
 
-    shard_id: str
+    spread: timedelta
     earliest: datetime
     latest: datetime
-
-    @property
-    def spread(self) -> timedelta:
-        """From the earliest to the latest."""
-        return self.latest - self.earliest
+    shard_id: str
 
 
 def produced_skew(judgements: Iterable[Judgement]) -> Skew | None:
@@ -176,5 +172,5 @@ def _skew(times: Iterable[tuple[Judgement, datetime | None]]) -> Skew | None:
     at_work = [(at, j.shard_id) for j, at in times if at is not None and j.state.is_at_work]
     if not at_work:
         return None
-    earliest, shard_id = min(at_work)
-    return Skew(shard_id, earliest, max(at_work)[0])
+    (earliest, shard_id), (latest, _) = min(at_work), max(at_work)
+    return Skew(latest - earliest, earliest, latest, shard_id)
