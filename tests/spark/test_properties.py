@@ -143,7 +143,7 @@ def run(trial: Trial, of: Terms, chosen: list[Case]) -> tuple[Outcome, Published
         trial.sink_lacks = of.gains if batch == 1 else frozenset()
         ingested(trial, history, batches, batch=batch)
     for damage in of.damaged:
-        trial.say_damaged(damage)
+        trial.say_damaged(damage.side, damage)
     history = replace(history, damaged=of.damaged)
     return reconcile(history, of.question), trial.audit()
 
