@@ -26,19 +26,22 @@ from shardaudit.audit.rules.findings import (
     unsettled_gaps,
 )
 from shardaudit.audit.rules.watermark import (
+    TOUCHABLE,
     ShardRecord,
     accepted,
+    as_changed,
     changed_cells,
     first_hold,
     held_back_cells,
     held_spans,
     recorded,
     silenced,
-    thin_again,
     touched_buckets,
     touched_cells,
+    touched_doubts,
     unknown_before,
 )
+from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.ingest.rules.repeats import REACH
@@ -214,31 +217,33 @@ def _changed(
     cells = changed_cells(touched, buckets, sums, audited=audited, bucket=bucket)
     changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
     holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
-    for shard_id, spans in _touched_spans(touched, holds, starts, bucket=bucket).items():
-        changed[shard_id] += thin_again(holds[shard_id], spans)
+    for shard_id, spans in _touched_spans(touched, holds, bucket=bucket).items():
+        changed[shard_id] += touched_doubts(holds[shard_id], spans)
     return changed
 
 
 def _touched_spans(
-    touched: DataFrame,
-    holds: Mapping[str, Sequence[Hold]],
-    starts: Sequence[datetime],
-    *,
-    bucket: timedelta,
+    touched: DataFrame, holds: Mapping[str, Sequence[Hold]], *, bucket: timedelta
 ) -> dict[str, list[Window]]:
-    """By shard the touched time of those that have minutes with too few traces: mostly none.
+    """By shard the touched time of those with minutes of no or too few traces: mostly none.
 
-    What has no shard is touched by the traces of any.
+    What has no shard is touched by the traces of any; all are by what comes on a new one.
     """
-    thin = {name for name, mine in holds.items() if any(h.why is Held.THIN for h in mine)}
-    if not thin:
+    doubts = {name: [h.window for h in mine if h.why in TOUCHABLE] for name, mine in holds.items()}
+    times = joined(span for mine in doubts.values() for span in mine)
+    if not times:
         return {}
-    of_shard: dict[str, list[datetime]] = {UNKNOWN_SHARD: list(starts)}
-    for row in collected(touched.where(F.col("shard_id").isin(sorted(thin))).select(*CELL)):
-        of_shard.setdefault(row.shard_id, []).append(row.bucket_start)
+    near = touched.where(in_windows(F.col("bucket_start"), times)).select(*CELL)
+    came = _by_shard(collected(held_spans(as_changed(near, bucket), bucket=bucket)))
     return {
-        name: joined(Window(start, start + bucket) for start in of_shard[name])
-        for name in thin & of_shard.keys()
+        name: joined(
+            hold.window
+            for other, mine in came.items()
+            if name in {other, UNKNOWN_SHARD} or other not in holds
+            for hold in mine
+        )
+        for name, spans in doubts.items()
+        if spans
     }
 
 
