@@ -17,6 +17,7 @@ from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
+from shardaudit.audit.rules.cell_verdicts import held_spans
 from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.audit.rules.findings import (
@@ -33,7 +34,6 @@ from shardaudit.audit.rules.watermark import (
     changed_cells,
     first_hold,
     held_back_cells,
-    held_spans,
     recorded,
     silenced,
     touched_buckets,
@@ -199,7 +199,8 @@ def _changed(
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
     news, placed = rows_of_batches(warehouse, comparison.ledger, batches), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
-    touched = touched_cells(news, placed.touched if placed else None).localCheckpoint()
+    unplaced = placed.touched if placed else None
+    touched = touched_cells(news, unplaced, looked_at=looked_at).localCheckpoint()
     starts = buckets_of(touched)
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
 from shardaudit.audit.rules.watermark import (
-    MOST_SPANS,
     ShardRecord,
     first_hold,
     recorded,

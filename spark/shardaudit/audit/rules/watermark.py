@@ -9,9 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
 from shardaudit.audit.rules.cells import SUMS, cell_sums, differs
 from shardaudit.audit.rules.drill_down import CELL
 from shardaudit.columns.instants import any_of
@@ -21,7 +22,6 @@ from shardaudit.model.window import joined
 
 _DOUBTS, _SILENT = (Held.DAMAGED, Held.THIN), (Held.QUIET, Held.DOUBT)
 TOUCHABLE = (Held.THIN, Held.QUIET)  # an audit may judge otherwise when something comes there
-MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,58 +50,33 @@ class ShardRecord:
         return [part for gap in gaps if (part := gap.common(over))]
 
 
-def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
-    """What of the judged cells cannot be called complete: one row per shard, reason and span.
-
-    Input:
-        judged: of `judged_cells` or `changed_cells`, `held_by` NULL where a cell is complete but
-        for its findings.
-    Output:
-        `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
-        MOST_SPANS of a shard and reason: of more those are joined that lie nearest.
-    """
-    reason = ["shard_id", "held_by"]
-    nth = F.row_number().over(Window.partitionBy(*reason).orderBy("bucket_start")).cast("bigint")
-    index = F.unix_micros("bucket_start") - nth * F.lit(bucket // timedelta(microseconds=1))
-    spans = (
-        judged.where(F.col("held_by").isNotNull())
-        .withColumn("span", index)
-        .groupBy(*reason, "span")
-        .agg(F.min("bucket_start").alias("start"), F.max("bucket_end").alias("end"))
-    )
-    in_order = Window.partitionBy(*reason).orderBy("start")
-    gap = F.unix_micros("start") - F.unix_micros(F.lag("end").over(in_order))
-    widest = Window.partitionBy(*reason).orderBy(F.desc("gap"), "start")
-    is_apart = F.row_number().over(widest) < MOST_SPANS
-    return (
-        spans.withColumn("gap", F.coalesce(gap, F.lit(0)))
-        .withColumn("is_apart", is_apart.cast("bigint"))
-        .withColumn("place", F.sum("is_apart").over(in_order))
-        .groupBy(*reason, "place")
-        .agg(F.min("start").alias("held_from"), F.max("end").alias("held_until"))
-        .select(*reason, "held_from", "held_until")
-    )
-
-
-def touched_cells(news: DataFrame, uncounted: DataFrame | None) -> DataFrame:
+def touched_cells(
+    news: DataFrame, uncounted: DataFrame | None, *, looked_at: datetime
+) -> DataFrame:
     """The cells that are not as the audits before saw them: one row per cell.
 
     Input:
         news: fingerprints of batches that no audit knew, with `planned_at` of the batch.
         uncounted: the same columns, not unique: by rows that no batch counts; `is_partial`: the
         sums know only the newest of these.
+        looked_at: as of when the last of these audits was.
     Output:
         `shard_id`, `bucket_start`, `is_partial`, `is_cleared` (boolean: rows left the sink, and
-        that is all), `went_at` (when a batch first missed rows; NULL: none did that is known).
+        none came), `went_at` (when a batch first missed rows; NULL: none did that is known).
     """
     # Also traces of which none counts there: of messages of other minutes that landed here.
     has_traces = F.max(F.col("side") == "traces").alias("has_traces")
-    has_come = F.col("has_traces") | (F.col("landed_n") >= 0)
+    # More went than came; what was written anew beside them had landed before.
+    landed = (F.col("side") == "sink") & (
+        (F.col("last_at") > F.lit(looked_at)) | (F.col("own_n") > 0)
+    )
+    has_landed = F.max(F.coalesce(landed, F.lit(False))).alias("has_landed")
+    has_come = F.col("has_traces") | F.col("has_landed") | (F.col("landed_n") >= 0)
     took_rows = (F.col("side") == "sink") & (F.col("n") < 0)
     went_at = F.min(F.when(took_rows, F.col("planned_at"))).alias("went_at")
     is_cleared = (~has_come).alias("is_cleared")
     counted = (
-        cell_sums(news, has_traces, went_at)
+        cell_sums(news, has_traces, has_landed, went_at)
         .where(any_of([F.col("has_traces"), *(F.col(f"landed_{name}") != 0 for name in SUMS)]))
         .select(*CELL, F.lit(False).alias("is_partial"), is_cleared, "went_at")
     )
@@ -226,7 +201,7 @@ def recorded(
     Input:
         before: None when no audit of the stream was counted: the record begins with this one.
         found: what of the window cannot be called complete.
-        changed: of `changed_cells`: what was audited before is not as it was then.
+        changed: what was audited before is not as it was then.
     """
     if before is None:
         return ShardRecord(window.start, window.end, as_of, _joined(found))
