@@ -6,7 +6,7 @@ Both print as the call that builds them, so that a failure can be pasted into a 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tests.history import History, Question, SinkRow, Trace
+from tests.history import Damage, History, Question, SinkRow, Trace
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
@@ -38,6 +38,13 @@ class Terms:
     def end_ms(self) -> int:
         """The window's end, from its start."""
         return self.buckets * self.bucket_ms
+
+    @property
+    def damaged(self) -> tuple[Damage, ...]:
+        """Two buckets near the middle, of which a file of the sink cannot be read."""
+        start = START + (self.buckets - 1) // 2 * self.bucket_ms * MS
+        damage = Damage("sink", start, start + 2 * self.bucket_ms * MS)
+        return (damage,) if "dark" in self.faults else ()
 
     @property
     def question(self) -> Question:

@@ -78,6 +78,10 @@ class Damage:
     start: datetime
     end: datetime
 
+    def feeds(self, start: datetime, bucket: timedelta) -> bool:
+        """Whether some of it lies in a bucket."""
+        return start < self.end and start + bucket > self.start
+
 
 @dataclass(frozen=True, slots=True)
 class History:

@@ -13,6 +13,7 @@ from functools import cached_property
 from shardaudit.model.verdict import Cause, Kind, State
 from tests.history import (
     Cell,
+    Damage,
     Finding,
     History,
     Outcome,
@@ -38,7 +39,7 @@ def reconcile(history: History, question: Question, memory: Memory | None = None
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
-    judge = _Judge(question, shards, damaged, known, frozenset(memory.missing))
+    judge = _Judge(question, shards, damaged, history.damaged, known, frozenset(memory.missing))
     judged = [(m, judge.causes(m)) for m in messages if m.is_told_in(question)]
     tallies = [_tally(m, causes, question, vanished=judge.has_vanished(m)) for m, causes in judged]
     cells, unsettled = cell_results(
@@ -191,7 +192,7 @@ def _damaged(history: History, question: Question) -> Sides:
     sides: Sides = defaultdict(set)
     for damage in history.damaged:
         for start in question.buckets:
-            if start < damage.end and start + question.bucket > damage.start:
+            if damage.feeds(start, question.bucket):
                 sides[start].add(damage.side)
     return dict(sides)
 
@@ -203,6 +204,7 @@ class _Judge:
     question: Question
     shards: dict[str, Shard]
     damaged: Sides
+    damages: tuple[Damage, ...]
     known: Mapping[Cell, Known]
     missing: frozenset[str]
 
@@ -226,12 +228,17 @@ class _Judge:
             is_known = known.seen_at is not None and known.seen_at > until
         return is_known and is_in_time and message.message_id not in self.missing
 
+    def may_be_unread(self, message: _Message) -> bool:
+        """Whether an unreadable file may have fed a bucket of one of its attempts."""
+        starts = {self.question.bucket_start(trace.sent_at) for trace in message.traces}
+        return any(d.feeds(start, self.question.bucket) for d in self.damages for start in starts)
+
     def causes(self, message: _Message) -> dict[Kind, Cause]:
         """One cause per kind; none for an id that is well, or that did not land but still may."""
         damaged_sides = self.damaged.get(self.question.bucket_start(message.sent_at), set())
         if message.rows:
             return _landed_causes(message, damaged_sides)
-        if damaged_sides or self.has_vanished(message):
+        if self.may_be_unread(message) or self.has_vanished(message):
             return {}
         cause = self._missing_cause(message)
         return {Kind.MISSING: cause} if cause else {}

@@ -1,6 +1,6 @@
 """The oracle's watermark: a list of every cell that was ever audited, walked from the first on."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -190,7 +190,8 @@ def _touched_buckets(
         was, found = known.get(cell, Contents()), now.get(cell, Contents())
         if was == found:
             continue
-        is_cleared = was.traced == found.traced and len(found.landed) < len(was.landed)
+        has_landed = bool(Counter(found.landed) - Counter(was.landed))
+        is_cleared = was.traced == found.traced and not has_landed
         for start in linked[cell[1]] | {cell[1]}:
             cleared[start] = cleared.get(start, True) and is_cleared
         if not is_cleared:

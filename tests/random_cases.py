@@ -19,8 +19,8 @@ FAULTS = frozenset(
 )
 DROPPED = frozenset({"dropped", "late", "fresh", "buffered", "backfilled"})
 PALETTES = (
-    FAULTS,
-    FAULTS - {"silent", "stalled"},
+    FAULTS | {"dark"},
+    (FAULTS - {"silent", "stalled"}) | {"dark"},
     FAULTS - {"silent", "stalled", "lost", "doubled"},
     frozenset({"late", "unnumbered", "doubled", "buffered", "lost", "gains"}),
     frozenset({"late", "moved", "lost", "doubled", "untimed", "placeless"}),

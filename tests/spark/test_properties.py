@@ -142,6 +142,9 @@ def run(trial: Trial, of: Terms, chosen: list[Case]) -> tuple[Outcome, Published
     for batch in range(1, of.batches + 1):
         trial.sink_lacks = of.gains if batch == 1 else frozenset()
         ingested(trial, history, batches, batch=batch)
+    for damage in of.damaged:
+        trial.say_damaged(damage.side, damage)
+    history = replace(history, damaged=of.damaged)
     return reconcile(history, of.question), trial.audit()
 
 

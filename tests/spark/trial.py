@@ -234,6 +234,13 @@ class Trial:
         if changed:
             self.warehouse.upsert(changed, FINDINGS)
 
+    def say_damaged(self, side: str, damage: Damage | None) -> None:
+        """Notes of the last batch of a side what it could not read; None: all can be read again."""
+        of_side = (pc.field("stream") == self.name) & (pc.field("side") == side)
+        last = max(self.warehouse.rows(BATCHES, where=of_side), key=lambda row: int(row["number"]))
+        span = {"damaged_from": damage and damage.start, "damaged_to": damage and damage.end}
+        self.warehouse.upsert([last | span], BATCHES)
+
     def damage(self) -> tuple[Damage, ...]:
         """The spans that the ingest says it could not read."""
         return tuple(

@@ -120,8 +120,8 @@ def plan_audits(
     `run_after` is the "now" of the run unless the form gives one: the same in every try.
 
     Raises:
-        ConfigError: an unknown key, stream or time, an empty or too long window, a wrong
-            configuration.
+        ConfigError: an unknown key, stream or time, a window that is empty, too long or still to
+            come, a wrong configuration.
     """
     unknown = sorted(set(form) - set(AUDIT_FORM))
     if unknown:
@@ -133,9 +133,9 @@ def plan_audits(
     stream = form.get("stream")
     planned = []
     for name in list(settings.streams) if stream is None else [str(stream)]:
-        end = _instant(form, "to") or as_of
-        start = _instant(form, "from") or end - settings.stream(name).audit_window
-        window = asked_window(start, end)
+        end, asked = _instant(form, "to") or as_of, settings.stream(name)
+        start = _instant(form, "from") or end - asked.audit_window
+        window = asked_window(start, end, as_of=as_of, bucket=asked.bucket)
         planned.append(_planned(settings, name, window=window, as_of=as_of, config=config))
     return planned
 

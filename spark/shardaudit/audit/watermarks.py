@@ -17,6 +17,7 @@ from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
+from shardaudit.audit.rules.cell_verdicts import held_spans
 from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.findings import (
     doubled_cells,
@@ -25,17 +26,18 @@ from shardaudit.audit.rules.findings import (
     unsettled_gaps,
 )
 from shardaudit.audit.rules.watermark import (
+    TOUCHABLE,
     ShardRecord,
     accepted,
+    as_changed,
     changed_cells,
     first_hold,
     held_back_cells,
-    held_spans,
     recorded,
     silenced,
-    thin_again,
     touched_buckets,
     touched_cells,
+    touched_doubts,
     unknown_before,
 )
 from shardaudit.columns.instants import in_windows
@@ -197,7 +199,8 @@ def _changed(
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
     news, placed = rows_of_batches(warehouse, comparison.ledger, batches), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
-    touched = touched_cells(news, placed.touched if placed else None).localCheckpoint()
+    unplaced = placed.touched if placed else None
+    touched = touched_cells(news, unplaced, looked_at=looked_at).localCheckpoint()
     starts = buckets_of(touched)
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))
@@ -215,31 +218,33 @@ def _changed(
     cells = changed_cells(touched, buckets, sums, audited=audited, bucket=bucket)
     changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
     holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
-    for shard_id, spans in _touched_spans(touched, holds, starts, bucket=bucket).items():
-        changed[shard_id] += thin_again(holds[shard_id], spans)
+    for shard_id, spans in _touched_spans(touched, holds, bucket=bucket).items():
+        changed[shard_id] += touched_doubts(holds[shard_id], spans)
     return changed
 
 
 def _touched_spans(
-    touched: DataFrame,
-    holds: Mapping[str, Sequence[Hold]],
-    starts: Sequence[datetime],
-    *,
-    bucket: timedelta,
+    touched: DataFrame, holds: Mapping[str, Sequence[Hold]], *, bucket: timedelta
 ) -> dict[str, list[Window]]:
-    """By shard the touched time of those that have minutes with too few traces: mostly none.
+    """By shard the touched time of those with minutes of no or too few traces: mostly none.
 
-    What has no shard is touched by the traces of any.
+    What has no shard is touched by the traces of any; all are by what comes on a new one.
     """
-    thin = {name for name, mine in holds.items() if any(h.why is Held.THIN for h in mine)}
-    if not thin:
+    doubts = {name: [h.window for h in mine if h.why in TOUCHABLE] for name, mine in holds.items()}
+    times = joined(span for mine in doubts.values() for span in mine)
+    if not times:
         return {}
-    of_shard: dict[str, list[datetime]] = {UNKNOWN_SHARD: list(starts)}
-    for row in collected(touched.where(F.col("shard_id").isin(sorted(thin))).select(*CELL)):
-        of_shard.setdefault(row.shard_id, []).append(row.bucket_start)
+    near = touched.where(in_windows(F.col("bucket_start"), times)).select(*CELL)
+    came = _by_shard(collected(held_spans(as_changed(near, bucket), bucket=bucket)))
     return {
-        name: joined(Window(start, start + bucket) for start in of_shard[name])
-        for name in thin & of_shard.keys()
+        name: joined(
+            hold.window
+            for other, mine in came.items()
+            if name in {other, UNKNOWN_SHARD} or other not in holds
+            for hold in mine
+        )
+        for name, spans in doubts.items()
+        if spans
     }
 
 

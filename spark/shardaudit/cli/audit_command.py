@@ -73,7 +73,8 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 
 def _window(arguments: argparse.Namespace, stream: Stream, *, as_of: datetime) -> Window:
     end = _instant(arguments.end, "--to") or as_of
-    return asked_window(_instant(arguments.start, "--from") or end - stream.audit_window, end)
+    start = _instant(arguments.start, "--from") or end - stream.audit_window
+    return asked_window(start, end, as_of=as_of, bucket=stream.bucket)
 
 
 def _instant(text: str | None, where: str) -> datetime | None:

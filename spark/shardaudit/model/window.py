@@ -77,14 +77,26 @@ class Window:
         return self.start <= instant < self.end
 
 
-def asked_window(start: datetime, end: datetime) -> Window:
-    """The window that a person wants audited: each shard has a cell for each of its buckets."""
+def asked_window(start: datetime, end: datetime, *, as_of: datetime, bucket: timedelta) -> Window:
+    """The window that a person wants audited: each shard has a cell for each of its buckets.
+
+    Raises:
+        ConfigError: it is empty, longer than any stream keeps its records, or ends more than a
+            bucket after `as_of`: until that time no audit would be the last one.
+    """
     window = Window(start, end)
     if end - start > LONGEST:
         raise ConfigError(
             "window",
             f"{start.isoformat()} … {end.isoformat()}",
             f"at most {LONGEST.days} days: no stream keeps its records for longer",
+        )
+    if end > as_of + bucket:
+        raise ConfigError(
+            "end of the window",
+            end.isoformat(),
+            f"at most {as_of.isoformat()}: what is still to come would count as audited; leave the "
+            "end out, or ask again when it is over",
         )
     return window
 

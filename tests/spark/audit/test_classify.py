@@ -30,7 +30,7 @@ IDS_DDL = (
     "landed_count bigint, own_rows bigint, landed_pairs bigint, "
     "counted_key struct<digits: int, text: string>, last_sent_key string, sent_at timestamp, "
     "arrived_at timestamp, is_moved boolean, "
-    "cells array<struct<shard_id: string, sent_sequences: array<string>>>"
+    "cells array<struct<shard_id: string, bucket_start: timestamp, sent_sequences: array<string>>>"
 )
 # Shard, greatest sequence key, seconds since it arrived: what becomes of an id that did not land.
 NOT_LANDED: dict[str, tuple[str, str, int, str]] = {
@@ -70,7 +70,8 @@ def an_id(name: str, **fields: object) -> dict[str, object]:
         "arrived_at": NOW,
         "is_moved": False,
     }
-    return usual | fields
+    one = usual | fields
+    return {"cells": [(one["shard_id"], one["bucket_start"], [])]} | one
 
 
 def said(
@@ -152,7 +153,7 @@ def test_it_is_not_lost_while_another_shards_consumer_has_an_attempt_ahead(
         an_id(
             name,
             arrived_at=NOW - age * S,
-            cells=[("running", ["29"]), *((s, [n] if n else []) for s, n in attempts)],
+            cells=[("running", T0, ["29"]), *((s, T0, [n] if n else []) for s, n in attempts)],
         )
         for name, (attempts, age, _) in cases.items()
     ]
@@ -210,6 +211,22 @@ def test_nothing_is_judged_where_an_unreadable_file_may_have_fed_the_bucket(
         unknown = {i: "unknown" if damage.traces and v == "pending" else "trace_loss"
                    for i, v in buckets.items()}  # fmt: skip
         assert {i: found[f"landed {i}"][2] for i in buckets} == unknown
+
+
+def test_it_is_not_lost_where_an_unreadable_file_may_hold_what_another_attempt_landed(
+    spark: SparkSession,
+) -> None:
+    dark = (T0 + 80 * MINUTE, T0 + 95 * MINUTE)
+    cases = {"in the dark": (90, "pending"), "before it": (79, "lost"), "after it": (95, "lost")}
+    ids = [
+        an_id(name, cells=[("running", T0, ["29"]), ("running", T0 + later * MINUTE, ["30"])])
+        for name, (later, _) in cases.items()
+    ]
+    for damage in (Damage(sink=(dark,)), Damage(traces=(dark,))):
+        found = said(spark, ids, damage)
+        assert {name: answer[0] for name, answer in found.items()} == {
+            name: expected for name, (_, expected) in cases.items()
+        }
 
 
 def test_doubled_ids_have_the_cause_that_their_rows_show(spark: SparkSession) -> None:

@@ -7,11 +7,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.carried import sampled_cells, with_neighbours
+from shardaudit.audit.rules.cell_verdicts import MOST_SPANS, held_spans
 from shardaudit.audit.rules.watermark import (
-    MOST_SPANS,
     changed_cells,
     held_back_cells,
-    held_spans,
     touched_buckets,
     touched_cells,
 )
@@ -171,7 +170,7 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
         {"bucket_start": T0 + at * MINUTE, "counted_in": T0 + counted * MINUTE}
         for at, counted in APART
     ]
-    touched = touched_cells(news, uncounted)
+    touched = touched_cells(news, uncounted, looked_at=T0)
     start = F.col("bucket_start")
     had_left = (start < F.lit(T0 + 5 * MINUTE)) | (start == F.lit(T0 + 24 * MINUTE))
     sums, late = cell_sums(frame(spark, LEDGER_DDL, whole)), F.col("shard_id").startswith("sent ")
@@ -190,6 +189,27 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
     assert {row.shard_id for row in found} == {name for name, (*_, told) in CHANGES.items() if told}
     assert {(minute(r.bucket_end) - minute(r.bucket_start), r.held_by) for r in found} == {
         (1, "changed")
+    }
+
+
+# What a batch says of a cell since an audit as of T0, and whether rows went and none came.
+NEWS: dict[str, tuple[Row, bool]] = {
+    "rows went": ({"n": -98, "own_n": 0}, True),
+    "rows went, others were written anew": ({"n": -98, "last_at": T0}, True),
+    "rows of ours went": ({"n": -98, "own_n": -98}, True),
+    "rows went, and some landed": ({"n": -98, "last_at": T0 + MINUTE}, False),
+    "rows went, and some of ours landed": ({"n": -98, "own_n": 2}, False),
+    "as many went as landed": ({"n": 0}, False),
+    "rows landed": ({"n": 2, "last_at": T0 + MINUTE}, False),
+    "a trace came": ({"n": 0, "side": "traces", "last_at": T0 - MINUTE}, False),
+}
+
+
+def test_a_cell_is_cleared_where_rows_went_and_none_came(spark: SparkSession) -> None:
+    rows = [batch(name, "sink", 0) | {"sum_lo": 5} | said for name, (said, _) in NEWS.items()]
+    found = touched_cells(frame(spark, LEDGER_DDL, rows), None, looked_at=T0).collect()
+    assert {row.shard_id: row.is_cleared for row in found} == {
+        name: is_cleared for name, (_, is_cleared) in NEWS.items()
     }
 
 

@@ -11,6 +11,7 @@ from tests.builders import T0, cut_off, sink_row, trace_line
 from tests.spark.audit.nights import (
     DAY,
     DAY_S,
+    HOUR,
     MINUTE,
     audited,
     buffered,
@@ -102,3 +103,19 @@ def test_minutes_whose_traces_came_are_looked_at_again(lake: Lake) -> None:
     report = audited(lake, 2)
     assert told(report) == [(Window(T0, T0 + 20 * MINUTE), Verdict.OK, 0)]
     assert (report.watermark, report.watermark_reason) == (T0 + 3 * DAY, None)
+
+
+def test_a_silence_that_was_told_is_looked_at_again_when_its_messages_come(lake: Lake) -> None:
+    lost, night = range(10 * 3600, 20 * 3600, 3600), 8 * DAY_S
+    for day in range(8):
+        of_day(lake, day, *HOURLY)
+    of_day(lake, 8, *(n for n in HOURLY if n not in lost))
+    silent = audited(lake, 8, since=0)
+    begin = T0 + 8 * DAY + 10 * HOUR
+    assert (silent.verdict, silent.watermark) == (Verdict.INCONCLUSIVE, begin)
+    lake.log("came.jsonl", [trace_line(night + n) for n in lost])
+    lake.land([sink_row(night + n) for n in lost])
+    of_day(lake, 9, *HOURLY)
+    report = audited(lake, 9)
+    assert told(report) == [(Window(begin, begin + 10 * HOUR), Verdict.OK, 0)]
+    assert (report.watermark, report.watermark_reason) == (T0 + 10 * DAY, None)

@@ -16,7 +16,7 @@ from shardaudit.model.verdict import State, Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import T0, sequence
-from tests.history import Departure, Finding, FindingKey, History, Question, SinkRow, Trace
+from tests.history import Damage, Departure, Finding, FindingKey, History, Question, SinkRow, Trace
 from tests.lifecycle import fold
 from tests.oracle import reconcile
 from tests.oracle_vanished import Memory
@@ -125,6 +125,11 @@ class Days:
             rows=tuple(row for row in self.history.rows if row not in gone),
             left=self.history.left + tuple(Departure(row, self.batch, at) for row in gone),
         )
+
+    def damage(self, damage: Damage | None) -> None:
+        """A file of the last ingest cannot be read, until there is none."""
+        self.trial.say_damaged("traces", damage)
+        self.history = replace(self.history, damaged=(damage,) if damage else ())
 
     def audit(self, *, at: datetime, **changed: Any) -> Published:
         """An audit, which says what the oracle says. `changed`: fields of its question."""
@@ -415,3 +420,28 @@ def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence
     again = days.audit(at=EARLY)
     assert (again.audit.vanished, days.findings) == (4, {})
     assert again.watermark == T0 + 3 * MINUTE
+
+
+def test_a_minute_that_the_lake_dropped_is_read_again_while_a_file_of_it_is_unreadable(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    weeks = ("one lost, then dropped", "dropped")
+    days = begun(warehouse, tmp_path, weeks)
+    days.change({weeks[0]: [("gone", IDS[:1])]}, at=EARLY)
+    days.audit(at=EARLY + MINUTE)
+    days.change({weeks[0]: [("gone", IDS[1:])], weeks[1]: [("gone", IDS)]}, at=LATE)
+    before = days.audit(at=LATE + MINUTE)
+    days.damage(Damage("traces", T0, T0 + MINUTE))
+    dark = days.audit(at=LATE + 2 * MINUTE)
+    days.damage(None)
+    after = days.audit(at=LATE + 3 * MINUTE)
+    told = {
+        (week, n): (published.cells[week, T0].verdict, published.cells[week, T0].pending)
+        for week in weeks
+        for n, published in enumerate((before, dark, after))
+    }
+    assert told == {
+        **{(weeks[0], 0): ("loss", 0), (weeks[1], 0): ("ok", 0)},
+        **{(weeks[0], 1): ("inconclusive", 4), (weeks[1], 1): ("inconclusive", 4)},
+        **{(weeks[0], 2): ("loss", 0), (weeks[1], 2): ("ok", 0)},
+    }

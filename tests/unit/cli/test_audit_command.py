@@ -31,6 +31,12 @@ def config(tmp_path: Path) -> Path:
             "audit --stream events --from 2026-11-20T00:00:00Z --to 2026-11-20T00:00:00Z",
             "wanted from before to",
         ),
+        (
+            "audit --stream events --to 2026-11-20T00:01:01Z --as-of 2026-11-20T00:00:00Z",
+            "end of the window: found '2026-11-20T00:01:01+00:00', wanted at most "
+            "2026-11-20T00:00:00+00:00: what is still to come would count as audited; leave the "
+            "end out, or ask again when it is over",
+        ),
         ("watch --stream event", "did you mean events?"),
         ("watch --stream events --as-of 2026-11-20T00:00:00", "time with a zone"),
         ("findings list --stream event", "did you mean events?"),

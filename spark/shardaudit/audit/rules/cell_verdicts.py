@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import (
@@ -19,6 +19,7 @@ from shardaudit.columns.ledger_sums import CELL, sums_digest
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 
+MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
 _SAID = (
     *("verdict", "compared", "sums_digest", "reason"),
     *("lost", "is_damaged", "held_by", "is_quiet", "gap_count", "gap_cause"),
@@ -156,6 +157,39 @@ def held_by(judgement: CellFacts) -> Column:
         .when((F.col("pending") > 0) | ~F.col("is_settled"), Held.PENDING.value)
         .when(F.col("silence").isNotNull(), Held.DOUBT.value)
         .when(_is_thin(judgement), Held.THIN.value)
+    )
+
+
+def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """What of the judged cells cannot be called complete: one row per shard, reason and span.
+
+    Input:
+        judged: of `judged_cells` or `as_changed`, `held_by` NULL where a cell is complete but
+        for its findings.
+    Output:
+        `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
+        MOST_SPANS of a shard and reason: of more those are joined that lie nearest.
+    """
+    reason = ["shard_id", "held_by"]
+    nth = F.row_number().over(Window.partitionBy(*reason).orderBy("bucket_start")).cast("bigint")
+    index = F.unix_micros("bucket_start") - nth * F.lit(bucket // timedelta(microseconds=1))
+    spans = (
+        judged.where(F.col("held_by").isNotNull())
+        .withColumn("span", index)
+        .groupBy(*reason, "span")
+        .agg(F.min("bucket_start").alias("start"), F.max("bucket_end").alias("end"))
+    )
+    in_order = Window.partitionBy(*reason).orderBy("start")
+    gap = F.unix_micros("start") - F.unix_micros(F.lag("end").over(in_order))
+    widest = Window.partitionBy(*reason).orderBy(F.desc("gap"), "start")
+    is_apart = F.row_number().over(widest) < MOST_SPANS
+    return (
+        spans.withColumn("gap", F.coalesce(gap, F.lit(0)))
+        .withColumn("is_apart", is_apart.cast("bigint"))
+        .withColumn("place", F.sum("is_apart").over(in_order))
+        .groupBy(*reason, "place")
+        .agg(F.min("start").alias("held_from"), F.max("end").alias("held_until"))
+        .select(*reason, "held_from", "held_until")
     )
 
 

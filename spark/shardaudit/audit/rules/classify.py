@@ -6,6 +6,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, sequence_key
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route import SINK
@@ -29,14 +30,7 @@ def is_damaged(
 ) -> Column:
     """Whether a bucket, that of the row when none is given, lies in one of the spans."""
     start = F.col("bucket_start") if bucket_start is None else bucket_start
-    if not spans:
-        return F.lit(False)
-    if len(spans) == 1:
-        [(since, until)] = spans
-        return (start >= F.lit(since)) & (start < F.lit(until))
-    # By halves, not one inside the other: Spark Connect takes 100 levels of a plan.
-    half = len(spans) // 2
-    return is_damaged(spans[:half], start) | is_damaged(spans[half:], start)
+    return any_of([(start >= F.lit(since)) & (start < F.lit(until)) for since, until in spans])
 
 
 def classified_ids(
@@ -114,9 +108,12 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
     # The consumer may still land an attempt that it has not come to.
     last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
+    spans = damage.traces + damage.sink
+    # Any of its attempts may have landed in a file that cannot be read.
+    may_be_unread = F.exists("cells", lambda cell: is_damaged(spans, cell["bucket_start"]))
     verdict = (
         F.when(F.col("has_vanished"), VANISHED)
-        .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
+        .when(may_be_unread, Verdict.PENDING.value)
         .otherwise(position_says(last, is_overdue=is_overdue, has_no_position=has_no_position))
     )
     is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()

@@ -60,7 +60,7 @@ def is_bare() -> Column:
 
 
 def with_gaps(cells: DataFrame, named: DataFrame) -> DataFrame:
-    """The cells with `is_gap`: whether their ids are not read; and another digest where it is so.
+    """The cells with `is_gap`: whether their ids are not read; with another digest where none are.
 
     Where findings name most of what lacks, as of an earlier version, they go on doing so.
 
@@ -70,8 +70,9 @@ def with_gaps(cells: DataFrame, named: DataFrame) -> DataFrame:
     """
     counts = named.groupBy(*CELL).agg(F.count("*").alias("named"))
     are_few = F.col("named") * 2 < F.col("sent_n") - F.col("landed_n")
-    # What was read of the cell in the other way does not hold.
-    digest = F.when(F.col("is_gap"), F.xxhash64("bucket_digest", F.lit("gap")))
+    # Of a cell that is not read some ids may be known; when it is to be read, that is not all.
+    unread = F.when(F.col("is_gap"), "gap").when(is_emptied(), "emptied")
+    digest = F.when(unread.isNotNull(), F.xxhash64("bucket_digest", unread))
     # Unique on the cell on the right.
     return (
         cells.join(F.broadcast(counts), CELL, how="left")

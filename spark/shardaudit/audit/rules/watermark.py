@@ -9,16 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
+from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
 
-_DOUBTS = (Held.DAMAGED, Held.THIN)
-MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
+_DOUBTS, _SILENT = (Held.DAMAGED, Held.THIN), (Held.QUIET, Held.DOUBT)
+TOUCHABLE = (Held.THIN, Held.QUIET)  # an audit may judge otherwise when something comes there
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,59 +49,34 @@ class ShardRecord:
         return [part for gap in gaps if (part := gap.common(over))]
 
 
-def held_spans(judged: DataFrame, *, bucket: timedelta) -> DataFrame:
-    """What of the judged cells cannot be called complete: one row per shard, reason and span.
-
-    Input:
-        judged: of `judged_cells` or `changed_cells`, `held_by` NULL where a cell is complete but
-        for its findings.
-    Output:
-        `shard_id`, `held_by`, `held_from` (timestamp), `held_until` (timestamp, exclusive). At most
-        MOST_SPANS of a shard and reason: of more those are joined that lie nearest.
-    """
-    reason = ["shard_id", "held_by"]
-    cells = judged.where(F.col("held_by").isNotNull())
-    nth = F.row_number().over(Window.partitionBy(*reason).orderBy("bucket_start")).cast("bigint")
-    index = F.unix_micros("bucket_start") - nth * F.lit(bucket // timedelta(microseconds=1))
-    spans = (
-        cells.withColumn("span", index)
-        .groupBy(*reason, "span")
-        .agg(F.min("bucket_start").alias("start"), F.max("bucket_end").alias("end"))
-    )
-    in_order = Window.partitionBy(*reason).orderBy("start")
-    gap = F.unix_micros("start") - F.unix_micros(F.lag("end").over(in_order))
-    widest = Window.partitionBy(*reason).orderBy(F.desc("gap"), "start")
-    is_apart = F.row_number().over(widest) < MOST_SPANS
-    return (
-        spans.withColumn("gap", F.coalesce(gap, F.lit(0)))
-        .withColumn("is_apart", is_apart.cast("bigint"))
-        .withColumn("place", F.sum("is_apart").over(in_order))
-        .groupBy(*reason, "place")
-        .agg(F.min("start").alias("held_from"), F.max("end").alias("held_until"))
-        .select(*reason, "held_from", "held_until")
-    )
-
-
-def touched_cells(news: DataFrame, uncounted: DataFrame | None) -> DataFrame:
+def touched_cells(
+    news: DataFrame, uncounted: DataFrame | None, *, looked_at: datetime
+) -> DataFrame:
     """The cells that are not as the audits before saw them: one row per cell.
 
     Input:
         news: fingerprints of batches that no audit knew, with `planned_at` of the batch.
         uncounted: the same columns, not unique: by rows that no batch counts; `is_partial`: the
         sums know only the newest of these.
+        looked_at: as of when the last of these audits was.
     Output:
         `shard_id`, `bucket_start`, `is_partial`, `is_cleared` (boolean: rows left the sink, and
-        that is all), `went_at` (when a batch first missed rows; NULL: none did that is known).
+        none came), `went_at` (when a batch first missed rows; NULL: none did that is known).
     """
     # Also traces of which none counts there: of messages of other minutes that landed here.
     has_traces = F.max(F.col("side") == "traces").alias("has_traces")
-    has_come = F.col("has_traces") | (F.col("landed_n") >= 0)
+    # More went than came; what was written anew beside them had landed before.
+    landed = (F.col("side") == "sink") & (
+        (F.col("last_at") > F.lit(looked_at)) | (F.col("own_n") > 0)
+    )
+    has_landed = F.max(F.coalesce(landed, F.lit(False))).alias("has_landed")
+    has_come = F.col("has_traces") | F.col("has_landed") | (F.col("landed_n") >= 0)
     took_rows = (F.col("side") == "sink") & (F.col("n") < 0)
     went_at = F.min(F.when(took_rows, F.col("planned_at"))).alias("went_at")
     is_cleared = (~has_come).alias("is_cleared")
     counted = (
-        cell_sums(news, has_traces, went_at)
-        .where(F.col("has_traces") | _is_touched("landed"))
+        cell_sums(news, has_traces, has_landed, went_at)
+        .where(any_of([F.col("has_traces"), *(F.col(f"landed_{name}") != 0 for name in SUMS)]))
         .select(*CELL, F.lit(False).alias("is_partial"), is_cleared, "went_at")
     )
     if uncounted is None:
@@ -173,7 +150,7 @@ def changed_cells(
     repaired = near.where(~differs() & F.col("has_doubled"))
     partial = touched.where(F.col("is_partial") & (start >= first))
     cells = differing.select(*CELL).union(repaired.select(*CELL)).union(partial.select(*CELL))
-    return _as_changed(cells.distinct().where(start < F.lit(audited.end)), bucket)
+    return as_changed(cells.distinct().where(start < F.lit(audited.end)), bucket)
 
 
 def held_back_cells(sums: DataFrame, *, first: Span, bucket: timedelta) -> DataFrame:
@@ -184,28 +161,28 @@ def held_back_cells(sums: DataFrame, *, first: Span, bucket: timedelta) -> DataF
     """
     begin = F.lit(first.start)
     came_since = (F.col("bucket_start") < begin) & (F.col("arrived_until") >= begin)
-    return _as_changed(sums.where(came_since & differs()).select(*CELL), bucket)
+    return as_changed(sums.where(came_since & differs()).select(*CELL), bucket)
 
 
-def _as_changed(cells: DataFrame, bucket: timedelta) -> DataFrame:
+def as_changed(cells: DataFrame, bucket: timedelta) -> DataFrame:
+    """Some cells, in the shape of `changed_cells`."""
     end, why = F.col("bucket_start") + F.lit(bucket), F.lit(Held.CHANGED.value)
     return cells.withColumns({"bucket_end": end, "held_by": why})
 
 
-def thin_again(holds: Iterable[Hold], touched: Iterable[Span]) -> list[Hold]:
-    """What had too few traces and was touched since: where these came both sides may agree now."""
+def touched_doubts(holds: Iterable[Hold], touched: Sequence[Span]) -> list[Hold]:
+    """What of times of no or too few traces was touched since: both sides may agree by now.
+
+    Of a silence all is: what is left of it may be as usual.
+    """
     return [
-        Hold(part.start, part.end, Held.CHANGED)
+        replace(hold, start=part.start, end=part.end, why=Held.CHANGED)
         for hold in holds
-        if hold.why is Held.THIN
+        if hold.why in TOUCHABLE
         for span in touched
-        if (part := hold.window.common(span))
+        if (common := hold.window.common(span))
+        for part in [hold.window if hold.why is Held.QUIET else common]
     ]
-
-
-def _is_touched(side: str) -> Column:
-    n, sum_lo, sum_hi = (F.col(f"{side}_{name}") != 0 for name in SUMS)
-    return n | sum_lo | sum_hi
 
 
 def recorded(
@@ -223,7 +200,7 @@ def recorded(
     Input:
         before: None when no audit of the stream was counted: the record begins with this one.
         found: what of the window cannot be called complete.
-        changed: of `changed_cells`: what was audited before is not as it was then.
+        changed: what was audited before is not as it was then.
     """
     if before is None:
         return ShardRecord(window.start, window.end, as_of, _joined(found))
@@ -231,9 +208,7 @@ def recorded(
     holds = list(before.holds)
     if window.start > before.audited_until:
         holds.append(Hold(before.audited_until, window.start, Held.UNAUDITED))
-    looked_at = [window]
-    if as_of < before.as_of:
-        looked_at = _unseen(window, before)
+    looked_at = _unseen(window, before) if as_of < before.as_of else [window]
     known = without(holds, looked_at)
     new = [
         replace(hold, start=part.start, end=part.end)
@@ -277,10 +252,8 @@ def silenced(
         for hold in silences
         if (part := hold.window.common(looked_at))
     ]
-    stays = {Held.QUIET} if as_of >= record.as_of else {Held.QUIET, Held.DOUBT}
-    silent = [hold for hold in record.holds if hold.why in stays]
-    others = [hold for hold in record.holds if hold.why not in {Held.QUIET, Held.DOUBT}]
-    return replace(record, holds=_joined([*others, *without([*silent, *seen], quiet_times)]))
+    holds = [h for h in record.holds if h.why is not Held.DOUBT or as_of < record.as_of]
+    return replace(record, holds=_joined(without([*holds, *seen], quiet_times, of=_SILENT)))
 
 
 def _unseen(window: Span, before: ShardRecord) -> list[Span]:
@@ -293,16 +266,19 @@ def _unseen(window: Span, before: ShardRecord) -> list[Span]:
     return [part for span in fresh if (part := span.common(window))]
 
 
-def without(holds: Iterable[Hold], spans: Sequence[Span]) -> list[Hold]:
-    """What is left of the holds outside of the spans."""
+def without(
+    holds: Iterable[Hold], spans: Sequence[Span], *, of: Iterable[Held] = tuple(Held)
+) -> list[Hold]:
+    """What is left of the holds outside of the spans, where they are of some reasons."""
     left = list(holds)
     for span in spans:
         left = [
             replace(hold, start=start, end=end)
             for hold in left
             for start, end in (
-                (hold.start, min(hold.end, span.start)),
-                (max(hold.start, span.end), hold.end),
+                ((hold.start, min(hold.end, span.start)), (max(hold.start, span.end), hold.end))
+                if hold.why in of
+                else ((hold.start, hold.end),)
             )
             if start < end
         ]
@@ -314,9 +290,7 @@ def accepted(record: ShardRecord, times: Sequence[Span]) -> ShardRecord:
 
     By a file that cannot be read, or for want of traces; a silence is another thing.
     """
-    doubts = [hold for hold in record.holds if hold.why in _DOUBTS]
-    others = [hold for hold in record.holds if hold.why not in _DOUBTS]
-    holds = [*others, *without(doubts, times)]
+    holds = without(record.holds, times, of=_DOUBTS)
     return replace(record, holds=tuple(sorted(holds, key=lambda h: (h.start, h.why.value))))
 
 
