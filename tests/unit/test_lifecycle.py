@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shardaudit.model.retention import Shorter
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.verdict import ENDED, Cause, Kind, State, Verdict
 from tests.history import Finding, FindingKey, Outcome, Question
 from tests.lifecycle import fold
 
@@ -60,7 +60,7 @@ def test_new_findings_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize("state", list(State))
 def test_state_after_it_is_not_found_again(kind: Kind, state: State) -> None:
     after = state_after(finding(kind, state), answer(), kind=kind)
-    if state in CLOSED:
+    if state in ENDED:
         assert after is state
     elif kind is Kind.DUPLICATED or state is State.REPLAYED:
         assert after is State.RECOVERED
@@ -102,6 +102,8 @@ def test_accepted_is_opened_again_by_new_evidence_alone(news: dict[str, object])
     key = ("a", Kind.DUPLICATED)
     same = answer({key: replace(accepted, state=State.OPEN, cause=Cause.STUCK)})
     assert state_after(accepted, same, kind=key[1]) is State.ACCEPTED
+    stuck = replace(finding(state=State.ACCEPTED), cause=Cause.STUCK)
+    assert state_after(stuck, answer({("a", Kind.MISSING): finding()})) is State.OPEN
     changed = answer({key: replace(accepted, state=State.OPEN, **news)})  # type: ignore[arg-type]  # names of fields
     assert state_after(accepted, changed, kind=key[1]) is State.OPEN
 
