@@ -13,7 +13,6 @@ from functools import cached_property
 from shardaudit.model.verdict import Cause, Kind, State
 from tests.history import (
     Cell,
-    Damage,
     Finding,
     History,
     Outcome,
@@ -39,7 +38,7 @@ def reconcile(history: History, question: Question, memory: Memory | None = None
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
-    judge = _Judge(question, shards, damaged, history.damaged, known, frozenset(memory.missing))
+    judge = _Judge(question, shards, damaged, known, frozenset(memory.missing))
     judged = [(m, judge.causes(m)) for m in messages if m.is_told_in(question)]
     tallies = [_tally(m, causes, question, vanished=judge.has_vanished(m)) for m, causes in judged]
     cells, unsettled = cell_results(
@@ -158,6 +157,9 @@ def _shards(history: History, messages: list[_Message], question: Question) -> d
     """Every shard that a trace names, that a row landed on, or that Kinesis told of."""
     producing = {m.shard_id for m in messages if m.counted}
     seen = history.known_shards | {trace.shard_id for trace in history.traces}
+    sent: dict[str, list[str]] = defaultdict(list)
+    for trace in history.traces:
+        sent[trace.shard_id] += [trace.sequence_number] if trace.sequence_number else []
     rows: dict[str, list[SinkRow]] = {shard_id: [] for shard_id in seen}
     left: dict[str, list[SinkRow]] = defaultdict(list)
     for row in history.rows:
@@ -166,7 +168,9 @@ def _shards(history: History, messages: list[_Message], question: Question) -> d
         rows.setdefault(gone.row.shard_id, [])
         left[gone.row.shard_id].append(gone.row)
     return {
-        shard_id: shard_facts(own, left[shard_id], question, produced=shard_id in producing)
+        shard_id: shard_facts(
+            own, left[shard_id], question, produced=shard_id in producing, sent=sent[shard_id]
+        )
         for shard_id, own in rows.items()
     }
 
@@ -204,7 +208,6 @@ class _Judge:
     question: Question
     shards: dict[str, Shard]
     damaged: Sides
-    damages: tuple[Damage, ...]
     known: Mapping[Cell, Known]
     missing: frozenset[str]
 
@@ -228,17 +231,12 @@ class _Judge:
             is_known = known.seen_at is not None and known.seen_at > until
         return is_known and is_in_time and message.message_id not in self.missing
 
-    def may_be_unread(self, message: _Message) -> bool:
-        """Whether an unreadable file may have fed a bucket of one of its attempts."""
-        starts = {self.question.bucket_start(trace.sent_at) for trace in message.traces}
-        return any(d.feeds(start, self.question.bucket) for d in self.damages for start in starts)
-
     def causes(self, message: _Message) -> dict[Kind, Cause]:
         """One cause per kind; none for an id that is well, or that did not land but still may."""
         damaged_sides = self.damaged.get(self.question.bucket_start(message.sent_at), set())
         if message.rows:
             return _landed_causes(message, damaged_sides)
-        if self.may_be_unread(message) or self.has_vanished(message):
+        if damaged_sides or self.has_vanished(message):
             return {}
         cause = self._missing_cause(message)
         return {Kind.MISSING: cause} if cause else {}
@@ -290,7 +288,7 @@ def _is_passed(number: str | None, frontier: tuple[int, str] | None, shard: Shar
     if number is None or frontier is None:
         return False
     order = number_order(number)
-    return order < frontier or (order == frontier and not shard.is_stalled)
+    return order < frontier or (order == frontier and not (shard.is_stalled and shard.has_more))
 
 
 def _landed_causes(message: _Message, damaged_sides: set[str]) -> dict[Kind, Cause]:

@@ -20,12 +20,20 @@ class Shard:
     has_position: bool
     is_silent: bool
     is_stalled: bool
+    has_more: bool
 
 
 def shard_facts(
-    there: list[SinkRow], left: list[SinkRow], question: Question, *, produced: bool
+    there: list[SinkRow],
+    left: list[SinkRow],
+    question: Question,
+    *,
+    produced: bool,
+    sent: Iterable[str],
 ) -> Shard:
     """The facts of one shard from all rows that its consumer ever landed on it.
+
+    `sent`: the sequence numbers of all attempts on it.
 
     Those that left the sink landed once; but how long a landing takes say those that are there.
     What a backfill landed says nothing of the consumer. A cell landed when its last row did.
@@ -64,6 +72,8 @@ def shard_facts(
         has_position=has_position,
         is_silent=produced and not rows,
         is_stalled=bool(reached) and _rests_since(reached) < question.as_of - patience,
+        has_more=bool(numbers_at)
+        and max(map(number_order, sent), default=(0, "")) > max(numbers_at)[0],
     )
 
 

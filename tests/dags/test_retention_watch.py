@@ -1,7 +1,7 @@
 """The DAG as Airflow finds it, and whole runs with a spark-submit that starts no Spark."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,10 @@ def test_what_differs_behind_a_consumer_is_audited_at_once_when_its_deadline_is_
     extra = alarm_extra(planned_watches(), [0, 0])
     asked = {"stream": "events", "from": "2026-11-20T11:00:00+00:00"}
     assert extra == {"alarms": [], "audits": [asked | {"to": "2026-11-20T12:01:00+00:00"}]}
+    ahead = {"shard_id": "s5", "unnamed_until": now() + timedelta(hours=6)}  # a clock that is
+    write_deltalake(str(warehouse / "shards"), arrow(SHARDS, [row | near | ahead]), mode="append")
+    [told] = alarm_extra(planned_watches(), [0, 0])["audits"]
+    assert seen_at <= datetime.fromisoformat(told["to"]) <= now()
     tried = {"audit_id": "a", "stream": "events", "status": "failed", "as_of": seen_at}
     over = {"window_start": NOON - timedelta(days=1), "window_end": seen_at, "started_at": seen_at}
     write_deltalake(str(warehouse / "audits"), arrow(AUDITS, [tried | over]))

@@ -255,15 +255,6 @@ def test_damaged_cells_are_inconclusive_and_their_absent_ids_pending() -> None:
     assert verdicts(result)[:3] == [Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE, Verdict.LOSS]
 
 
-def test_it_is_pending_when_an_attempt_of_it_may_lie_in_an_unreadable_file() -> None:
-    damage = Damage("sink", T0 + 2 * MINUTE, T0 + 3 * MINUTE)
-    again = (sent("a", "1"), sent("a", "2", minute=2))
-    once = (sent("b", "3"), sent("b", "4", minute=1))
-    result = outcome(*again, *once, sent("z", "9", minute=3), landed("z", "9", minute=3), damage)
-    assert found(result) == {("b", Kind.MISSING): Cause.LOST}
-    assert result.pending == {"a"}
-
-
 @pytest.mark.parametrize(("side", "cause"), [("traces", Cause.UNKNOWN), ("sink", Cause.TRACE_LOSS)])
 def test_untraced_is_nobodys_fault_when_a_trace_file_is_damaged(side: str, cause: Cause) -> None:
     result = outcome(landed("a"), Damage(side, T0, T0 + MINUTE))

@@ -9,7 +9,7 @@ from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window, joined
 
 _MOST_WINDOWS = 4  # each is an audit of its own
-_MOST_BETWEEN = 30  # lengths of its window: what lies between is read as numbers alone
+_MOST_OF_CHANGED = 24  # where as many are far apart: what was lost in one hour leaves in one
 # What an audit can settle. What changed comes first, what was on its way is looked at each night.
 _LATE = (Held.CHANGED, Held.UNAUDITED, Held.DAMAGED, Held.PENDING)
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -48,11 +48,10 @@ def late_windows(
 ) -> list[Window]:
     """The spans that an audit has to look at besides its own window.
 
-    Few, and what there is to look at no longer than its own: so it costs about twice as much. What
-    lies in between is taken along for what changed alone: where messages of many days are lost in
-    one hour, they leave the stream in one. What has no place stays held till next time. What was
-    looked at in vain is no part of a longer span: a minute that shuts a gate must not keep those
-    beside it.
+    Few, and together no longer than its own: so what they read is no more than twice as much. Of
+    what changed there may be more: messages of many days that were lost in one hour leave the
+    stream in one. What has no place stays held till next time. What was looked at in vain is no
+    part of a longer span: a minute that shuts a gate must not keep those beside it.
 
     Input:
         holds: of `early_holds`; own, bucket: the window, in whole buckets.
@@ -63,28 +62,22 @@ def late_windows(
     """
     shared: list[Window] = []
     alone: list[Window] = []
-    asked: list[Window] = []
     pieces = _pieces(list(holds), own, bucket=bucket, kept_from=kept_from, tried=tried)
-    room = own.end - own.start
     for last, piece in pieces:
-        wider, more = shared, alone
-        if last == _NEVER:
-            wider = joined([*shared, piece.window], most=_MOST_WINDOWS)
-        else:
-            more = [*alone, *(rest.window for rest in without([piece], [*shared, *alone]))]
-        of_all = room * _MOST_BETWEEN if piece.why is Held.CHANGED else room
-        has_place = (
-            len(wider) + len(more) <= _MOST_WINDOWS
-            and _length([*wider, *more]) <= of_all
-            and _length(joined([*asked, piece.window])) <= room
-        )
-        if has_place and not any(one.common(span) for one in wider for span, _ in tried):
-            shared, alone, asked = wider, more, [*asked, piece.window]
+        for most in (_MOST_WINDOWS, _MOST_OF_CHANGED):
+            wider, more = shared, alone
+            if last == _NEVER:
+                wider = joined([*shared, piece.window], most=most)
+            else:
+                more = [*alone, *(rest.window for rest in without([piece], [*shared, *alone]))]
+            length = sum((one.end - one.start for one in [*wider, *more]), timedelta())
+            has_place = len(wider) + len(more) <= most and length <= own.end - own.start
+            if has_place and not any(one.common(span) for one in wider for span, _ in tried):
+                shared, alone = wider, more
+                break
+            if piece.why is not Held.CHANGED or last != _NEVER:
+                break
     return sorted([*shared, *alone], key=lambda window: window.start)
-
-
-def _length(windows: Iterable[Window]) -> timedelta:
-    return sum((one.end - one.start for one in windows), timedelta())
 
 
 def still_tried(

@@ -200,7 +200,9 @@ def _changed(
     news, placed = rows_of_batches(warehouse, comparison.ledger, batches), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
     unplaced = placed.touched if placed else None
-    touched = touched_cells(news, unplaced, looked_at=looked_at).localCheckpoint()
+    # A row may be in the sink a while after it landed.
+    since = looked_at - request.stream.settle_grace
+    touched = touched_cells(news, unplaced, looked_at=since).localCheckpoint()
     starts = buckets_of(touched)
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))

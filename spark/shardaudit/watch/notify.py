@@ -142,9 +142,12 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     ]
     if not rows:
         return None
-    window = Window(
-        min(row["unnamed_since"] for row in rows), max(row["unnamed_until"] for row in rows)
-    )
+    since = min(row["unnamed_since"] for row in rows)
+    # What a clock ahead stamped is audited when its time has come.
+    until = min(max(row["unnamed_until"] for row in rows), now)
+    if since >= until:
+        return None
+    window = Window(since, until)
     audits = read_rows(settings, AUDITS, where=pc.field("stream") == name)
     tried = [
         row["started_at"] or row["as_of"]

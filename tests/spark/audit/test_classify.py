@@ -14,11 +14,17 @@ KEY_30 = f"{LENGTHS + 2}30"  # the sequence key of 30
 MINUTE = 60 * S
 FACTS_DDL = (
     "shard_id string, patience double, has_position boolean, settled_frontier string, "
-    "untimed_frontier string, shard_state string"
+    "untimed_frontier string, shard_state string, has_more boolean"
 )
 FACTS: list[dict[str, object]] = [
     {"shard_id": "running", "has_position": True, "settled_frontier": "k30"},
     {"shard_id": "stalled", "has_position": True, "settled_frontier": "k30"},
+    {
+        "shard_id": "idle stalled",
+        "has_position": True,
+        "settled_frontier": "k30",
+        "has_more": False,
+    },
     {"shard_id": "silent", "has_position": False},
     {"shard_id": "blind", "has_position": False, "settled_frontier": "k30"},
     {"shard_id": "untimed", "has_position": True, "untimed_frontier": "k30"},
@@ -30,7 +36,7 @@ IDS_DDL = (
     "landed_count bigint, own_rows bigint, landed_pairs bigint, "
     "counted_key struct<digits: int, text: string>, last_sent_key string, sent_at timestamp, "
     "arrived_at timestamp, is_moved boolean, "
-    "cells array<struct<shard_id: string, bucket_start: timestamp, sent_sequences: array<string>>>"
+    "cells array<struct<shard_id: string, sent_sequences: array<string>>>"
 )
 # Shard, greatest sequence key, seconds since it arrived: what becomes of an id that did not land.
 NOT_LANDED: dict[str, tuple[str, str, int, str]] = {
@@ -40,6 +46,7 @@ NOT_LANDED: dict[str, tuple[str, str, int, str]] = {
     "beyond it for long": ("running", "k31", 9999, "pending"),
     "passed and stalled": ("stalled", "k29", 0, "lost"),
     "of the record where it stopped": ("stalled", "k30", 601, "stuck"),
+    "of the last record that was sent": ("idle stalled", "k30", 0, "lost"),
     "of the record where it stopped, times unknown": ("untimed stalled", "k30", 601, "stuck"),
     "stuck": ("stalled", "k31", 601, "stuck"),
     "beyond a stop, in time": ("stalled", "k31", 600, "pending"),
@@ -70,8 +77,7 @@ def an_id(name: str, **fields: object) -> dict[str, object]:
         "arrived_at": NOW,
         "is_moved": False,
     }
-    one = usual | fields
-    return {"cells": [(one["shard_id"], one["bucket_start"], [])]} | one
+    return usual | fields
 
 
 def said(
@@ -81,7 +87,10 @@ def said(
     vanished: tuple[dict[str, object], ...] = (),
 ) -> dict[str, tuple[str | None, ...]]:
     """By id: not landed, duplicated, untraced, moved."""
-    facts = [{"patience": 600.0, "shard_state": str(f["shard_id"]).split()[-1]} | f for f in FACTS]
+    facts = [
+        {"patience": 600.0, "has_more": True, "shard_state": str(f["shard_id"]).split()[-1]} | f
+        for f in FACTS
+    ]
     states = {"running": "advancing", "blind": "advancing", "untimed": "advancing"}
     for fact in facts:
         fact["shard_state"] = states.get(str(fact["shard_state"]), fact["shard_state"])
@@ -92,7 +101,7 @@ def said(
         as_of=NOW,
         damage=damage or Damage(),
     )
-    hidden = {"patience", "shard_state", "has_position", "has_vanished"}
+    hidden = {"patience", "has_more", "shard_state", "has_position", "has_vanished"}
     assert hidden.isdisjoint(found.columns)
     return {
         row.message_id: (row.not_landed, row.duplicated, row.untraced, row.moved)
@@ -153,7 +162,7 @@ def test_it_is_not_lost_while_another_shards_consumer_has_an_attempt_ahead(
         an_id(
             name,
             arrived_at=NOW - age * S,
-            cells=[("running", T0, ["29"]), *((s, T0, [n] if n else []) for s, n in attempts)],
+            cells=[("running", ["29"]), *((s, [n] if n else []) for s, n in attempts)],
         )
         for name, (attempts, age, _) in cases.items()
     ]
@@ -170,7 +179,7 @@ def test_it_is_not_lost_while_another_shards_consumer_has_an_attempt_ahead(
         fact["shard_state"] = states.get(str(fact["shard_id"]), "advancing")
     found = classified_ids(
         frame(spark, IDS_DDL, [one | {"last_sent_key": "1"} for one in ids]),
-        frame(spark, FACTS_DDL, [{"patience": 600.0} | fact for fact in facts]),
+        frame(spark, FACTS_DDL, [{"patience": 600.0, "has_more": True} | fact for fact in facts]),
         frame(spark, VANISHED_DDL, []),
         as_of=NOW,
         damage=Damage(),
@@ -211,22 +220,6 @@ def test_nothing_is_judged_where_an_unreadable_file_may_have_fed_the_bucket(
         unknown = {i: "unknown" if damage.traces and v == "pending" else "trace_loss"
                    for i, v in buckets.items()}  # fmt: skip
         assert {i: found[f"landed {i}"][2] for i in buckets} == unknown
-
-
-def test_it_is_not_lost_where_an_unreadable_file_may_hold_what_another_attempt_landed(
-    spark: SparkSession,
-) -> None:
-    dark = (T0 + 80 * MINUTE, T0 + 95 * MINUTE)
-    cases = {"in the dark": (90, "pending"), "before it": (79, "lost"), "after it": (95, "lost")}
-    ids = [
-        an_id(name, cells=[("running", T0, ["29"]), ("running", T0 + later * MINUTE, ["30"])])
-        for name, (later, _) in cases.items()
-    ]
-    for damage in (Damage(sink=(dark,)), Damage(traces=(dark,))):
-        found = said(spark, ids, damage)
-        assert {name: answer[0] for name, answer in found.items()} == {
-            name: expected for name, (_, expected) in cases.items()
-        }
 
 
 def test_doubled_ids_have_the_cause_that_their_rows_show(spark: SparkSession) -> None:

@@ -92,11 +92,11 @@ def test_what_is_true_of_the_last_message_is_said_of_all(spark: SparkSession) ->
     facts = own_rows(
         spark,
         [
-            (str(n), state, at and str(at), once and str(once), known, 600.0)
+            (str(n), state, at and str(at), once and str(once), known, 600.0, True)
             for n, (state, at, once, known, *_) in enumerate(table)
         ],
         "shard_id string, shard_state string, settled_frontier string, untimed_frontier string, "
-        "has_position boolean, patience double",
+        "has_position boolean, patience double, has_more boolean",
     ).withColumns({n: sequence_key(F.col(n)) for n in ("settled_frontier", "untimed_frontier")})
     rest = unlanded_rest(cells, facts, as_of=AS_OF, damage=Damage()).collect()
     said = {int(row.shard_id): row.rest_is for row in rest}

@@ -83,18 +83,23 @@ def test_what_is_longer_than_the_window_is_looked_at_piece_by_piece(why: Held) -
     assert nights == [(0, DAY), (DAY, 2 * DAY), (2 * DAY, 3 * DAY), (3 * DAY, 7 * DAY // 2)]
 
 
+def test_spans_far_apart_are_looked_at_though_one_shard_has_many() -> None:
+    scattered = [(Held.CHANGED, (n, n + 1)) for n in range(0, 9 * DAY, 190)]
+    windows = found(scattered)
+    assert windows[0][0] == 0
+    assert DAY - 400 < sum(end - start for start, end in windows) <= DAY
+
+
 def test_what_changed_on_many_days_is_looked_at_in_one_night() -> None:
     """It may all have come in the hour that the consumer lost, and leave the stream in one."""
     scattered = [(n, n + 46) for n in range(-19 * DAY, 9 * DAY, 2000)]
-    windows = found([(Held.CHANGED, span) for span in scattered])
-    assert len(windows) == 4
-    assert all(any(w[0] <= start and end <= w[1] for w in windows) for start, end in scattered)
-    # What else there is takes nothing along.
-    [*others] = found([(Held.PENDING, span) for span in scattered])
-    assert sum(end - start for start, end in others) <= DAY
-    # Nor may what is between be endless: a clock may be at 1970.
-    off = [(Held.CHANGED, (n * 400 * DAY, n * 400 * DAY + 1)) for n in range(-50, 1)]
-    assert sum(end - start for start, end in found(off)) <= 30 * DAY
+    assert found([(Held.CHANGED, span) for span in scattered]) == scattered
+    others = [(Held.PENDING, (DAY, DAY + 9)), (Held.DAMAGED, (3 * DAY, 3 * DAY + 9))]
+    windows = found([*((Held.CHANGED, span) for span in scattered), *others])
+    assert {span for _, span in others} <= {*windows}
+    assert len(found([(Held.PENDING, span) for span in scattered])) <= 4
+    many = [(Held.CHANGED, (n * 120, n * 120 + 5)) for n in range(99)]
+    assert len(found(many)) <= 24
 
 
 def test_of_time_that_nobody_audited_what_the_stream_still_has_comes_first() -> None:
@@ -136,7 +141,7 @@ def test_what_was_rejected_is_looked_at_alone_and_shuts_no_gate_for_what_is_besi
     # Nor is it taken along where those near each other are joined.
     near = [(Held.CHANGED, (n, n + 1)) for n in (0, 10, 20, 1000, 2000, 3000)]
     assert found(near, tried=[((10, 11), 10), ((500, 600), 10)]) == [
-        *((0, 1), (20, 21), (1000, 1001), (2000, 2001))
+        *((0, 1), (20, 21), (1000, 1001), (2000, 2001), (3000, 3001))
     ]
 
 

@@ -144,12 +144,15 @@ def test_what_changed_since_the_audit_holds_until_somebody_looks_whatever_the_ti
 def test_minutes_without_traces_count_as_changed_where_they_were_touched() -> None:
     holds = [hold(0, 10, Held.THIN), hold(20, 30), hold(40, 50, Held.THIN)]
     holds += [hold(60, 99, Held.QUIET)]
-    assert touched_doubts(holds, [window(5, 25), window(42, 43), window(70, 71)]) == [
+    assert touched_doubts(
+        holds, [window(5, 25), window(42, 43), window(65, 66), window(85, 86)]
+    ) == [
         hold(5, 10, Held.CHANGED),
         hold(42, 43, Held.CHANGED),
         hold(60, 99, Held.CHANGED),  # the rest may be a shorter silence, or none
     ]
     assert touched_doubts(holds, [window(10, 40)]) == []
+    assert touched_doubts(holds, [window(70, 71)]) == []
 
 
 def test_shard_of_which_no_audit_knew_was_looked_at_with_the_others() -> None:

@@ -108,12 +108,9 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     has_no_position = F.col("counted_key").isNull() | ~F.col("has_position")
     # The consumer may still land an attempt that it has not come to.
     last = F.when(F.col("counted_key").isNotNull(), F.col("last_sent_key"))
-    spans = damage.traces + damage.sink
-    # Any of its attempts may have landed in a file that cannot be read.
-    may_be_unread = F.exists("cells", lambda cell: is_damaged(spans, cell["bucket_start"]))
     verdict = (
         F.when(F.col("has_vanished"), VANISHED)
-        .when(may_be_unread, Verdict.PENDING.value)
+        .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
         .otherwise(position_says(last, is_overdue=is_overdue, has_no_position=has_no_position))
     )
     is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()
@@ -147,10 +144,11 @@ def position_says(last: Column, *, is_overdue: Column, has_no_position: Column) 
 def _is_passed(key: Column, frontier: str) -> Column:
     """Whether the shard's consumer has left a sequence key behind; of one that is NULL not.
 
-    The messages of an aggregated record share a number: who stopped may have stopped in between.
+    The messages of an aggregated record share a number: who stopped with more before it may have
+    stopped in between.
     """
-    reached = F.col(frontier)
-    is_left = (key < reached) | ((key == reached) & (F.col("shard_state") != "stalled"))
+    reached, has_stopped = F.col(frontier), (F.col("shard_state") == "stalled") & F.col("has_more")
+    is_left = (key < reached) | ((key == reached) & ~has_stopped)
     return F.coalesce(is_left, F.lit(False))
 
 

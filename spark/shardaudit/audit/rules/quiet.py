@@ -91,19 +91,25 @@ def doubtful_silences(
 def resharded(ended: Mapping[str, int], born: Mapping[str, int]) -> set[str]:
     """The shards that fell silent because others took their place, by their times alone.
 
-    A merge ends two shards for each that begins, nothing ends more: where more fell silent in an
-    hour than twice those that began within an hour of it, none of them is known to be closed.
+    A merge ends two shards for each that begins, nothing ends more: where more fell silent within
+    an hour of a shard than twice those that began around that time, it is not known to be closed.
 
     Input:
         ended: of each shard that is silent until now, its last hour with a message.
         born: of each shard, its first hour with one.
     """
-    at_once = Counter(ended.values())
+    ends, begins = Counter(ended.values()), Counter(born.values())
 
-    def begun(name: str) -> int:
-        return sum(abs(hour - ended[name]) <= 1 for other, hour in born.items() if other != name)
+    def around(counts: Counter[int], hour: int, hours: int) -> int:
+        return sum(counts[hour + k] for k in range(-hours, hours + 1))
 
-    return {name for name, hour in ended.items() if 0 < at_once[hour] <= 2 * begun(name)}
+    def is_closed(name: str, last: int) -> bool:
+        others = -1 if abs(born[name] - last) <= 1 else 0
+        has_begun = around(begins, last, 1) + others > 0
+        # Those that began after the last of these ended count, too.
+        return has_begun and around(ends, last, 1) <= 2 * around(begins, last, 2)
+
+    return {name for name, last in ended.items() if is_closed(name, last)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ def shard_facts(
         `shard_id`, `frontier`, `settled_frontier` (sequence keys or NULL), `frontier_at` (timestamp
         or NULL), `rests_since` (when the frontier first landed: what lands again makes it no
         younger), `untimed_frontier` (the same over cells of which nobody knows when they landed),
+        `has_more` (boolean: whether something was sent beyond the frontier),
         `has_position` (boolean: whether the frontier says where the consumer is),
         `patience` (seconds, double), `shard_state` (silent | stalled | advancing), `sent_total`,
         `landed_total` (bigint: all that the ledger counts of it), `has_lost_rows` (boolean: whether
@@ -35,6 +36,7 @@ def shard_facts(
         reached_at(F.max("reached")).alias("rests_since"),
         settled_frontier(as_of - settle_grace).alias("settled_frontier"),
         F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
+        F.coalesce(F.max("sent_key") > F.max("landed_key"), F.lit(False)).alias("has_more"),
         F.max(F.col("ever_landed")).alias("has_landed"),
         F.max(F.col("has_lost_rows")).alias("has_lost_rows"),
         F.max(produced).alias("has_produced"),
@@ -55,6 +57,7 @@ def shard_facts(
             "frontier_at",
             "rests_since",
             "untimed_frontier",
+            "has_more",
             "has_position",
             "patience",
             "shard_state",

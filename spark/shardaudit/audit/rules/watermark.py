@@ -173,16 +173,20 @@ def as_changed(cells: DataFrame, bucket: timedelta) -> DataFrame:
 def touched_doubts(holds: Iterable[Hold], touched: Sequence[Span]) -> list[Hold]:
     """What of times of no or too few traces was touched since: both sides may agree by now.
 
-    Of a silence all is: what is left of it may be as usual.
+    Of a silence all is, where what came spans half of it: what is left may be as usual. A single
+    message in it may be of a clock that is off.
+
+    Input:
+        touched: in order.
     """
-    return [
-        replace(hold, start=part.start, end=part.end, why=Held.CHANGED)
-        for hold in holds
-        if hold.why in TOUCHABLE
-        for span in touched
-        if (common := hold.window.common(span))
-        for part in [hold.window if hold.why is Held.QUIET else common]
-    ]
+    found: list[Hold] = []
+    for hold in (hold for hold in holds if hold.why in TOUCHABLE):
+        parts = [part for span in touched if (part := hold.window.common(span))]
+        if hold.why is Held.QUIET and parts:
+            is_healed = 2 * (parts[-1].end - parts[0].start) >= hold.end - hold.start
+            parts = [hold.window] if is_healed else []
+        found += [replace(hold, start=p.start, end=p.end, why=Held.CHANGED) for p in parts]
+    return found
 
 
 def recorded(
