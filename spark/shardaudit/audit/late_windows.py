@@ -64,7 +64,8 @@ def late_windows(
     alone: list[Window] = []
     pieces = _pieces(list(holds), own, bucket=bucket, kept_from=kept_from, tried=tried)
     for last, piece in pieces:
-        for most in (_MOST_WINDOWS, _MOST_OF_CHANGED):
+        is_news = piece.why is Held.CHANGED and last == _NEVER
+        for most in (_MOST_WINDOWS, _MOST_OF_CHANGED) if is_news else (_MOST_WINDOWS,):
             wider, more = shared, alone
             if last == _NEVER:
                 wider = joined([*shared, piece.window], most=most)
@@ -74,8 +75,6 @@ def late_windows(
             has_place = len(wider) + len(more) <= most and length <= own.end - own.start
             if has_place and not any(one.common(span) for one in wider for span, _ in tried):
                 shared, alone = wider, more
-                break
-            if piece.why is not Held.CHANGED or last != _NEVER:
                 break
     return sorted([*shared, *alone], key=lambda window: window.start)
 

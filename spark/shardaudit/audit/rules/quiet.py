@@ -104,8 +104,8 @@ def resharded(ended: Mapping[str, int], born: Mapping[str, int]) -> set[str]:
         return sum(counts[hour + k] for k in range(-hours, hours + 1))
 
     def is_closed(name: str, last: int) -> bool:
-        others = -1 if abs(born[name] - last) <= 1 else 0
-        has_begun = around(begins, last, 1) + others > 0
+        is_own = abs(born[name] - last) <= 1
+        has_begun = around(begins, last, 1) > is_own
         # Those that began after the last of these ended count, too.
         return has_begun and around(ends, last, 1) <= 2 * around(begins, last, 2)
 
