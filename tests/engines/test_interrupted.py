@@ -61,7 +61,9 @@ def found(lake: Path) -> int:
     return int(json.loads(done.stdout)["counts"]["missing"])
 
 
-@pytest.mark.parametrize("stage", ["ingest traces", "ingest sink", "compare"])
+@pytest.mark.parametrize(
+    "stage", ["ingest traces", pytest.param("ingest sink", marks=pytest.mark.drill), "compare"]
+)
 def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stage: str) -> None:
     process = started(copy)
     until_said(process, stage)
@@ -75,7 +77,13 @@ def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stag
     assert found(copy) == 40
 
 
-@pytest.mark.parametrize("ending", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        [signal.SIGTERM],
+        pytest.param([signal.SIGINT, signal.SIGINT], marks=pytest.mark.drill),
+    ],
+)
 def test_nothing_is_left_when_it_is_told_to_end(copy: Path, ending: list[signal.Signals]) -> None:
     temporary = copy.parent / "temporary"
     temporary.mkdir()
@@ -105,7 +113,16 @@ def test_next_run_removes_what_a_killed_one_left(copy: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("limit", [2**12, 2**14, 2**16, 2**18, 2**20])
+@pytest.mark.parametrize(
+    "limit",
+    [
+        pytest.param(2**12, marks=pytest.mark.drill),
+        2**14,
+        pytest.param(2**16, marks=pytest.mark.drill),
+        2**18,
+        pytest.param(2**20, marks=pytest.mark.drill),
+    ],
+)
 def test_full_disk_fails_aloud_and_the_next_run_goes_on(copy: Path, limit: int) -> None:
     """A file system that takes no more of a file, as soon as one is that large."""
     process = started(copy)

@@ -202,6 +202,7 @@ def test_apache_spark_audits_when_the_embedded_engine_cannot_be_imported(
     assert json.loads(done.stdout)["counts"]["missing"] == 5
 
 
+@pytest.mark.drill
 def test_watch_stays_on_apache_spark_and_says_why_when_the_embedded_engine_cannot_be_imported(
     set_to_spark: Path, tmp_path: Path
 ) -> None:

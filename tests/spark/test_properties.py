@@ -163,7 +163,7 @@ DROPS = {"late": (1, 2), "on the edge": (-3, 1), "of some cells": (1, -3), "earl
 @pytest.mark.parametrize(
     "name",
     [
-        "late",
+        pytest.param("late", marks=pytest.mark.drill),
         pytest.param("on the edge", marks=pytest.mark.drill),
         pytest.param("of some cells", marks=pytest.mark.drill),
         "early",
@@ -257,7 +257,7 @@ def test_audit_agrees_with_the_oracle_when_rows_lack_their_places(
 
 
 GAINS = [
-    (("shard_id",), SinkFormat.DELTA),
+    pytest.param(("shard_id",), SinkFormat.DELTA, marks=pytest.mark.drill),
     pytest.param(("shard_id",), SinkFormat.PARQUET, marks=pytest.mark.drill),
     pytest.param(("sent_at",), SinkFormat.DELTA, marks=pytest.mark.drill),
     (("sent_at",), SinkFormat.PARQUET),

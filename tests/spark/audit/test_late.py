@@ -184,6 +184,7 @@ def test_what_came_late_takes_no_more_time_than_the_window(lake: Lake) -> None:
     assert told(audited(lake, 9)) == [(minutes[4], Verdict.LOSS, 1)]
 
 
+@pytest.mark.drill
 def test_audits_by_hand_as_of_one_time_are_each_for_themselves(lake: Lake) -> None:
     for day in range(2):
         of_day(lake, day, *range(0, DAY_S, 3600))
@@ -231,6 +232,7 @@ def test_a_late_audit_that_is_rejected_is_told_and_the_report_stands(
     assert published(lake, report).late == report.late
 
 
+@pytest.mark.drill
 def test_a_lost_trace_of_a_minute_that_came_late_turns_no_night_red(lake: Lake) -> None:
     of_day(lake, 0, *range(0, DAY_S, 60))
     lake.land([sink_row(1)])  # its trace was lost: little of a day, much of a minute

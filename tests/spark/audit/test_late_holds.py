@@ -49,6 +49,7 @@ def test_of_what_was_never_audited_no_more_is_made_up_for_than_an_audit_looks_at
     assert report.watermark == T0 + DAY
 
 
+@pytest.mark.drill
 def test_minutes_of_a_broken_file_are_looked_at_once_it_is_whole(lake: Lake) -> None:
     minutes = range(0, 1200, 60)
     of_day(lake, 0, *HOURLY[1:])

@@ -33,7 +33,8 @@ def minute_of(second: int) -> Window:
 
 
 # Of the retry on the second shard; the second is the minute of the first attempt.
-@pytest.mark.parametrize("stamped", [610, pytest.param(700, marks=pytest.mark.drill)])
+@pytest.mark.drill
+@pytest.mark.parametrize("stamped", [610, 700])
 def test_what_a_shard_that_stood_still_lands_once_more_is_told(lake: Lake, stamped: int) -> None:
     lake.log("attempts.jsonl", [trace_line(600), trace_line(stamped, **RETRY)])
     lake.land([sink_row(stamped, **RETRY)])

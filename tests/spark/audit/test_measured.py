@@ -18,6 +18,7 @@ from tests.spark.ungated import ungated
 HOURLY = range(0, DAY_S, 3600)
 
 
+@pytest.mark.drill
 def test_what_nobody_audited_of_a_night_does_not_count_as_traced(lake: Lake) -> None:
     lake.settings["trace_coverage_floor"] = 0.99
     of_day(lake, 0, *HOURLY)

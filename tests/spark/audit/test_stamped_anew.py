@@ -67,7 +67,7 @@ def test_both_hours_tell_of_a_message_that_landed_in_both(lake: Lake) -> None:
     assert states(lake) == {("m3590", "duplicated"): "recovered"}
 
 
-@pytest.mark.parametrize("on", [shard(0), shard(7)])
+@pytest.mark.parametrize("on", [pytest.param(shard(0), marks=pytest.mark.drill), shard(7)])
 def test_what_landed_by_its_retry_alone_is_neither_lost_nor_doubled(lake: Lake, on: str) -> None:
     elsewhere = {"shard_id": on}
     with_others(lake, [FIRST, RETRY | elsewhere], [RETRIED_ROW | elsewhere])

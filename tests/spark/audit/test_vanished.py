@@ -349,6 +349,7 @@ def lived(days: Days, weeks: Mapping[str, Week]) -> Published:
     return published
 
 
+@pytest.mark.drill
 def test_what_comes_later_takes_nothing_of_what_was_known_when_traces_are_in_parquet(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -357,7 +358,7 @@ def test_what_comes_later_takes_nothing_of_what_was_known_when_traces_are_in_par
     lived(begun(warehouse, tmp_path, weeks, in_parquet=True), weeks)
 
 
-@pytest.mark.parametrize("is_audited_before", [True, False])
+@pytest.mark.parametrize("is_audited_before", [pytest.param(True, marks=pytest.mark.drill), False])
 def test_what_left_the_sink_before_the_retention_was_lowered_stays_lost(
     warehouse: Warehouse, tmp_path: Path, is_audited_before: bool
 ) -> None:
@@ -376,7 +377,10 @@ def test_what_left_the_sink_before_the_retention_was_lowered_stays_lost(
     assert {finding.state for finding in published.findings.values()} == {State.EXPIRED}
 
 
-@pytest.mark.parametrize(("at", "held"), [(LATE, True), (LATE + 2 * HOUR, False)])
+@pytest.mark.parametrize(
+    ("at", "held"),
+    [(LATE, True), pytest.param(LATE + 2 * HOUR, False, marks=pytest.mark.drill)],
+)
 def test_what_left_the_sink_before_the_retention_was_lowered_holds_the_watermark(
     warehouse: Warehouse, tmp_path: Path, at: datetime, held: bool
 ) -> None:

@@ -85,6 +85,7 @@ def test_stream_of_which_no_trace_was_ever_read_is_complete_until_no_time(
     assert trial.audit(replace(ASK, as_of=NEXT.as_of)).watermark == ASK.end
 
 
+@pytest.mark.drill
 def test_an_audit_as_of_a_time_that_is_still_to_come_moves_nothing(trial: Trial) -> None:
     feed(trial, traced=range(60), landed=range(60))
     trial.audit(replace(ASK, as_of=NEXT.as_of))
@@ -130,7 +131,11 @@ def test_sink_that_is_emptied_after_the_audit_is_not_passed(trial: Trial) -> Non
 
 @pytest.mark.parametrize(
     ("hours", "seen_at", "is_held"),
-    [(20, 25, True), (0, 25, False), (0, 23, True)],
+    [
+        (20, 25, True),
+        pytest.param(0, 25, False, marks=pytest.mark.drill),
+        pytest.param(0, 23, True, marks=pytest.mark.drill),
+    ],
     ids=["held back", "of old", "seen in time, audited later"],
 )
 def test_row_that_is_deleted_holds_it_while_the_stream_has_the_message(

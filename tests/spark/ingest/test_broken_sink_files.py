@@ -21,6 +21,7 @@ from tests.spark.lake import Lake
 from tests.spark.trial import Published, Trial
 
 MINUTE = timedelta(minutes=1)
+DRILL = pytest.mark.drill
 SENT = [Trace(f"m{i}", "shard-0", sequence(i), T0 + i * MINUTE) for i in range(4)]
 # By what broke: a file without its end, without anything, with other bytes in its pages or footer.
 WAYS: dict[str, Callable[[Path], object]] = {
@@ -62,9 +63,10 @@ def trial(warehouse: Warehouse, tmp_path: Path) -> Trial:
 @pytest.mark.parametrize(
     ("sink_format", "way", "keeps_its_time"),
     [
-        *((SinkFormat.DELTA, way, False) for way in WAYS),
-        (SinkFormat.PARQUET, "pages", False),
-        (SinkFormat.PARQUET, "pages", True),
+        (SinkFormat.DELTA, "cut", False),
+        (SinkFormat.DELTA, "pages", False),
+        *(pytest.param(SinkFormat.DELTA, way, False, marks=DRILL) for way in ("empty", "footer")),
+        *(pytest.param(SinkFormat.PARQUET, "pages", kept, marks=DRILL) for kept in (False, True)),
         (SinkFormat.PARQUET, "footer", True),
     ],
 )
