@@ -15,6 +15,7 @@ from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import counted, harmless, instant, length, messages
+from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.summary import AuditReport
 
 log = logging.getLogger(__name__)
@@ -74,6 +75,7 @@ def lines(report: AuditReport) -> list[str]:
         f"as of {instant(report.as_of)}; "
         f"{harmless(complete_until(report.watermark, report.watermark_reason))}",
         ", ".join(f"{report.counts[name]:,} {name}" for name in _COUNTS),
+        *([sampled] if (sampled := sampled_line(report.rates)) else []),
         *late_lines(report.late, report.waiting),
         *(
             f"{harmless(shard.shard_id)} is {shard.verdict}: {shard.missing:,} missing, "

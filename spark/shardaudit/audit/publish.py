@@ -23,6 +23,7 @@ from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.audit.watermarks import stored_watermark
 from shardaudit.columns.instants import in_windows
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
+from shardaudit.model.rates import audit_rates
 from shardaudit.model.tables.audit_tables import (
     AUDITS,
     CELLS,
@@ -197,6 +198,7 @@ class AuditRow:
             quarantined=refused.total(),
             notes=(),
             hops=outcome.hops,
+            rates=audit_rates(outcome.sums, sample_rate=request.stream.sample_rate),
         )
 
 

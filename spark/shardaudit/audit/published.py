@@ -12,6 +12,7 @@ from shardaudit.model.audit_id import ended_at
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import FinalError
 from shardaudit.model.gate import Severity, sentences
+from shardaudit.model.rates import audit_rates
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import LIVE, Kind, MissingIds, State, Verdict, by_rank
 from shardaudit.model.window import Window
@@ -145,6 +146,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *route_notes(hops, sent=row["sent"]),
         ),
         hops=hops,
+        rates=audit_rates(row, sample_rate=configured.sample_rate),
     )
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
 

@@ -8,6 +8,7 @@ from threading import Lock
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.rates import audit_rates
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import EPOCH, Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
@@ -17,6 +18,7 @@ from shardaudit.page.page_streams import StreamLine, stream_line
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
+from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.store.audits import OpenCount, gaps_of, late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
@@ -89,16 +91,18 @@ def read_line(
     newest = newest_audit(audits)
     if newest is None:
         return line, shards
-    configured = settings.stream(name).retention
+    stream = settings.stream(name)
     hops = hops_from_json(newest["hops"])
+    rates = audit_rates(newest, sample_rate=stream.sample_rate)
     notes = (
-        retention_note(newest["retention_s"], configured),
+        sampled_line(rates),
+        retention_note(newest["retention_s"], stream.retention),
         stamping_note(newest["stamped_anew"]),
         *route_notes(hops, sent=newest["sent"]),
     )
     late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
     said = (*late, *(note for note in notes if note))
-    return replace(line, notes=said, hops=hops), shards
+    return replace(line, notes=said, hops=hops, rates=rates), shards
 
 
 def read_map(

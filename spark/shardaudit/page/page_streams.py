@@ -5,7 +5,7 @@ has no verdict that could be taken for a good one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from shardaudit.model.audit_id import (
     newest_audit,
     published_audits,
 )
+from shardaudit.model.rates import Rate, audit_rates
 from shardaudit.model.verdict import Level, Verdict, by_rank
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
@@ -50,7 +51,7 @@ class StreamLine:
     `engine`: what ran the audit; None for one from before it was kept.
     `read_at`: when something new was last read, of the side for which that is longer ago.
     `notes`: what its newest audit found of the stream's habits, a sentence each; `hops`: what the
-    places of its route traced.
+    places of its route traced; `rates`: of `audit_rates`.
     """
 
     name: str
@@ -74,6 +75,15 @@ class StreamLine:
     is_read_old: bool = True
     notes: tuple[str, ...] = ()
     hops: tuple[HopLine, ...] = ()
+    rates: Mapping[str, Rate] = field(default_factory=dict)
+
+    @property
+    def covered_between(self) -> tuple[float, float] | None:
+        """The interval of the coverage; None where all ids are audited."""
+        if not self.rates:
+            return None
+        least, most = self.rates["untraced"].between
+        return 1 - most, 1 - least
 
     @property
     def judged_id(self) -> str | None:
@@ -103,7 +113,10 @@ class ShardDue:
 
 @dataclass(frozen=True, slots=True)
 class TrendPoint:
-    """One published audit; rates are per million, latencies in seconds."""
+    """One published audit; rates are per million, latencies in seconds.
+
+    `rates`: of `audit_rates`.
+    """
 
     audit_id: str
     end: datetime
@@ -112,6 +125,7 @@ class TrendPoint:
     doubled: float
     coverage: float | None
     latency: Mapping[Metric, float | None]
+    rates: Mapping[str, Rate] = field(default_factory=dict)
 
 
 def stream_line(
@@ -172,7 +186,7 @@ def due_shards(shards: Iterable[StoredRow], *, now: datetime) -> tuple[ShardDue,
     return tuple(lines)
 
 
-def trend(audits: Iterable[StoredRow]) -> tuple[TrendPoint, ...]:
+def trend(audits: Iterable[StoredRow], *, sample_rate: float = 1.0) -> tuple[TrendPoint, ...]:
     """The last published audits, oldest first; an audit of nothing sent has no rates of its own.
 
     One that looked at a part again, as after a backfill, is no point beside those of the whole; nor
@@ -191,6 +205,7 @@ def trend(audits: Iterable[StoredRow]) -> tuple[TrendPoint, ...]:
             doubled=1e6 * row["extra_rows"] / max(1, row["landed"]),
             coverage=row["trace_coverage"],
             latency={Metric.P50: row["latency_p50"], Metric.P99: row["latency_p99"]},
+            rates=audit_rates(row, sample_rate=sample_rate),
         )
         for row in ordered[-TREND_AUDITS:]
     )

@@ -107,13 +107,20 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
         return ()
     full = [1.0 if point.coverage is None else point.coverage for point in points]
     return (
-        _curve("Lost", "missing messages per million sent", points, [p.lost for p in points]),
+        _curve(
+            "Lost",
+            "missing messages per million sent",
+            points,
+            [p.lost for p in points],
+            rate="missing",
+        ),
         _curve("Doubled", "extra rows per million landed", points, [p.doubled for p in points]),
         _curve(
             "Untraced",
             "landed without a trace, per million",
             points,
             [1e6 * (1 - share) for share in full],
+            rate="untraced",
         ),
         *_latency(points, Metric.P50),
         *_latency(points, Metric.P99),
@@ -157,13 +164,32 @@ def _ticks(found: HeatMap) -> tuple[tuple[float, str], ...]:
 
 
 def _curve(
-    title: str, meaning: str, points: Sequence[TrendPoint], values: Sequence[float]
+    title: str,
+    meaning: str,
+    points: Sequence[TrendPoint],
+    values: Sequence[float],
+    *,
+    rate: str | None = None,
 ) -> Curve:
+    """The values with their words; `rate`: of the audits' rates, whose interval they have."""
     said = [
-        (value, f"{point.end:%Y-%m-%d %H:%M} UTC: {value:,.1f} per million ({point.verdict})")
+        (
+            value,
+            f"{point.end:%Y-%m-%d %H:%M} UTC: {value:,.1f} per million"
+            f"{_between(point, rate)} ({point.verdict})",
+        )
         for point, value in zip(points, values, strict=True)
     ]
-    return _line(title, meaning, said, last=f"{values[-1]:,.1f} per million")
+    return _line(
+        title, meaning, said, last=f"{values[-1]:,.1f} per million{_between(points[-1], rate)}"
+    )
+
+
+def _between(point: TrendPoint, rate: str | None) -> str:
+    if rate is None or rate not in point.rates:
+        return ""
+    least, most = point.rates[rate].between
+    return f", {1e6 * least:,.1f} to {1e6 * most:,.1f}"
 
 
 def _latency(points: Sequence[TrendPoint], metric: Metric) -> tuple[Curve, ...]:

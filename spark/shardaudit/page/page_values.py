@@ -48,7 +48,7 @@ def stream_values(
         "reasons": line.refused and why_rejected(judged, self_check=line.refused.self_check),
         "due": due_lines(state, due),
         "too_short": _too_short(settings.stream(state.stream), watched),
-        "curves": curves(trend(audits)),
+        "curves": curves(trend(audits, sample_rate=settings.stream(state.stream).sample_rate)),
         "graph": route_graph(line.hops),
         "findings": None,
         "total": 0,

@@ -12,6 +12,7 @@ from shardaudit.model.verdict import Kind, Verdict
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import cell, counted, harmless, instant, length
+from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import place_told
 from shardaudit.report.summary import (
     AuditReport,
@@ -142,6 +143,9 @@ def _facts(report: AuditReport) -> Table:
         f"id by id; self-check {report.self_check}",
         "engine": report.engine or "not kept",
     }
+    sampled = sampled_line(report.rates)
+    if sampled is not None:
+        facts["rates"] = sampled
     table = Table(box=None, show_header=False, padding=(0, 1))
     for name, text in facts.items():
         table.add_row(Text(name, style="dim"), Text(harmless(text)))

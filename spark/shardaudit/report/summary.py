@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from shardaudit.model.rates import Rate
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 
@@ -103,7 +104,7 @@ class AuditReport:
     the whole stream is complete since its first audit, whatever the window; `watermark_reason` says
     why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
-    `hops`: the places of the stream's route, in their order.
+    `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`.
     """
 
     audit_id: str
@@ -128,6 +129,7 @@ class AuditReport:
     late: tuple[LateAudit, ...] = ()
     hops: tuple[HopLine, ...] = ()
     waiting: WaitingTime | None = None
+    rates: dict[str, Rate] = field(default_factory=dict)
 
     @property
     def all_verdicts(self) -> frozenset[Verdict]:
@@ -192,7 +194,7 @@ def plain_value(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): plain_value(inner) for key, inner in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain_value(getattr(value, field.name)) for field in fields(value)}
+        return {one.name: plain_value(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain_value(inner) for inner in value]
     return str(value) if isinstance(value, Path) else value

@@ -22,6 +22,7 @@ warehouse = "warehouse"
 [streams.events]
 stream_name = "events"
 bucket = "1h"
+sample_rate = 0.1
 traces = { path = "traces" }
 sink = { path = "sink" }
 [streams.orders]
@@ -69,6 +70,8 @@ def test_the_report_is_one_file_without_an_address(
     assert "default-src 'none'" in html
     assert "Apache Spark 4.1.4" in html
     assert html.count("<script") == 2
+    assert "of a sample of the ids." in html  # each rate with its interval
+    assert re.search(r"99\.930 % <span title=[^>]+>\(\d\d\.\d{3} to \d\d\.\d{3}\)</span>", html)
     (code,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in html  # or a browser would not run it
@@ -89,7 +92,8 @@ def test_the_report_of_one_audit_is_as_it_was(
         "as_of": end,
         "status": "published",
         "verdict": "ok",
-        **dict.fromkeys(("sent", "landed", "missing", "extra_rows"), 0),
+        **dict.fromkeys(("sent", "landed", "matched", "missing", "duplicated"), 0),
+        **dict.fromkeys(("extra_rows", "untraced"), 0),
     }
     write_rows(config.parent / "warehouse", AUDITS, [old])
     assert report(config, tmp_path / "a.html", "--audit=another") == ExitCode.DONE

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardaudit.model.rates import audit_rates
 from shardaudit.model.verdict import Verdict
 from shardaudit.page.page_map import HeatMap, MapRow, letter
 from shardaudit.page.page_streams import TrendPoint
@@ -96,6 +97,17 @@ def test_a_single_audit_is_no_trend_and_an_audit_without_coverage_no_error() -> 
     point = TrendPoint("a", START, "ok", 0.0, 0.0, None, {Metric.P50: None, Metric.P99: None})
     assert curves([point]) == ()
     assert {curve.last for curve in curves([point, point])} == {"0.0 per million"}
+
+
+def test_the_rates_of_a_sample_are_drawn_with_their_intervals() -> None:
+    counts = {"sent": 1000, "matched": 990, "missing": 3, "duplicated": 2, "untraced": 10}
+    rates = audit_rates(counts, sample_rate=0.01)
+    none = dict.fromkeys((Metric.P50, Metric.P99))
+    point = TrendPoint("a", START, "loss", 3000.0, 2000.0, 0.99, none, rates)
+    found = {curve.title: curve for curve in curves([point, point])}
+    assert found["Lost"].last == "3,000.0 per million, 1,020.8 to 8,783.0"
+    assert found["Lost"].points[0][2].endswith(f"{found['Lost'].last} (loss)")
+    assert "to" not in found["Doubled"].last  # of rows, of which there is no sample
 
 
 def test_latency_is_drawn_of_the_audits_that_know_it() -> None:

@@ -1,11 +1,13 @@
 import io
+import json
 from datetime import timedelta
 
 from rich.console import Console, RenderableType
 
+from shardaudit.model.rates import audit_rates, wilson_interval
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.report.render import audit_view, findings_view, ingest_view
-from shardaudit.report.summary import FindingLine, IngestReport
+from shardaudit.report.summary import FindingLine, IngestReport, as_json
 from tests.unit.report.reports import NOON, deadline, report, shard
 
 
@@ -81,3 +83,14 @@ def test_ingest_page_says_what_was_read_and_set_aside() -> None:
     line = IngestReport("events", 4, 1200, 7, 9, 3, 1, 1100, 5, ("events/traces/1",))
     page = " ".join(shown(ingest_view([line])).split())
     assert "events 7 → 9 4 1,200 3 1 1,100 5" in page
+
+
+def test_the_rates_of_a_sample_are_said_with_their_intervals() -> None:
+    counts = {"sent": 1000, "matched": 990, "missing": 3, "duplicated": 2, "untraced": 10}
+    sampled = report(rates=audit_rates(counts, sample_rate=0.01))
+    page = " ".join(shown(audit_view(sampled)).split())
+    assert "missing 0.1021% to 0.8783% of what was sent (3 of 1,000)" in page
+    assert "untraced 0.5441% to 1.8309% of what landed (10 of 1,000)" in page
+    assert "interval" not in shown(audit_view(report()))
+    said = json.loads(as_json(sampled))["rates"]["missing"]
+    assert said == {"count": 3, "of": 1000, "share": 0.003, "between": [*wilson_interval(3, 1000)]}
