@@ -12,7 +12,7 @@ from shardaudit.airflow.planned import PlannedJob, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ShardauditError
-from shardaudit.report.figures import health_figures, watch_figures
+from shardaudit.report.figures import budget_figures, health_figures, watch_figures
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ def tell_audits(planned: PlannedJob) -> int:
     settings, name = configured(), planned["stream"]
     told = notify_audits(settings, name)
     _emit_health(settings, name)
+    _emit_budget(settings, name)
     return told
 
 
@@ -55,6 +56,19 @@ def _emit_health(settings: Settings, name: str) -> None:
         emit("health", name, health_figures(read_health(settings, name, now=now())))
     except ShardauditError as error:
         log.warning("the health of %s is not sent: %s", name, error)
+
+
+def _emit_budget(settings: Settings, name: str) -> None:
+    """The same for its loss budget, if it has one."""
+    from shardaudit.store.read_budget import read_budget  # noqa: PLC0415 - as above
+
+    try:
+        budget = read_budget(settings, name, now=now())
+    except ShardauditError as error:
+        log.warning("the loss budget of %s is not sent: %s", name, error)
+        return
+    if budget is not None:
+        emit("budget", name, budget_figures(budget))
 
 
 def alarm_extra(planned: Iterable[PlannedJob], told: Iterable[int | None]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from shardaudit.page.page_words import (
     Metric,
 )
 from shardaudit.report.plain import length, visible
+from shardaudit.report.rate_lines import budget_lines, used_line
 from shardaudit.report.route_lines import place_told
 
 _ASSETS = files("shardaudit.page") / "assets"
@@ -77,6 +78,8 @@ _ENVIRONMENT.globals.update(
     place_told=partial(place_told, words=WHERE),
     LEVEL_NAMES=LEVEL_NAMES,
     NOT_KNOWN=NOT_KNOWN,
+    budget_lines=budget_lines,
+    used_line=used_line,
     Metric=Metric,
     length=lambda seconds: length(timedelta(seconds=seconds)),
 )

@@ -18,6 +18,7 @@ from shardaudit.report.next_steps import too_short
 from shardaudit.report.plain import instant
 from shardaudit.store.audits import gate_results, open_counts
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
+from shardaudit.store.read_budget import read_budget
 
 SHOWN_DUE = 25
 Values = dict[str, Any]  # Any: what a template is given
@@ -50,6 +51,7 @@ def stream_values(
         "too_short": _too_short(settings.stream(state.stream), watched),
         "curves": curves(trend(audits, sample_rate=settings.stream(state.stream).sample_rate)),
         "graph": route_graph(line.hops),
+        "budget": read_budget(settings, state.stream, now=now),
         "findings": None,
         "total": 0,
         "is_part": state.shards != ALL_SHARDS,

@@ -115,6 +115,7 @@ WHERE = {"missing": "never reached", "duplicated": "doubled after"}  # what a lo
 STREAM_NUMBERS = {
     "verdict": "what the newest audit of the whole window says",
     "coverage": "messages in the sink that have a trace ÷ all messages in the sink",
+    "budget": "of the messages that may be lost in this calendar month (UTC)",
     "watermark": "until then every shard is complete, whatever the last audit's window",
     "findings": "messages with something wrong that is not settled yet",
     "deadline": "the first open missing message leaves the stream then",

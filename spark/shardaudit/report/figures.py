@@ -6,6 +6,7 @@ Times are seconds since 1970; 0 where there is none: StatsD keeps a gauge that i
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from shardaudit.model.loss_budget import LossBudget
 from shardaudit.model.verdict import Level, ShardState, by_rank
 from shardaudit.report.health import Health
 from shardaudit.report.summary import AuditReport
@@ -58,6 +59,17 @@ def watch_figures(rows: Iterable[Mapping[str, object]]) -> Figures:
 def health_figures(health: Health) -> Figures:
     """When a stream was last looked at: what is not sent again ages by itself."""
     return {f"{what}_timestamp": _seconds(at) for what, at in health.times.items()}
+
+
+def budget_figures(budget: LossBudget) -> Figures:
+    """How much of a month's loss budget is used; that is not sent where nothing is known of it."""
+    known = {"used": budget.used, "burn_rate": budget.burn_rate, "left": budget.left}
+    return {
+        "lost": budget.lost,
+        "stuck": budget.stuck,
+        "unaudited_seconds": budget.unaudited.total_seconds(),
+        **{name: value for name, value in known.items() if value is not None},
+    }
 
 
 def _count(rows: Iterable[Mapping[str, object]], column: str, value: str) -> int:

@@ -51,7 +51,7 @@ def read_grid(
     tables = DeltaRs(settings.warehouse, settings.aws)
     sums = _Sums(bins)
     for segment in segments:
-        where = _newest(segment) & of_shards(shards)
+        where = of_segment(segment) & of_shards(shards)
         columns = ["shard_id", "bucket_start", "verdict", "reason", *COUNTED]
         for batch in tables.batches(
             CELLS, columns=columns, where=where, dictionaries=("shard_id", "verdict", "reason")
@@ -71,7 +71,7 @@ def bad_cells(
         in_utc(cell)
         for segment in segments
         for batch in tables.batches(
-            CELLS, columns=CELLS.names, where=_newest(segment) & is_bad & of_shards(shards)
+            CELLS, columns=CELLS.names, where=of_segment(segment) & is_bad & of_shards(shards)
         )
         for cell in batch.to_pylist()
     ]
@@ -144,7 +144,8 @@ def _grouped(lines: dict[str, int], rows: int) -> list[tuple[ShardGroup, list[in
     return [(ShardGroup(tuple(group)), [lines[name] for name in group]) for group in groups]
 
 
-def _newest(segment: Segment) -> pc.Expression:
+def of_segment(segment: Segment) -> pc.Expression:
+    """The condition that a cell is the newest of its time."""
     return (pc.field("audit_id") == segment.audit_id) & field_within(
         "bucket_start", segment.start, segment.end
     )

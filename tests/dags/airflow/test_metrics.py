@@ -132,9 +132,11 @@ def test_a_watch_sends_its_figures(config: Path, statsd: Listener) -> None:
     )
 
 
-def test_health_is_sent_with_the_news_also_of_what_never_was(
+def test_health_and_budget_are_sent_with_the_news_also_of_what_never_was(
     config: Path, statsd: Listener
 ) -> None:
+    limited = config.read_text().replace("audit_window", "loss_budget = 0.01\naudit_window", 1)
+    config.write_text(limited)
     write_result(
         config.with_name("warehouse"),
         audits=[
@@ -158,6 +160,7 @@ def test_health_is_sent_with_the_news_also_of_what_never_was(
         what: heard[f"airflow.shardaudit.health.{what}_timestamp.events"] for what in wanted
     } == {what: at.timestamp() for what, at in wanted.items()}
     assert heard["airflow.shardaudit.health.watched_timestamp.events"] == 0
+    assert "airflow.shardaudit.budget.unaudited_seconds.events" in heard
 
 
 def test_a_health_that_cannot_be_read_loses_no_alarm(

@@ -23,6 +23,7 @@ warehouse = "warehouse"
 stream_name = "events"
 bucket = "1h"
 sample_rate = 0.1
+loss_budget = 0.01
 traces = { path = "traces" }
 sink = { path = "sink" }
 [streams.orders]
@@ -70,6 +71,7 @@ def test_the_report_is_one_file_without_an_address(
     assert "default-src 'none'" in html
     assert "Apache Spark 4.1.4" in html
     assert html.count("<script") == 2
+    assert "(UTC), 1 % of the messages: " in html
     assert "of a sample of the ids." in html  # each rate with its interval
     assert re.search(r"99\.930 % <span title=[^>]+>\(\d\d\.\d{3} to \d\d\.\d{3}\)</span>", html)
     (code,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)

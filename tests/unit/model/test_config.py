@@ -127,7 +127,8 @@ def test_digest_changes_when_a_value_does() -> None:
     plain = stream(0.1)
     with_place = plain.model_copy(update={"locations": {"router": Location(after=["producer"])}})
     assert plain.digest() == stream(0.1).digest() == "77d00cedaa73"
-    assert plain.digest() != with_place.digest()
+    with_budget = plain.model_copy(update={"loss_budget": 0.001})
+    assert len({plain.digest(), with_place.digest(), with_budget.digest()}) == 3
     assert stream(0.1).digest() != stream(0.2).digest()
     assert len(stream(0.1).digest()) == 12
 
@@ -150,6 +151,20 @@ def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         ('"7d"', '"400d"', "events.audit_window: .*wanted at most 8784h"),
         ("sample_rate = 1.0", "sample_rate = 0", "sample_rate: found 0, wanted greater than 0"),
         ("sample_rate = 1.0", 'sample_rate = "1"', "sample_rate: found '1', wanted a valid number"),
+        *(
+            ("tolerance = 0.0", f"loss_budget = {value}", f"loss_budget: found .*, wanted {said}")
+            for value, said in {
+                "0": "greater than 0",
+                "-0.1": "greater than 0",
+                "nan": "less than 1",
+                "1": "less than 1",
+                "inf": "less than 1",
+                '"0.01"': "a valid number",
+                "true": "a valid number",
+                "[0.1]": "a valid number",
+            }.items()
+        ),
+        ("tolerance = 0.0", "loss_buget = 0.1", r"loss_buget: .*did you mean loss_budget\?"),
         ("tolerance = 0.0", "tolerance = true", "tolerance: found True, wanted a valid number"),
         ("exclusive = false", 'exclusive = "no"', "exclusive: found 'no', wanted a valid boolean"),
         ('"delta"', '"detla"', r"sink\.format: found 'detla', .*did you mean delta\?"),

@@ -95,5 +95,7 @@ def test_every_figure_is_told_of_in_the_docs() -> None:
     text = (DOCS / "metrics.md").read_text()
     for name in audit_figures(report()):
         assert f"`{name}`" in text
+    for name in ("used", "burn_rate", "left", "lost", "stuck", "unaudited_seconds"):
+        assert f"`{name}`" in text
     for name in watch_figures([]):
         assert f"`{name}`" in text or f"`…_{name.removeprefix('shards_')}`" in text

@@ -120,6 +120,7 @@ JsonPath = Annotated[str, StringConstraints(pattern=r"^\$($|\.|\[)")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
+LostShare = Annotated[float, Field(gt=0, lt=1)]
 
 
 def one_of(found: str, known: Iterable[str]) -> str:

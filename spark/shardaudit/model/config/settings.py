@@ -23,6 +23,7 @@ from shardaudit.model.choices import (
 )
 from shardaudit.model.config.fields import (
     Duration,
+    LostShare,
     Name,
     Place,
     PositiveShare,
@@ -138,6 +139,7 @@ class Location(_Frozen):
 class Stream(_Frozen):
     """One stream: its logs, its sink and what is asked of it.
 
+    `loss_budget`: of the messages of a month, the share that may be lost.
     `page_resource`: of Airflow's auth manager; who may not GET it does not see it on the page.
     `latency_slo`: nothing reads it; configurations that have it are taken as they are.
     """
@@ -151,6 +153,7 @@ class Stream(_Frozen):
     sample_rate: PositiveShare = 1.0
     trace_coverage_floor: Share = 0.99
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    loss_budget: LostShare | None = None
     page_resource: Text | None = None
     traces: Traces
     sink: Sink
@@ -216,7 +219,7 @@ class Stream(_Frozen):
     def digest(self) -> str:
         """12 hex digits that change whenever anything in this configuration does."""
         # What came later is left out where it says nothing: audits are named by the digest.
-        unsaid = None if self.locations else {"locations"}
+        unsaid = {name for name in ("locations", "loss_budget") if not getattr(self, name)}
         canonical = json.dumps(self.model_dump(mode="json", exclude=unsaid), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
