@@ -1,9 +1,12 @@
-"""What share of its messages an audit found wrong, and between what it is where ids are sampled."""
+"""What share of their messages audits found wrong: its interval under sampling, its changes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from statistics import median
 
+IN_A_ROW = 3  # audits that must agree before a rate has changed
+BEFORE_IT = 7  # audits that say what was usual, at least
 _Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
@@ -31,14 +34,43 @@ def audit_rates(counts: Mapping[str, int], *, sample_rate: float) -> dict[str, R
     """
     if sample_rate == 1:
         return {}
+    return {
+        name: Rate(count, of, count / of if of else None, wilson_interval(count, of))
+        for name, (count, of) in counts_of_rates(counts).items()
+    }
+
+
+def counts_of_rates(counts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """What is `missing`, `duplicated` and `untraced`, each with what it is a share of."""
     landed = counts["matched"] + counts["untraced"]
     of_each = {"missing": counts["sent"], "duplicated": landed, "untraced": landed}
     # An id that counts in another window may have landed twice in this one.
-    found = {name: (min(counts[name], of), of) for name, of in of_each.items()}
-    return {
-        name: Rate(count, of, count / of if of else None, wilson_interval(count, of))
-        for name, (count, of) in found.items()
-    }
+    return {name: (min(counts[name], of), of) for name, of in of_each.items()}
+
+
+def rate_changes(audits: Sequence[tuple[int, int]]) -> dict[int, float]:
+    """Where a rate changed: the first audit of the change, and what was usual before, a fraction.
+
+    It changed where the intervals of `IN_A_ROW` audits lie on one side of what was usual: of the
+    middle one of all audits since the change before, at least `BEFORE_IT`. One bad night is none.
+
+    Input:
+        audits: counts as of `wilson_interval`, oldest first.
+    """
+    found: dict[int, float] = {}
+    first = 0
+    for at in range(len(audits) - IN_A_ROW + 1):
+        known = [count / of for count, of in audits[first:at] if of]
+        if len(known) < BEFORE_IT:
+            continue
+        usual = median(known)
+        intervals = [wilson_interval(*one) for one in audits[at : at + IN_A_ROW]]
+        if all(least > usual for least, _ in intervals) or all(
+            usual > most for _, most in intervals
+        ):
+            found[at] = usual
+            first = at
+    return found
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:

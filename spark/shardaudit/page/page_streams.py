@@ -17,7 +17,7 @@ from shardaudit.model.audit_id import (
     newest_audit,
     published_audits,
 )
-from shardaudit.model.rates import Rate, audit_rates
+from shardaudit.model.rates import Rate, audit_rates, counts_of_rates, rate_changes
 from shardaudit.model.verdict import Level, Verdict, by_rank
 from shardaudit.model.window import Window
 from shardaudit.page.page_words import UNKNOWN, Metric
@@ -115,7 +115,8 @@ class ShardDue:
 class TrendPoint:
     """One published audit; rates are per million, latencies in seconds.
 
-    `rates`: of `audit_rates`.
+    `rates`: of `audit_rates`; `usual`: what was usual before, a fraction, of each rate that
+    changed with this audit.
     """
 
     audit_id: str
@@ -126,6 +127,7 @@ class TrendPoint:
     coverage: float | None
     latency: Mapping[Metric, float | None]
     rates: Mapping[str, Rate] = field(default_factory=dict)
+    usual: Mapping[str, float] = field(default_factory=dict)
 
 
 def stream_line(
@@ -196,6 +198,7 @@ def trend(audits: Iterable[StoredRow], *, sample_rate: float = 1.0) -> tuple[Tre
     ordered = sorted(for_itself, key=audit_reach)
     ordered = ordered[-4 * TREND_AUDITS :]
     ordered = [row for row in ordered if not any(_is_again(row, other) for other in ordered)]
+    usual = _changes(ordered)
     return tuple(
         TrendPoint(
             audit_id=row["audit_id"],
@@ -206,9 +209,20 @@ def trend(audits: Iterable[StoredRow], *, sample_rate: float = 1.0) -> tuple[Tre
             coverage=row["trace_coverage"],
             latency={Metric.P50: row["latency_p50"], Metric.P99: row["latency_p99"]},
             rates=audit_rates(row, sample_rate=sample_rate),
+            usual=usual[row["audit_id"]],
         )
         for row in ordered[-TREND_AUDITS:]
     )
+
+
+def _changes(ordered: Sequence[StoredRow]) -> dict[str, dict[str, float]]:
+    """By audit what was usual of the rates that changed with it."""
+    usual: dict[str, dict[str, float]] = {row["audit_id"]: {} for row in ordered}
+    counts = [counts_of_rates(row) for row in ordered]
+    for name in counts[0] if counts else ():
+        for at, before in rate_changes([one[name] for one in counts]).items():
+            usual[ordered[at]["audit_id"]][name] = before
+    return usual
 
 
 def _is_again(row: StoredRow, first: StoredRow) -> bool:

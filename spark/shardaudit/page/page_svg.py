@@ -1,7 +1,7 @@
 """Where things are drawn, and the numbers behind them for a hover: no colours."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
 
@@ -59,12 +59,16 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A trend: its points as (x, y, words), and the line through them."""
+    """A trend: its points as (x, y, words), and the line through them.
+
+    `changed`: the words of the points from which on it is no longer what it was.
+    """
 
     title: str
     meaning: str
     last: str
     points: tuple[tuple[float, float, str], ...]
+    changed: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -114,7 +118,13 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
             [p.lost for p in points],
             rate="missing",
         ),
-        _curve("Doubled", "extra rows per million landed", points, [p.doubled for p in points]),
+        _curve(
+            "Doubled",
+            "extra rows per million landed",
+            points,
+            [p.doubled for p in points],
+            rate="duplicated",
+        ),
         _curve(
             "Untraced",
             "landed without a trace, per million",
@@ -169,24 +179,33 @@ def _curve(
     points: Sequence[TrendPoint],
     values: Sequence[float],
     *,
-    rate: str | None = None,
+    rate: str,
 ) -> Curve:
-    """The values with their words; `rate`: of the audits' rates, whose interval they have."""
+    """The values with their words; `rate`: of the audits' rates, whose changes they have."""
     said = [
         (
             value,
             f"{point.end:%Y-%m-%d %H:%M} UTC: {value:,.1f} per million"
-            f"{_between(point, rate)} ({point.verdict})",
+            f"{_between(point, rate)} ({point.verdict}){_changed(point, rate)}",
         )
         for point, value in zip(points, values, strict=True)
     ]
-    return _line(
+    curve = _line(
         title, meaning, said, last=f"{values[-1]:,.1f} per million{_between(points[-1], rate)}"
     )
+    marked = zip(points, said, strict=True)
+    return replace(curve, changed=tuple(words for p, (_, words) in marked if rate in p.usual))
 
 
-def _between(point: TrendPoint, rate: str | None) -> str:
-    if rate is None or rate not in point.rates:
+def _changed(point: TrendPoint, rate: str) -> str:
+    if rate not in point.usual:
+        return ""
+    usual = 1e6 * point.usual[rate]
+    return f"; with this audit it changed: {usual:,.1f} per million were usual before"
+
+
+def _between(point: TrendPoint, rate: str) -> str:
+    if rate == "duplicated" or rate not in point.rates:  # rows, which are no sample of their own
         return ""
     least, most = point.rates[rate].between
     return f", {1e6 * least:,.1f} to {1e6 * most:,.1f}"

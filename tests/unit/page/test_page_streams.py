@@ -34,7 +34,10 @@ def audit(audit_id: str, *, end: datetime = NOW - 2 * H, **more: object) -> Stor
         "engine": "Apache Spark 4.1.4",
         "sent": 1_000_000,
         "landed": 1_000_000,
+        "matched": 1_000_000,
         "missing": 0,
+        "duplicated": 0,
+        "untraced": 0,
         "extra_rows": 0,
         "latency_p50": 2.0,
         "latency_p99": None,
@@ -169,6 +172,11 @@ def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:
     )
     assert [(p.audit_id, p.lost, p.doubled) for p in points] == [("a", 0.0, 7.0), ("b", 5.0, 0.0)]
     assert points[0].latency == {Metric.P50: 2.0, Metric.P99: None}
+
+
+def test_an_audit_with_which_a_rate_changed_says_what_was_usual() -> None:
+    nights = [audit(f"{n}", end=NOW - (10 - n) * 24 * H, missing=9 * (n > 6)) for n in range(10)]
+    assert {p.audit_id: p.usual for p in trend(nights) if p.usual} == {"7": {"missing": 0.0}}
 
 
 def test_watermark_is_that_of_the_audit_that_ran_last_though_it_looked_at_a_part() -> None:

@@ -110,6 +110,16 @@ def test_the_rates_of_a_sample_are_drawn_with_their_intervals() -> None:
     assert "to" not in found["Doubled"].last  # of rows, of which there is no sample
 
 
+def test_a_change_is_marked_and_told_at_its_curve() -> None:
+    none = dict.fromkeys((Metric.P50, Metric.P99))
+    before = TrendPoint("a", START, "ok", 10.0, 0.0, 1.0, none)
+    since = TrendPoint("b", START, "loss", 100.0, 0.0, 1.0, none, usual={"missing": 1e-5})
+    found = {curve.title: curve for curve in curves([before, since])}
+    assert found["Lost"].changed == (found["Lost"].points[1][2],)
+    assert found["Lost"].changed[0].endswith("10.0 per million were usual before")
+    assert found["Doubled"].changed == ()
+
+
 def test_latency_is_drawn_of_the_audits_that_know_it() -> None:
     known, unknown = {Metric.P50: 2.0, Metric.P99: 90.0}, {Metric.P50: 4.0, Metric.P99: None}
     points = [TrendPoint("a", START, "ok", 0.0, 0.0, 1.0, both) for both in (known, unknown)]
