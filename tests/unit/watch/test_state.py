@@ -138,6 +138,15 @@ def test_a_child_of_which_something_landed_has_not_waited() -> None:
     assert waits_for(shards, {"old": (), "new": ("old",)}) == {}
 
 
+def test_a_child_does_not_wait_where_its_sister_has_begun() -> None:
+    """The parent's last message is lost: that would hide a child that stands still for days."""
+    shards = [LedgerProgress(shard, ahead=SOME) for shard in ("parent", "old", "child", "young")]
+    begun = LedgerProgress("sister", landed_until=NOW)
+    parents = {"old": (), "parent": ("old",)} | dict.fromkeys(("child", "sister"), ("parent",))
+    parents["young"] = ("child",)
+    assert waits_for([*shards, begun], parents) == {"young": "child"}
+
+
 def test_a_pause_that_is_over_is_a_notice_once() -> None:
     pause = Pause(NOW - 20 * MINUTE, NOW - 5 * MINUTE)
     found = judge(progress(pause=pause))

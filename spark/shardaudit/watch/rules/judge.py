@@ -16,7 +16,7 @@ from shardaudit.watch.rules.deadline import (
     level,
 )
 from shardaudit.watch.rules.facts import LedgerProgress, Rules, Witness
-from shardaudit.watch.rules.state import condition, shard_state, undrained_ancestor
+from shardaudit.watch.rules.state import ancestors, condition, shard_state
 from shardaudit.watch.rules.texts import at, how_many
 
 
@@ -133,19 +133,21 @@ def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> 
 def waits_for(
     shards: Iterable[LedgerProgress], parents: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """The shards of which nothing landed yet, each with the ancestor that is not drained.
+    """The shards of which nothing landed yet, each with its nearest ancestor that is not drained.
 
-    Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`),
-    and a shard of which something landed has evidently not waited.
+    Nobody waits for a shard that Kinesis does not list any more (it has no entry in `parents`), nor
+    for one with a descendant of which something landed: what lacks of it keeps no other one back.
     """
     shards = list(shards)
+    begun = {p.shard_id for p in shards if p.landed_until is not None}
+    passed = {ancestor for shard in begun for ancestor in ancestors(shard, parents)}
     undrained = {p.shard_id for p in shards if p.ahead is not None and p.shard_id in parents}
-    found = {
-        p.shard_id: undrained_ancestor(p.shard_id, parents, undrained=undrained)
-        for p in shards
-        if p.landed_until is None
-    }
-    return {shard: ancestor for shard, ancestor in found.items() if ancestor is not None}
+    found: dict[str, str] = {}
+    for shard in (p.shard_id for p in shards if p.shard_id not in begun):
+        waited_for = [a for a in ancestors(shard, parents) if a in undrained - passed]
+        if waited_for:
+            found[shard] = waited_for[0]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,30 +3,25 @@
 Iterator age plays no part: it stays at 0 on a shard that stands still (KCL #185).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from shardaudit.model.verdict import ShardState
 from shardaudit.watch.rules.facts import Rules, Witness
 
 
-def undrained_ancestor(
-    shard_id: str, parents: Mapping[str, Sequence[str]], *, undrained: Collection[str]
-) -> str | None:
-    """The nearest ancestor, over all generations, of which messages have not landed yet.
+def ancestors(shard_id: str, parents: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The shards of all generations before it, the nearest first.
 
-    An ancestor that Kinesis no longer lists has expired: nothing of it can be waited for.
+    One that Kinesis no longer lists is the last of its line: it has expired.
     """
     seen: set[str] = set()
     generation = list(parents.get(shard_id, ()))
     while generation:
-        for ancestor in generation:
-            if ancestor in undrained:
-                return ancestor
+        yield from generation
         seen |= set(generation)
         older = [p for ancestor in generation for p in parents.get(ancestor, ())]
         generation = [ancestor for ancestor in older if ancestor not in seen]
-    return None
 
 
 def shard_state(witness: Witness, rules: Rules) -> ShardState:
