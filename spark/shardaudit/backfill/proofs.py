@@ -16,7 +16,7 @@ from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import CELLS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.verdict import LIVE, UNSETTLED, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, UNSETTLED, State, Verdict
 from shardaudit.model.window import Window
 
 AskedRange = tuple[StoredWindow, Window]  # of a range by hand: when its messages were sent
@@ -27,6 +27,7 @@ class Proof:
     """Of a window's messages: how many are there by now, expired, or still missing.
 
     `gone`: of the missing ones, those that reached the stream before its oldest record.
+    `accepted`: missing, and a person said that this is well.
     `unsettled`: cells of which the audit cannot say yet that nothing is missing.
     `unjudged`: cells of which it cannot say so at all; `reason` is that of one of them.
     """
@@ -37,6 +38,7 @@ class Proof:
     gone: int = 0
     unsettled: int = 0
     unjudged: int = 0
+    accepted: int = 0
     reason: str = ""
 
     def __add__(self, other: "Proof") -> "Proof":
@@ -47,6 +49,7 @@ class Proof:
             self.gone + other.gone,
             self.unsettled + other.unsettled,
             self.unjudged + other.unjudged,
+            self.accepted + other.accepted,
             self.reason or other.reason,
         )
 
@@ -150,21 +153,19 @@ def _counted(
 ) -> list[tuple[str, Proof]]:
     """Counts the messages of rows with `window_id`, `state` and `begins_at`: one each, or more."""
     is_left = F.col("state").isin(*LIVE)
-    is_expired = F.col("state") == State.EXPIRED.value
     messages_of = F.lit(1) if weight is None else weight
     told = {
         "left": is_left,
-        "expired": is_expired,
-        "back": ~is_left & ~is_expired,
+        "expired": F.col("state") == State.EXPIRED.value,
+        "accepted": F.col("state") == State.ACCEPTED.value,
+        "back": F.col("state").isin(*ENDED),
         "gone": is_left & (arrived < F.col("begins_at")),
     }
     sums = judged.groupBy("window_id").agg(
         *(F.sum(F.when(is_so, messages_of).otherwise(0)).alias(n) for n, is_so in told.items())
     )
-    return [
-        (str(row.window_id), Proof(row.back, row.expired, row.left, row.gone))
-        for row in collected(sums)
-    ]
+    counted = [row.asDict() for row in collected(sums)]
+    return [(str(row.pop("window_id")), Proof(**row)) for row in counted]
 
 
 def _begins(replay: Replay, windows: Sequence[StoredWindow]) -> DataFrame:

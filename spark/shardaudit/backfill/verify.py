@@ -127,8 +127,10 @@ def _ended(window: StoredWindow, proof: Proof) -> StoredWindow:
     if proof.gone:
         error = f"{messages(proof.gone)} had left the stream before it was read"
         return replace(window, state=WindowState.EXPIRED, error=error)
-    is_expired = proof.expired or _has_expired(window)
-    return replace(window, state=WindowState.EXPIRED if is_expired else WindowState.VERIFIED)
+    if proof.expired or _has_expired(window):
+        return replace(window, state=WindowState.EXPIRED)
+    said = f"{messages(proof.accepted)} accepted as missing" if proof.accepted else window.error
+    return replace(window, state=WindowState.VERIFIED, error=said)
 
 
 def _unproven(window: StoredWindow, proof: Proof) -> str | None:

@@ -24,6 +24,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
+from shardaudit.store.transitions import accept_findings
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, trace_line
 from tests.spark.lake import Lake
 
@@ -106,9 +107,12 @@ def test_range_by_hand_is_not_proven_when_its_audit_finds_messages_missing(
     assert [state for state, _ in windows] == ["incomplete", "verified", "verified", "verified"]
     assert windows[0][1] == "6 messages not found in the stream as it is now"
 
-    land(repair, range(10, 22, 2))
+    given_up = ["m10", "m12"]  # by a person, while the backfill runs
+    accept_findings(repair.lake.warehouse, repair.lake.name, given_up, reason="known", now=NOW)
+    land(repair, range(14, 22, 2))
     found, windows = repair.verified(plan)
-    assert (found.left, {state for state, _ in windows}) == (0, {"verified"})
+    assert (found.recovered, found.left, {state for state, _ in windows}) == (4, 0, {"verified"})
+    assert windows[0][1] == "2 messages accepted as missing"
 
 
 def test_range_by_hand_is_expired_when_the_stream_begins_behind_what_is_missing(
