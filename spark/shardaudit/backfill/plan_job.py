@@ -282,6 +282,7 @@ def _stretch(row: Row) -> Stretch:
         first_arrival=row.first_arrival,
         last_arrival=row.last_arrival,
         unacked_until=row.unacked_until,
+        ids_sum=row.ids_sum,
     )
 
 

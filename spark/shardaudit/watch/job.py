@@ -192,7 +192,7 @@ def _heard(name: str, judgement: Judgement) -> ShardNews:
         level=judgement.level,
         stands_still=judgement.stands_still,
         text=judgement.words or f"{judgement.state}, level {judgement.level}",
-        consumer_level=judgement.consumer_level,
+        goes_on=judgement.goes_on,
         has_holes=holes.cells > 0 or holes.gone > 0,
         has_news=holes.news > 0,
     )

@@ -113,6 +113,7 @@ def test_a_stretch_reaches_over_all_its_messages(spark: SparkSession) -> None:
     assert seconds(row.unacked_until) == 5
     assert (row.first_place.text, row.last_place.text) == ("9", "100")
     assert found["s0", "stuck"].unacked_until is None
+    assert len({one.ids_sum for one in found.values()}) == 3  # other messages
 
 
 def test_of_a_range_what_came_too_late_is_read_where_it_came(spark: SparkSession) -> None:

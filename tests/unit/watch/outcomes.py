@@ -260,7 +260,7 @@ def _shard_heard(name: str, judgement: Judgement) -> ShardHeard:
     holes = judgement.witness.holes
     return ShardHeard(
         *("s", name, judgement.level, judgement.stands_still, ""),
-        consumer_level=judgement.consumer_level,
+        goes_on=judgement.goes_on,
         has_holes=holes.cells > 0,
         has_news=holes.news > 0,
     )

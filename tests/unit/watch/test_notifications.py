@@ -13,15 +13,17 @@ from tests.builders import NOW
 HOUR = timedelta(hours=1)
 
 
-def heard(level: Level, shard: str = "s1", *, stands_still: bool = False) -> ShardNews:
-    return ShardNews("events", shard, level, stands_still, "stands still", consumer_level=level)
+def heard(
+    level: Level, shard: str = "s1", *, stands_still: bool = False, goes_on: bool = False
+) -> ShardNews:
+    return ShardNews("events", shard, level, stands_still, "stands still", goes_on=goes_on)
 
 
 def holed(level: Level, *, consumer: Level, news: bool = False) -> ShardNews:
     """A shard with a hole; its consumer stands still where that is a notice or worse."""
     return ShardNews(
         *("events", "s1", level, consumer is not Level.NONE, "a hole"),
-        consumer_level=consumer,
+        goes_on=consumer is Level.NONE,
         has_holes=True,
         has_news=news,
     )
@@ -102,6 +104,15 @@ def test_standstills_behind_a_hole_that_was_told_are_told_once_each_and_so_is_th
     assert len({news.notification_id for news in receiver.told}) == len(receiver.told)
     resumed = next(news for news in receiver.told if news.occasion is Occasion.RESUMED)
     assert news_messages([resumed])[0].title == "shardaudit: goes on, still WARN: events s1"
+
+
+def test_a_standstill_is_told_also_of_a_shard_that_was_catching_up_since_the_last() -> None:
+    receiver = Receiver()
+    stalled = heard(Level.WARN, stands_still=True)
+    catches_up, reads_again = heard(Level.WARN, goes_on=True), heard(Level.WARN)
+    week = [stalled, stalled, reads_again, catches_up, catches_up, stalled]
+    told = [[news.occasion for news in receiver.watch(shard)] for shard in week]
+    assert told == [[Occasion.STANDSTILL], [], [], [Occasion.RESUMED], [], [Occasion.STANDSTILL]]
 
 
 def test_standstills_of_more_than_ten_shards_are_one_digest() -> None:

@@ -73,9 +73,11 @@ def _attempt() -> Column:
 
 
 def stretches(missing: DataFrame) -> DataFrame:
-    """One row per shard, bucket and cause: how many, between which times and places."""
+    """One row per shard, bucket and cause: how many, which, between which times and places."""
+    half = F.xxhash64("message_id").bitwiseAND(F.lit(0xFFFFFFFF))  # of these no sum overflows
     return missing.groupBy(*CELL_AND_CAUSE).agg(
         F.count("*").alias("ids"),
+        F.sum(half).alias("ids_sum"),
         F.min("sent_at").alias("first_sent_at"),
         F.max("sent_at").alias("last_sent_at"),
         F.min("recoverable_until").alias("deadline"),

@@ -51,7 +51,8 @@ class Stretch:
     known. `deadline` is that of the oldest. `first_arrival` and `last_arrival`: between which they
     reached the stream, as far as their traces say when they were acknowledged; else when they were
     sent. `unacked_until`: when the last one was sent of those whose traces do not say it.
-    `gap_start`: they are a gap, of the cell that begins then; None: findings name them.
+    `gap_start`: they are a gap, of the cell that begins then; None: findings name them. `ids_sum`:
+    of the ids' hashes; of other ones it is another.
     """
 
     shard_id: str
@@ -67,6 +68,7 @@ class Stretch:
     last_arrival: datetime | None = None
     unacked_until: datetime | None = None
     gap_start: datetime | None = None
+    ids_sum: int = 0
 
     @property
     def arrives_from(self) -> datetime:

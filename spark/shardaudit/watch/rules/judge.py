@@ -16,7 +16,7 @@ from shardaudit.watch.rules.deadline import (
     level,
 )
 from shardaudit.watch.rules.facts import LedgerProgress, Rules, Witness
-from shardaudit.watch.rules.state import ancestors, condition, shard_state
+from shardaudit.watch.rules.state import ancestors, condition, is_stopped, shard_state
 from shardaudit.watch.rules.texts import at, how_many
 
 
@@ -70,15 +70,14 @@ class Judgement:
 
     `deadline`: of what is ahead of the consumer, `hole_deadline`: of what is missing behind it.
     `audit_level`: how urgent an audit of the cells is that differ and that none looked at.
-    `stands_still`: stalled or silent, be it open or closed. `consumer_level`: how urgent it is but
-    for the holes.
+    `stands_still`: stalled or silent, be it open or closed; `goes_on`: neither this nor rewound.
     """
 
     as_of: datetime
     witness: Witness
     state: ShardState
     stands_still: bool
-    consumer_level: Level
+    goes_on: bool
     level: Level
     deadline: Deadline | None
     hole_deadline: Deadline | None
@@ -120,7 +119,7 @@ def judgement_of(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> 
         witness=witness,
         state=shard_state(witness, known),
         stands_still=found in {ShardState.SILENT, ShardState.STALLED},
-        consumer_level=grade,
+        goes_on=not is_stopped(found),
         level=max(grade, hole_grade, key=by_rank),
         deadline=due,
         hole_deadline=holes_due,

@@ -47,7 +47,7 @@ class Notification:
 class ShardNews:
     """A shard as it is judged now, in a stream.
 
-    `stands_still`: stalled, or silent. `consumer_level`: what `level` is but for the holes.
+    `stands_still`: stalled, or silent; `goes_on`: its consumer is not stopped in any way.
     `has_holes`, `has_news`: something is missing behind its consumer, and nobody was told of a part
     of it.
     """
@@ -57,7 +57,7 @@ class ShardNews:
     level: Level
     stands_still: bool
     text: str
-    consumer_level: Level
+    goes_on: bool
     has_holes: bool = False
     has_news: bool = False
 
@@ -115,7 +115,7 @@ def _gone(stream: str, shard_id: str) -> ShardNews:
         Level.NONE,
         stands_still=False,
         text="it has left the stream",
-        consumer_level=Level.NONE,
+        goes_on=True,
     )
 
 
@@ -148,8 +148,8 @@ def _occasion(shard: ShardNews, before: _Told, as_of: datetime) -> Occasion | No
         return Occasion.STANDSTILL
     if shard.has_news:
         return Occasion.HOLE
-    if before.stands_still and shard.is_told and shard.consumer_level is Level.NONE:
-        return Occasion.RESUMED  # else the next standstill behind the same hole would be no news
+    if before.stands_still and shard.is_told and shard.goes_on:
+        return Occasion.RESUMED  # else the next standstill, at the same level, would be no news
     if now is was:
         is_due = last is not None and as_of - last.observed_at >= REMIND_AFTER
         return Occasion.REMINDER if now is Level.URGENT and is_due else None
