@@ -249,7 +249,7 @@ def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:
 
 
 def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:
-    causes = [cause.value for cause in (Cause.LOST, Cause.STUCK)]
+    causes = [cause.value for cause in (Cause.LOST, Cause.STUCK, Cause.EXPIRED)]
     cells = [
         (window.window_id, window.shard_id, start, cause)
         for window in plan.windows
