@@ -68,13 +68,15 @@ def ledger_progress(
     times = {row.shard_id: row for row in collected(shard_times(ledger))}
     if not times:
         return {}
-    horizons = [_horizon(row, as_of, known) for row in times.values()]
+    rested_since = as_of - stream.settle_grace
+    held_back = _held_back(warehouse, ledger, times, rested_since=rested_since)
+    horizons = [_horizon(row, as_of, known, held_back) for row in times.values()]
     first_day = min(horizon[1] for horizon in horizons).date()
     progress = shard_progress(
         ledger.where(F.col("sent_day") >= F.lit(first_day)),
         own_rows(warehouse.spark, horizons, _HORIZONS),
         bucket=stream.bucket,
-        rested_since=as_of - stream.settle_grace,
+        rested_since=rested_since,
     )
     standing = {row.shard_id: row for row in collected(progress)}
     found = {
@@ -89,6 +91,29 @@ def ledger_progress(
         return found
     # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
+
+
+def _held_back(
+    warehouse: Warehouse, ledger: DataFrame, times: Mapping[str, Row], *, rested_since: datetime
+) -> dict[str, datetime]:
+    """Of shards that rest the first cell of which traces came since, however long ago it was sent.
+
+    What their producers held back may be all that waits.
+    """
+    rests = [
+        (row.shard_id, row.last_landed_at)
+        for row in times.values()
+        if row.last_landed_at is not None and row.last_landed_at <= rested_since
+    ]
+    if not rests:
+        return {}
+    landed = own_rows(warehouse.spark, rests, "shard_id string, last_landed_at timestamp")
+    # Unique on shard_id on the right: one row per shard.
+    came = ledger.join(F.broadcast(landed), "shard_id", how="inner").where(
+        (F.col("side") == "traces") & (F.col("arrived_until") > F.col("last_landed_at"))
+    )
+    first = came.groupBy("shard_id").agg(F.min("bucket_start").alias("since"))
+    return {row.shard_id: row.since for row in collected(first)}
 
 
 def _with_arrivals(
@@ -153,14 +178,16 @@ def _may_lack_places(ledger: DataFrame, unplaced: int, stream: Stream, *, as_of:
     return (due.n or 0) <= unplaced
 
 
-def _horizon(times: Row, as_of: datetime, known: Known) -> _Horizon:
+def _horizon(
+    times: Row, as_of: datetime, known: Known, held_back: Mapping[str, datetime]
+) -> _Horizon:
     last, position = known.before.get(times.shard_id), known.positions.get(times.shard_id)
     landed = times.landed_until
     first = times.first_sent_at or as_of
     since = first if landed is None else min(landed, as_of) - _SLACK
     return (
         times.shard_id,
-        since,
+        min(since, held_back.get(times.shard_id, since)),
         landed,
         last.frontier if last else None,
         position.sequence_number if position else None,

@@ -73,6 +73,25 @@ def test_a_fleet_that_comes_back_is_no_alarm(warehouse: Warehouse, tmp_path: Pat
     assert line.recoverable_until == fresh + DAY
 
 
+def test_a_stop_is_told_when_all_that_waits_was_held_back(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    """A shard at night: its consumer stops, and then one device comes back."""
+    stopped_at, back_at = START + 700 * MINUTE, START + 800 * MINUTE
+    old, minutes = range(TWO_DAYS_AGO, TWO_DAYS_AGO + 60), range(600, 700)
+    fill(
+        warehouse,
+        [
+            *(came(m, START + m * MINUTE, number=m) for m in minutes),
+            *(landed(m, stopped_at, number=m) for m in minutes),
+            *(came(m, back_at, number=5000 + m - TWO_DAYS_AGO, batch=2) for m in old),
+        ],
+    )
+    (line,) = looked(warehouse, tmp_path).shards
+    assert (line.state, line.messages_ahead) == ("stalled", 180)
+    assert line.recoverable_until == back_at + DAY
+
+
 def test_what_a_fleet_adds_to_a_stopped_shard_wins_no_time(warehouse: Warehouse) -> None:
     minutes = range(600, 1200)
     stopped_at = START + 700 * MINUTE
