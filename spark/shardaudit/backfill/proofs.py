@@ -114,11 +114,16 @@ def _of_gaps(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, 
 
 
 def _of_others(replay: Replay, asked: Sequence[AskedRange]) -> list[tuple[str, Proof]]:
-    """The messages in the ranges that nobody knew to be missing when the plan was made."""
-    found = _in_parts(replay, asked, replay.findings(), F.col("sent_at"))
+    """The messages in the ranges that nobody knew to be missing when the plan was made.
+
+    What had ended by then this run did not bring back.
+    """
+    planned_at = min(window.created_at for window, _ in asked)
+    is_of_run = ~F.col("state").isin(*ENDED) | (F.col("updated_at") >= F.lit(planned_at))
+    found = _in_parts(replay, asked, replay.findings().where(is_of_run), F.col("sent_at"))
     planned = replay.planned_ids().select("message_id")
     others = found.join(planned, ["message_id"], how="left_anti")
-    gaps = replay.warehouse.read(GAPS).where(F.col("stream") == replay.name)
+    gaps = replay.warehouse.read(GAPS).where((F.col("stream") == replay.name) & is_of_run)
     known = replay.planned_gaps().select(*CELL)
     more = _in_parts(replay, asked, gaps.join(known, CELL, how="left_anti"), F.col("bucket_start"))
     return [
