@@ -6,6 +6,7 @@ import pytest
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.facts import LedgerProgress, Pause, Span
 from shardaudit.watch.rules.judge import waits_for
+from shardaudit.watch.rules.state import ancestors
 from tests.builders import NOW, SHARD, sequence
 from tests.unit.watch.witnesses import (
     GRACE,
@@ -123,6 +124,15 @@ def test_an_undrained_ancestor_is_found_over_generations_and_merges() -> None:
     parents = {"a": (), "b": (), "c": ("a", "b"), "d": ("c",), "e": ("d", "gone")}
     shards = [LedgerProgress(shard, ahead=SOME if shard in "be" else None) for shard in "abcde"]
     assert waits_for(shards, parents) == {"c": "b", "d": "b", "e": "b"}
+
+
+def test_a_shard_that_is_split_and_merged_each_day_has_each_ancestor_once() -> None:
+    parents: dict[str, tuple[str, ...]] = {"s0": ()}
+    for day in range(40):
+        parents |= {f"a{day}": (f"s{day}",), f"b{day}": (f"s{day}",)}
+        parents[f"s{day + 1}"] = (f"a{day}", f"b{day}")
+    found = list(ancestors("s40", parents))
+    assert (len(found), set(found)) == (120, set(parents) - {"s40"})
 
 
 def test_nobody_waits_for_a_parent_that_kinesis_forgot() -> None:

@@ -141,11 +141,12 @@ def waits_for(
     begun = {p.shard_id for p in shards if p.landed_until is not None}
     passed = {ancestor for shard in begun for ancestor in ancestors(shard, parents)}
     undrained = {p.shard_id for p in shards if p.ahead is not None and p.shard_id in parents}
+    undrained -= passed
     found: dict[str, str] = {}
     for shard in (p.shard_id for p in shards if p.shard_id not in begun):
-        waited_for = [a for a in ancestors(shard, parents) if a in undrained - passed]
-        if waited_for:
-            found[shard] = waited_for[0]
+        nearest = next((a for a in ancestors(shard, parents) if a in undrained), None)
+        if nearest is not None:
+            found[shard] = nearest
     return found
 
 

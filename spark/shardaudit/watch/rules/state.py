@@ -20,7 +20,8 @@ def ancestors(shard_id: str, parents: Mapping[str, Sequence[str]]) -> Iterator[s
     while generation:
         yield from generation
         seen |= set(generation)
-        older = [p for ancestor in generation for p in parents.get(ancestor, ())]
+        # Each once: what is split and merged again and again has more lines than shards.
+        older = dict.fromkeys(p for ancestor in generation for p in parents.get(ancestor, ()))
         generation = [ancestor for ancestor in older if ancestor not in seen]
 
 
