@@ -179,7 +179,8 @@ class Outcome:
 
     `quiet`: by shard, the silences that it tells, in the window or before; `doubted`: those that
     are longer than usual, so far.
-    `held`: cells that it could not call complete, whatever findings they have or have not.
+    `held`: cells that it could not call complete, whatever findings they have or have not;
+    `passed`: cells, also of other times, of which nothing is still to land.
     """
 
     cells: Mapping[Cell, CellResult]
@@ -191,6 +192,7 @@ class Outcome:
     damaged: frozenset[datetime]
     quiet: tuple[tuple[str, datetime, datetime], ...] = ()
     doubted: tuple[tuple[str, datetime, datetime], ...] = ()
+    passed: frozenset[Cell] = frozenset()
 
 
 def number_order(sequence_number: str) -> tuple[int, str]:

@@ -24,7 +24,7 @@ from tests.history import (
 from tests.oracle_cells import Tally, audit_verdict, cell_results, coverage, silenced, thin_cells
 from tests.oracle_places import counting_order
 from tests.oracle_quiet import silent_spans
-from tests.oracle_shards import Shard, shard_facts
+from tests.oracle_shards import Shard, is_passed, passed_cells, shard_facts
 from tests.oracle_vanished import Known, Memory, known_cells, placed
 
 Sides = dict[datetime, set[str]]
@@ -78,6 +78,7 @@ def reconcile(history: History, question: Question, memory: Memory | None = None
         damaged=frozenset(damaged),
         quiet=tuple((s.shard_id, s.start, s.end) for s in silent if s.told),
         doubted=tuple((s.shard_id, s.start, s.end) for s in silent if not s.told),
+        passed=passed_cells(history, shards, question),
     )
 
 
@@ -260,9 +261,9 @@ class _Judge:
             return False
         if shard.is_silent or not shard.has_position:
             return shard.is_silent
-        if self._is_overdue(message, shard) and _is_passed(number, shard.untimed_frontier, shard):
+        if self._is_overdue(message, shard) and is_passed(number, shard.untimed_frontier, shard):
             return False
-        return not _is_passed(number, shard.settled_frontier, shard)
+        return not is_passed(number, shard.settled_frontier, shard)
 
     def _home_cause(self, message: _Message) -> Cause | None:
         shard = self.shards[message.shard_id]
@@ -274,21 +275,13 @@ class _Judge:
             return Cause.STUCK if overdue else None
         # The consumer may still land an attempt that it has not come to.
         last = max(numbered, key=number_order) if number else None
-        if _is_passed(last, shard.settled_frontier, shard):
+        if is_passed(last, shard.settled_frontier, shard):
             return Cause.LOST
-        if overdue and _is_passed(last, shard.untimed_frontier, shard):
+        if overdue and is_passed(last, shard.untimed_frontier, shard):
             return Cause.LOST
         if number is None or not shard.has_position:
             return Cause.LOST if overdue else None
         return Cause.STUCK if shard.is_stalled and overdue else None
-
-
-def _is_passed(number: str | None, frontier: tuple[int, str] | None, shard: Shard) -> bool:
-    """A consumer that stopped may have stopped between two messages of one record."""
-    if number is None or frontier is None:
-        return False
-    order = number_order(number)
-    return order < frontier or (order == frontier and not (shard.is_stalled and shard.has_more))
 
 
 def _landed_causes(message: _Message, damaged_sides: set[str]) -> dict[Kind, Cause]:

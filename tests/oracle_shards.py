@@ -1,11 +1,11 @@
 """The oracle's shards: where each consumer provably is and how long its messages may take."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tests.history import EPOCH, Question, SinkRow, number_order
+from tests.history import EPOCH, Cell, History, Question, SinkRow, number_order
 
 LAST_LATENCY_BIN = 21  # bin i ends at 2^i seconds; this one has no end
 
@@ -75,6 +75,34 @@ def shard_facts(
         has_more=bool(numbers_at)
         and max(map(number_order, sent), default=(0, "")) > max(numbers_at)[0],
     )
+
+
+def is_passed(number: str | None, frontier: tuple[int, str] | None, shard: Shard) -> bool:
+    """A consumer that stopped may have stopped between two messages of one record."""
+    if number is None or frontier is None:
+        return False
+    order = number_order(number)
+    return order < frontier or (order == frontier and not (shard.is_stalled and shard.has_more))
+
+
+def passed_cells(
+    history: History, shards: Mapping[str, Shard], question: Question
+) -> frozenset[Cell]:
+    """The cells of which nothing is still to land: what lacks of them is lost."""
+    numbers: dict[Cell, list[str]] = defaultdict(list)
+    for trace in history.traces:
+        cell = (trace.shard_id, question.bucket_start(trace.sent_at))
+        numbers[cell] += [trace.sequence_number] if trace.sequence_number else []
+    found = set()
+    for cell, of in numbers.items():
+        shard, last = shards[cell[0]], max(of, key=number_order, default=None)
+        frontiers = (shard.settled_frontier, shard.untimed_frontier)
+        is_nowhere = last is None or not shard.has_position
+        if not shard.is_silent and (
+            is_nowhere or any(is_passed(last, f, shard) for f in frontiers)
+        ):
+            found.add(cell)
+    return frozenset(found)
 
 
 def _reached(cell: list[SinkRow]) -> tuple[tuple[int, str], datetime]:

@@ -1,11 +1,11 @@
 """The oracle's watermark: a list of every cell that was ever audited, walked from the first on."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from shardaudit.model.verdict import Kind, State
+from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from tests.history import Cell, Departure, Finding, FindingKey, History, Outcome, Question
 from tests.oracle_places import counting_order, with_places
 from tests.oracle_vanished import last_arrivals
@@ -63,7 +63,8 @@ class Record:
         has_sent = any(cell.sent for cell in outcome.cells.values())
         self.is_traced |= has_sent or bool(history.traces)
         self.first = self.first or question.start
-        self._note_changes(history, question, findings or {}, since=self.first)
+        stuck = _stuck_cells(findings or {}, question) & outcome.passed
+        self._note_changes(history, question, findings or {}, since=self.first, passed=stuck)
         shards = {shard_id for shard_id, _ in outcome.cells} | self.held.keys()
         for shard_id in shards:
             newest = self.newest.get(shard_id, question.as_of)
@@ -94,6 +95,7 @@ class Record:
         findings: Mapping[FindingKey, Finding],
         *,
         since: datetime,
+        passed: Set[Cell],
     ) -> None:
         now, last = contents(history, question), last_arrivals(history, question)
         known, self.known = self.known, now
@@ -105,6 +107,8 @@ class Record:
             for (_, kind), finding in findings.items()
             if kind is Kind.DUPLICATED and finding.state not in SETTLED
         }
+        if now != known:
+            self.changed |= {cell for cell in passed if now[cell].sent != now[cell].landed}
         for cell in now.keys() | known.keys():
             found = now.get(cell, Contents())
             came_by = last.get(cell, cell[1] + question.bucket)
@@ -119,10 +123,11 @@ class Record:
             is_cleared = cell[1] in cleared and cleared[cell[1]]
             is_told = not (is_gone and (is_cleared or is_as_known))
             differs = found.sent != found.landed
+            has_too_many = len(found.landed) > len(found.sent)
             if (
                 cell[1] in cleared
                 and self._is_of_time(cell, came_by if cell in last else None, since=since)
-                and (is_told if differs else cell in has_doubled)
+                and ((differs and is_told) or (not has_too_many and cell in has_doubled))
             ):
                 self.changed.add(cell)
 
@@ -154,6 +159,16 @@ class Record:
             at += self.bucket
         before = [cell for cell, is_held in cells.items() if is_held]
         return min([at, *lacking, *before])
+
+
+def _stuck_cells(findings: Mapping[FindingKey, Finding], question: Question) -> set[Cell]:
+    """The cells of what was stuck and can be recovered."""
+    return {
+        (finding.shard_id, question.bucket_start(finding.sent_at))
+        for (_, kind), finding in findings.items()
+        if kind is Kind.MISSING and finding.cause is Cause.STUCK
+        if finding.state in {*LIVE, State.ACCEPTED}
+    }
 
 
 def _departures(left: Sequence[Departure], question: Question) -> dict[Cell, datetime]:

@@ -22,9 +22,9 @@ from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.findings import (
     doubled_cells,
     first_unsettled,
-    unsettled,
-    unsettled_gaps,
+    stuck_cells,
 )
+from shardaudit.audit.rules.gaps import passed_cells, unsettled_counts
 from shardaudit.audit.rules.watermark import (
     TOUCHABLE,
     ShardRecord,
@@ -48,7 +48,7 @@ from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.verdict import Kind, State
+from shardaudit.model.verdict import Kind
 from shardaudit.model.watermark import (
     Held,
     Hold,
@@ -87,8 +87,7 @@ def moved_watermark(
         shard_id: accepted(record, times_of(said, shard_id))
         for shard_id, record in _after(warehouse, request, outcome, judged, comparison).items()
     }
-    mine = F.col("stream") == request.name
-    findings, gaps = (bare(warehouse.read(table).where(mine)) for table in (FINDINGS, GAPS))
+    findings, gaps = _found_so_far(warehouse, request.name)
     lacking = {row.shard_id: row.sent_at for row in collected(first_unsettled(findings, gaps))}
     first = {
         shard_id: first_hold(after.get(shard_id), lacking.get(shard_id), bucket=bucket)
@@ -155,6 +154,13 @@ def _after(
     }
 
 
+def _found_so_far(warehouse: Warehouse, stream: str) -> tuple[DataFrame, DataFrame]:
+    """The stream's findings and gaps."""
+    mine = F.col("stream") == stream
+    findings, gaps = (bare(warehouse.read(table).where(mine)) for table in (FINDINGS, GAPS))
+    return findings, gaps
+
+
 def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:
     """Where the stream's watermark stands, for an audit that moves nothing."""
     at = [row["watermark"] for row in _rows(warehouse, stream)]
@@ -206,7 +212,7 @@ def _changed(
     starts = buckets_of(touched)
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))
-    findings = bare(warehouse.read(FINDINGS).where(F.col("stream") == request.name))
+    findings, gaps = _found_so_far(warehouse, request.name)
     doubled = doubled_cells(findings, bucket=bucket).withColumn("has_doubled", F.lit(True))
     left = had_left(request.retention, bucket=bucket, as_of=went_by, since=looked_at)
     near = F.broadcast(buckets.select("bucket_start"))
@@ -218,7 +224,9 @@ def _changed(
         .withColumn("had_left", left)
     )
     cells = changed_cells(touched, buckets, sums, audited=audited, bucket=bucket)
-    changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
+    stuck = stuck_cells(findings, gaps, bucket=bucket)
+    passed = as_changed(passed_cells(stuck, comparison.sums, comparison.facts), bucket)
+    changed = _by_shard(collected(held_spans(cells.union(passed).distinct(), bucket=bucket)))
     holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
     for shard_id, spans in _touched_spans(touched, holds, bucket=bucket).items():
         changed[shard_id] += touched_doubts(holds[shard_id], spans)
@@ -333,14 +341,5 @@ def _counts(
     """The messages that hold the watermark: by kind, and whether they are gone for good."""
     if hold.why is not Held.FINDINGS:
         return {}
-    one, missing = F.lit(1).cast("bigint").alias("count"), F.lit(Kind.MISSING.value).alias("kind")
-    named = unsettled(findings).select("shard_id", "sent_at", "kind", "state", one)
-    sent_at = F.col("bucket_start").alias("sent_at")
-    unnamed = unsettled_gaps(gaps).select("shard_id", sent_at, missing, "state", "count")
-    in_cell = named.union(unnamed).where(
-        (F.col("shard_id") == shard_id) & in_windows(F.col("sent_at"), [hold.window])
-    )
-    is_expired = F.col("state") == State.EXPIRED.value
-    is_gone = is_expired & (F.col("kind") == Kind.MISSING.value)
-    rows = in_cell.groupBy("kind", is_gone.alias("gone")).agg(F.sum("count").alias("ids"))
+    rows = unsettled_counts(findings, gaps, shard_id, hold.window)
     return {(Kind(row.kind), row.gone): row.ids for row in rows.collect()}

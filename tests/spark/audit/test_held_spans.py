@@ -3,11 +3,15 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.carried import sampled_cells, with_neighbours
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS, held_spans
+from shardaudit.audit.rules.findings import stuck_cells
+from shardaudit.audit.rules.gaps import passed_cells
+from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.watermark import (
     changed_cells,
     held_back_cells,
@@ -103,6 +107,7 @@ CHANGES: dict[str, tuple[int, Batches, Batches, bool]] = {
     "sent before it, and fits": (-30, [], [TRACE, ROW], False),
     "doubled, and repaired": (28, [TRACE, ROW, ROW], [("sink", -1, 7)], True),
     "doubled, and still so, of old": (3, [TRACE, ROW, ROW, ROW], [("sink", -1, 7)], False),
+    "doubled, and dropped by a lake": (3, [TRACE, ROW, ROW], [("sink", -2, 7)], True),
     "doubled, and nothing happened": (8, [TRACE, ROW], [], False),
     "last of it": (29, [], [ROW], True),
     "trace of one that counts elsewhere": (25, [ROW], [("traces", 0, 7)], True),
@@ -190,6 +195,48 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
     assert {(minute(r.bucket_end) - minute(r.bucket_start), r.held_by) for r in found} == {
         (1, "changed")
     }
+
+
+# What was found of a cell: cause and state; the greatest number sent there, of a shard of which the
+# consumer is at 20; and whether it is told.
+STUCK: dict[str, tuple[str, str, int, bool]] = {
+    "passed": ("stuck", "open", 15, True),
+    "passed, and planned": ("stuck", "planned", 15, True),
+    "passed, and accepted": ("stuck", "accepted", 15, True),
+    "passed, and gone": ("stuck", "expired", 15, False),
+    "passed, and landed": ("stuck", "false_alarm", 15, False),
+    "lost already": ("lost", "open", 15, False),
+    "ahead": ("stuck", "open", 25, False),
+}
+
+
+@pytest.mark.parametrize("is_gap", [False, True])
+def test_cells_of_what_was_stuck_are_told_when_its_consumer_is_past_it(
+    spark: SparkSession, is_gap: bool
+) -> None:
+    at = {name: T0 + n * MINUTE for n, name in enumerate(STUCK)}
+    found = [
+        {"shard_id": "one", "kind": "missing", "cause": cause, "state": state}
+        | {"sent_at": at[name] + MINUTE / 2, "bucket_start": at[name]}
+        for name, (cause, state, *_) in STUCK.items()
+    ]
+    rows = frame(
+        spark, f"{CELL_DDL}, kind string, cause string, state string, sent_at timestamp", found
+    )
+    none = rows.where("false")
+    stuck = stuck_cells(none if is_gap else rows, rows if is_gap else none, bucket=MINUTE)
+    ledger = [
+        batch("one", "traces", 1) | {"bucket_start": at[name], "max_sequence_number": str(number)}
+        for name, (*_, number, _) in STUCK.items()
+    ]
+    frontier = {"max_sequence_number": "20", "last_at": T0 + 30 * MINUTE}
+    sums = cell_sums(frame(spark, LEDGER_DDL, [*ledger, batch("one", "sink", 1) | frontier]))
+    grace = frame(spark, "shard_id string, patience double", [])
+    facts = shard_facts(sums, grace, as_of=T0 + 60 * MINUTE, settle_grace=10 * MINUTE)
+    told = passed_cells(stuck, sums, facts).collect()
+    assert sorted(minute(row.bucket_start) for row in told) == [
+        n for n, (*_, is_told) in enumerate(STUCK.values()) if is_told
+    ]
 
 
 # What a batch says of a cell since an audit as of T0, and whether rows went and none came.

@@ -2,12 +2,15 @@
 
 import os
 
+import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.published import published_audit
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
-from tests.builders import T0, cut_off, sink_row, trace_line
+from tests.builders import T0, cut_off, sequence, sink_row, trace_line
 from tests.spark.audit.nights import (
     DAY,
     DAY_S,
@@ -34,6 +37,30 @@ def test_a_night_that_was_left_out_is_made_up_for(lake: Lake) -> None:
     assert told(report) == [(Window(T0 + DAY, T0 + 2 * DAY), Verdict.LOSS, 1)]
     assert report.watermark == T0 + DAY + 10 * MINUTE
     assert "missing" in str(report.watermark_reason)
+
+
+def test_what_a_consumer_was_set_past_is_lost_and_no_longer_stuck(lake: Lake) -> None:
+    """It stood for half a day, and goes on with what is sent by then; nothing comes of the rest."""
+    stood = range(DAY_S // 2, DAY_S, 3600)
+    lake.log("day-0.jsonl", map(trace_line, HOURLY))
+    at = {"sent_at": (T0 + 13 * HOUR).isoformat(), "sequence_number": sequence(stood[1])}
+    lake.log("gap.jsonl", [trace_line(n, **at) for n in range(DAY_S, DAY_S + 1_000)])
+    lake.land(map(sink_row, HOURLY[:12]))
+    assert audited(lake, 0, kept=14 * DAY).verdict is Verdict.STALLED
+    rows = lake.warehouse.rows(FINDINGS, where=pc.field("stream") == lake.name)
+    assert {row["cause"] for row in rows} == {"stuck"}
+    said = [row | {"state": "accepted"} for row in rows if row["message_id"] == f"m{stood[0]}"]
+    lake.warehouse.upsert(said, FINDINGS)
+
+    of_day(lake, 1, *range(3600, DAY_S, 3600))
+    report = audited(lake, 1, kept=14 * DAY)
+    assert {verdict for _, verdict, _ in told(report)} == {Verdict.LOSS}
+    assert sum(missing for *_, missing in told(report)) == len(stood) + 1_000
+    for table in (FINDINGS, GAPS):
+        found = lake.warehouse.rows(table, where=pc.field("stream") == lake.name)
+        assert {(row["cause"], row["state"]) for row in found} == {("lost", "open")}
+    again = audited(lake, 1, kept=14 * DAY)
+    assert (again.late, report.watermark) == (report.late, T0 + DAY // 2)
 
 
 @pytest.mark.drill

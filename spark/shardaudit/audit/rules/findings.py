@@ -305,6 +305,15 @@ def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
     return doubled.select("shard_id", start).distinct()
 
 
+def stuck_cells(findings: DataFrame, gaps: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """The cells of what was stuck and can be recovered: `shard_id`, `bucket_start`, unique."""
+    is_stuck = (F.col("cause") == Cause.STUCK.value) & (F.col("state") != State.EXPIRED.value)
+    is_there = is_stuck & F.col("state").isin(*STANDING)
+    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    named = findings.where(is_there & _is_missing()).select("shard_id", start)
+    return named.union(gaps.where(is_there).select(*CELL)).distinct()
+
+
 def unsettled_gaps(gaps: DataFrame) -> DataFrame:
     """The gaps that do so."""
     return gaps.where(F.col("state").isin(*UNSETTLED))

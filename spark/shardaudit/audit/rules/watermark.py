@@ -119,8 +119,9 @@ def changed_cells(
 ) -> DataFrame:
     """The audited cells of touched buckets of which the two sides differ now.
 
-    And those that agree now and of which a message was doubled: it may be repaired. What was
-    sent before all that was audited, and came into the stream since, was to be audited, too.
+    And those with no row too many of which a message was doubled: it may be repaired, or gone with
+    all rows that a lake drops. What was sent before all that was audited, and came into the stream
+    since, was to be audited, too.
 
     Whichever shard was touched: what a shard lands that stood still makes its own cell whole, and
     the row too many lies where the producer had sent the message again.
@@ -147,7 +148,8 @@ def changed_cells(
         .join(come, CELL, how="left")
         .where(~(F.col("had_left") & (F.col("is_cleared") | is_as_known)))
     )
-    repaired = near.where(~differs() & F.col("has_doubled"))
+    has_too_many = F.col("landed_n") > F.col("sent_n")
+    repaired = near.where(F.col("has_doubled") & ~has_too_many)
     partial = touched.where(F.col("is_partial") & (start >= first))
     cells = differing.select(*CELL).union(repaired.select(*CELL)).union(partial.select(*CELL))
     return as_changed(cells.distinct().where(start < F.lit(audited.end)), bucket)
