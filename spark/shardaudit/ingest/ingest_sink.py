@@ -20,7 +20,12 @@ from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_i
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by
 from shardaudit.ingest.rules.deliveries import REFUSED_DDL, UNPLACED
-from shardaudit.ingest.rules.fingerprint import less_the_ledger, seen_by, sink_fingerprints
+from shardaudit.ingest.rules.fingerprint import (
+    less_the_ledger,
+    seen_by,
+    sink_fingerprints,
+    with_sound_times,
+)
 from shardaudit.ingest.sink_reading import Reading, SinkPlan, landings
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import SinkSchemaError
@@ -192,8 +197,9 @@ class SinkSide:
         return self._measured(batch, self._planned_again(batch, another))
 
     def _cells(self, batch: Batch, inputs: SinkInputs, reading: Reading) -> DataFrame:
-        added = reading.added(self._warehouse.spark)
-        cells = sink_fingerprints(added, reading.removed(), now=batch.planned_at)
+        added, gone = with_sound_times(reading.added(self._warehouse.spark)), reading.removed()
+        removed = None if gone is None else with_sound_times(gone)
+        cells = sink_fingerprints(added, removed, now=batch.planned_at)
         if not inputs.is_full or batch.number == 1:
             return seen_by(cells, now=batch.planned_at)
         ledger = self._warehouse.read(FINGERPRINTS).where(

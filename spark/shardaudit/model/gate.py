@@ -145,7 +145,7 @@ LEDGER_GATE = Contract(
         "quiet_hours": "hours before it with neither traces nor rows on any shard",
         "usual_quiet_hours": "the longest such silence in the rest of the ledger",
         "active_hours": "hours of the ledger in which there was something",
-        "rows_without_landing_time": "rows of the sink whose landed_at is NULL",
+        "rows_without_landing_time": "rows of the sink without a sound landed_at",
     },
 )
 RESULT_GATE = Contract(

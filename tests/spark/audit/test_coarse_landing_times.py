@@ -1,5 +1,6 @@
 """A sink whose landing times are whole hours, or the midnights of somebody's days."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -73,14 +74,23 @@ def test_what_landed_before_the_window_by_its_cut_time_is_no_loss_in_a_sink_with
     assert (published.findings, published.audit.matched) == ({}, 31)
 
 
-def test_shard_with_fine_times_leaves_the_others_on_their_way(
+def test_shard_with_other_times_leaves_the_others_on_their_way(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
     ask = Question(NOON - HOUR, NOON + HOUR, EARLY, bucket=MINUTE)
     trial = Trial(warehouse, tmp_path, ask)
     fine = Trace("fine", "shard-1", "1", NOON)
-    trial.log([*traces(), fine])
+    local = [replace(t, message_id=f"local {t.message_id}", shard_id="shard-2") for t in traces()]
+    trial.log([*traces(), fine, *local])
     landed = rows([n for n in range(51) if n != 45], landed_at=NOON)
     trial.land([*landed, SinkRow("fine", "shard-1", "1", NOON, NOON + SECOND)])
+    # Its consumer says the time of New York.
+    trial.land(
+        [
+            SinkRow(t.message_id, t.shard_id, t.sequence_number, t.sent_at, t.sent_at - 5 * HOUR)
+            for t in local
+            if t.message_id != "local m45"
+        ]
+    )
     trial.ingest(now=EARLY)
-    assert (trial.audit().audit.pending, trial.findings()) == (1, {})
+    assert (trial.audit().audit.pending, trial.findings()) == (2, {})

@@ -17,6 +17,7 @@ from shardaudit.ingest.rules.fingerprint import (
     seen_by,
     sink_fingerprints,
     trace_fingerprints,
+    with_sound_times,
 )
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
 from shardaudit.model.tables.table import LATENCY_BINS
@@ -153,6 +154,15 @@ def test_rows_that_do_not_say_when_they_landed_had_by_now(spark: SparkSession) -
     again = less_the_ledger(cells, cells)
     [row] = seen_by(again, now=NOW).select("*", F.unix_seconds("last_at").alias("at")).collect()
     assert (row.n, row.without_landed_at, row["at"]) == (0, 0, int(T0.timestamp()) + 30)
+
+
+def test_rows_that_landed_long_before_they_were_sent_do_not_say_when(spark: SparkSession) -> None:
+    minutes = {"before it": -1, "as a clock is off": 29, "local time": 30, "of the west": 300}
+    told = [sink_row(message_id=m, landed_at=T0 - timedelta(minutes=n)) for m, n in minutes.items()]
+    rows = judged(spark, [*told, sink_row(message_id="no time", sent_at=None)])
+    found = with_sound_times(rows).where(F.col("landed_at").isNull()).collect()
+    assert {row.message_id for row in found} == {"local time", "of the west"}
+    assert with_sound_times(rows).columns == rows.columns
 
 
 def test_latest_landing_without_a_number_is_known(spark: SparkSession) -> None:
