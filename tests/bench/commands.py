@@ -56,7 +56,7 @@ def simulated(size: str) -> Path:
     if not (folder / "simulation.json").exists():
         faults = [f"--fault={name}={round(share * messages)}" for name, share in FAULTS.items()]
         command = ["simulate", "files", "--out", str(folder), f"--messages={size}", *faults]
-        run(_shardaudit([*command, f"--shards={SHARDS}"]))
+        run(shardaudit([*command, f"--shards={SHARDS}"]))
     return folder
 
 
@@ -80,7 +80,7 @@ def _measure(folder: Path) -> dict[str, Measured]:
         commands = {"first audit": audit, "again": audit, "watch": watch, "backfill plan": plan}
         for name, command in commands.items():
             words = ["--config", str(config), "--json", *command]
-            found[f"{name}, {engine}"] = run(_shardaudit(words))
+            found[f"{name}, {engine}"] = run(shardaudit(words))
     return found
 
 
@@ -137,7 +137,7 @@ def _resident_pages(pid: int) -> int:
         return 0
 
 
-def _shardaudit(words: Sequence[str]) -> list[str]:
+def shardaudit(words: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "shardaudit.cli.main", *words]
 
 
