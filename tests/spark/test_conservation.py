@@ -390,7 +390,7 @@ def assert_conserved(days: Days, audit_id: str) -> None:
         one: (len(world.sink[one]), missing.get(one))
         for one in world.attempts
         if world.has_landed(one) and missing.get(one) in LIVE | {State.EXPIRED}
-        if not _may_stay(days.before.get(one), missing[one])
+        if not _may_stay(days.before.get(one), missing[one], is_hidden=one in days.hidden)
     }
     assert not wrong, f"landed, and missing: {wrong}"
     untraced = {
@@ -415,9 +415,9 @@ def assert_conserved(days: Days, audit_id: str) -> None:
     assert not (unseen := unseen - untraced - days.hidden), f"stand more than once: {unseen}"
 
 
-def _may_stay(before: State | None, now: State) -> bool:
+def _may_stay(before: State | None, now: State, *, is_hidden: bool) -> bool:
     """Whether nobody can judge it: then it stays as it was, until its time runs out."""
-    return now is before or (now is State.EXPIRED and before in LIVE)
+    return now is before or (is_hidden and now is State.EXPIRED and before in LIVE)
 
 
 def assert_at_rest(days: Days) -> None:

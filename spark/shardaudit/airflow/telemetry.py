@@ -1,7 +1,7 @@
 """What other tools are told through Airflow: gauges, and the datasets of OpenLineage.
 
-`shardaudit.<audit|watch|health>.<figure>.<stream>`: the stream is in the name, as StatsD has no
-tags.
+`shardaudit.<audit|watch|health|budget>.<figure>.<stream>`: the stream is in the name, as StatsD
+has no tags.
 """
 
 from collections.abc import Mapping, Sequence

@@ -57,9 +57,12 @@ class LossBudget:
     @property
     def left(self) -> int | None:
         """How many more messages may be lost, at this month's volume; below 0: it is overspent."""
-        if not self.sent:
+        if self.used is None:
             return None
-        return int(self.allowed * self.sent / self.gone) - self.lost
+        audited = (self.as_of - self.month.start - self.unaudited) / (
+            self.month.end - self.month.start
+        )
+        return round(self.allowed * self.sent / audited * (1 - self.used))
 
 
 def month_of(at: datetime) -> Window:

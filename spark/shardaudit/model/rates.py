@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import median
 
-IN_A_ROW = 3  # audits that must agree before a rate has changed
-BEFORE_IT = 7  # audits that say what was usual, at least
+_IN_A_ROW = 3  # audits that must agree before a rate has changed
+_BEFORE_IT = 5  # audits that say what was usual, at least
 _Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 
 
@@ -51,26 +51,36 @@ def counts_of_rates(counts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
 def rate_changes(audits: Sequence[tuple[int, int]]) -> dict[int, float]:
     """Where a rate changed: the first audit of the change, and what was usual before, a fraction.
 
-    It changed where the intervals of `IN_A_ROW` audits lie on one side of what was usual: of the
-    middle one of all audits since the change before, at least `BEFORE_IT`. One bad night is none.
+    Usual is the middle one of all audits since the change before, of which there must be some.
+    It changed where several audits in a row lie on one side of it, each with its interval, and all
+    of them together beside all before: neither some bad nights nor a rare loss is a change.
 
     Input:
-        audits: counts as of `wilson_interval`, oldest first.
+        audits: counts as of `wilson_interval`, oldest first, of windows that do not overlap.
     """
     found: dict[int, float] = {}
     first = 0
-    for at in range(len(audits) - IN_A_ROW + 1):
-        known = [count / of for count, of in audits[first:at] if of]
-        if len(known) < BEFORE_IT:
+    for at in range(len(audits) - _IN_A_ROW + 1):
+        before = [one for one in audits[first:at] if one[1]]
+        if len(before) < _BEFORE_IT:
             continue
-        usual = median(known)
-        intervals = [wilson_interval(*one) for one in audits[at : at + IN_A_ROW]]
-        if all(least > usual for least, _ in intervals) or all(
-            usual > most for _, most in intervals
-        ):
+        usual = median(count / of for count, of in before)
+        if _side(audits[at : at + _IN_A_ROW], before, usual):
             found[at] = usual
             first = at
     return found
+
+
+def _side(some: Sequence[tuple[int, int]], before: Sequence[tuple[int, int]], usual: float) -> int:
+    """1: all of some lie above what was usual, -1: below, 0: neither."""
+    intervals = [wilson_interval(*one) for one in some]
+    (least, most), (lowest, highest) = (
+        wilson_interval(sum(count for count, _ in of), sum(n for _, n in of))
+        for of in (some, before)
+    )
+    is_above = all(low > usual for low, _ in intervals) and least > highest
+    is_below = all(high < usual for _, high in intervals) and most < lowest
+    return is_above - is_below
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
@@ -86,4 +96,5 @@ def wilson_interval(count: int, of: int) -> tuple[float, float]:
     share, weight = count / of, _Z * _Z / of
     middle = (share + weight / 2) / (1 + weight)
     reach = sqrt(weight * share * (1 - share) + weight * weight / 4) / (1 + weight)
-    return max(0.0, middle - reach), min(1.0, middle + reach)
+    # At the ends the sums above are off by a rounding error.
+    return (0.0 if count == 0 else middle - reach), (1.0 if count == of else middle + reach)

@@ -216,12 +216,20 @@ def trend(audits: Iterable[StoredRow], *, sample_rate: float = 1.0) -> tuple[Tre
 
 
 def _changes(ordered: Sequence[StoredRow]) -> dict[str, dict[str, float]]:
-    """By audit what was usual of the rates that changed with it."""
+    """By audit what was usual of the rates that changed with it.
+
+    Of the newest audit and of those before it that share no time with one: what was lost in an hour
+    is in each window that holds it.
+    """
     usual: dict[str, dict[str, float]] = {row["audit_id"]: {} for row in ordered}
-    counts = [counts_of_rates(row) for row in ordered]
+    apart: list[StoredRow] = []
+    for row in reversed(ordered):
+        if not apart or row["window_end"] <= apart[0]["window_start"]:
+            apart.insert(0, row)
+    counts = [counts_of_rates(row) for row in apart]
     for name in counts[0] if counts else ():
         for at, before in rate_changes([one[name] for one in counts]).items():
-            usual[ordered[at]["audit_id"]][name] = before
+            usual[apart[at]["audit_id"]][name] = before
     return usual
 
 

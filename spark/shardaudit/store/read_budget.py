@@ -11,7 +11,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.verdict import LIVE, STANDING, Cause, Kind, State, Verdict
+from shardaudit.model.verdict import STANDING, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 from shardaudit.store.audits import audits_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
@@ -81,12 +81,11 @@ def _missing(tables: DeltaRs, name: str, month: Window) -> tuple[int, int]:
         where=standing & field_within("bucket_start", month.start, month.end),
     )
     is_behind = pc.field("cause") == Cause.STUCK.value
-    is_lost = ~is_behind | (pc.field("state") == State.EXPIRED.value)
-    is_stuck = is_behind & pc.field("state").isin(LIVE)
+    is_lost = ~is_behind | pc.field("state").isin([State.EXPIRED, State.ACCEPTED])
 
     def ids(where: pc.Expression) -> int:
         named = 0 if findings is None else findings.filter(where).num_rows
         unnamed = 0 if gaps is None else pc.sum(gaps.filter(where)["count"]).as_py()
         return named + (unnamed or 0)
 
-    return ids(is_lost), ids(is_stuck)
+    return ids(is_lost), ids(~is_lost)

@@ -68,15 +68,14 @@ def ledger_progress(
     times = {row.shard_id: row for row in collected(shard_times(ledger))}
     if not times:
         return {}
-    rested_since = as_of - stream.settle_grace
-    held_back = _held_back(warehouse, ledger, times, rested_since=rested_since)
+    held_back = _held_back(warehouse, ledger, times, stream, as_of=as_of)
     horizons = [_horizon(row, as_of, known, held_back) for row in times.values()]
     first_day = min(horizon[1] for horizon in horizons).date()
     progress = shard_progress(
         ledger.where(F.col("sent_day") >= F.lit(first_day)),
         own_rows(warehouse.spark, horizons, _HORIZONS),
         bucket=stream.bucket,
-        rested_since=rested_since,
+        rested_since=as_of - stream.settle_grace,
     )
     standing = {row.shard_id: row for row in collected(progress)}
     found = {
@@ -94,23 +93,28 @@ def ledger_progress(
 
 
 def _held_back(
-    warehouse: Warehouse, ledger: DataFrame, times: Mapping[str, Row], *, rested_since: datetime
+    warehouse: Warehouse,
+    ledger: DataFrame,
+    times: Mapping[str, Row],
+    stream: Stream,
+    *,
+    as_of: datetime,
 ) -> dict[str, datetime]:
     """Of shards that rest the first cell of which traces came since, however long ago it was sent.
 
-    What their producers held back may be all that waits.
+    What their producers held back may be all that waits. What landed last was read a while before.
     """
     rests = [
-        (row.shard_id, row.last_landed_at)
+        (row.shard_id, row.last_landed_at - stream.settle_grace - stream.bucket)
         for row in times.values()
-        if row.last_landed_at is not None and row.last_landed_at <= rested_since
+        if row.last_landed_at is not None and row.last_landed_at <= as_of - stream.settle_grace
     ]
     if not rests:
         return {}
-    landed = own_rows(warehouse.spark, rests, "shard_id string, last_landed_at timestamp")
+    landed = own_rows(warehouse.spark, rests, "shard_id string, read_until timestamp")
     # Unique on shard_id on the right: one row per shard.
     came = ledger.join(F.broadcast(landed), "shard_id", how="inner").where(
-        (F.col("side") == "traces") & (F.col("arrived_until") > F.col("last_landed_at"))
+        (F.col("side") == "traces") & (F.col("arrived_until") > F.col("read_until"))
     )
     first = came.groupBy("shard_id").agg(F.min("bucket_start").alias("since"))
     return {row.shard_id: row.since for row in collected(first)}

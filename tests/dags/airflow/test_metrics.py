@@ -169,12 +169,17 @@ def test_a_health_that_cannot_be_read_loses_no_alarm(
     warehouse = config.with_name("warehouse")
     news(warehouse, "shard-1")
     news(warehouse, "", notification_id="of an audit", shard_id=None, text="LOSS\nof some")
-    log = warehouse / "batches" / "_delta_log"
-    log.mkdir(parents=True)
-    (log / "00000000000000000000.json").write_text("cut off")
+    config.write_text(
+        config.read_text().replace("[streams.events]", "[streams.events]\nloss_budget = 0.01")
+    )
+    for table in ("batches", "gaps"):
+        log = warehouse / table / "_delta_log"
+        log.mkdir(parents=True)
+        (log / "00000000000000000000.json").write_text("cut off")
     # A task that failed here would find nothing to tell when it is tried again.
     assert [tell(planned("a")), tell_audits(planned("a"))] == [1, 1]
     assert caplog.text.count("the health of events is not sent: ") == 2
+    assert caplog.text.count("the loss budget of events is not sent: ") == 1
 
 
 def test_a_streams_name_is_one_part_of_the_metrics_name(statsd: Listener) -> None:

@@ -158,8 +158,12 @@ def test_rows_that_do_not_say_when_they_landed_had_by_now(spark: SparkSession) -
 
 def test_rows_that_landed_long_before_they_were_sent_do_not_say_when(spark: SparkSession) -> None:
     minutes = {"before it": -1, "as a clock is off": 29, "local time": 30, "of the west": 300}
-    told = [sink_row(message_id=m, landed_at=T0 - timedelta(minutes=n)) for m, n in minutes.items()]
-    rows = judged(spark, [*told, sink_row(message_id="no time", sent_at=None)])
+    told = [
+        sink_row(message_id=m, landed_at=T0 - timedelta(minutes=n, seconds=7))
+        for m, n in minutes.items()
+    ]
+    cut = sink_row(message_id="cut to the day", landed_at=T0.replace(hour=0, minute=0))
+    rows = judged(spark, [*told, cut, sink_row(message_id="no time", sent_at=None)])
     found = with_sound_times(rows).where(F.col("landed_at").isNull()).collect()
     assert {row.message_id for row in found} == {"local time", "of the west"}
     assert with_sound_times(rows).columns == rows.columns

@@ -28,7 +28,13 @@ DAY_DDL = f"{SINK_DDL}, day string"
 def rows_of_day(numbers: range, day: int = 0) -> list[Line]:
     sent_at = T0 + timedelta(days=day)
     return [
-        sink_row(n, shard_id=shard(n % 3), sent_at=sent_at + timedelta(seconds=n), day=str(day))
+        sink_row(
+            n,
+            shard_id=shard(n % 3),
+            sent_at=sent_at + timedelta(seconds=n),
+            landed_at=sent_at + timedelta(seconds=n + 30),
+            day=str(day),
+        )
         for n in numbers
     ]
 

@@ -128,7 +128,7 @@ def test_digest_changes_when_a_value_does() -> None:
     with_place = plain.model_copy(update={"locations": {"router": Location(after=["producer"])}})
     assert plain.digest() == stream(0.1).digest() == "77d00cedaa73"
     with_budget = plain.model_copy(update={"loss_budget": 0.001})
-    assert len({plain.digest(), with_place.digest(), with_budget.digest()}) == 3
+    assert with_place.digest() != plain.digest() == with_budget.digest()  # no verdict hangs on it
     assert stream(0.1).digest() != stream(0.2).digest()
     assert len(stream(0.1).digest()) == 12
 

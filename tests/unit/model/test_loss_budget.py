@@ -36,6 +36,12 @@ def test_the_budget_is_of_the_month_as_it_would_go_on(
     assert found.left == left
 
 
+def test_what_nobody_audited_counts_as_if_it_were_like_the_rest() -> None:
+    found = replace(SO_FAR, lost=50, unaudited=5 * DAY)  # so 6,000,000 by its end, 600 of them
+    assert found.used == pytest.approx(1 / 6)
+    assert found.left == 500
+
+
 def test_of_a_sample_the_share_that_is_used_has_an_interval() -> None:
     sampled = replace(SO_FAR, sent=1000, lost=3, allowed=0.01, is_sampled=True)
     # Wilson's of 3 of 1,000 is 0.10208 % to 0.87830 %; of 1 % in a third of the month.

@@ -175,8 +175,16 @@ def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:
 
 
 def test_an_audit_with_which_a_rate_changed_says_what_was_usual() -> None:
-    nights = [audit(f"{n}", end=NOW - (10 - n) * 24 * H, missing=9 * (n > 6)) for n in range(10)]
-    assert {p.audit_id: p.usual for p in trend(nights) if p.usual} == {"7": {"missing": 0.0}}
+    ends = [NOW - (10 - n) * 24 * H for n in range(10)]
+    lost = [40 * (n > 6) for n in range(10)]
+    apart = [
+        audit(f"{n}", end=end, window_start=end - 24 * H, missing=lost[n])
+        for n, end in enumerate(ends)
+    ]
+    assert {p.audit_id: p.usual for p in trend(apart) if p.usual} == {"7": {"missing": 0.0}}
+    # Of a week each: the three nights that lost something have the same loss in them.
+    weeks = [audit(f"{n}", end=end, missing=lost[n]) for n, end in enumerate(ends)]
+    assert not any(point.usual for point in trend(weeks))
 
 
 def test_watermark_is_that_of_the_audit_that_ran_last_though_it_looked_at_a_part() -> None:

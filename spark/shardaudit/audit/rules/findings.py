@@ -307,8 +307,7 @@ def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
 
 def stuck_cells(findings: DataFrame, gaps: DataFrame, *, bucket: timedelta) -> DataFrame:
     """The cells of what was stuck and can be recovered: `shard_id`, `bucket_start`, unique."""
-    is_stuck = (F.col("cause") == Cause.STUCK.value) & (F.col("state") != State.EXPIRED.value)
-    is_there = is_stuck & F.col("state").isin(*STANDING)
+    is_there = (F.col("cause") == Cause.STUCK.value) & F.col("state").isin(*LIVE, State.ACCEPTED)
     start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
     named = findings.where(is_there & _is_missing()).select("shard_id", start)
     return named.union(gaps.where(is_there).select(*CELL)).distinct()

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.backfill.rules.plan import AFTER, BEFORE
 from shardaudit.columns.instants import bucket_start, in_windows
+from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 
@@ -74,7 +75,7 @@ def _attempt() -> Column:
 
 def stretches(missing: DataFrame) -> DataFrame:
     """One row per shard, bucket and cause: how many, which, between which times and places."""
-    half = F.xxhash64("message_id").bitwiseAND(F.lit(0xFFFFFFFF))  # of these no sum overflows
+    half = id_hash().bitwiseAND(F.lit(0xFFFFFFFF))  # of these no sum overflows
     return missing.groupBy(*CELL_AND_CAUSE).agg(
         F.count("*").alias("ids"),
         F.sum(half).alias("ids_sum"),

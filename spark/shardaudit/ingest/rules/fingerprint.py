@@ -96,11 +96,15 @@ def trace_arrival() -> Column:
 def with_sound_times(rows: DataFrame) -> DataFrame:
     """Rows of a sink; one that landed half an hour or more before it was sent does not say when.
 
-    A consumer that writes local time, west of UTC: all would look at rest, since hours.
+    A consumer that writes local time, west of UTC: all would look at rest, since hours. Whole half
+    hours may be cut to hours or days: `coarse_times` judges these, all of a shard.
     """
-    behind_us = F.unix_micros("sent_at") - F.unix_micros("landed_at")
-    is_sound = F.coalesce(behind_us < _HALF_HOUR_US, F.lit(True))
-    return rows.withColumn("landed_at", F.when(is_sound, F.col("landed_at")))
+    landed_us = F.unix_micros("landed_at")
+    may_be_cut = F.pmod(landed_us, F.lit(_HALF_HOUR_US)) == 0
+    is_sound = may_be_cut | (F.unix_micros("sent_at") - landed_us < _HALF_HOUR_US)
+    return rows.withColumn(
+        "landed_at", F.when(F.coalesce(is_sound, F.lit(True)), F.col("landed_at"))
+    )
 
 
 def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datetime) -> DataFrame:

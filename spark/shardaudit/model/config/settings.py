@@ -217,9 +217,9 @@ class Stream(_Frozen):
         return self.backfill.mode or (BackfillMode.MERGE if is_delta else BackfillMode.APPEND)
 
     def digest(self) -> str:
-        """12 hex digits that change whenever anything in this configuration does."""
+        """12 hex digits that change whenever anything does that an audit looks at."""
         # What came later is left out where it says nothing: audits are named by the digest.
-        unsaid = {name for name in ("locations", "loss_budget") if not getattr(self, name)}
+        unsaid = {"loss_budget"} if self.locations else {"loss_budget", "locations"}
         canonical = json.dumps(self.model_dump(mode="json", exclude=unsaid), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 

@@ -56,7 +56,7 @@ FINGERPRINTS = Table(
         ("latency_counts", "array<bigint>", "rows per latency bin, bin i up to 2^i s; sink only"),
         ("sent_day", "date", "UTC day of bucket_start"),
         ("own_n", "bigint", "rows in n that our backfills landed: no other column knows of them"),
-        ("without_landed_at", "bigint", "rows in n that do not say when they landed"),
+        ("without_landed_at", "bigint", "rows in n without a sound landing time"),
         ("unnumbered_at", "timestamp", "latest landing of a row without a sequence number"),
         (
             "arrived_from",
