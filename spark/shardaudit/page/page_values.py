@@ -7,6 +7,7 @@ from typing import Any
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.page.page_reading import Shown, read_line, read_map
 from shardaudit.page.page_route import route_graph
 from shardaudit.page.page_state import PageState
@@ -21,6 +22,7 @@ from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.store.read_budget import read_budget
 
 SHOWN_DUE = 25
+_LAST_MONTH_TOLD = timedelta(days=7)
 Values = dict[str, Any]  # Any: what a template is given
 
 
@@ -51,12 +53,20 @@ def stream_values(
         "too_short": _too_short(settings.stream(state.stream), watched),
         "curves": curves(trend(audits, sample_rate=settings.stream(state.stream).sample_rate)),
         "graph": route_graph(line.hops),
-        "budget": read_budget(settings, state.stream, now=now),
+        "budgets": _budgets(settings, state.stream, now=now),
         "findings": None,
         "total": 0,
         "is_part": state.shards != ALL_SHARDS,
         "offer": None,
     }
+
+
+def _budgets(settings: Settings, name: str, *, now: datetime) -> list[LossBudget]:
+    """Of this month, and in its first week of the one before: its last hours are audited then."""
+    began = month_of(now).start
+    ends = [began - datetime.resolution] if now - began < _LAST_MONTH_TOLD else []
+    found = (read_budget(settings, name, now=at) for at in [now, *ends])
+    return [budget for budget in found if budget is not None]
 
 
 def common_values(state: PageState, shown: Shown, now: datetime) -> Values:
