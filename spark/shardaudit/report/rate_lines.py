@@ -33,7 +33,7 @@ def used_line(budget: LossBudget) -> str:
 def budget_lines(budget: LossBudget) -> list[str]:
     """The month in sentences: what is lost, how long that lasts, and what is not known of it."""
     lines = [
-        f"loss budget of {budget.month.start:%B %Y} (UTC), {budget.allowed * 100:g} % of the "
+        f"Loss budget of {budget.month.start:%B %Y} (UTC), {budget.allowed * 100:g} % of the "
         f"messages: {budget.lost:,} of {messages(budget.sent)} lost{_lasts(budget)}"
     ]
     if budget.stuck:

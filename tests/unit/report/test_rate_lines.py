@@ -15,7 +15,7 @@ WELL = LossBudget(0.0001, NOVEMBER, NOVEMBER.start + 10 * DAY, 1_000_000, 50, 0,
 def test_a_budget_says_what_is_lost_how_fast_and_what_is_left() -> None:
     assert used_line(WELL) == "16.7% used"
     assert budget_lines(WELL) == [
-        "loss budget of November 2026 (UTC), 0.01 % of the messages: 50 of 1,000,000 messages "
+        "Loss budget of November 2026 (UTC), 0.01 % of the messages: 50 of 1,000,000 messages "
         "lost; 16.7% of it used with 33.3% of the month gone (burn rate 0.500); at this month's "
         "volume 250 messages more may be lost"
     ]
