@@ -18,14 +18,9 @@ from shardaudit.ingest.delta_plan import plan_delta, reread_delta, resumed_delta
 from shardaudit.ingest.parquet_plan import ParquetPlan, plan_parquet, reread_parquet
 from shardaudit.ingest.rules.batch_inputs import DeltaInputs, SinkInputs, sink_inputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
-from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by
+from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by, with_sound_times
 from shardaudit.ingest.rules.deliveries import REFUSED_DDL, UNPLACED
-from shardaudit.ingest.rules.fingerprint import (
-    less_the_ledger,
-    seen_by,
-    sink_fingerprints,
-    with_sound_times,
-)
+from shardaudit.ingest.rules.fingerprint import less_the_ledger, seen_by, sink_fingerprints
 from shardaudit.ingest.sink_reading import Reading, SinkPlan, landings
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import SinkSchemaError

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by
+from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by, with_sound_times
 from shardaudit.ingest.rules.deliveries import JUDGED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
@@ -17,7 +17,6 @@ from shardaudit.ingest.rules.fingerprint import (
     seen_by,
     sink_fingerprints,
     trace_fingerprints,
-    with_sound_times,
 )
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
 from shardaudit.model.tables.table import LATENCY_BINS

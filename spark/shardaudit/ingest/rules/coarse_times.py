@@ -1,4 +1,4 @@
-"""Landing times that are cut to hours or days: when the rows landed, for all that is known.
+"""Landing times that are cut, or cannot be: when the rows landed, for all that is known.
 
 Somewhere hours and days begin at each whole half hour of UTC.
 """
@@ -21,8 +21,25 @@ def is_between_hours(*, now: datetime) -> Column:
 
     NULL where it does not say, or was yet to come.
     """
-    is_whole = F.pmod(F.unix_micros("last_at"), F.lit(_HALF_HOUR_US)) == 0
-    return F.when(F.col("last_at") < F.lit(now), ~is_whole)
+    return F.when(F.col("last_at") < F.lit(now), ~_is_whole(F.unix_micros("last_at")))
+
+
+def _is_whole(time_us: Column) -> Column:
+    """Whether it may be cut: somewhere hours and days begin then."""
+    return F.pmod(time_us, F.lit(_HALF_HOUR_US)) == 0
+
+
+def with_sound_times(rows: DataFrame) -> DataFrame:
+    """Rows of a sink; one that landed half an hour or more before it was sent does not say when.
+
+    A consumer that writes local time, west of UTC: all would look at rest, since hours. Times that
+    may be cut stay: they are judged with all others of their shard.
+    """
+    landed_us = F.unix_micros("landed_at")
+    is_sound = _is_whole(landed_us) | (F.unix_micros("sent_at") - landed_us < _HALF_HOUR_US)
+    return rows.withColumn(
+        "landed_at", F.when(F.coalesce(is_sound, F.lit(True)), F.col("landed_at"))
+    )
 
 
 def landed_by(cells: DataFrame, shards: Iterable[str], *, now: datetime) -> DataFrame:

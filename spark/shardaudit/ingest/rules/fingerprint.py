@@ -37,7 +37,6 @@ _BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for
 
 _LOW_HALF = 0xFFFFFFFF
 _SECOND_US = 1_000_000
-_HALF_HOUR_US = 1_800 * _SECOND_US
 
 UNKNOWN_SHARD = "(unknown)"
 
@@ -91,20 +90,6 @@ def trace_arrival() -> Column:
     A producer's clock may be ahead; what an ingest read had arrived by then.
     """
     return F.least(F.greatest("sent_at", "acked_at"), "ingested_at")
-
-
-def with_sound_times(rows: DataFrame) -> DataFrame:
-    """Rows of a sink; one that landed half an hour or more before it was sent does not say when.
-
-    A consumer that writes local time, west of UTC: all would look at rest, since hours. Whole half
-    hours may be cut to hours or days: `coarse_times` judges these, all of a shard.
-    """
-    landed_us = F.unix_micros("landed_at")
-    may_be_cut = F.pmod(landed_us, F.lit(_HALF_HOUR_US)) == 0
-    is_sound = may_be_cut | (F.unix_micros("sent_at") - landed_us < _HALF_HOUR_US)
-    return rows.withColumn(
-        "landed_at", F.when(F.coalesce(is_sound, F.lit(True)), F.col("landed_at"))
-    )
 
 
 def sink_fingerprints(added: DataFrame, removed: DataFrame | None, *, now: datetime) -> DataFrame:

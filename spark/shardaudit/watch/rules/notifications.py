@@ -148,20 +148,16 @@ def _occasion(shard: ShardNews, before: _Told, as_of: datetime) -> Occasion | No
         return Occasion.STANDSTILL
     if shard.has_news:
         return Occasion.HOLE
-    if before.stands_still and shard.is_told and shard.goes_on and _is_over(shard, last, as_of):
+    is_due = last is None or as_of - last.observed_at >= REMIND_AFTER
+    # While it catches up, what stops and goes on is no news each time.
+    is_over = shard.goes_on and (is_due or shard.has_holes or not shard.level.is_alarm)
+    if before.stands_still and shard.is_told and is_over:
         return Occasion.RESUMED  # else the next standstill, at the same level, would be no news
     if now is was:
-        is_due = last is not None and as_of - last.observed_at >= REMIND_AFTER
         return Occasion.REMINDER if now is Level.URGENT and is_due else None
     if shard.is_told:
         return Occasion.CHANGE
     return None if was is Level.NONE else Occasion.CLEAR
-
-
-def _is_over(shard: ShardNews, last: Notification | None, as_of: datetime) -> bool:
-    """Whether a standstill is: while it catches up, what stops and goes on is no news each time."""
-    waits = shard.level.is_alarm and not shard.has_holes
-    return not waits or last is None or as_of - last.observed_at >= REMIND_AFTER
 
 
 def _last_level(last: Notification | None) -> Level:
