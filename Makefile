@@ -87,7 +87,7 @@ drill: setup ## kills and failing calls by the hundred: the tables must not noti
 	$(BIN)/pytest -m drill tests/engines
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags
-	$(BIN)/pytest -m drill tests/aws
+	$(BIN)/pytest -m drill tests/aws tests/histories tests/unit
 	SHARDAUDIT_SCHEDULES=$${SHARDAUDIT_SCHEDULES:-200} $(BIN)/pytest tests/faults -m "drill or not drill"
 
 fuzz: setup ## hostile files, lines, configurations, addresses and command lines by the 100,000 (hours; CASES=1000: so many)

@@ -135,6 +135,7 @@ def test_nothing_is_lost_when_merges_meet_a_live_writer(lake: Lake) -> None:
     assert lake.network.met - met >= TIMES
 
 
+@pytest.mark.drill
 def test_each_message_lands_once_when_two_merges_bring_the_same(lake: Lake) -> None:
     lake.sink("both")
     met = lake.network.met

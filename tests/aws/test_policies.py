@@ -79,14 +79,6 @@ def found_by_actor(made: World) -> dict[str, tuple[list[Grant], list[Grant]]]:
     }
 
 
-def test_every_call_is_granted_of_all_commands_but_the_repairs(tmp_path: Path) -> None:
-    with world(tmp_path) as made, embedded(made) as run:
-        looked_at(run)
-    found = found_by_actor(made)
-    assert {"audit", "watch", "backfill-plan", "migrate"} < found.keys()
-    assert {actor: bare for actor, (bare, _) in found.items() if bare} == {}
-
-
 @pytest.mark.drill
 def test_calls_and_grants_are_the_same_when_every_command_ran(tmp_path: Path) -> None:
     with world(tmp_path) as made, embedded(made) as run:

@@ -86,6 +86,7 @@ def backfills(calls: Path) -> list[list[str]]:
     return [words[words.index("backfill") + 1 :] for words in submitted]
 
 
+@pytest.mark.drill
 def test_an_alarm_becomes_a_question_and_the_next_alarms_question_replaces_it(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

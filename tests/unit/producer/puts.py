@@ -93,7 +93,7 @@ class StubbornFolder:
         self.files[name] = content
 
     def lines(self, *, health: bool = False) -> list[dict[str, Any]]:
-        return unpacked(self.files.values(), health=health)
+        return unpacked(list(self.files.values()), health=health)  # the log writes meanwhile
 
 
 def unpacked(contents: Iterable[bytes], *, health: bool = False) -> list[dict[str, Any]]:

@@ -21,7 +21,8 @@ IDLE = range(50, 60)  # of each hour
 STOPPED = range(20, 30)  # the disk takes nothing: 200 traces, of which
 QUEUED = 50  # have room
 WAITING = 2 * QUEUED + 2 * A_MINUTE  # at most, with what is in the file that cannot be written
-MOST_GROWTH = 64 * 1024  # bytes, over 23 hours
+SOME_HOURS = 8  # the least of them: what other threads of the tests hold comes and goes
+MOST_GROWTH = 32 * 1024  # bytes, from the first of these hours to the last
 
 
 @dataclass
@@ -100,4 +101,4 @@ def test_nothing_grows_in_a_day_of_rotation(caplog: pytest.LogCaptureFixture) ->
     assert folder.gaps >= HOURS * (len(STOPPED) * A_MINUTE - WAITING)
     an_hour = [last - first for first, last in pairwise(files)]
     assert MINUTES - len(STOPPED) <= min(an_hour) <= max(an_hour) <= MINUTES + 2
-    assert max(sizes[1:]) - sizes[0] < MOST_GROWTH
+    assert min(sizes[-SOME_HOURS:]) - min(sizes[:SOME_HOURS]) < MOST_GROWTH, sizes

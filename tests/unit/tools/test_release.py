@@ -25,6 +25,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir()}
 
 
+@pytest.mark.drill
 def test_made_twice_it_is_the_same(made: Path, tmp_path: Path) -> None:
     (tmp_path / "of-before.whl").touch()
     release(tmp_path)
