@@ -26,6 +26,7 @@ from shardaudit.adapters.engine.requirements import (
 )
 from shardaudit.adapters.suites import understood_suites
 from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings, Stream
@@ -34,6 +35,8 @@ from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION
 from shardaudit.report.next_steps import retention_note, too_short
 from shardaudit.report.plain import counted, harmless, length
+from shardaudit.report.sizing import day_words, usual_day
+from shardaudit.store.audits import audits_of
 from shardaudit.store.health_times import read_health
 from shardaudit.store.migrations import check_versions
 from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
@@ -42,6 +45,7 @@ EXAMPLES = """\
   shardaudit doctor
   shardaudit --config /etc/shardaudit.toml doctor --json
   shardaudit doctor --fetch-jars                          # once, where pip installed it
+  shardaudit doctor --size                                # what a day of each stream asks for
 """
 OK, WARN, FAIL = "ok", "warn", "fail"
 _SHOWN = 3  # accounts of other people
@@ -62,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `doctor`."""
     text = "fetches Apache Spark's jars (25 MB) first, where they lack, and checks their hashes"
     parser.add_argument("--fetch-jars", action="store_true", help=text)
+    text = "says also what a day of each stream asks for, reckoned from its newest audit"
+    parser.add_argument("--size", action="store_true", help=text)
 
 
 def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
@@ -81,6 +87,8 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             *_engine(settings, asked=context.engine),
         ]
         lines += [_expectations(settings), *_outside(settings)]
+        if arguments.size:
+            lines += _sizes(settings)
     healthy = all(line.level != FAIL for line in lines)
     return Reply(
         document={"checks": lines, "healthy": healthy},
@@ -220,6 +228,26 @@ def _health(settings: Settings, stream: str) -> tuple[str, str]:
     at = now()
     health = read_health(settings, stream, now=at)
     return (WARN if health.troubles(at) else OK), health.sentence(at)
+
+
+def _sizes(settings: Settings) -> Iterator[Line]:
+    """What a day of each stream asks for."""
+    for name in settings.streams:
+        yield _looked(
+            f"{name}: size",
+            partial(_size, settings, name),
+            cure='a shorter audit_window, or engine = "spark": docs/sizing.md',
+            without=WARN,
+        )
+
+
+def _size(settings: Settings, name: str) -> tuple[str, str]:
+    audit = newest_audit(audits_of(settings, name))
+    if audit is None:
+        return OK, "never audited yet; docs/sizing.md reckons it for 10, 200 and 1,800 shards"
+    day = usual_day(audit, looked_at=settings.stream(name).audit_window)
+    may_be_too_much = settings.engine is EngineName.EMBEDDED and not day.fits_one_machine
+    return (WARN if may_be_too_much else OK), day_words(day)
 
 
 def _looked(

@@ -22,7 +22,7 @@ from shardaudit.page.page_words import (
     WHERE,
     Metric,
 )
-from shardaudit.report.plain import length, visible
+from shardaudit.report.plain import byte_size, length, visible
 from shardaudit.report.rate_lines import budget_lines, used_line
 from shardaudit.report.route_lines import place_told
 
@@ -42,15 +42,6 @@ def _instant(at: datetime | None) -> str:
     return "–" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _size(count: float) -> str:
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:  # noqa: PLR2004 - that is what KiB means
-            return f"{value:,.0f} {unit}"
-        value /= 1024
-    return f"{value:,.1f} TiB"
-
-
 def _plain(value: object) -> object:
     """A text from outside without what a browser obeys instead of showing it."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
@@ -66,7 +57,7 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters.update(
-    short=_short, instant=_instant, letter=letter, size=_size, count=lambda n: f"{n:,}"
+    short=_short, instant=_instant, letter=letter, size=byte_size, count=lambda n: f"{n:,}"
 )
 _ENVIRONMENT.globals.update(
     METRICS=METRICS,

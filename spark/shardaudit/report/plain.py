@@ -57,6 +57,16 @@ def messages(count: int) -> str:
     return counted(count, "message")
 
 
+def byte_size(count: float) -> str:
+    """A number of bytes in its unit, as `32 MiB`."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:  # noqa: PLR2004 - that is what KiB means
+            return f"{value:,.0f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
 def gap_line(shard_id: str, gaps: int, ids: int, *, window: Window) -> str:
     """Cells of a shard of which (nearly) nothing landed, in words."""
     when = f"from {instant(window.start)} to {instant(window.end)}"

@@ -17,9 +17,11 @@ from shardaudit.report.progress import SILENT
 from tests.configurations import LEAST
 
 
-def checked(config: Path, *, engine: str | None = None) -> tuple[dict[str, Line], ExitCode]:
+def checked(
+    config: Path, *, engine: str | None = None, size: bool = False
+) -> tuple[dict[str, Line], ExitCode]:
     context = CommandContext(config=config, progress=lambda _: SILENT, engine=engine)
-    reply = run(argparse.Namespace(fetch_jars=False), context)
+    reply = run(argparse.Namespace(fetch_jars=False, size=size), context)
     assert isinstance(reply.document, dict)
     return {line.check: line for line in reply.document["checks"]}, reply.exit_code
 
@@ -207,3 +209,12 @@ def test_another_package_s_files_in_pyspark_s_folder_are_told_with_the_cure(tmp_
 
 def test_nothing_is_said_of_a_pyspark_that_is_whole(tmp_path: Path) -> None:
     assert list(pyspark_line(pyspark_of(tmp_path, installed="4.1.4", files="4.1.4"))) == []
+
+
+def test_size_is_told_where_it_was_asked_for(tmp_path: Path) -> None:
+    config = tmp_path / "shardaudit.toml"
+    config.write_text(LEAST)
+    assert "events: size" not in checked(config)[0]
+    found = checked(config, size=True)[0]["events: size"]
+    assert (found.level, found.cure) == ("ok", "")
+    assert "never audited yet" in found.found
