@@ -62,7 +62,11 @@ def found(lake: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    "stage", ["ingest traces", pytest.param("ingest sink", marks=pytest.mark.drill), "compare"]
+    "stage",
+    [
+        *(pytest.param(s, marks=pytest.mark.drill) for s in ("ingest traces", "ingest sink")),
+        "compare",
+    ],
 )
 def test_ctrl_c_ends_the_query_at_once_and_the_next_run_goes_on(copy: Path, stage: str) -> None:
     process = started(copy)
@@ -115,13 +119,7 @@ def test_next_run_removes_what_a_killed_one_left(copy: Path) -> None:
 
 @pytest.mark.parametrize(
     "limit",
-    [
-        pytest.param(2**12, marks=pytest.mark.drill),
-        2**14,
-        pytest.param(2**16, marks=pytest.mark.drill),
-        2**18,
-        pytest.param(2**20, marks=pytest.mark.drill),
-    ],
+    [2**14, *(pytest.param(2**n, marks=pytest.mark.drill) for n in (12, 16, 18, 20))],
 )
 def test_full_disk_fails_aloud_and_the_next_run_goes_on(copy: Path, limit: int) -> None:
     """A file system that takes no more of a file, as soon as one is that large."""

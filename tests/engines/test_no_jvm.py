@@ -192,6 +192,7 @@ def test_audit_says_what_to_set_when_the_embedded_engine_cannot_be_imported(lake
     assert 'wanted "spark", as pysail cannot be imported here' in done.stderr
 
 
+@pytest.mark.drill
 def test_apache_spark_audits_when_the_embedded_engine_cannot_be_imported(
     lake: Path, tmp_path: Path
 ) -> None:

@@ -15,14 +15,14 @@ def named(group: list[GoldenCase]) -> str:
     return f"{group[0].name}+{len(group) - 1}"
 
 
-# Of every twelfth the daily tests see that Apache Spark says the same, of every fourth that kept
+# Of every twelfth the daily tests see that Apache Spark says the same, of every ninth that kept
 # traces do; of each the drill does.
 GROUPS = [
     pytest.param(group, marks=[] if number % 12 else [pytest.mark.both_engines])
     for number, group in enumerate(groups())
 ]
 IN_PARQUET = [
-    pytest.param(group, marks=[pytest.mark.drill] if number % 4 else [])
+    pytest.param(group, marks=[pytest.mark.drill] if number % 9 else [])
     for number, group in enumerate(group for group in groups() if group[0].cut_at is None)
 ]
 

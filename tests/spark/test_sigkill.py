@@ -39,7 +39,7 @@ PER_RUN = {
 @pytest.mark.parametrize(
     ("engine", "kills"),
     [
-        ("embedded", 5),
+        ("embedded", 3),
         pytest.param("embedded", 20, marks=pytest.mark.drill),
         pytest.param("spark", 20, marks=pytest.mark.drill),
     ],

@@ -155,6 +155,7 @@ def test_an_audit_of_a_time_to_come_looks_at_its_window_alone(lake: Lake) -> Non
     assert audited(lake, 2, ahead=2 * DAY).late == ()
 
 
+@pytest.mark.drill
 def test_many_late_minutes_are_few_audits(lake: Lake) -> None:
     sound_days(lake, 2)
     minutes = [60 * minute for minute in range(5, 95, 10)]
@@ -212,6 +213,7 @@ def test_audits_by_hand_as_of_one_time_are_each_for_themselves(lake: Lake) -> No
     ]
 
 
+@pytest.mark.drill
 def test_a_late_audit_that_is_rejected_is_told_and_the_report_stands(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,6 +133,7 @@ def test_minutes_whose_traces_came_are_looked_at_again(lake: Lake) -> None:
     assert (report.watermark, report.watermark_reason) == (T0 + 3 * DAY, None)
 
 
+@pytest.mark.drill
 def test_a_silence_that_was_told_is_looked_at_again_when_its_messages_come(lake: Lake) -> None:
     lost, night = range(10 * 3600, 20 * 3600, 3600), 8 * DAY_S
     for day in range(8):

@@ -69,6 +69,7 @@ def test_what_landed_by_its_retry_after_all_is_not_lost(lake: Lake, stamped: int
     assert states(lake, "m600") == {"missing": "false_alarm"}
 
 
+@pytest.mark.drill
 def test_what_was_sent_again_after_midnight_and_landed_is_not_lost(lake: Lake) -> None:
     last, again = DAY_S - 100, DAY_S + 100
     of_day(lake, 0, *HOURLY, DAY_S - 1)

@@ -16,6 +16,7 @@ from shardaudit.report.summary import AuditReport
 from tests.builders import NOW, T0, Line, sequence, shard, sink_row, trace_line, write_parquet
 from tests.spark.lake import Lake
 
+FORMS = [pytest.param("json", marks=pytest.mark.drill), "parquet"]
 ENRICHED = {"location": "enrich", "shard_id": shard(7), "sequence_number": sequence(900)}
 
 
@@ -38,7 +39,7 @@ def refused(lake: Lake) -> list[Row]:
     return lake.rows(QUARANTINE)
 
 
-@pytest.mark.parametrize("form", ["json", "parquet"])
+@pytest.mark.parametrize("form", FORMS)
 def test_what_a_router_alone_traced_is_no_loss(lake: Lake, form: str) -> None:
     logged(lake, form, [trace_line(0), trace_line(1), trace_line(2) | ENRICHED])
     lake.land([sink_row(0), sink_row(1)])
@@ -51,7 +52,7 @@ def test_what_a_router_alone_traced_is_no_loss(lake: Lake, form: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("form", ["json", "parquet"])
+@pytest.mark.parametrize("form", FORMS)
 def test_a_router_does_not_move_the_message_that_it_passed_on(lake: Lake, form: str) -> None:
     lines = [trace_line(0), trace_line(0) | ENRICHED, trace_line(1) | ENRICHED, trace_line(1)]
     logged(lake, form, lines)

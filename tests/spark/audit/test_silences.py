@@ -73,6 +73,7 @@ def test_silence_is_told_until_a_person_says_that_it_was_quiet(trial: Trial) -> 
     assert (second.audit.verdict, second.watermark) == ("ok", STOP + 7 * HOUR)
 
 
+@pytest.mark.drill
 def test_silence_in_doubt_holds_from_where_it_began_as_long_as_it_is_in_doubt(trial: Trial) -> None:
     first = replace(ASK, start=STOP - HOUR, end=STOP + HOUR / 2, as_of=STOP + 0.9 * HOUR)
     assert trial.audit(first).watermark == STOP + HOUR / 2

@@ -116,6 +116,7 @@ def test_a_habit_is_told_by_who_audits_who_reads_it_later_and_the_page(
     assert line.notes == report.notes
 
 
+@pytest.mark.drill
 def test_a_dedupe_looks_where_any_attempt_of_its_messages_was_stamped(lake: Lake) -> None:
     lake.settings["bucket"] = timedelta(minutes=5)
     retry = trace_line(4500, message_id="m3590")

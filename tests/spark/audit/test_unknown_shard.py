@@ -56,9 +56,9 @@ def test_they_are_inconclusive_when_the_stream_has_too_few_traces(
 @pytest.mark.parametrize(
     ("held_back", "is_acked"),
     [
-        (5 * HOUR, False),
+        pytest.param(5 * HOUR, False, marks=pytest.mark.drill),
         (30 * HOUR, True),
-        (24 * 40 * HOUR, False),
+        pytest.param(24 * 40 * HOUR, False, marks=pytest.mark.drill),
         pytest.param(5 * HOUR, True, marks=pytest.mark.drill),
         pytest.param(30 * HOUR, False, marks=pytest.mark.drill),
         pytest.param(24 * 40 * HOUR, True, marks=pytest.mark.drill),

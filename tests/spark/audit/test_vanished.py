@@ -406,6 +406,7 @@ def test_what_comes_to_a_minute_takes_back_no_shard_of_which_a_lake_dropped_it(
     assert days.audit(at=LATE + 2 * HOUR, **later).watermark == T0 + 6 * MINUTE
 
 
+@pytest.mark.drill
 def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -426,6 +427,7 @@ def test_a_minute_that_the_lake_dropped_is_not_read_by_id_and_told_in_a_sentence
     assert again.watermark == T0 + 3 * MINUTE
 
 
+@pytest.mark.drill
 def test_a_minute_that_the_lake_dropped_is_read_again_while_a_file_of_it_is_unreadable(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:

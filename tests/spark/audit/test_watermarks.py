@@ -49,6 +49,7 @@ def test_rows_whose_traces_come_later_hold_only_until_somebody_looks_again(trial
     assert stored_watermark(trial.warehouse, "events").at == NEXT.end
 
 
+@pytest.mark.drill
 def test_window_in_which_every_row_has_its_trace_makes_no_gap(trial: Trial) -> None:
     feed(trial, traced=range(40), landed=range(41))  # one in forty has no trace
     trial.audit(replace(ASK, as_of=NEXT.as_of))

@@ -64,8 +64,10 @@ def trial(warehouse: Warehouse, tmp_path: Path) -> Trial:
     ("sink_format", "way", "keeps_its_time"),
     [
         (SinkFormat.DELTA, "cut", False),
-        (SinkFormat.DELTA, "pages", False),
-        *(pytest.param(SinkFormat.DELTA, way, False, marks=DRILL) for way in ("empty", "footer")),
+        *(
+            pytest.param(SinkFormat.DELTA, way, False, marks=DRILL)
+            for way in ("pages", "empty", "footer")
+        ),
         *(pytest.param(SinkFormat.PARQUET, "pages", kept, marks=DRILL) for kept in (False, True)),
         (SinkFormat.PARQUET, "footer", True),
     ],
