@@ -133,7 +133,8 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     """The time of the stream that an audit must look at now; None when there is no hurry.
 
     Around the cells of which both sides differ, that the consumer is past and no audit has named,
-    on the shards where they are near their deadline.
+    on the shards where they are near their deadline. Where these are longer apart than an audit is,
+    the first ones, then the last ones.
     """
     rows = [
         row
@@ -145,13 +146,12 @@ def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | No
     since = min(row["unnamed_since"] for row in rows)
     # What a clock ahead stamped is audited when its time has come.
     until = min(max(row["unnamed_until"] for row in rows), now)
-    if since >= until:
-        return None
-    window = Window(since, until)
+    # No audit is longer than that of a night: a device without a clock stamps the year of its make.
+    longest = settings.stream(name).audit_window
     audits = read_rows(settings, AUDITS, where=pc.field("stream") == name)
-    tried = [
-        row["started_at"] or row["as_of"]
-        for row in audits
-        if row["window_start"] <= window.start < row["window_end"]
-    ]
-    return None if tried and now - max(tried) < AGAIN_AFTER else window
+    recent = [row for row in audits if now - (row["started_at"] or row["as_of"]) < AGAIN_AFTER]
+    for start in (since, max(since + longest, until - longest)):
+        is_tried = any(row["window_start"] <= start < row["window_end"] for row in recent)
+        if start < until and not is_tried:
+            return Window(start, min(start + longest, until))
+    return None

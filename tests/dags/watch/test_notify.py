@@ -1,6 +1,6 @@
 """What the audits have to tell, sent: at least once, under the same id, apart from the watch's."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -8,9 +8,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.adapters.notifiers import OutgoingMessage
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.tables.watch_tables import NOTIFICATIONS
-from shardaudit.watch.notify import alarms, notify_audits, notify_stream
-from tests.dags.warehouses import MINUTE, arrow
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.tables.watch_tables import NOTIFICATIONS, SHARDS
+from shardaudit.model.window import Window
+from shardaudit.watch.notify import alarms, audit_wanted, notify_audits, notify_stream
+from tests.dags.warehouses import MINUTE, arrow, audit
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EVIL = "for example <script>alert(1)</script> \\n=cmd() {{ x }}"
@@ -102,3 +104,27 @@ def test_a_shards_name_adds_no_line_and_turns_none_where_it_is_told(settings: Se
     assert [(letter.title, letter.text) for letter in letters] == [
         (f"shardaudit: WARN: events {shown}", f"{shown} waits")
     ]
+
+
+def test_holes_years_apart_are_audited_apart_the_first_ones_first(settings: Settings) -> None:
+    def wanted() -> Window | None:
+        return audit_wanted(settings, "events", now=NOON)
+
+    def audited(*starts: datetime) -> None:
+        """An audit of a minute each, just now."""
+        rows = [
+            audit(str(at), window_start=at, window_end=at + MINUTE, as_of=NOON) for at in starts
+        ]
+        place = f"{settings.warehouse}/{AUDITS.name}"
+        write_deltalake(place, arrow(AUDITS, rows), mode="overwrite")
+
+    firmware, hour = datetime(2020, 1, 1, tzinfo=UTC), timedelta(hours=1)
+    longest = settings.stream("events").audit_window
+    seen = {"observed_at": NOON, "state": "ok", "audit_level": "warn", "unnamed_since": firmware}
+    row = seen | {"stream": "events", "shard_id": "s", "unnamed_until": NOON + hour}
+    write_deltalake(f"{settings.warehouse}/{SHARDS.name}", arrow(SHARDS, [row]))
+    assert wanted() == Window(firmware, firmware + longest)
+    audited(firmware)
+    assert wanted() == Window(NOON - longest, NOON)
+    audited(firmware, NOON - longest)
+    assert wanted() is None

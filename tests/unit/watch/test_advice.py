@@ -18,6 +18,11 @@ WELL, STOPPED = witness(progress()), witness(behind(2 * HOUR))
 PAUSED = witness(progress(pause=Pause(NOW - 2 * HOUR, NOW - HOUR)))
 CHILD = witness(behind(2 * HOUR), waits_for="parent")
 OVER = witness(behind(8 * DAY, ahead=Span(600, NOW - 8 * DAY, NOW - 7.5 * DAY)))
+# The clock of a producer is ahead: by some hours for all of it, or for the newest alone.
+AHEAD = witness(behind(2 * HOUR, ahead=Span(600, NOW - 2 * HOUR, NOW + HOUR)))
+TO_COME = witness(
+    behind(2 * HOUR, ahead=Span(600, NOW + HOUR, NOW + 3 * HOUR, arrived_from=NOW - 2 * HOUR))
+)
 LONGEST = replace(RULES, retention=MAX_RETENTION)
 
 
@@ -29,6 +34,20 @@ LONGEST = replace(RULES, retention=MAX_RETENTION)
         (ShardState.OK, Level.NOTICE, PAUSED, RULES, "stood still for 1 h 0 min"),
         (ShardState.STALLED, Level.NOTICE, STOPPED, RULES, "stands still since"),
         (ShardState.STALLED, Level.LOST, STOPPED, RULES, "has left the stream; read ["),
+        (
+            ShardState.STALLED,
+            Level.NOTICE,
+            AHEAD,
+            RULES,
+            "reading [2026-11-20T12:00Z, 2026-11-20T14:01Z) again",
+        ),
+        (
+            ShardState.STALLED,
+            Level.NOTICE,
+            TO_COME,
+            RULES,
+            "reading what is planned with --include-stuck again",
+        ),
         (ShardState.STALLED, Level.NOTICE, STOPPED, LONGEST, "the retention is at its maximum"),
         (ShardState.STALLED, Level.NOTICE, OVER, RULES, "nothing of it can be read again"),
         (ShardState.SILENT, Level.NOTICE, STOPPED, RULES, "nothing of it ever landed"),
@@ -61,6 +80,11 @@ OLD = replace(HOLE, since=NOW - 7 * DAY + MINUTE, until=NOW - 7 * DAY + 3 * MINU
         (replace(HOLE, cells=1), "past 1 cell in ["),
         (replace(HOLE, even=1), "(in 1 of them as many rows landed as were sent, but others)"),
         (replace(HOLE, gone=1), "at least 1 message of older holes have left the stream"),
+        (HOLE, "audit [2026-11-20T13:00Z, 2026-11-20T13:02Z) to name them"),
+        # A producer's clock is ahead: no audit takes a time to come.
+        (replace(HOLE, until=NOW + DAY), "audit [2026-11-20T13:00Z, 2026-11-20T14:01Z) to name"),
+        (replace(HOLE, since=NOW + HOUR, until=NOW + DAY), "14:00Z) once it is over to name them"),
+        (replace(HOLE, since=NOW - 900 * DAY), "audit [2024-06-03T14:00Z, 2025-06-04T14:00Z) to"),
         (Holes(gone=4), "`shardaudit findings list` names them"),
     ],
 )

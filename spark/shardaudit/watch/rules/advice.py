@@ -1,7 +1,10 @@
 """What to do about a shard, in a sentence: which window, how long it reads, until when."""
 
+from datetime import datetime
+
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.verdict import Level, ShardState
+from shardaudit.model.window import LONGEST
 from shardaudit.watch.rules.deadline import Deadline, had_pause
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
 from shardaudit.watch.rules.state import is_stopped
@@ -42,12 +45,27 @@ def hole_advice(holes: Holes, due: Deadline | None, rules: Rules) -> str | None:
     sentences = (
         f"a HOLE: its consumer is past {minutes} in {window}{even} of which at least "
         f"{how_many(due.ahead.messages)} have not landed",
-        f"audit {window} to name them, then read them again: their cells take at most "
+        f"{_naming(due, rules)} to name them, then read them again: their cells take at most "
         f"{due.hours_to_read:.1f} h, {begin}",
         _extension(due, rules),
         _gone(holes) if holes.gone else None,
     )
     return "; ".join(filter(None, sentences))
+
+
+def _naming(due: Deadline, rules: Rules) -> str:
+    """The audit that can be asked for: of no time to come, which a clock ahead stamped."""
+    window = _over(due.ahead.since, due.ahead.until, rules)
+    if window is not None:
+        return f"audit {window}"
+    span = f"[{at(due.ahead.since)}, {at(due.ahead.until)})"
+    return f"a producer's clock is ahead: audit {span} once it is over"
+
+
+def _over(since: datetime, until: datetime, rules: Rules) -> str | None:
+    """The part of a time that is over, as a command takes it; None when nothing of it is."""
+    until = min(until, rules.as_of + rules.bucket, since + LONGEST)
+    return f"[{at(since)}, {at(until)})" if since < until else None
 
 
 def _gone(holes: Holes) -> str:
@@ -91,7 +109,8 @@ def _unordered(witness: Witness) -> str | None:
 
 def _repair(due: Deadline, rules: Rules, grade: Level) -> str:
     since = max(due.ahead.since, rules.as_of - rules.retention)
-    window = f"[{at(since)}, {at(due.ahead.until)})"
+    # Of a time to come, which a clock ahead stamped, no range can be asked for.
+    window = _over(since, due.ahead.until, rules) or "what is planned with --include-stuck"
     reads = (
         f"reading {window} again takes at most {due.hours_to_read:.1f} h "
         f"({size(due.bytes_at_most)} at most)"
