@@ -13,16 +13,20 @@ from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.columns.instants import bucket_start
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.tables.audit_tables import AUDITS, FINGERPRINTS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import HOLES
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
+from shardaudit.store.audits import published_of
+from shardaudit.store.cell_grid import audit_spans, newest_segments
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, LedgerProgress, Rules
+from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
 from shardaudit.watch.rules.holes import (
+    JudgedBy,
     differing_cells,
     explained,
     hole_cells,
@@ -75,26 +79,24 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     if hours.isEmpty():
         return HoleFacts({}, None)
     state = ingested(warehouse, name)
-    cells = hole_cells(
+    differing = (
         differing_cells(near, hours, bucket=stream.bucket)
         .where(F.coalesce("arrived_until", "bucket_start") >= F.lit(first))
-        .localCheckpoint(),
-        _facts(warehouse, standing),
-        settled_by=rules.when_read.as_of - LOOKS_APART,
-        bucket=stream.bucket,
-        damage=state.damage,
+        .localCheckpoint()
     )
+    facts, settled_by = _facts(warehouse, standing), rules.when_read.as_of - LOOKS_APART
+    ways = JudgedBy(settled_by, stream.bucket, state.damage)
+    cells = hole_cells(differing, facts, ways)
     if state.unplaced:
         cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
-    if cells.isEmpty():
+    fed = fed_cells(near, differing, facts, ways).localCheckpoint()
+    if cells.isEmpty() and fed.isEmpty():
         return HoleFacts({}, None)
     told = warehouse.read(HOLES).where(F.col("stream") == name)
     since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     known = with_news(
-        _less_the_explained(
-            warehouse, name, cells, stream.bucket, window=Window(since, rules.as_of)
-        ),
+        _explained(warehouse, standing, cells, fed, window=Window(since, rules.as_of)),
         told.where(F.col("bucket_start") >= F.lit(since)),
         gone_before=rules.as_of - rules.retention,
     ).localCheckpoint()
@@ -170,25 +172,53 @@ def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
     )
 
 
-def _less_the_explained(
-    warehouse: Warehouse, name: str, cells: DataFrame, bucket: timedelta, *, window: Window
+def _explained(
+    warehouse: Warehouse, standing: Standing, cells: DataFrame, fed: DataFrame, *, window: Window
 ) -> DataFrame:
     """The cells less what the newest audit of each knows by id to be accepted, or not missing."""
+    name, rules = standing.name, standing.rules
+    live = _live(warehouse, standing, window.start)
     audited = audited_cells(warehouse, name, window)
     if audited is None:
-        return cells.withColumn("is_named", F.lit(False))
+        named = cells.withColumn("is_named", F.lit(False))
+    else:
+        named = explained(cells, audited, live)
+    if fed.isEmpty():
+        return named
+    looks = _looks(warehouse, name, fed, window)
+    gone_before = rules.as_of - rules.retention
+    return named.unionByName(named_or_doubted(fed, live, looks, gone_before=gone_before))
+
+
+def _live(warehouse: Warehouse, standing: Standing, since: datetime) -> DataFrame:
+    """By cell how many messages findings and gaps say are missing, and not ended."""
+    name, bucket = standing.name, standing.stream.bucket
     findings = findings_in(warehouse, name, Kind.MISSING, *LIVE)
-    findings = findings.where(F.col("sent_at") >= F.lit(window.start))
+    findings = findings.where(F.col("sent_at") >= F.lit(since))
     gaps = warehouse.read(GAPS).where(
         (F.col("stream") == name)
         & F.col("state").isin(*LIVE)
-        & (F.col("bucket_start") >= F.lit(window.start))
+        & (F.col("bucket_start") >= F.lit(since))
     )
     start, one = bucket_start(F.col("sent_at"), bucket), F.lit(1).cast("bigint")
     named = findings.select("shard_id", start.alias("bucket_start"), one.alias("count"))
     both = bare(named).union(bare(gaps.select(*CELL, "count")))
-    live = both.groupBy(*CELL).agg(F.sum("count").alias("live"))
-    return explained(cells, audited, live)
+    return both.groupBy(*CELL).agg(F.sum("count").alias("live"))
+
+
+def _looks(warehouse: Warehouse, name: str, cells: DataFrame, window: Window) -> DataFrame:
+    """Of the minutes of some cells as of when the newest audit was: `bucket_start`, `looked_at`."""
+    audits = warehouse.rows(AUDITS, where=published_of(name))
+    as_of = {row["audit_id"]: row["as_of"] for row in audits}
+    segments = newest_segments(audit_spans(audits), window)
+    starts = [row.bucket_start for row in collected(cells.select("bucket_start").distinct())]
+    rows = [
+        (start, as_of[of.audit_id])
+        for start in starts
+        for of in segments
+        if of.start <= start < of.end
+    ]
+    return own_rows(warehouse.spark, rows, "bucket_start timestamp, looked_at timestamp")
 
 
 def _holes(row: Row, bucket: timedelta) -> Holes:
@@ -203,6 +233,7 @@ def _holes(row: Row, bucket: timedelta) -> Holes:
         gone=row.gone,
         doubts=row.doubts,
         doubted_since=row.doubted_since,
+        unnamed=row.unnamed,
         unnamed_since=row.unnamed_since,
         unnamed_until=_end(row.unnamed_last, bucket),
         arrived_from=_later(row.arrived_from, row.since),

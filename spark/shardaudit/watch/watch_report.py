@@ -166,8 +166,8 @@ def _doubts(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     shards = counted(len(doubted), "shard")
     return (
         f"in {cells} of {shards} from {instant(since)} on sums cannot tell whether something is "
-        "missing: more landed than was sent, or what lacks may be among the sink's rows that lack "
-        "their own time or shard; an audit says",
+        "missing: more landed than was sent, or more comes to them all the time, or what lacks may "
+        "be among the sink's rows that lack their own time or shard; an audit says",
     )
 
 

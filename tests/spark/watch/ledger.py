@@ -15,6 +15,17 @@ MINUTE = timedelta(minutes=1)
 START = NOW - timedelta(hours=20)
 NOBODY = "http://127.0.0.1:1"  # where no Kinesis answers
 
+# What holes by sums are found by: columns of the ledger, and what is known of a shard.
+LEDGER_DDL = (
+    "shard_id string, bucket_start timestamp, side string, n bigint, sum_lo bigint, "
+    "sum_hi bigint, max_sequence_number string, last_at timestamp, unnumbered_at timestamp, "
+    "own_n bigint, without_landed_at bigint, arrived_from timestamp, arrived_until timestamp"
+)
+FACTS_DDL = (
+    "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
+    "patience double"
+)
+
 
 def settings(folder: Path, **more: object) -> Settings:
     stream = {

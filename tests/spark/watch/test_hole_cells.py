@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.watch.rules.holes import (
+    JudgedBy,
     differing_cells,
     explained,
     hole_cells,
@@ -15,19 +16,11 @@ from shardaudit.watch.rules.holes import (
 )
 from tests.builders import NOW, T0
 from tests.spark.audit.frames import frame
+from tests.spark.watch.ledger import FACTS_DDL, LEDGER_DDL
 
 S = timedelta(seconds=1)
 TICK = timedelta(microseconds=1)
 MINUTE = 60 * S
-LEDGER_DDL = (
-    "shard_id string, bucket_start timestamp, side string, n bigint, sum_lo bigint, "
-    "sum_hi bigint, max_sequence_number string, last_at timestamp, unnumbered_at timestamp, "
-    "own_n bigint, without_landed_at bigint, arrived_from timestamp, arrived_until timestamp"
-)
-FACTS_DDL = (
-    "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
-    "patience double"
-)
 Row = dict[str, object]
 Cells = dict[datetime, tuple[list[int], list[int]]]  # the numbers that were sent, and that landed
 
@@ -104,9 +97,7 @@ def holes_of(spark: SparkSession, ledger: list[Row], facts: list[Row]) -> list[R
     found = hole_cells(
         differing,
         frame(spark, FACTS_DDL, (usual | {"patience": 600.0} | fact for fact in facts)),
-        settled_by=NOW,
-        bucket=MINUTE,
-        damage=Damage(traces=((DARK, DARK + TICK),)),
+        JudgedBy(NOW, MINUTE, Damage(traces=((DARK, DARK + TICK),))),
     )
     return [row.asDict() for row in found.collect()]
 
@@ -255,10 +246,20 @@ def test_holes_of_a_shard_are_added_up(spark: SparkSession) -> None:
         for name in TIMES:
             at = row[name]
             row[name] = None if at is None else (utc(at) - T0) // MINUTE
-    none = {"cells": 0, "missing": 0, "sent": 0, "even": 0, "news": 0, "gone": 0, "doubts": 0}
+    none = {
+        "unnamed": 0,
+        "cells": 0,
+        "missing": 0,
+        "sent": 0,
+        "even": 0,
+        "news": 0,
+        "gone": 0,
+        "doubts": 0,
+    }
     nowhen = dict.fromkeys(TIMES)
     assert {row["shard_id"]: row for row in rows} == {
         "s0": {"shard_id": "s0", "cells": 4, "missing": 10, "sent": 40, "even": 1, "news": 2}
+        | {"unnamed": 2}
         | {"since": 0, "last": 7, "gone": 7, "doubts": 2, "doubted_since": 8}
         | {"unnamed_since": 0, "unnamed_last": 8}
         | {"arrived_from": 0, "unnamed_arrived_from": 0},
@@ -272,7 +273,15 @@ def test_holes_of_a_shard_are_added_up(spark: SparkSession) -> None:
         | {"since": 2, "last": 2, "arrived_from": 2},
         "held back": none
         | nowhen
-        | {"shard_id": "held back", "cells": 2, "missing": 8, "sent": 20, "news": 2, "gone": 4}
+        | {
+            "shard_id": "held back",
+            "cells": 2,
+            "unnamed": 2,
+            "missing": 8,
+            "sent": 20,
+            "news": 2,
+            "gone": 4,
+        }
         | {"since": -5, "last": -4, "unnamed_since": -5, "unnamed_last": -4}
         | {"arrived_from": 0, "unnamed_arrived_from": 0},
         "gone": none | nowhen | {"shard_id": "gone", "gone": 1},

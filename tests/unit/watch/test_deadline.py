@@ -108,8 +108,10 @@ def test_an_audit_of_doubts_is_asked_for_as_their_time_runs_out(
     )
     rules = replace(RULES, retention=timedelta(hours=hours))
     assert audit_level(doubted, rules).is_alarm is asked
-    holes = replace(doubted, cells=1, messages=1, since=since, until=since + MINUTE)
+    holes = replace(doubted, cells=1, messages=1, unnamed=1, since=since, until=since + MINUTE)
     assert audit_level(holes, rules).is_alarm is (asked or hours == 24)
+    named = replace(holes, unnamed=0)  # beside a hole that an audit named there are doubts alone
+    assert audit_level(named, rules).is_alarm is asked
 
 
 def test_the_advice_after_the_retention_is_about_the_rest() -> None:

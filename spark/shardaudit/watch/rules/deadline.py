@@ -99,7 +99,7 @@ def audit_level(holes: Holes, rules: Rules) -> Level:
     unnamed = replace(holes, since=since, until=until, cells=1, arrived_from=first)
     due = hole_deadline(unnamed, rules)
     found = hole_level(unnamed, due, rules)
-    if due is None or holes.cells or found is not Level.WARN:
+    if due is None or holes.unnamed or found is not Level.WARN:
         return found
     return found if due.start_by - rules.as_of <= rules.retention / 2 else Level.NOTICE
 

@@ -87,7 +87,8 @@ class Holes:
     as many rows landed as ids were sent, but others. `news`: cells of which nobody was told yet.
     `gone`: messages missing in cells that have left the stream within the last day.
     `doubts`: cells of which sums cannot tell whether something is missing: only an audit sees.
-    `unnamed_since`, `unnamed_until`: around the holes and doubts that no audit looked at by id.
+    `unnamed`: of the holes those that no audit looked at by id.
+    `unnamed_since`, `unnamed_until`: around these and the doubts that no audit looked at by id.
     `arrived_from`, `unnamed_arrived_from`: when the first of these that the stream still holds came
     into it, where that is not when their cells began.
     """
@@ -102,6 +103,7 @@ class Holes:
     gone: int = 0
     doubts: int = 0
     doubted_since: datetime | None = None
+    unnamed: int = 0
     unnamed_since: datetime | None = None
     unnamed_until: datetime | None = None
     arrived_from: datetime | None = None

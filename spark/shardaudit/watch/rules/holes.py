@@ -4,6 +4,7 @@ Sums alone prove that nothing is missing: where those of both sides agree over s
 that was sent in one of them landed once in one of them.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -16,6 +17,15 @@ from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs, sequence_key, sums_digest
 
 _ARRIVALS = ("arrived_from", "arrived_until")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBy:
+    """What cells are judged by. `settled_by`: until when they must have been settled."""
+
+    settled_by: datetime
+    bucket: timedelta
+    damage: Damage
 
 
 def unequal_hours(fingerprints: DataFrame, *, bucket: timedelta) -> DataFrame:
@@ -57,14 +67,7 @@ def differing_cells(fingerprints: DataFrame, hours: DataFrame, *, bucket: timede
     )
 
 
-def hole_cells(
-    differing: DataFrame,
-    facts: DataFrame,
-    *,
-    settled_by: datetime,
-    bucket: timedelta,
-    damage: Damage,
-) -> DataFrame:
+def hole_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFrame:
     """The cells that the consumer was past at a time, and that differ: one row per cell.
 
     What is ahead of the consumer waits, and is no hole. What is found in the one cell that has just
@@ -83,7 +86,7 @@ def hole_cells(
     standing = differing.join(F.broadcast(facts), ["shard_id"], how="inner").withColumns(
         {
             # What its producer held back could not land before it came.
-            "bucket_end": F.coalesce("arrived_until", "bucket_start") + F.lit(bucket),
+            "bucket_end": F.coalesce("arrived_until", "bucket_start") + F.lit(ways.bucket),
             "sent": F.col("sent_n"),
             "settled_frontier": sequence_key(F.col("settled_until")),
             "is_sure": F.col("sent_n") >= F.col("landed_n"),
@@ -94,7 +97,7 @@ def hole_cells(
         F.coalesce(F.col("sent_key") <= F.col("settled_frontier"), F.lit(False))
     )
     judged = standing.where(
-        is_settled(settled_by) & is_behind & ~is_damaged(damage.traces + damage.sink)
+        is_settled(ways.settled_by) & is_behind & ~is_damaged(ways.damage.traces + ways.damage.sink)
     )
     return _less_the_moved(judged, differing).select(
         *CELL,
@@ -217,8 +220,8 @@ def shard_holes(cells: DataFrame) -> DataFrame:
         landed as ids were sent), `news` (bigint), `since`, `last` (starts of cells, NULL when there
         is none); `gone` (ids that have left the stream); of the cells with more rows than ids
         `doubts` (bigint), `doubted_since`; of the holes and doubts that no audit has named
-        `unnamed_since`, `unnamed_last`; `arrived_from`, `unnamed_arrived_from` (the first
-        `due_from` of the holes, and of what is unnamed).
+        `unnamed` (bigint: the holes alone), `unnamed_since`, `unnamed_last`; `arrived_from`,
+        `unnamed_arrived_from` (the first `due_from` of the holes, and of what is unnamed).
     """
     is_here = F.col("is_sure") & ~F.col("is_gone")
     is_doubt = ~F.col("is_sure") & ~F.col("is_gone")
@@ -237,6 +240,7 @@ def shard_holes(cells: DataFrame) -> DataFrame:
         ),
         F.count_if(is_doubt).alias("doubts"),
         F.min(F.when(is_doubt, F.col("bucket_start"))).alias("doubted_since"),
+        F.count_if(is_here & is_unnamed).alias("unnamed"),
         F.min(F.when(is_unnamed, F.col("bucket_start"))).alias("unnamed_since"),
         F.max(F.when(is_unnamed, F.col("bucket_start"))).alias("unnamed_last"),
         F.min(F.when(is_here, F.col("due_from"))).alias("arrived_from"),

@@ -1,0 +1,132 @@
+"""Minutes that are never settled, as messages come to them all the time, and what is told of them.
+
+Each case is a shard's cell of T0, of devices that all stamp that minute: from when to when its
+batches of traces came, in minutes before NOW, and the numbers of their messages.
+"""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from shardaudit.audit.rules.classify import Damage
+from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
+from shardaudit.model.tables.watch_tables import SHARDS
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.job import WatchRequest, watch
+from shardaudit.watch.rules.fed_cells import fed_cells
+from shardaudit.watch.rules.holes import JudgedBy, differing_cells, unequal_hours
+from shardaudit.watch.watch_report import WatchReport
+from tests.builders import NOW, T0, sequence
+from tests.spark.audit.frames import frame
+from tests.spark.watch.ledger import FACTS_DDL, LEDGER_DDL, START, cell, fill, settings
+
+MINUTE = timedelta(minutes=1)
+Row = dict[str, object]
+DDL = f"{LEDGER_DDL}, batch_id string, min_sequence_number string"
+Batch = tuple[int, int, list[int]]  # came from, came until, numbers
+
+ALL_DAY: list[Batch] = [(n + 15, n, [1000 - n]) for n in range(900, -1, -15)]
+# The batches of a shard, what is special of its facts, whether all landed; then since when it is
+# fed, in minutes before NOW; None: it is no such cell.
+CASES: dict[str, tuple[list[Batch], Row, bool, int | None]] = {
+    "all day": (ALL_DAY, {}, False, 915),
+    "all day, and all is there": (ALL_DAY, {}, True, None),
+    "nothing came since": ([(900, 100, [5]), (100, 60, [6])], {}, False, None),
+    "since a pause": ([(900, 800, [5]), (200, 100, [6]), (90, 5, [7])], {}, False, 200),
+    "a pause until now": ([(900, 800, [5]), (10, 5, [7])], {}, False, None),
+    "a short pause": ([(900, 800, [5]), (760, 400, [6]), (360, 5, [7])], {}, False, 900),
+    "not come to by its consumer": (ALL_DAY, {"settled_until": "99"}, False, None),
+    "in part": (ALL_DAY, {"settled_until": "100"}, False, 915),
+    "by its minutes": (ALL_DAY, {"has_position": False}, False, 915),
+    "before all that landed": (
+        ALL_DAY,
+        {"has_position": False, "landed_until": T0 - MINUTE},
+        False,
+        None,
+    ),
+    "in the dark": (ALL_DAY, {}, False, None),
+}
+
+
+def batches(name: str, came: list[Batch], *, is_whole: bool) -> list[Row]:
+    usual: Row = {"shard_id": name, "bucket_start": T0, "sum_hi": 0}
+    if name == "in the dark":
+        usual["bucket_start"] = T0 + 60 * MINUTE
+    rows = [
+        usual
+        | {"side": "traces", "batch_id": f"{nth:03}", "n": len(numbers), "sum_lo": sum(numbers)}
+        | {"max_sequence_number": str(max(numbers)), "min_sequence_number": str(min(numbers))}
+        | {"arrived_from": NOW - since * MINUTE, "arrived_until": NOW - until * MINUTE}
+        for nth, (since, until, numbers) in enumerate(came)
+    ]
+    landed = [n for *_, numbers in came for n in numbers][0 if is_whole else 1 :]
+    sums: Row = {"n": len(landed), "sum_lo": sum(landed), "max_sequence_number": str(max(landed))}
+    return [*rows, usual | {"side": "sink", "batch_id": "1", "last_at": NOW} | sums]
+
+
+def test_a_minute_that_is_never_settled_is_found_once_what_came_first_is_overdue(
+    spark: SparkSession,
+) -> None:
+    ledger = frame(
+        spark,
+        DDL,
+        (r for n, (came, _, whole, _) in CASES.items() for r in batches(n, came, is_whole=whole)),
+    )
+    usual: Row = {"has_position": True, "settled_until": "950", "landed_until": T0}
+    facts = [
+        usual | {"shard_id": name, "patience": 600.0} | special
+        for name, (_, special, *_) in CASES.items()
+    ]
+    found = fed_cells(
+        ledger,
+        differing_cells(ledger, unequal_hours(ledger, bucket=MINUTE), bucket=MINUTE),
+        frame(spark, FACTS_DDL, facts),
+        JudgedBy(NOW, MINUTE, Damage(sink=((T0 + 60 * MINUTE, T0 + 61 * MINUTE),))),
+    ).collect()
+    told = {row.shard_id: (NOW - row.fed_from.astimezone(UTC)) // MINUTE for row in found}
+    assert len(told) == len(found)
+    assert told == {name: since for name, (*_, since) in CASES.items() if since}
+
+
+def test_a_hole_in_it_is_a_doubt_until_an_audit_named_it(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+    minutes = range(20 * 60)
+    fill(
+        warehouse,
+        [
+            cell("s", 0, n=1)
+            | {"batch_id": f"events/traces/{m}", "min_sequence_number": sequence(m)}
+            | {"max_sequence_number": sequence(m), "sum_lo": m}
+            | dict.fromkeys(("arrived_from", "arrived_until"), START + m * MINUTE)
+            for m in minutes
+        ]
+        + [  # what came in minute 3, and what is on its way, did not land
+            cell("s", 0, "sink", n=1)
+            | {"batch_id": f"events/sink/{m}", "max_sequence_number": sequence(m), "sum_lo": m}
+            | {"last_at": START + (m + 1) * MINUTE}
+            for m in minutes[:-5]
+            if m != 3
+        ],
+    )
+
+    def look(as_of: datetime) -> WatchReport:
+        return watch(warehouse, WatchRequest(settings(tmp_path), "events", as_of)).report
+
+    look(NOW - 15 * MINUTE)
+    assert look(NOW).shards == ()
+    audit = {"audit_id": "a", "stream": "events", "status": "published", "as_of": NOW}
+    window = {"window_start": START, "window_end": NOW, "pending": 5}
+    warehouse.upsert([audit | window], AUDITS)
+    finding = {"stream": "events", "shard_id": "s", "message_id": "m", "kind": "missing"}
+    warehouse.upsert([finding | {"state": "open", "sent_at": START}], FINDINGS)
+    report = look(NOW + MINUTE)
+    assert [(line.holes, line.hole_messages) for line in report.shards] == [(1, 1)]
+    assert any("in 1 cell of 1 shard" in note for note in report.notes)
+    # Of what came before, the shard's rows say by when an audit is wanted.
+    rows = warehouse.read(SHARDS).orderBy("observed_at").collect()
+    assert [row.audit_level for row in rows] == ["urgent", "urgent", "notice"]
