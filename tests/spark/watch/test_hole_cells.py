@@ -132,9 +132,19 @@ def test_what_sits_on_other_shards_in_the_same_minute_is_no_hole(spark: SparkSes
     assert holes_of(spark, ledger, facts) == []
     lost = fingerprints("lost", {T0: ([20], [])}, whose=1)
     facts.append({"shard_id": "lost"})
-    # Together they lack something: which of them, nobody can say.
-    found = {row["shard_id"] for row in holes_of(spark, ledger + lost, facts)}
-    assert found == {"from", "to", "and to", "lost"}
+    assert holes_told(spark, ledger + lost, facts) == {"lost"}
+    both = [*ledger, *lost, *fingerprints("too", {T0: ([30, 31], [30])}, whose=1)]
+    facts.append({"shard_id": "too"})
+    assert holes_told(spark, both, facts) == {"lost", "too"}
+    doubled = fingerprints("doubled", {T0: ([40], [40, 40])}, whose=1)
+    assert holes_told(spark, both + doubled, facts) == {"lost", "too"}
+    again = fingerprints("again", {T0: ([50], [50, 50])}, whose=1)
+    # Where several shards have rows too many for other reasons, nobody can say whose they are.
+    assert holes_told(spark, both + doubled + again, facts) == {"from", "lost", "too"}
+
+
+def holes_told(spark: SparkSession, ledger: list[Row], facts: list[Row]) -> set[object]:
+    return {row["shard_id"] for row in holes_of(spark, ledger, facts) if row["is_sure"]}
 
 
 CELLS_DDL = (

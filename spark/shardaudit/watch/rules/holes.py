@@ -117,14 +117,48 @@ def _less_the_moved(cells: DataFrame, differing: DataFrame) -> DataFrame:
     """
     lacking = [f"lacking_{name}" for name in SUMS]
     opposite = differing.select(*((-F.col(name)).alias(name) for name in lacking)).distinct()
-    by_minute = differing.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in lacking))
-    nothing = [F.col(name) == 0 for name in lacking]
-    settled = by_minute.where(nothing[0] & nothing[1] & nothing[2]).select("bucket_start")
     return (
         cells.join(opposite, lacking, how="left_anti")
-        .join(settled, ["bucket_start"], how="left_anti")
+        .join(_even_minutes(differing), CELL, how="left_anti")
         .join(_even_rows(differing, lacking), CELL, how="left_anti")
     )
+
+
+def _even_minutes(differing: DataFrame) -> DataFrame:
+    """The cells of which nothing lacks, as other shards have it in the same minute: CELL.
+
+    Added up over all of a minute's shards nothing lacks, or just what one other shard lacks by
+    itself; or over a cell and all, or all but one, that have rows too many.
+    """
+    is_extra = F.col("lacking_n") < 0
+    sums = differing.groupBy("bucket_start").agg(
+        *(F.sum(f"lacking_{name}").alias(f"all_{name}") for name in SUMS),
+        *(
+            F.sum(F.when(is_extra, F.col(f"lacking_{name}")).otherwise(0)).alias(name)
+            for name in SUMS
+        ),
+    )
+    # Unique on the minute on the right, by its grouping.
+    near = differing.join(sums, ["bucket_start"], how="inner").withColumns(
+        {f"own_{name}": F.col(f"lacking_{name}") + F.col(name) for name in SUMS}
+    )
+    lacks = near.where(F.col("lacking_n") > 0)
+    return _with_others(near, differing, "all").unionByName(_with_others(lacks, differing, "own"))
+
+
+def _with_others(cells: DataFrame, differing: DataFrame, kind: str) -> DataFrame:
+    """The cells of which some sums are 0, or what another shard lacks in that minute: CELL."""
+    names = [f"{kind}_{name}" for name in SUMS]
+    others = differing.select(
+        "bucket_start",
+        F.col("shard_id").alias("other"),
+        *(F.col(f"lacking_{name}").alias(f"{kind}_{name}") for name in SUMS),
+    )
+    nothing = [F.col(name) == 0 for name in names]
+    # Several on the right may be alike: whoever asks wants to know whether there is one.
+    found = cells.join(others, ["bucket_start", *names], how="left")
+    is_another = F.coalesce(F.col("other") != F.col("shard_id"), F.lit(False))
+    return found.where((nothing[0] & nothing[1] & nothing[2]) | is_another).select(*CELL)
 
 
 def _even_rows(differing: DataFrame, lacking: list[str]) -> DataFrame:
