@@ -130,6 +130,7 @@ class ShardLedger:
             until=instant(max(lacking) + 1) if lacking else None,
             doubts=len(doubts),
             doubted_since=instant(min(doubts)) if doubts else None,
+            unnamed=len(lacking),
             unnamed_since=instant(min(past)) if past else None,
             unnamed_until=instant(max(past) + 1) if past else None,
         )
