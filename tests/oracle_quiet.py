@@ -1,7 +1,7 @@
 """The oracle's silences: of each hour whether the shard, or the stream, had a message in it."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -39,7 +39,11 @@ def silent_spans(
             buckets[shard_id].add(question.bucket_start(sent_at))
     slow = {shard_id: patience.get(shard_id, question.settle_grace) for shard_id in buckets}
     longest = max(slow.values(), default=question.settle_grace)
-    births = {shard_id: record_begins({_hour(b) for b in own}) for shard_id, own in buckets.items()}
+    late = _late_hours(history, question)
+    births = {
+        shard_id: record_begins({_hour(b) for b in own}, late[shard_id])
+        for shard_id, own in buckets.items()
+    }
     everything = {b for own in buckets.values() for b in own}
     of_stream = _spans(everything, question, longest, min(births.values(), default=0))
     own_spans = {
@@ -68,13 +72,30 @@ def _is_resharded(shard_id: str, lasts: Mapping[str, int], births: Mapping[str, 
     return len(together) <= 2 * len(begun)
 
 
-def record_begins(active: set[int]) -> int:
-    """The first hour of a record: others follow. A single message may be of a clock that is off."""
-    for hour in sorted(active):
-        week = sorted(h for h in active if hour <= h < hour + WEEK)
+def _late_hours(history: History, question: Question) -> dict[str, set[int]]:
+    """Of each shard the hours of which all that was traced came more than a day later."""
+    delays: dict[tuple[str, int], list[timedelta]] = defaultdict(list)
+    for trace in history.traces:
+        start = question.bucket_start(trace.sent_at)
+        delays[trace.shard_id, _hour(start)].append(trace.arrived_at - start)
+    late: dict[str, set[int]] = defaultdict(set)
+    for (shard_id, hour), after in delays.items():
+        if min(after) > DAY * HOUR:
+            late[shard_id].add(hour)
+    return late
+
+
+def record_begins(active: set[int], late: Collection[int] = ()) -> int:
+    """The first hour of a record: others follow. A single message may be of a clock that is off.
+
+    What came `late` a device may have held back.
+    """
+    timely = active.difference(late)
+    for hour in sorted(timely):
+        week = sorted(h for h in timely if hour <= h < hour + WEEK)
         if len(week) >= 8 and week[1] - hour <= DAY:
             return hour
-    return min(active)
+    return min(timely or active)
 
 
 def _spans(
@@ -113,6 +134,8 @@ def _said(
     week = [h for h in range(start - WEEK, start) if h in active]
     missed = sum(1 for h in range(start, end) if start - born >= WEEK and h - WEEK in active)
     usual = max((m for at, m in past if start - WEEK <= at < start), default=0)
+    if start < born:
+        return False, False, 0
     if start - born < WEEK or (start - born < 2 * WEEK and len(day) < DAY):
         busy, told = len(day) >= 8, end - start >= 72
         return busy and told, busy and any(h - DAY in day for h in range(start, end)), missed

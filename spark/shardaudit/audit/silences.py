@@ -29,6 +29,7 @@ from shardaudit.store.transitions import SaidTimes, said_times, times_of
 from shardaudit.store.warehouse import Warehouse
 
 _HOUR = timedelta(hours=1)
+_BEGINS = ("begins", "timely", "hour")  # of a shard's record: the first that it has
 _DDL = "shard_id string, silence string, since bigint, until bigint"
 
 
@@ -79,7 +80,8 @@ def silences(
     """What of the ledger is silent and should not be, whatever window the audit looks at.
 
     Input:
-        sums: `cell_sums` of the stream's whole ledger; facts: of `shard_facts`.
+        sums: `cell_sums` of the stream's whole ledger, with `gap_measures`.
+        facts: of `shard_facts`.
     """
     shards = _shards(sums, facts, request)
     quiet = said_times(warehouse, request.name, None)
@@ -106,6 +108,8 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
     bucket = request.stream.bucket
     hour_us = _HOUR // timedelta(microseconds=1)
     micros = F.unix_micros("bucket_start")
+    # What a device puts on the stream that was offline.
+    came_after_us = F.unix_micros("first_arrival") - micros
     hour = (F.unix_micros(hour_start(_HOUR)) / F.lit(hour_us)).cast("bigint")
     begins = (request.aligned.start - EPOCH) // _HOUR
     of_shard = Window.partitionBy("shard_id")
@@ -114,10 +118,11 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
         # A clock that is ahead ends no silence.
         .where((F.col("shard_id") != UNKNOWN_SHARD) & (F.col("bucket_start") <= request.as_of))
         .groupBy("shard_id", hour.alias("hour"))
-        .agg(F.max(micros).alias("last"))
-        .withColumn("begins", _begins_a_record())
-        .withColumn("born", F.min(F.when(F.col("begins"), F.col("hour"))).over(of_shard))
-        .withColumn("born", F.coalesce("born", F.min("hour").over(of_shard)))
+        .agg(F.max(micros).alias("last"), F.min(came_after_us).alias("came_after_us"))
+        .withColumn("is_late", F.coalesce(F.col("came_after_us") > DAY * hour_us, F.lit(False)))
+        .withColumn("begins", F.when(~F.col("is_late") & _begins_a_record(), F.col("hour")))
+        .withColumn("timely", F.when(~F.col("is_late"), F.col("hour")))
+        .withColumn("born", F.coalesce(*(F.min(n).over(of_shard) for n in _BEGINS)))
         .withColumn("before", F.max(F.when(F.col("hour") < begins, F.col("hour"))).over(of_shard))
         .where(F.col("hour") >= F.coalesce("before", F.lit(begins)) - QUIET_LOOK_BACK)
         .groupBy("shard_id")
@@ -142,7 +147,7 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
 
 def _begins_a_record() -> Column:
     """Whether others follow upon an hour, as none do where a device's clock was days behind."""
-    backwards = Window.partitionBy("shard_id").orderBy(F.desc("hour"))
+    backwards = Window.partitionBy("shard_id", "is_late").orderBy(F.desc("hour"))
     after = F.lag("hour", 1).over(backwards)
     eighth = F.lag("hour", BUSY_HOURS_OF_THE_NEW - 1).over(backwards)
     return (after <= F.col("hour") + DAY) & (eighth < F.col("hour") + WEEK)

@@ -101,15 +101,24 @@ def test_hours_that_may_still_land_are_not_silent(warehouse: Warehouse, tmp_path
 
 
 def test_a_clock_that_is_off_hides_no_silence(warehouse: Warehouse, tmp_path: Path) -> None:
-    """A new shard with a message of nine days ago, an old one with a message of tomorrow."""
+    """A new shard with a message of nine days ago, an old one with a message of tomorrow.
+
+    And a new one on which a device puts the eight hours that it was offline, two weeks before.
+    """
     trial = Trial(warehouse, tmp_path, ASK)
     sent = messages("running", range(-400, 10)) + messages("child", range(-30, 0))
     sent += messages("child", range(-216, -215)) + messages("ahead", range(-400, 0))
+    sent += messages("sister", range(-30, 0))
+    sent += [
+        (replace(trace, acked_at=STOP - 20 * HOUR), replace(row, landed_at=STOP - 20 * HOUR))
+        for trace, row in messages("sister", range(-376, -368))
+    ]
     feed(trial, sent + messages("ahead", range(20, 21)))
     published = trial.audit(replace(ASK, as_of=STOP + 10 * HOUR))
     assert {shard: cell.verdict for (shard, _), cell in published.cells.items()} == {
         "running": "ok",
         "child": "pending",
+        "sister": "pending",
         "ahead": "inconclusive",
     }
     assert published.watermark == STOP

@@ -10,7 +10,8 @@ The rule counts in whole hours, off what the shard itself did before:
   of a week. One that lasts until now is open to doubt as soon as it misses more than the usual one.
 - Only of a shard that was busy: active in 24 hours of the week before.
 - A shard's record begins with the first hour that another one follows upon within a day, and eight
-  within a week: not with a message that a device wrote long before.
+  within a week: not with a message that a device wrote long before. Nor with hours of which all
+  messages came into the stream more than a day later, unless it has no others.
 - A shard is new in its first week, and in its second unless it was active in each of the 24 hours
   before. A new one was busy with 8 active hours in the day before. Its silence is told after three
   days, longer than a weekend; one that lasts until now is open to doubt as soon as it misses an
@@ -69,7 +70,7 @@ def doubtful_silences(
     usual: list[tuple[int, int]] = []  # the start of each usual silence, and what it missed
     for last, after in zip(active, [*active[1:], None], strict=True):
         start, end = last + 1, until if after is None else min(after, until)
-        if start >= end:
+        if start >= end or start < born:
             continue
         rule = _rule(active, usual, start=start, born=born)
         missed = 0
