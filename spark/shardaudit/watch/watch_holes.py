@@ -16,7 +16,7 @@ from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import AUDITS, FINGERPRINTS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import HOLES
-from shardaudit.model.verdict import LIVE, Kind
+from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.window import Window
 from shardaudit.store.audits import published_of
 from shardaudit.store.cell_grid import audit_spans, newest_segments
@@ -31,6 +31,8 @@ from shardaudit.watch.rules.holes import (
     explained,
     hole_cells,
     shard_holes,
+    standing_cells,
+    still_told,
     unequal_hours,
     with_news,
 )
@@ -38,6 +40,7 @@ from shardaudit.watch.rules.holes import (
 # Settled at one watch, and still not the same at the next: what lands late lands in between.
 LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
 GONE_FOR = timedelta(days=1)  # how long one is told what has left the stream
+_GIVEN_UP = (State.ACCEPTED, State.EXPIRED)
 STEPS = 64  # in which rows without a place are counted; each counts as come when its last one had
 
 
@@ -86,14 +89,15 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     )
     facts, settled_by = _facts(warehouse, standing), rules.when_read.as_of - LOOKS_APART
     ways = JudgedBy(settled_by, stream.bucket, state.damage)
-    cells = hole_cells(differing, facts, ways)
+    told = warehouse.read(HOLES).where(F.col("stream") == name)
+    standing_now = standing_cells(differing, facts, ways)
+    cells = hole_cells(differing, facts, ways).unionByName(still_told(standing_now, told))
     if state.unplaced:
         cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
-    fed = fed_cells(near, differing, facts, ways).localCheckpoint()
+    fed = fed_cells(near, standing_now, ways).localCheckpoint()
     if cells.isEmpty() and fed.isEmpty():
         return HoleFacts({}, None)
-    told = warehouse.read(HOLES).where(F.col("stream") == name)
     since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     known = with_news(
         _explained(warehouse, standing, cells, fed, window=Window(since, rules.as_of)),
@@ -191,19 +195,24 @@ def _explained(
 
 
 def _live(warehouse: Warehouse, standing: Standing, since: datetime) -> DataFrame:
-    """By cell how many messages findings and gaps say are missing, and not ended."""
+    """By cell how many messages findings and gaps say are missing: not ended, or given up."""
     name, bucket = standing.name, standing.stream.bucket
-    findings = findings_in(warehouse, name, Kind.MISSING, *LIVE)
+    states = (*LIVE, *_GIVEN_UP)
+    findings = findings_in(warehouse, name, Kind.MISSING, *states)
     findings = findings.where(F.col("sent_at") >= F.lit(since))
     gaps = warehouse.read(GAPS).where(
         (F.col("stream") == name)
-        & F.col("state").isin(*LIVE)
+        & F.col("state").isin(*states)
         & (F.col("bucket_start") >= F.lit(since))
     )
     start, one = bucket_start(F.col("sent_at"), bucket), F.lit(1).cast("bigint")
-    named = findings.select("shard_id", start.alias("bucket_start"), one.alias("count"))
-    both = bare(named).union(bare(gaps.select(*CELL, "count")))
-    return both.groupBy(*CELL).agg(F.sum("count").alias("live"))
+    named = findings.select("shard_id", start.alias("bucket_start"), "state", one.alias("count"))
+    both = bare(named).union(bare(gaps.select(*CELL, "state", "count")))
+    is_given_up = F.col("state").isin(*_GIVEN_UP)
+    return both.groupBy(*CELL).agg(
+        F.sum(F.when(is_given_up, 0).otherwise(F.col("count"))).alias("live"),
+        F.sum(F.when(is_given_up, F.col("count")).otherwise(0)).alias("given_up"),
+    )
 
 
 def _looks(warehouse: Warehouse, name: str, cells: DataFrame, window: Window) -> DataFrame:

@@ -16,7 +16,7 @@ from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.rules.fed_cells import fed_cells
-from shardaudit.watch.rules.holes import JudgedBy, differing_cells, unequal_hours
+from shardaudit.watch.rules.holes import JudgedBy, differing_cells, standing_cells, unequal_hours
 from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, T0, sequence
 from tests.spark.audit.frames import frame
@@ -34,9 +34,9 @@ CASES: dict[str, tuple[list[Batch], Row, bool, int | None]] = {
     "all day": (ALL_DAY, {}, False, 915),
     "all day, and all is there": (ALL_DAY, {}, True, None),
     "nothing came since": ([(900, 100, [5]), (100, 60, [6])], {}, False, None),
-    "since a pause": ([(900, 800, [5]), (200, 100, [6]), (90, 5, [7])], {}, False, 200),
-    "a pause until now": ([(900, 800, [5]), (10, 5, [7])], {}, False, None),
-    "a short pause": ([(900, 800, [5]), (760, 400, [6]), (360, 5, [7])], {}, False, 900),
+    "since a pause": ([(900, 800, [5]), (200, 100, [6]), (90, 5, [990])], {}, False, 200),
+    "a pause until now": ([(900, 800, [5]), (10, 5, [990])], {}, False, None),
+    "a short pause": ([(900, 800, [5]), (760, 400, [6]), (360, 5, [990])], {}, False, 900),
     "not come to by its consumer": (ALL_DAY, {"settled_until": "99"}, False, None),
     "in part": (ALL_DAY, {"settled_until": "100"}, False, 915),
     "by its minutes": (ALL_DAY, {"has_position": False}, False, 915),
@@ -79,12 +79,10 @@ def test_a_minute_that_is_never_settled_is_found_once_what_came_first_is_overdue
         usual | {"shard_id": name, "patience": 600.0} | special
         for name, (_, special, *_) in CASES.items()
     ]
-    found = fed_cells(
-        ledger,
-        differing_cells(ledger, unequal_hours(ledger, bucket=MINUTE), bucket=MINUTE),
-        frame(spark, FACTS_DDL, facts),
-        JudgedBy(NOW, MINUTE, Damage(sink=((T0 + 60 * MINUTE, T0 + 61 * MINUTE),))),
-    ).collect()
+    ways = JudgedBy(NOW, MINUTE, Damage(sink=((T0 + 60 * MINUTE, T0 + 61 * MINUTE),)))
+    differing = differing_cells(ledger, unequal_hours(ledger, bucket=MINUTE), bucket=MINUTE)
+    standing = standing_cells(differing, frame(spark, FACTS_DDL, facts), ways)
+    found = fed_cells(ledger, standing, ways).collect()
     told = {row.shard_id: (NOW - row.fed_from.astimezone(UTC)) // MINUTE for row in found}
     assert len(told) == len(found)
     assert told == {name: since for name, (*_, since) in CASES.items() if since}

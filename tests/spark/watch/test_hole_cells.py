@@ -152,7 +152,7 @@ CELLS_DDL = (
     "is_sure boolean, sums_digest bigint, arrived_from timestamp, arrived_until timestamp"
 )
 AUDITED_DDL = "shard_id string, bucket_start timestamp, pending bigint, sums_digest bigint"
-LIVE_DDL = "shard_id string, bucket_start timestamp, live bigint"
+LIVE_DDL = "shard_id string, bucket_start timestamp, live bigint, given_up bigint"
 
 
 def test_an_audit_is_believed_while_a_cell_is_what_it_saw(spark: SparkSession) -> None:
@@ -168,10 +168,17 @@ def test_an_audit_is_believed_while_a_cell_is_what_it_saw(spark: SparkSession) -
         "doubt": (None, None, (5, False, False)),
         "doubt that is known": ((0, 7), 1, (1, True, True)),
     }
+    given_up = {"changed, some given up": 3, "changed, all given up": 5, "doubt, given up": 1}
+    cases |= {
+        "changed, some given up": ((0, 8), 0, (2, True, False)),
+        "changed, all given up": ((0, 8), 0, (0, False, False)),
+        "doubt, given up": ((0, 8), 0, (0, False, False)),
+    }
     at = {"bucket_start": T0}
     cells: list[Row] = [
-        {"shard_id": name, "sent_n": 9, "landed_n": 4, "missing": 5, "sums_digest": 7}
+        {"shard_id": name, "sent_n": 9, "landed_n": 4, "sums_digest": 7}
         | {"is_sure": not name.startswith("doubt")}
+        | {"missing": 0 if name == "doubt, given up" else 5}
         | at
         for name in cases
     ]
@@ -180,7 +187,11 @@ def test_an_audit_is_believed_while_a_cell_is_what_it_saw(spark: SparkSession) -
         for name, (saw, *_) in cases.items()
         if saw
     ]
-    live = [{"shard_id": n, "live": k} | at for n, (_, k, _) in cases.items() if k is not None]
+    live = [
+        {"shard_id": n, "live": k, "given_up": given_up.get(n, 0)} | at
+        for n, (_, k, _) in cases.items()
+        if k is not None
+    ]
     # Another minute of each that is known: it says nothing of this one.
     elsewhere = {"bucket_start": T0 + MINUTE}
     audited += [row | elsewhere | {"sums_digest": 7, "pending": 0} for row in audited]

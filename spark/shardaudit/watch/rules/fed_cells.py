@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.classify import is_damaged, seconds_between
+from shardaudit.audit.rules.classify import seconds_between
 from shardaudit.columns.ledger_sums import CELL, sequence_key, sums_digest
 from shardaudit.watch.rules.holes import JudgedBy
 
@@ -18,28 +18,18 @@ from shardaudit.watch.rules.holes import JudgedBy
 _JUDGED_AFTER = timedelta(minutes=30)
 
 
-def fed_cells(
-    fingerprints: DataFrame,
-    differing: DataFrame,
-    facts: DataFrame,
-    ways: JudgedBy,
-) -> DataFrame:
+def fed_cells(fingerprints: DataFrame, standing: DataFrame, ways: JudgedBy) -> DataFrame:
     """The cells that differ and are not settled, though what came to them first should have landed.
 
     Input:
-        fingerprints: rows of one stream; differing, facts: as of `hole_cells`.
+        fingerprints: rows of one stream; standing: of `standing_cells`.
     Output:
         `shard_id`, `bucket_start`, `sent_n`, `landed_n`, `arrived_until`, `sums_digest`, `fed_from`
         (when that coming began which never paused since for so long that a watch could judge it),
         `patience` (seconds).
     """
-    open_still = (
-        differing.where(F.col("sent_n") > 0)
-        .join(F.broadcast(facts), ["shard_id"], how="inner")
-        .withColumn("bucket_end", F.col("bucket_start") + F.lit(ways.bucket))
-        .where(~_is_overdue("arrived_until", ways))
-        .where(~is_damaged(ways.damage.traces + ways.damage.sink))
-    )
+    is_open = ~F.col("is_judged") & ~_is_overdue("arrived_until", ways)
+    open_still = standing.where(is_open & (F.col("sent_n") > 0))
     coming = _coming(fingerprints, open_still.select(*CELL, "patience"), bucket=ways.bucket)
     # Unique on the cell on the right, by its grouping.
     fed = open_still.join(coming, CELL, how="inner")

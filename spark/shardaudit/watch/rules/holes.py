@@ -83,6 +83,17 @@ def hole_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFr
         NULL), `missing` (at least so many ids of the cell did not land in it), `is_sure` (false:
         more rows landed than ids were sent; nothing need be missing), `sums_digest`.
     """
+    judged = standing_cells(differing, facts, ways).where(F.col("is_judged"))
+    missing = F.when(F.col("is_sure"), F.greatest("lacking_n", F.lit(1))).otherwise(0)
+    return _as_holes(_less_the_moved(judged, differing), missing)
+
+
+def standing_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFrame:
+    """The cells that no unreadable file may have fed, beside the facts of their shard.
+
+    Output:
+        the columns of both, `is_sure`, and `is_judged`: they were settled, and behind the consumer.
+    """
     standing = differing.join(F.broadcast(facts), ["shard_id"], how="inner").withColumns(
         {
             # What its producer held back could not land before it came.
@@ -96,15 +107,32 @@ def hole_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFr
     is_behind = F.when(has_no_position, F.col("bucket_start") <= F.col("landed_until")).otherwise(
         F.coalesce(F.col("sent_key") <= F.col("settled_frontier"), F.lit(False))
     )
-    judged = standing.where(
-        is_settled(ways.settled_by) & is_behind & ~is_damaged(ways.damage.traces + ways.damage.sink)
-    )
-    return _less_the_moved(judged, differing).select(
+    is_judged = is_settled(ways.settled_by) & F.coalesce(is_behind, F.lit(False))
+    damage = ways.damage.traces + ways.damage.sink
+    return standing.withColumn("is_judged", is_judged).where(~is_damaged(damage))
+
+
+def still_told(standing: DataFrame, told: DataFrame) -> DataFrame:
+    """The holes that were told and lack no less now, while what came to their cell is on its way.
+
+    Input:
+        standing: of `standing_cells`; told: HOLES of the stream.
+    Output:
+        the columns of `hole_cells`.
+    """
+    most = told.groupBy(*CELL).agg(F.max("missing").alias("missing"))
+    # Unique on the cell on the right, by its grouping.
+    waits = standing.where(~F.col("is_judged")).join(most, CELL, how="inner")
+    return _as_holes(waits.where(F.col("lacking_n") >= F.col("missing")), F.col("missing"))
+
+
+def _as_holes(cells: DataFrame, missing: Column) -> DataFrame:
+    return cells.select(
         *CELL,
         "sent_n",
         "landed_n",
         *(F.coalesce(name, "bucket_start").alias(name) for name in _ARRIVALS),
-        F.when(F.col("is_sure"), F.greatest("lacking_n", F.lit(1))).otherwise(0).alias("missing"),
+        missing.alias("missing"),
         "is_sure",
         sums_digest().alias("sums_digest"),
     )
@@ -193,26 +221,29 @@ def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFram
         cells: of `hole_cells`.
         audited: CELLS of the newest published audits, unique on the cell: `shard_id`,
         `bucket_start`, `pending`, `sums_digest`.
-        live: `shard_id`, `bucket_start`, `live` (findings of missing ids that are not ended).
+        live: `shard_id`, `bucket_start` (unique), `live` (findings of missing ids that are not
+        ended), `given_up` (those that a person accepted, or that expired).
     Output:
         the columns of `cells`; `missing` and `is_sure` as the audit has them, where the cell is
-        still what the audit saw: there `is_named`.
+        still what the audit saw: there `is_named`. Where it is not, what was given up counts as
+        lacking still; a cell that lacks no more is a doubt.
     """
     then = audited.select(*CELL, "pending", F.col("sums_digest").alias("digest_then"))
     # Unique on the cell on the right, both times.
     seen = cells.join(then, CELL, how="left").join(live, CELL, how="left")
     is_known = (F.col("digest_then") == F.col("sums_digest")) & (F.col("pending") == 0)
     known = seen.withColumn("is_known", F.coalesce(is_known, F.lit(False))).fillna(
-        0, subset=["live"]
+        0, subset=["live", "given_up"]
     )
-    missing = F.when(F.col("is_known"), F.col("live")).otherwise(F.col("missing"))
+    besides = F.greatest(F.col("missing") - F.col("given_up"), F.lit(0))
+    missing = F.when(F.col("is_known"), F.col("live")).otherwise(besides)
     return known.where(~F.col("is_known") | (F.col("live") > 0)).select(
         *CELL,
         "sent_n",
         "landed_n",
         *_ARRIVALS,
         missing.alias("missing"),
-        (F.col("is_sure") | F.col("is_known")).alias("is_sure"),
+        (F.col("is_known") | (F.col("is_sure") & (besides > 0))).alias("is_sure"),
         F.col("is_known").alias("is_named"),
         "sums_digest",
     )
