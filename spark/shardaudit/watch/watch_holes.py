@@ -89,19 +89,22 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     )
     facts, settled_by = _facts(warehouse, standing), rules.when_read.as_of - LOOKS_APART
     ways = JudgedBy(settled_by, stream.bucket, state.damage)
-    told = warehouse.read(HOLES).where(F.col("stream") == name)
+    since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
+    told = warehouse.read(HOLES).where(
+        (F.col("stream") == name) & (F.col("bucket_start") >= F.lit(since))
+    )
     standing_now = standing_cells(differing, facts, ways)
-    cells = hole_cells(differing, facts, ways).unionByName(still_told(standing_now, told))
+    fed = fed_cells(near, standing_now, ways).localCheckpoint()
+    stay = still_told(standing_now, told).join(fed, CELL, how="left_anti")
+    cells = hole_cells(differing, facts, ways).unionByName(stay)
     if state.unplaced:
         cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
-    fed = fed_cells(near, standing_now, ways).localCheckpoint()
     if cells.isEmpty() and fed.isEmpty():
         return HoleFacts({}, None)
-    since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     known = with_news(
         _explained(warehouse, standing, cells, fed, window=Window(since, rules.as_of)),
-        told.where(F.col("bucket_start") >= F.lit(since)),
+        told,
         gone_before=rules.as_of - rules.retention,
     ).localCheckpoint()
     holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}

@@ -122,9 +122,10 @@ def test_a_hole_in_it_is_a_doubt_until_an_audit_named_it(
     warehouse.upsert([audit | window], AUDITS)
     finding = {"stream": "events", "shard_id": "s", "message_id": "m", "kind": "missing"}
     warehouse.upsert([finding | {"state": "open", "sent_at": START}], FINDINGS)
-    report = look(NOW + MINUTE)
-    assert [(line.holes, line.hole_messages) for line in report.shards] == [(1, 1)]
+    for at in (NOW + MINUTE, NOW + 2 * MINUTE):  # not yet told, and told
+        report = look(at)
+        assert [(line.holes, line.hole_messages) for line in report.shards] == [(1, 1)]
     assert any("in 1 cell of 1 shard" in note for note in report.notes)
     # Of what came before, the shard's rows say by when an audit is wanted.
     rows = warehouse.read(SHARDS).orderBy("observed_at").collect()
-    assert [row.audit_level for row in rows] == ["urgent", "urgent", "notice"]
+    assert [row.audit_level for row in rows] == ["urgent", "urgent", "notice", "notice"]
