@@ -177,12 +177,20 @@ class Trial:
                 "WHEN MATCHED THEN DELETE"
             ).collect()
 
-    def observe(self, shards: Iterable[str], *, at: datetime) -> None:
-        """Notes shards that Kinesis listed."""
-        rows = [(self.name, shard_id, at) for shard_id in sorted(shards)]
+    def observe(
+        self, shards: Iterable[str], *, at: datetime, parents: Mapping[str, list[str]] | None = None
+    ) -> None:
+        """Notes shards that Kinesis listed, some with the parents of which they took the place."""
+        closed = {name for names in (parents or {}).values() for name in names}
+        rows = [
+            (self.name, s, at, (parents or {}).get(s), s not in closed if parents else None)
+            for s in sorted(shards)
+        ]
         if rows:
             known = self.warehouse.spark.createDataFrame(
-                rows, "stream string, shard_id string, observed_at timestamp"
+                rows,
+                "stream string, shard_id string, observed_at timestamp, "
+                "parent_shard_ids array<string>, opened boolean",
             )
             for name, kind, _ in SHARDS.columns:
                 if name not in known.columns:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -30,7 +31,7 @@ from shardaudit.ingest.stream_traces import (
     StreamTraces,
 )
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.audits import done_batches
 from shardaudit.store.warehouse import Warehouse
@@ -247,3 +248,15 @@ def gap_messages(
         sent = sent.join(ids, ["message_id"], how="left_anti")
     first = collected(sent.orderBy("sent_at", "message_id").limit(limit))
     return [row.asDict() for row in first]
+
+
+def asked_since(warehouse: Warehouse, request: AuditRequest) -> datetime:
+    """Where the record of a stream begins of which this audit is the first to be published.
+
+    With the first window that one asked for, though it was rejected, or failed.
+    """
+    audits = warehouse.rows(AUDITS, where=pc.field("stream") == request.name)
+    # Older warehouses knew audits, and no records.
+    is_known = any(row["status"] == "published" for row in audits)
+    starts: list[datetime] = [row["window_start"] for row in audits if not is_known]
+    return min([*starts, request.aligned.start])

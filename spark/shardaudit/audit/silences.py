@@ -1,12 +1,14 @@
 """The silences of an audit's shards, and of its stream as a whole, that are not as usual."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.hours import hour_start
@@ -17,6 +19,7 @@ from shardaudit.audit.rules.quiet import (
     WEEK,
     Silence,
     doubtful_silences,
+    inherited,
     resharded,
 )
 from shardaudit.audit.rules.watermark import without
@@ -85,7 +88,8 @@ def silences(
     """
     shards = _shards(sums, facts, request)
     quiet = said_times(warehouse, request.name, None)
-    found = {name: _holds(shard, request, times_of(quiet, name)) for name, shard in shards.items()}
+    lines = _with_lines(warehouse, request.name, shards)
+    found = {name: _holds(shard, request, times_of(quiet, name)) for name, shard in lines.items()}
     found = {name: holds for name, holds in found.items() if holds}
     whole = _whole(shards)
     of_stream = _holds(whole, request, times_of(quiet, None)) if whole else []
@@ -151,6 +155,25 @@ def _begins_a_record() -> Column:
     after = F.lag("hour", 1).over(backwards)
     eighth = F.lag("hour", BUSY_HOURS_OF_THE_NEW - 1).over(backwards)
     return (after <= F.col("hour") + DAY) & (eighth < F.col("hour") + WEEK)
+
+
+def _with_lines(
+    warehouse: Warehouse, stream: str, shards: Mapping[str, _Shard]
+) -> Mapping[str, _Shard]:
+    """The shards, children of few hours as busy as those whose place they took."""
+    if all(len(shard.hours) >= BUSY_HOURS_OF_THE_NEW for shard in shards.values()):
+        return shards
+    listed = warehouse.read(SHARDS).where(F.col("stream") == stream)
+    pairs = listed.select("shard_id", F.explode("parent_shard_ids").alias("parent")).distinct()
+    parents = defaultdict[str, list[str]](list)
+    for row in collected(pairs):
+        parents[row.shard_id].append(row.parent)
+    found = dict(shards)
+    for name, line in inherited({n: s.hours for n, s in shards.items()}, parents).items():
+        own = shards[name]
+        hours, born = sorted({*line, *own.hours}), max(own.born, line[0])
+        found[name] = replace(own, hours=hours, born=born)
+    return found
 
 
 def _whole(shards: Mapping[str, _Shard]) -> _Shard | None:

@@ -15,6 +15,7 @@ from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
+from shardaudit.audit.evidence import asked_since
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
 from shardaudit.audit.rules.cell_verdicts import held_spans
@@ -128,9 +129,11 @@ def _after(
     before = {row["shard_id"]: _record(row) for row in stored}
     as_unknown = unknown_before(before.values(), as_of=request.as_of)
     cells, bucket = judged.cells.select(*CELL, "bucket_end", "held_by"), request.stream.bucket
+    asked = asked_since(warehouse, request)
+    begun = as_unknown or ShardRecord(asked, asked, request.as_of, ())
     if as_unknown is None:
-        early = held_back_cells(comparison.sums, first=request.aligned, bucket=bucket)
-        cells = cells.unionByName(early)
+        first = Window(asked, request.aligned.end)
+        cells = cells.unionByName(held_back_cells(comparison.sums, first=first, bucket=bucket))
     spans = collected(held_spans(cells, bucket=bucket))
     found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
     changed: Mapping[str, list[Hold]] = {}
@@ -139,7 +142,7 @@ def _after(
     return {
         shard_id: silenced(
             recorded(
-                before.get(shard_id, as_unknown),
+                before.get(shard_id, begun),
                 window=request.aligned,
                 as_of=request.as_of,
                 # A shard that is not in the grid was looked at: there is nothing of it any more.

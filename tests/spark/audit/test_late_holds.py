@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.published import published_audit
+from shardaudit.model.errors import InvariantError
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Verdict
@@ -37,6 +38,21 @@ def test_a_night_that_was_left_out_is_made_up_for(lake: Lake) -> None:
     assert told(report) == [(Window(T0 + DAY, T0 + 2 * DAY), Verdict.LOSS, 1)]
     assert report.watermark == T0 + DAY + 10 * MINUTE
     assert "missing" in str(report.watermark_reason)
+
+
+def test_a_first_night_that_was_rejected_is_made_up_for(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in (0, 1):
+        of_day(lake, day, *HOURLY)
+    lake.log("lost.jsonl", [trace_line(600)])
+    with monkeypatch.context() as night:
+        night.setattr("shardaudit.audit.job.broken_rules", lambda *_: ["of a test"])
+        with pytest.raises(InvariantError):
+            audited(lake, 0, kept=7 * DAY)
+    report = audited(lake, 1, kept=7 * DAY)
+    assert told(report) == [(Window(T0, T0 + DAY), Verdict.LOSS, 1)]
+    assert report.watermark == T0 + 10 * MINUTE
 
 
 def test_what_a_consumer_was_set_past_is_lost_and_no_longer_stuck(lake: Lake) -> None:

@@ -124,6 +124,25 @@ def test_a_clock_that_is_off_hides_no_silence(warehouse: Warehouse, tmp_path: Pa
     assert published.watermark == STOP
 
 
+def test_a_child_is_as_busy_as_what_it_took_the_place_of(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    """Split twice within a night: the grandchild dies in its first hours, on both sides."""
+    trial = Trial(warehouse, tmp_path, ASK)
+    sent = messages("0-parent", range(-400, -5)) + messages("1-child", range(-5, -3))
+    sent += messages("2-grandchild", range(-3, -1)) + messages("running", range(-400, 72))
+    feed(trial, sent + messages("began", range(-3, -1)))
+    parents = {"1-child": ["0-parent"], "2-grandchild": ["1-child"]}
+    trial.observe({"running", "began", "0-parent", *parents}, at=STOP, parents=parents)
+    for hours, verdict in ((6, "pending"), (72, "inconclusive")):
+        end = STOP + hours * HOUR
+        ask = replace(ASK, start=end - HOUR, end=end, as_of=end + HOUR / 2)
+        others = dict.fromkeys(["running", "began", "0-parent", "1-child"], "ok")
+        cells = trial.audit(ask).cells.items()
+        verdicts = {shard: cell.verdict for (shard, _), cell in cells}
+        assert verdicts == others | {"2-grandchild": verdict}
+
+
 def test_note_is_a_command_that_does_what_it_says(trial: Trial) -> None:
     early = replace(ASK, end=STOP + HOUR, as_of=STOP + 1.3 * HOUR)
     trial.audit(early)

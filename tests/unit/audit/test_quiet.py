@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.audit.rules.quiet import DAY, WEEK, doubtful_silences, resharded
+from shardaudit.audit.rules.quiet import DAY, WEEK, doubtful_silences, inherited, resharded
 from tests.history import EPOCH, History, Question, Trace
 from tests.oracle_quiet import record_begins, silent_spans
 from tests.unit.audit.silences import HOURS, REGULAR, histories, hours_until_told, told
@@ -142,3 +142,20 @@ def test_a_reshard_closes_no_more_shards_than_it_can() -> None:
     }
     for name, (ended, born, closed) in cases.items():
         assert resharded(ended, dict.fromkeys(ended, 0) | born) == closed, name
+
+
+def test_a_child_of_few_hours_inherits_the_last_day_of_those_whose_place_it_took() -> None:
+    """The hours of the shards; of a child, what it inherits."""
+    day = list(range(100, 130))
+    cases: dict[str, tuple[dict[str, list[int]], list[int]]] = {
+        "a split": ({"1": day, "3": [130, 131]}, day[-24:]),
+        "a merge": ({"1": [100, 102], "2": [101], "3": [103]}, [100, 101, 102]),
+        "no message between two splits": ({"0": [7, 8], "3": [9]}, [7, 8]),
+        "a parent whose clock is ahead": ({"1": [7, 50], "3": [8, 9]}, [7]),
+        "a child whose clock is behind": ({"1": [700], "3": [8, 701]}, [700]),
+        "long after": ({"1": [7], "3": [50]}, []),
+        "a parent of no message": ({"3": [9]}, []),
+        "a child of many hours": ({"1": day, "3": list(range(130, 138))}, []),
+    }
+    for name, (hours, taken) in cases.items():
+        assert inherited(hours, {"1": ["0"], "3": ["1", "2"]}).get("3", []) == taken, name

@@ -13,9 +13,10 @@ The rule counts in whole hours, off what the shard itself did before:
   within a week: not with a message that a device wrote long before. Nor with hours of which all
   messages came into the stream more than a day later, unless it has no others.
 - A shard is new in its first week, and in its second unless it was active in each of the 24 hours
-  before. A new one was busy with 8 active hours in the day before. Its silence is told after three
-  days, longer than a weekend; one that lasts until now is open to doubt as soon as it misses an
-  hour that had messages the day before.
+  before. A new one was busy with 8 active hours in the day before, its own or, of a child that had
+  fewer in all, those of the shards whose place it took. Its silence is told after three days,
+  longer than a weekend; one that lasts until now is open to doubt as soon as it misses an hour that
+  had messages the day before.
 """
 
 from bisect import bisect_left
@@ -86,6 +87,31 @@ def doubtful_silences(
             if is_told or (lasts and rule.is_busy and is_unusual):
                 found.append(Silence(begin, stop, lacking, is_told, lasts))
         usual.append((start, missed))
+    return found
+
+
+def inherited(
+    hours: Mapping[str, Sequence[int]], parents: Mapping[str, Iterable[str]]
+) -> dict[str, list[int]]:
+    """By child of few hours the last active ones of the shards whose place it took.
+
+    Those of the day before its first message, and until its last one: what a clock is ahead there
+    is no message here.
+
+    Input:
+        hours: of each shard that had messages, in order. A child's name is after its parents'.
+    """
+    found: dict[str, list[int]] = {}
+    lines: dict[str, list[int]] = {}
+    for name in sorted(hours.keys() | parents.keys()):
+        line = sorted({hour for parent in parents.get(name, ()) for hour in lines.get(parent, ())})
+        if own := hours.get(name):
+            is_child = 0 < len(own) < BUSY_HOURS_OF_THE_NEW
+            taken = [h for h in line if is_child and own[0] - DAY <= h < own[-1]]
+            if taken:
+                found[name] = taken
+            line = sorted({*taken, *own})
+        lines[name] = line[-DAY:]
     return found
 
 
