@@ -129,15 +129,15 @@ def _after(
     before = {row["shard_id"]: _record(row) for row in stored}
     as_unknown = unknown_before(before.values(), as_of=request.as_of)
     cells, bucket = judged.cells.select(*CELL, "bucket_end", "held_by"), request.stream.bucket
+    spans = collected(held_spans(cells, bucket=bucket))
+    found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
     asked = asked_since(warehouse, request)
     begun = as_unknown or ShardRecord(asked, asked, request.as_of, ())
     if as_unknown is None:
         first = Window(asked, request.aligned.end)
-        cells = cells.unionByName(held_back_cells(comparison.sums, first=first, bucket=bucket))
-    spans = collected(held_spans(cells, bucket=bucket))
-    found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
-    changed: Mapping[str, list[Hold]] = {}
-    if as_unknown is not None:
+        early = held_back_cells(comparison.sums, first=first, bucket=bucket)
+        changed = _by_shard(collected(held_spans(early, bucket=bucket)))
+    else:
         changed = _changed(warehouse, request, comparison, stored, audited=as_unknown.audited)
     return {
         shard_id: silenced(
@@ -201,10 +201,10 @@ def _changed(
     before: list[StoredRow],
     *,
     audited: Window,
-) -> dict[str, list[Hold]]:
+) -> defaultdict[str, list[Hold]]:
     """By shard, what was audited before and is not as it was."""
     if not (batches := _new_batches(comparison, request.name, before=before)):
-        return {}
+        return defaultdict(list)
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
     news, placed = rows_of_batches(warehouse, comparison.ledger, batches), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
