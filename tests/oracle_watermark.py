@@ -6,7 +6,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from shardaudit.model.verdict import LIVE, Cause, Kind, State
-from tests.history import Cell, Departure, Finding, FindingKey, History, Outcome, Question
+from tests.history import (
+    Cell,
+    Departure,
+    Finding,
+    FindingKey,
+    History,
+    Outcome,
+    Question,
+    number_order,
+)
 from tests.oracle_places import counting_order, with_places
 from tests.oracle_vanished import last_arrivals
 
@@ -98,6 +107,9 @@ class Record:
         passed: Set[Cell],
     ) -> None:
         now, last = contents(history, question), last_arrivals(history, question)
+        until = max([*(at + self.bucket for at in self.looked_at), question.end])
+        for cell in _came_by_number(history, question, since=since, until=until):
+            last[cell] = max(last[cell], since + self.bucket)
         known, self.known = self.known, now
         cleared, come = _touched_buckets(known, now, history, question)
         gone = _departures(history.left[self.departed :], question)
@@ -159,6 +171,23 @@ class Record:
             at += self.bucket
         before = [cell for cell, is_held in cells.items() if is_held]
         return min([at, *lacking, *before])
+
+
+def _came_by_number(
+    history: History, question: Question, *, since: datetime, until: datetime
+) -> list[Cell]:
+    """The cells with a number beyond the last of some cell of a time, on their shard."""
+    numbers: dict[Cell, tuple[int, str]] = {}
+    for trace in history.traces:
+        if trace.sequence_number:
+            cell = (trace.shard_id, question.bucket_start(trace.sent_at))
+            number = number_order(trace.sequence_number)
+            numbers[cell] = max(numbers.get(cell, number), number)
+    given: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for (shard_id, start), number in numbers.items():
+        if since <= start < until:
+            given[shard_id].append(number)
+    return [cell for cell, number in numbers.items() if any(n < number for n in given[cell[0]])]
 
 
 def _stuck_cells(findings: Mapping[FindingKey, Finding], question: Question) -> set[Cell]:

@@ -18,6 +18,7 @@ from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.placing import Placed, Placing
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
+from shardaudit.audit.rules.watermark import ShardRecord
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
@@ -250,13 +251,14 @@ def gap_messages(
     return [row.asDict() for row in first]
 
 
-def asked_since(warehouse: Warehouse, request: AuditRequest) -> datetime:
-    """Where the record of a stream begins of which this audit is the first to be published.
+def record_before(warehouse: Warehouse, request: AuditRequest) -> ShardRecord:
+    """The record of a shard before the stream's first published audit, which this one is.
 
-    With the first window that one asked for, though it was rejected, or failed.
+    It begins with the first window that one asked for, though it was rejected, or failed.
     """
     audits = warehouse.rows(AUDITS, where=pc.field("stream") == request.name)
     # Older warehouses knew audits, and no records.
     is_known = any(row["status"] == "published" for row in audits)
-    starts: list[datetime] = [row["window_start"] for row in audits if not is_known]
-    return min([*starts, request.aligned.start])
+    starts = [] if is_known else [row["window_start"] for row in audits]
+    first = min([*starts, request.aligned.start])
+    return ShardRecord(first, first, request.as_of, ())

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
@@ -15,7 +16,7 @@ from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
-from shardaudit.audit.evidence import asked_since
+from shardaudit.audit.evidence import record_before
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
 from shardaudit.audit.rules.cell_verdicts import held_spans
@@ -40,6 +41,7 @@ from shardaudit.audit.rules.watermark import (
     touched_cells,
     touched_doubts,
     unknown_before,
+    with_arrivals,
 )
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
@@ -131,10 +133,10 @@ def _after(
     cells, bucket = judged.cells.select(*CELL, "bucket_end", "held_by"), request.stream.bucket
     spans = collected(held_spans(cells, bucket=bucket))
     found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
-    asked = asked_since(warehouse, request)
-    begun = as_unknown or ShardRecord(asked, asked, request.as_of, ())
+    begun = as_unknown or record_before(warehouse, request)
+    first = Window(begun.audited_from, max(begun.audited_until, request.aligned.end))
+    comparison = replace(comparison, sums=with_arrivals(comparison.sums, first))
     if as_unknown is None:
-        first = Window(asked, request.aligned.end)
         early = held_back_cells(comparison.sums, first=first, bucket=bucket)
         changed = _by_shard(collected(held_spans(early, bucket=bucket)))
     else:

@@ -29,6 +29,7 @@ from tests.spark.audit.nights import (
     buffered,
     landed,
     of_day,
+    on_stream,
     published,
     settings_of,
     sound_days,
@@ -76,12 +77,18 @@ def test_what_came_since_of_a_time_before_all_audits_is_looked_at_and_what_was_d
     held_back = [600 - 3 * DAY_S + n for n in range(6)]
     lake.log("offline.jsonl", [buffered(n, 0.5) for n in held_back])
     lake.land([landed(n, 0.5) for n in held_back[:5]])
+    # The clock of another says for all that it was then.
+    behind = 1200 - 3 * DAY_S
+    lake.log("off.jsonl", [trace_line(behind, **on_stream(behind, 0.6))])
     first = audited(lake, 0)
-    early = Window(T0 - 3 * DAY + 10 * MINUTE, T0 - 3 * DAY + 11 * MINUTE)
-    assert (told(first), first.watermark) == ([(early, Verdict.LOSS, 1)], early.start)
+    early, off = (
+        Window(T0 - 3 * DAY + n * MINUTE, T0 - 3 * DAY + (n + 1) * MINUTE) for n in (10, 20)
+    )
+    losses = [(early, Verdict.LOSS, 1), (off, Verdict.LOSS, 1)]
+    assert (told(first), first.watermark) == (losses, early.start)
     # A device whose clock is a month behind; and somebody deletes the row too many.
     old = [600 - 30 * DAY_S + n for n in range(6)]
-    lake.log("behind.jsonl", [buffered(n, 1.5) for n in old])
+    lake.log("behind.jsonl", [trace_line(n, **on_stream(n, 1.5)) for n in old])
     lake.land([landed(n, 1.5) for n in old[:5]])
     lake.sql("DELETE FROM SINK WHERE message_id = 'm7200' AND landed_at > '2026-11-20 14:30:00'")
     of_day(lake, 1, *range(0, DAY_S, 3600))
@@ -95,7 +102,8 @@ def test_what_came_since_of_a_time_before_all_audits_is_looked_at_and_what_was_d
     assert states == {
         "m7200": ("duplicated", "recovered"),
         f"m{held_back[5]}": ("missing", "expired"),
-        f"m{old[5]}": ("missing", "open"),
+        f"m{behind}": ("missing", "expired"),
+        f"m{old[5]}": ("missing", "expired"),  # by its own clock, for all that is known
     }
     assert (report.watermark, audited(lake, 1).watermark) == (minute.start, minute.start)
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
-from shardaudit.columns.instants import any_of
+from shardaudit.columns.instants import any_of, in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
@@ -153,6 +153,25 @@ def changed_cells(
     partial = touched.where(F.col("is_partial") & (start >= first))
     cells = differing.select(*CELL).union(repaired.select(*CELL)).union(partial.select(*CELL))
     return as_changed(cells.distinct().where(start < F.lit(audited.end)), bucket)
+
+
+def with_arrivals(sums: DataFrame, audited: Span) -> DataFrame:
+    """The cells of before the audits' time; what came since by its number has `arrived_until` so.
+
+    A shard gives its numbers in the order of arrival, whatever a producer's clock says. The least
+    of the cells' last numbers tells: a single message there may be of a clock that is ahead.
+
+    Input:
+        sums: as of `changed_cells`; audited: from the first audit on.
+    """
+    begin, came_at = F.lit(audited.start), F.col("arrived_until")
+    since = sums.where(in_windows(F.col("bucket_start"), [audited])).groupBy("shard_id")
+    given = since.agg(F.min("sent_key").alias("given_since"))
+    has_come = F.coalesce(F.col("sent_key") > F.col("given_since"), F.lit(False))
+    came = F.when(has_come, F.greatest(came_at, begin)).otherwise(came_at)
+    # Unique on the shard on the right, by its grouping.
+    near = sums.join(F.broadcast(given), ["shard_id"], how="left")
+    return near.withColumn("arrived_until", came).drop("given_since")
 
 
 def held_back_cells(sums: DataFrame, *, first: Span, bucket: timedelta) -> DataFrame:
