@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from shardaudit.adapters.files.files import S3Access, open_file
-from shardaudit.adapters.lake.delta_sink import DeltaVersion
+from shardaudit.adapters.lake.delta_sink_reader import DeltaVersion
 from shardaudit.adapters.lake.parquet_file import footer_fault, read_footer, ready_file
 from shardaudit.adapters.lake.sink_batches import sink_batches
 from shardaudit.adapters.lake.sink_file import SinkFile, placed_schema

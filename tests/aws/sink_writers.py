@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.apache_spark import spark_session
 from shardaudit.adapters.files.files import S3Access, s3_access
-from shardaudit.adapters.lake.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.adapters.lake.delta_sink_writer import Pruning, SinkMerge, absent_rows
 from shardaudit.adapters.lake.parquet_append import append_files, dataset_rows, parquet_fields
 from shardaudit.backfill.rules.decode import ID
 from shardaudit.model.config.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 
 from shardaudit.adapters.files.files import FileStore, S3Access, s3_access
 from shardaudit.adapters.lake.delta_log import CommitGoneError
-from shardaudit.adapters.lake.delta_sink import DeltaSink
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
 from shardaudit.ingest.rules.commits import net_change
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import ConfigError

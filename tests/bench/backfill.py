@@ -20,7 +20,7 @@ from rich.console import Console
 
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress
 from shardaudit.adapters.engine.apache_spark import spark_session
-from shardaudit.adapters.lake.delta_merge import Pruning, SinkMerge, absent_rows
+from shardaudit.adapters.lake.delta_sink_writer import Pruning, SinkMerge, absent_rows
 from shardaudit.backfill.kinesis_source import ReadSettings, read_windows
 from shardaudit.backfill.rules.reading import ReadWindow
 from shardaudit.model.config.settings import Settings

@@ -68,7 +68,7 @@ from shardaudit.ingest.rules.fingerprint import (
     sink_fingerprints,
     trace_fingerprints,
 )
-from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
+from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
 from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_ids
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at
 from shardaudit.model.input_columns import CANARY

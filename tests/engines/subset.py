@@ -90,9 +90,9 @@ CASTERS = (
     "store/warehouse.py",
     "adapters/lake/sink_rows.py",
     "ingest/rules/batch_summary.py",
-    "ingest/rules/judged_traces.py",
+    "ingest/rules/refused_traces.py",
     "ingest/rules/repeats.py",
-    "ingest/rules/judged_traces.py",
+    "ingest/rules/refused_traces.py",
 )
 # Columns of our tables that hold doubles: delta-rs reads them, see `differences.py`. INPUTS have
 # columns of the same names.
@@ -100,7 +100,7 @@ DOUBLES = [
     "estimated_seconds", "hours_to_read", "latency_p50", "latency_p99", "sample_rate",
     "trace_coverage",
 ]  # fmt: skip
-INPUTS = ("adapters/", "ingest/rules/judged_traces.py")
+INPUTS = ("adapters/", "ingest/rules/refused_traces.py")
 # May ask which engine runs: they start one, or tell people what it needs.
 CHOOSERS = ("adapters/engine/", "cli/doctor.py", "airflow/launch.py")
 
@@ -114,7 +114,7 @@ DOOR = {
     "adapters/engine/connect.py": "knows how PySpark releases a server's checkpoints",
     "adapters/engine/engine_errors.py": "knows py4j's errors",
     "adapters/engine/jars.py": "has Apache Spark resolve its own jars",
-    "adapters/lake/delta_merge.py": "writes into a user's sink with Delta's own writer",
+    "adapters/lake/delta_sink_writer.py": "writes into a user's sink with Delta's own writer",
     "adapters/lake/parquet_append.py": "writes into a user's sink with Spark's own writer",
     "backfill/rules/copies.py": "finds what is deleted from a user's sink, by Spark's own JSON",
     "backfill/rules/decode.py": "reads replayed records with Spark's variants",

@@ -29,7 +29,7 @@ _INGEST = (
     "tests/spark/ingest/test_batch_summary.py",
     "tests/spark/ingest/test_deliveries.py",
     "tests/spark/ingest/test_fingerprint.py",
-    "tests/spark/ingest/test_judged_traces.py",
+    "tests/spark/ingest/test_refused_traces.py",
     "tests/spark/ingest/test_placing.py",
 )
 _BACKFILL = (  # what merges needs Apache Spark: `copies` and `decode` are left out
@@ -70,7 +70,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/audit/rules/findings.py": (
         *_AUDIT,
         "tests/spark/audit/test_deadlines.py",
-        "tests/spark/store/test_findings.py",
+        "tests/spark/store/test_read_findings.py",
     ),
     "shardaudit/watch/rules/holes.py": (*_HOLES, "tests/histories"),
     "shardaudit/audit/rules/gaps.py": ("tests/spark/audit/test_gaps.py", *_CANARY),
@@ -103,7 +103,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/ingest/rules/batch_summary.py": (*_INGEST, "tests/spark/audit/test_gates.py"),
     "shardaudit/ingest/rules/commits.py": (
         *_INGEST,
-        "tests/unit/adapters/test_delta_sink.py",
+        "tests/unit/adapters/test_delta_sink_reader.py",
         _DELTA,
     ),
     "shardaudit/columns/faults.py": (*_INGEST, _TRACES, _DELTA),
@@ -117,7 +117,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/ingest/test_ingest_rotated.py",
     ),
     "shardaudit/ingest/rules/deliveries.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
-    "shardaudit/ingest/rules/judged_traces.py": (*_INGEST, *_AUDIT, _TRACES),
+    "shardaudit/ingest/rules/refused_traces.py": (*_INGEST, *_AUDIT, _TRACES),
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL
         for name in (

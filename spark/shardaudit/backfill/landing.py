@@ -9,13 +9,13 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.aws.kinesis import put_all
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress, stream_client
 from shardaudit.adapters.files.files import S3Access, s3_access
-from shardaudit.adapters.lake.delta_merge import (
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
+from shardaudit.adapters.lake.delta_sink_writer import (
     Pruning,
     SinkMerge,
     absent_rows,
     depends_on_message_alone,
 )
-from shardaudit.adapters.lake.delta_sink import DeltaSink
 from shardaudit.adapters.lake.parquet_append import append_files, dataset_rows, parquet_fields
 from shardaudit.backfill.rules.column_sources import FROM_MESSAGE, FROM_RECORD, column_sources
 from shardaudit.backfill.rules.decode import ID, INTERNAL, POSITION, decoded, position

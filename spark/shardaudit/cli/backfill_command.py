@@ -29,8 +29,8 @@ from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import Window, parse_instant
-from shardaudit.store.findings import findings_bytes
 from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.read_findings import findings_bytes
 from shardaudit.store.warehouse import Warehouse
 
 EXAMPLES = """\

@@ -26,7 +26,7 @@ from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import parse_instant
 from shardaudit.report.plain import counted, harmless, messages
-from shardaudit.store.findings import findings_bytes
+from shardaudit.store.read_findings import findings_bytes
 
 EXAMPLES = """\
   shardaudit dedupe plan --stream events

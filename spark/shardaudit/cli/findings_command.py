@@ -19,7 +19,7 @@ from shardaudit.report.render import findings_view, gaps_view
 from shardaudit.report.summary import FindingLine
 from shardaudit.store.audits import gaps_of
 from shardaudit.store.cell_grid import ShardRange
-from shardaudit.store.findings import (
+from shardaudit.store.read_findings import (
     FindingValues,
     WantedFindings,
     findings_bytes,

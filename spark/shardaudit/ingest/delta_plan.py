@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.files.files import S3Access, StorageError
 from shardaudit.adapters.lake.delta_log import CommitGoneError
-from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_file import SinkFile
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.ingest.rules.batch_inputs import (

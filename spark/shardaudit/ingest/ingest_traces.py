@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import FileStore, StorageError, at_once, list_files
-from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.ingest.batches import (
     Batch,
@@ -24,7 +24,7 @@ from shardaudit.ingest.batches import (
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
-from shardaudit.ingest.rules.judged_traces import TraceRules, is_producers, judged_traces, sampled
+from shardaudit.ingest.rules.refused_traces import TraceRules, is_producers, judged_traces, sampled
 from shardaudit.ingest.sightings import append_sightings, stored_sightings
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.ingest.trace_writing import (

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
+from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import FileStore, S3Access, StorageError, at_once, list_files
-from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
 from shardaudit.model.source import SourceFile
 

@@ -11,7 +11,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import FileStore, S3Access
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.columns.faults import is_gap
-from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces
+from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
 from shardaudit.model.choices import TraceFormat
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError

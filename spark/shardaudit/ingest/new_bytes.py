@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from shardaudit.adapters.files.files import S3Access, list_files, s3_access
 from shardaudit.adapters.lake.delta_log import CommitGoneError
-from shardaudit.adapters.lake.delta_sink import DeltaSink
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
 from shardaudit.ingest.delta_plan import is_behind
 from shardaudit.ingest.rules.batch_inputs import (
     DeltaInputs,

@@ -14,7 +14,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.files.files import S3Access, StorageError
 from shardaudit.adapters.files.sources import storage_errors
 from shardaudit.adapters.lake.delta_log import CommitGoneError, TimeSpan
-from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_file import SinkFile, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.ingest.rules.batch_inputs import (

@@ -19,7 +19,7 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.lake.sink_rows import SinkReader
 from shardaudit.columns.instants import any_of, in_windows
 from shardaudit.ingest.rules.batch_inputs import CellShape, TraceInputs
-from shardaudit.ingest.rules.judged_traces import GIVEN, kept_traces
+from shardaudit.ingest.rules.refused_traces import GIVEN, kept_traces
 from shardaudit.ingest.rules.repeats import REACH
 from shardaudit.model.source import KeptFiles
 from shardaudit.model.tables.audit_tables import BATCHES, TRACES

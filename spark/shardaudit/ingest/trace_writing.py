@@ -11,15 +11,15 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.embedded import is_embedded
+from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.parquet_traces import kept_files, readable
-from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.ingest.batches import Batch
 from shardaudit.ingest.rules.batch_inputs import TraceInputs
 from shardaudit.ingest.rules.fingerprint import trace_fingerprints
-from shardaudit.ingest.rules.judged_traces import (
+from shardaudit.ingest.rules.refused_traces import (
     GIVEN,
     TraceRules,
     judged_traces,

@@ -12,9 +12,9 @@ from shardaudit.model.rates import audit_rates
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import EPOCH, Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
+from shardaudit.page.page_lines import StreamLine, stream_line
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_streams import StreamLine, stream_line
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
 from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
@@ -23,8 +23,8 @@ from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.store.audits import OpenCount, gaps_of, late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
-from shardaudit.store.findings import WantedFindings, read_findings, transitions_of
 from shardaudit.store.health_times import last_read
+from shardaudit.store.read_findings import WantedFindings, read_findings, transitions_of
 
 MAX_BINS = 200
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)

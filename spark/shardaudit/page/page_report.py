@@ -14,9 +14,9 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window
 from shardaudit.page.page_html import asset, html_page, script_hash
+from shardaudit.page.page_of_stream import stream_values
 from shardaudit.page.page_reading import read_finding_rows, read_gaps
 from shardaudit.page.page_state import PREFIX, PageState
-from shardaudit.page.page_values import stream_values
 from shardaudit.store.audits import audits_of
 
 _FOLDER = "reports"

@@ -7,8 +7,8 @@ from itertools import groupby
 
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import EPOCH
+from shardaudit.page.page_lines import TrendPoint
 from shardaudit.page.page_map import HeatMap, MapRow, letter
-from shardaudit.page.page_streams import TrendPoint
 from shardaudit.page.page_words import MEANINGS, METRICS, NO_SHARD, NOT_KNOWN, Metric
 from shardaudit.report.plain import length
 

@@ -13,6 +13,8 @@ from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import Window
 from shardaudit.page.page_findings import csv_lines
 from shardaudit.page.page_html import asset, html_page
+from shardaudit.page.page_lines import due_shards
+from shardaudit.page.page_of_stream import common_values, due_lines, stream_values
 from shardaudit.page.page_reading import (
     Shown,
     read_finding_rows,
@@ -22,13 +24,11 @@ from shardaudit.page.page_reading import (
     wanted_findings,
 )
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_streams import due_shards
-from shardaudit.page.page_values import common_values, due_lines, stream_values
 from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
 from shardaudit.store.audits import audits_of, newest_watch, open_counts, open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
-from shardaudit.store.findings import each_finding
+from shardaudit.store.read_findings import each_finding
 
 SHOWN_CELLS = 50
 Parameters = Mapping[str, str]

@@ -17,7 +17,7 @@ from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
 from shardaudit.watch.rules.facts import LedgerProgress as ShardProgress
-from shardaudit.watch.rules.judge import Judgement, judgement_of, waits_for
+from shardaudit.watch.rules.judgement import Judgement, judgement_of, waits_for
 from shardaudit.watch.rules.notifications import ShardNews, due_notifications
 from shardaudit.watch.watch_asked import Asked, ask
 from shardaudit.watch.watch_history import (

@@ -14,7 +14,7 @@ from shardaudit.model.verdict import Level
 from shardaudit.store.audits import newest_rows
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import EarlierWatch
-from shardaudit.watch.rules.judge import Judgement
+from shardaudit.watch.rules.judgement import Judgement
 from shardaudit.watch.rules.notifications import Notification, Occasion
 
 _TREND = timedelta(hours=1)  # four watches

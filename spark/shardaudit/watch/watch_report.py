@@ -14,7 +14,7 @@ from shardaudit.model.errors import ShardauditError
 from shardaudit.model.verdict import Level, ShardState, by_rank
 from shardaudit.report.plain import cell, counted, harmless, instant, length
 from shardaudit.watch.rules.facts import Rules
-from shardaudit.watch.rules.judge import Judgement, Skew, landed_skew, produced_skew
+from shardaudit.watch.rules.judgement import Judgement, Skew, landed_skew, produced_skew
 
 _SHOWN_SHARDS = 20
 _STYLES = {

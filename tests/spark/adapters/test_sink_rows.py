@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.files.files import list_files
-from shardaudit.adapters.lake.delta_sink import DeltaSink
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
 from shardaudit.adapters.lake.sink_file import SinkFile, WantedColumn, parquet_file
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.model.source import SourceFile

@@ -14,10 +14,10 @@ from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
+from shardaudit.page.page_lines import trend
 from shardaudit.page.page_reading import read_line
 from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_streams import trend
 from shardaudit.report.next_steps import late_lines
 from tests.builders import T0, sink_row, trace_line
 from tests.spark.audit.nights import (

@@ -21,7 +21,7 @@ from shardaudit.backfill.rules.decode import (
     decoded,
     unique_rows,
 )
-from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces
+from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
 from shardaudit.model.input_columns import TRACE_COLUMNS, SinkField, Source
 from tests.builders import SHARD, T0, jsonl, sequence, trace_line
 from tests.odd_times import ODD_TIMES

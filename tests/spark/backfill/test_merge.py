@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.files.files import S3Access
-from shardaudit.adapters.lake.delta_merge import (
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
+from shardaudit.adapters.lake.delta_sink_writer import (
     Pruning,
     SinkMerge,
     absent_rows,
     depends_on_message_alone,
 )
-from shardaudit.adapters.lake.delta_sink import DeltaSink
 from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL_OF_COPIES, numbered_copies
 from shardaudit.backfill.rules.decode import ID as COPIED

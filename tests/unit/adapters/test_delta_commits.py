@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shardaudit.adapters.lake.delta_sink import DeltaSink, DeltaVersion
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink, DeltaVersion
 from shardaudit.adapters.lake.sink_batches import deleted_rows
 from shardaudit.ingest.rules.commits import net_change
 from shardaudit.model.source import DeletionVector, DeltaFile

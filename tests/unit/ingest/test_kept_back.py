@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import S3Access, StorageError
-from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
 from shardaudit.ingest.rules.batch_inputs import CellShape, DamagedFile, TraceInputs
 from shardaudit.model.source import KEPT_BACK, SourceFile

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from shardaudit.model.rates import audit_rates
 from shardaudit.model.verdict import Verdict
+from shardaudit.page.page_lines import TrendPoint
 from shardaudit.page.page_map import HeatMap, MapRow, letter
-from shardaudit.page.page_streams import TrendPoint
 from shardaudit.page.page_svg import LEFT, WIDTH, curves, drawing, script_map
 from shardaudit.page.page_words import NO_SHARD, UNKNOWN, Metric
 from shardaudit.store.cell_grid import COUNTED, Bins, ShardGroup

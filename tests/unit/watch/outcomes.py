@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, Rules, Witness
-from shardaudit.watch.rules.judge import Judgement, judgement_of, waits_for
+from shardaudit.watch.rules.judgement import Judgement, judgement_of, waits_for
 from shardaudit.watch.rules.notifications import Notification, Occasion, due_notifications
 from shardaudit.watch.rules.notifications import ShardNews as ShardHeard
 from tests.oracle_shards import usual_patience

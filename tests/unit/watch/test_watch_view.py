@@ -7,7 +7,7 @@ from rich.console import Console
 
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.report.summary import plain_value
-from shardaudit.watch.rules.judge import Skew
+from shardaudit.watch.rules.judgement import Skew
 from shardaudit.watch.watch_report import WatchLine, WatchReport, watch_view
 from tests.unit.report.reports import NOON
 

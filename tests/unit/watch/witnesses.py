@@ -8,7 +8,7 @@ from shardaudit.model.choices import PositionSource
 from shardaudit.model.sequence import Position
 from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Rules, Span, Witness
-from shardaudit.watch.rules.judge import Judgement, judgement_of
+from shardaudit.watch.rules.judgement import Judgement, judgement_of
 from tests.builders import NOW, SHARD, sequence
 
 MINUTE = timedelta(minutes=1)

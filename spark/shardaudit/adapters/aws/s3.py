@@ -6,7 +6,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from shardaudit.adapters.files.refused import is_refused, plain_words
+from shardaudit.adapters.files.access_refused import is_refused, plain_words
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 

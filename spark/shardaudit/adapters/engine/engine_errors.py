@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from shardaudit.adapters.files.refused import plain_words
+from shardaudit.adapters.files.access_refused import plain_words
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
 # gRPC's words of an answer that came, and was no message.

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
+from shardaudit.adapters.files.access_refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.source import SourceFile

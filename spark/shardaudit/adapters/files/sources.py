@@ -17,12 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import shardaudit
 from shardaudit.adapters.engine.embedded import most_readers
+from shardaudit.adapters.files.access_refused import plain_words
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, open_file, storage_error
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.files.loose_traces import LOOSE, damaged
 from shardaudit.adapters.files.parquet_traces import parquet_batches
-from shardaudit.adapters.files.refused import plain_words
 from shardaudit.adapters.lake import parquet_file
 from shardaudit.adapters.lake.parquet_file import Footer
 from shardaudit.adapters.lake.sink_batches import sink_batches

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from shardaudit.adapters.aws.s3 import delta_rs_options
-from shardaudit.adapters.files.refused import AccessRefusedError, is_refused, plain_words
+from shardaudit.adapters.files.access_refused import AccessRefusedError, is_refused, plain_words
 from shardaudit.adapters.lake.delta_schema import (
     CONFIGURATION,
     add_columns,

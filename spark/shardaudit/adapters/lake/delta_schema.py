@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 
+from shardaudit.adapters.files.access_refused import one_line
 from shardaudit.adapters.files.files import storage_error
-from shardaudit.adapters.files.refused import one_line
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.errors import ConfigError, WarehouseVersionError
 from shardaudit.model.tables.table import OLDEST_VERSION, WAREHOUSE_VERSION, Table

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.columns.ledger_sums import id_hash
-from shardaudit.ingest.rules.judged_traces import GIVEN
+from shardaudit.ingest.rules.refused_traces import GIVEN
 
 # As far apart in time are traces of one id looked for. A producer that stamps a retry anew retries
 # within minutes, or after an outage of hours.

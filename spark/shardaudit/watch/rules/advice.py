@@ -7,7 +7,7 @@ from shardaudit.model.verdict import Level, ShardState
 from shardaudit.model.window import LONGEST
 from shardaudit.watch.rules.deadline import Deadline, had_pause
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
-from shardaudit.watch.rules.state import is_stopped
+from shardaudit.watch.rules.shard_state import is_stopped
 from shardaudit.watch.rules.texts import at, duration, how_many, size
 
 

@@ -12,7 +12,7 @@ from shardaudit.model.retention import (
 )
 from shardaudit.model.verdict import URGENT_WITHIN, Level, ShardState
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, Rules, Span, Witness
-from shardaudit.watch.rules.state import is_stopped
+from shardaudit.watch.rules.shard_state import is_stopped
 
 WARN_WITHIN = timedelta(hours=24)
 WARN_SHARE = 0.5  # of the retention; also AWS's own rule for iterator age

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, Schema
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.lake.delta_log import CommitGoneError
 from shardaudit.adapters.lake.delta_schema import TableFeatureError
-from shardaudit.adapters.lake.delta_sink import DeltaSink
+from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
 from shardaudit.ingest.rules.commits import net_change
 from shardaudit.model.errors import ConfigError
 from tests.sink_reading import ACCESS, delta_rows

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from shardaudit.page.page_streams import (
+from shardaudit.page.page_lines import (
     Refused,
     StoredRow,
     StreamLine,

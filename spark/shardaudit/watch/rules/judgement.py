@@ -16,7 +16,7 @@ from shardaudit.watch.rules.deadline import (
     level,
 )
 from shardaudit.watch.rules.facts import LedgerProgress, Rules, Witness
-from shardaudit.watch.rules.state import ancestors, condition, is_stopped, shard_state
+from shardaudit.watch.rules.shard_state import ancestors, condition, is_stopped, shard_state
 from shardaudit.watch.rules.texts import at, how_many
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from shardaudit.model.config.settings import load_settings
+from shardaudit.page.page_of_stream import stream_values
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_values import stream_values
 
 FIRST = datetime(2026, 12, 1, 2, tzinfo=UTC)
 CONFIG = """

@@ -8,10 +8,10 @@ from typing import Any
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.loss_budget import LossBudget, month_of
+from shardaudit.page.page_lines import ShardDue, due_shards, trend
 from shardaudit.page.page_reading import Shown, read_line, read_map
 from shardaudit.page.page_route import route_graph
 from shardaudit.page.page_state import PageState
-from shardaudit.page.page_streams import ShardDue, due_shards, trend
 from shardaudit.page.page_svg import curves, drawing, script_map
 from shardaudit.page.page_words import METRICS, Metric
 from shardaudit.report.gate_lines import gate_lines, why_rejected

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.adapters.files.loose_traces import LOOSE, damaged
 from shardaudit.adapters.files.parquet_traces import parquet_batches
-from shardaudit.ingest.rules.judged_traces import TraceRules, judged_traces, sampled
+from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
 from shardaudit.model.input_columns import CANARY, TRACE_COLUMNS
 from tests.builders import NOW, SHARD, T0, Line, jsonl, trace_line, write_parquet
 

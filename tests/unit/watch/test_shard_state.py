@@ -5,8 +5,8 @@ import pytest
 
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.facts import LedgerProgress, Pause, Span
-from shardaudit.watch.rules.judge import waits_for
-from shardaudit.watch.rules.state import ancestors
+from shardaudit.watch.rules.judgement import waits_for
+from shardaudit.watch.rules.shard_state import ancestors
 from tests.builders import NOW, SHARD, sequence
 from tests.unit.watch.witnesses import (
     GRACE,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from deltalake.exceptions import DeltaError
 
+from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import StorageError, storage_error
-from shardaudit.adapters.files.refused import AccessRefusedError
 from shardaudit.adapters.lake import delta_rs
 from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
 from shardaudit.model.config.parts import Aws
