@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from shardaudit.model.verdict import Kind, State, Verdict
-from shardaudit.report.plain import cell, counted, messages
+from shardaudit.model.words import counted, messages
+from shardaudit.report.plain import cell
 from tools.demo_result import Comparison, Row, compared
 
 Cell = tuple[str, datetime]

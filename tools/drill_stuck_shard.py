@@ -22,7 +22,8 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode, ShardauditError
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.verdict import Level
-from shardaudit.report.plain import instant, length
+from shardaudit.model.words import length
+from shardaudit.report.plain import instant
 from shardaudit.simulate.kinesis_stream import simulated_stream
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from shardaudit.store.warehouse import Warehouse

@@ -11,10 +11,11 @@ from shardaudit.airflow.planned import PlannedAudit, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.errors import FinalError, ShardauditError
 from shardaudit.model.verdict import Verdict
+from shardaudit.model.words import counted, length, messages
 from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
-from shardaudit.report.plain import counted, harmless, instant, length, messages
+from shardaudit.report.plain import harmless, instant
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.summary import AuditReport
 

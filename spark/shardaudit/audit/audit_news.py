@@ -17,8 +17,9 @@ from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import Kind, Level, State, Verdict, by_rank
 from shardaudit.model.window import Window, joined
+from shardaudit.model.words import length, messages
 from shardaudit.report.held_back import complete_until
-from shardaudit.report.plain import MAX_SHOWN, gap_line, harmless, instant, length, messages
+from shardaudit.report.plain import MAX_SHOWN, gap_line, harmless, instant
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.audits import published_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments

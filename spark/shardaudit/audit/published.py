@@ -16,10 +16,11 @@ from shardaudit.model.rates import audit_rates
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import LIVE, Kind, MissingIds, State, Verdict, by_rank
 from shardaudit.model.window import Window
+from shardaudit.model.words import messages
 from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
 from shardaudit.report.next_steps import retention_note, stamping_note, vanished_note
-from shardaudit.report.plain import instant, messages
+from shardaudit.report.plain import instant
 from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from shardaudit.backfill.proposal import PlanReport, RunReport, WindowLine
 from shardaudit.backfill.rules.planned import WindowState, window_order
-from shardaudit.report.plain import cell, counted, harmless, instant, length, messages
+from shardaudit.model.words import counted, length, messages
+from shardaudit.report.plain import cell, harmless, instant
 
 SHOWN_WINDOWS = 30
 _MIB = 2**20

@@ -34,7 +34,7 @@ from shardaudit.model.retention import Retention
 from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, REMOVED_ROWS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
-from shardaudit.report.plain import messages
+from shardaudit.model.words import messages
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse

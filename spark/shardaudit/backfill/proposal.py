@@ -11,7 +11,8 @@ from shardaudit.backfill.rules.planned import Repair, StoredWindow, WindowState,
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
-from shardaudit.report.plain import counted, harmless, instant, length, messages
+from shardaudit.model.words import counted, length, messages
+from shardaudit.report.plain import harmless, instant
 from shardaudit.store.audits import read_rows
 from shardaudit.store.lock import warehouse_lock
 

@@ -41,7 +41,8 @@ from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind, State
 from shardaudit.model.window import coalesced
-from shardaudit.report.plain import counted, harmless, instant
+from shardaudit.model.words import counted
+from shardaudit.report.plain import harmless, instant
 from shardaudit.store.transitions import NewState, change_state, findings_in
 from shardaudit.store.warehouse import Warehouse
 

@@ -35,7 +35,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables.backfill_tables import BACKFILLS
 from shardaudit.model.verdict import State
-from shardaudit.report.plain import counted, messages
+from shardaudit.model.words import counted, messages
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.audits import read_rows
 from shardaudit.store.transitions import NewState

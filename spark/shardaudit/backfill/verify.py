@@ -18,7 +18,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import SummaryRow
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, QUARANTINE
 from shardaudit.model.verdict import State
-from shardaudit.report.plain import counted, messages
+from shardaudit.model.words import counted, messages
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.transitions import NewState
 

@@ -25,7 +25,8 @@ from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError, ExitCode
 from shardaudit.model.window import parse_instant
-from shardaudit.report.plain import counted, harmless, messages
+from shardaudit.model.words import counted, messages
+from shardaudit.report.plain import harmless
 from shardaudit.store.read_findings import findings_bytes
 
 EXAMPLES = """\

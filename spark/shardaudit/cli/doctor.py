@@ -33,8 +33,9 @@ from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION
+from shardaudit.model.words import counted, length
 from shardaudit.report.next_steps import retention_note, too_short
-from shardaudit.report.plain import counted, harmless, length
+from shardaudit.report.plain import harmless
 from shardaudit.report.sizing import day_words, usual_day
 from shardaudit.store.audits import audits_of
 from shardaudit.store.health_times import read_health

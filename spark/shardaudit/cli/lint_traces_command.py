@@ -16,7 +16,8 @@ from shardaudit.ingest.linted_traces import LintReport, linted_traces
 from shardaudit.model.choices import EngineName
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ExitCode
-from shardaudit.report.plain import counted, harmless
+from shardaudit.model.words import counted
+from shardaudit.report.plain import harmless
 
 EXAMPLES = """\
   shardaudit lint-traces traces-0001.jsonl.gz

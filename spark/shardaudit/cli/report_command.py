@@ -10,9 +10,10 @@ from shardaudit.adapters.clock import now
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.window import Window, parse_instant
+from shardaudit.model.words import counted
 from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
-from shardaudit.report.plain import counted, instant
+from shardaudit.report.plain import instant
 
 EXAMPLES = """\
   shardaudit report --stream events --out events.html

@@ -10,6 +10,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from shardaudit.model.words import byte_size, length
 from shardaudit.page.page_map import letter
 from shardaudit.page.page_words import (
     GATE_LOOKS,
@@ -22,7 +23,7 @@ from shardaudit.page.page_words import (
     WHERE,
     Metric,
 )
-from shardaudit.report.plain import byte_size, length, visible
+from shardaudit.report.plain import visible
 from shardaudit.report.rate_lines import budget_lines, used_line
 from shardaudit.report.route_lines import place_told
 

@@ -7,10 +7,10 @@ from itertools import groupby
 
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import EPOCH
+from shardaudit.model.words import length
 from shardaudit.page.page_lines import TrendPoint
 from shardaudit.page.page_map import HeatMap, MapRow, letter
 from shardaudit.page.page_words import MEANINGS, METRICS, NO_SHARD, NOT_KNOWN, Metric
-from shardaudit.report.plain import length
 
 WIDTH, LEFT, TOP = 1200.0, 172.0, 22.0
 _HIGHEST_ROW, _LOWEST_ROW, _MAP_HEIGHT = 22.0, 5.0, 780.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shardaudit.report.plain import length
+from shardaudit.model.words import length
 
 # Older says nothing about now. Every night, and two hours for the run itself; every 15 minutes.
 OLD_AUDIT, OLD_WATCH = timedelta(hours=26), timedelta(hours=1)

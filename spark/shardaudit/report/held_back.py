@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from shardaudit.model.verdict import Kind
 from shardaudit.model.watermark import WHY, Held, Hold
 from shardaudit.model.window import Window
-from shardaudit.report.plain import counted, harmless, instant, messages
+from shardaudit.model.words import counted, messages
+from shardaudit.report.plain import harmless, instant
 
 _LACKING = {
     (Kind.MISSING, False): "missing",

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from shardaudit.model.retention import PAGE_BYTES, PUT_BYTES_PER_S, seconds_to_read
 from shardaudit.model.verdict import Cause
-from shardaudit.report.plain import harmless, instant, length, messages
+from shardaudit.model.words import length, messages
+from shardaudit.report.plain import harmless, instant
 from shardaudit.report.summary import AuditReport, DeadlineLine, LateAudit, WaitingTime
 
 HABIT = 10  # so many messages of a window that have several times are no accident

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from shardaudit.model.loss_budget import LossBudget
 from shardaudit.model.rates import Rate
-from shardaudit.report.plain import length, messages
+from shardaudit.model.words import length, messages
 
 _OF = {"missing": "what was sent", "duplicated": "what landed", "untraced": "what landed"}
 

@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from shardaudit.model.verdict import Kind, Verdict
+from shardaudit.model.words import counted, length
 from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
-from shardaudit.report.plain import cell, counted, harmless, instant, length
+from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import place_told
 from shardaudit.report.summary import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from shardaudit.report.plain import byte_size, counted, length, messages
+from shardaudit.model.words import byte_size, counted, length, messages
 
 TRACE_BYTES, LEDGER_BYTES, AUDIT_BYTES = 32, 96, 3.2  # of a message; of a cell, and in each audit
 EMBEDDED_S, SPARK_S = 6.3e-6, 63e-6  # of one core for each message; Apache Spark's is the most

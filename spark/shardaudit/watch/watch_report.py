@@ -12,7 +12,8 @@ from rich.text import Text
 
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.verdict import Level, ShardState, by_rank
-from shardaudit.report.plain import cell, counted, harmless, instant, length
+from shardaudit.model.words import counted, length
+from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.watch.rules.facts import Rules
 from shardaudit.watch.rules.judgement import Judgement, Skew, landed_skew, produced_skew
 

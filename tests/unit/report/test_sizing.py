@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from shardaudit.report.plain import byte_size
+from shardaudit.model.words import byte_size
 from shardaudit.report.sizing import Day, day_words, usual_day
 
 DOC = (Path(__file__).parents[3] / "docs" / "sizing.md").read_text()

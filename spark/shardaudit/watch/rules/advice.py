@@ -5,10 +5,10 @@ from datetime import datetime
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.model.window import LONGEST
+from shardaudit.model.words import at, byte_size, length, messages
 from shardaudit.watch.rules.deadline import Deadline, had_pause
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
 from shardaudit.watch.rules.shard_state import is_stopped
-from shardaudit.watch.rules.texts import at, duration, how_many, size
 
 
 def advice(
@@ -24,7 +24,7 @@ def advice(
     if had_pause(witness) and witness.progress.pause is not None:
         pause = witness.progress.pause
         return (
-            f"stood still for {duration(pause.length)} from {at(pause.since)} to {at(pause.until)} "
+            f"stood still for {length(pause.length)} from {at(pause.since)} to {at(pause.until)} "
             "while messages waited, and goes on"
         )
     return None
@@ -44,7 +44,7 @@ def hole_advice(holes: Holes, due: Deadline | None, rules: Rules) -> str | None:
     begin = "start now" if due.start_by <= rules.as_of else f"start by {at(due.start_by)}"
     sentences = (
         f"a HOLE: its consumer is past {minutes} in {window}{even} of which at least "
-        f"{how_many(due.ahead.messages)} have not landed",
+        f"{messages(due.ahead.messages)} have not landed",
         f"{_naming(due, rules)} to name them, then read them again: their cells take at most "
         f"{due.hours_to_read:.1f} h, {begin}",
         _extension(due, rules),
@@ -69,7 +69,7 @@ def _over(since: datetime, until: datetime, rules: Rules) -> str | None:
 
 
 def _gone(holes: Holes) -> str:
-    return f"at least {how_many(holes.gone)} of older holes have left the stream"
+    return f"at least {messages(holes.gone)} of older holes have left the stream"
 
 
 def _of_stopped(
@@ -79,7 +79,7 @@ def _of_stopped(
         return "its position went back: it will deliver again what it delivered before"
     if due.is_over(rules):
         return (
-            f"at most {how_many(due.ahead.messages)} from {at(due.ahead.since)} on have left the "
+            f"at most {messages(due.ahead.messages)} from {at(due.ahead.since)} on have left the "
             "stream, nothing of it can be read again: `shardaudit findings list` names what is lost"
         )
     said = (_standstill(found, witness, due), _unordered(witness), _repair(due, rules, grade))
@@ -87,7 +87,7 @@ def _of_stopped(
 
 
 def _standstill(found: ShardState, witness: Witness, due: Deadline) -> str:
-    waiting = f"at most {how_many(due.ahead.messages)} from {at(due.ahead.since)} on wait"
+    waiting = f"at most {messages(due.ahead.messages)} from {at(due.ahead.since)} on wait"
     closed = "" if witness.is_open else "closed and not drained, "
     resting = witness.resting_since
     if found is ShardState.SILENT or resting is None:
@@ -113,7 +113,7 @@ def _repair(due: Deadline, rules: Rules, grade: Level) -> str:
     window = _over(since, due.ahead.until, rules) or "what is planned with --include-stuck"
     reads = (
         f"reading {window} again takes at most {due.hours_to_read:.1f} h "
-        f"({size(due.bytes_at_most)} at most)"
+        f"({byte_size(due.bytes_at_most)} at most)"
     )
     if grade is Level.LOST:
         return (
@@ -137,7 +137,7 @@ def _extension(due: Deadline, rules: Rules) -> str:
 
 
 def _lag(due: Deadline, rules: Rules, grade: Level) -> str:
-    behind = f"{duration(rules.as_of - due.ahead.first_arrival)} behind and moving"
+    behind = f"{length(rules.as_of - due.ahead.first_arrival)} behind and moving"
     if grade is Level.LOST:
         return f"{behind}; its oldest messages have left the stream; {_extension(due, rules)}"
     if due.crosses_at is None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from shardaudit.model.sequence import START_WORDS
 from shardaudit.model.verdict import Level, ShardState, by_rank
+from shardaudit.model.words import at, messages
 from shardaudit.watch.rules.advice import advice, hole_advice
 from shardaudit.watch.rules.deadline import (
     Deadline,
@@ -17,7 +18,6 @@ from shardaudit.watch.rules.deadline import (
 )
 from shardaudit.watch.rules.facts import LedgerProgress, Rules, Witness
 from shardaudit.watch.rules.shard_state import ancestors, condition, is_stopped, shard_state
-from shardaudit.watch.rules.texts import at, how_many
 
 
 def evidence(witness: Witness, rules: Rules, *, settle_grace: timedelta) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def _hole(witness: Witness, rules: Rules, settle_grace: timedelta) -> str | None
         return None
     return (
         f"a HOLE in the making: {position.consumer} says {position.checkpoint}, which is past "
-        f"{how_many(passed.messages)} from {at(passed.since)} on that have not landed"
+        f"{messages(passed.messages)} from {at(passed.since)} on that have not landed"
     )
 
 

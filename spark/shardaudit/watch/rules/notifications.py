@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shardaudit.model.verdict import Level
-from shardaudit.watch.rules.texts import at
+from shardaudit.model.words import at
 
 REMIND_AFTER = timedelta(hours=6)
 DIGEST_ABOVE = 10
