@@ -36,9 +36,11 @@ def test_the_page_names_every_room_from_the_top_to_the_bottom() -> None:
 
 def test_each_question_is_answered_by_a_file_that_there_is() -> None:
     table = PAGE.partition("| question |")[2]
-    answers = re.findall(r"(?m)\| `([\w/]+\.py)` \|$", table)
-    assert len(answers) == 15
-    assert [path for path in answers if not (PACKAGE / path).is_file()] == []
+    answers = re.findall(r"(?m)\? \| (.+) \|$", table)
+    files = [re.findall(r"`([\w/]+\.py)`", answer) for answer in answers]
+    assert len(files) == 15
+    assert all(files)
+    assert [path for found in files for path in found if not (PACKAGE / path).is_file()] == []
 
 
 def test_a_folder_can_be_looked_over() -> None:
