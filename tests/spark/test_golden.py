@@ -15,10 +15,10 @@ def named(group: list[GoldenCase]) -> str:
     return f"{group[0].name}+{len(group) - 1}"
 
 
-# Of every twelfth the daily tests see that Apache Spark says the same, of every ninth that kept
+# Of every sixteenth the daily tests see that Apache Spark says the same, of every ninth that kept
 # traces do; of each the drill does.
 GROUPS = [
-    pytest.param(group, marks=[] if number % 12 else [pytest.mark.both_engines])
+    pytest.param(group, marks=[] if number % 16 else [pytest.mark.both_engines])
     for number, group in enumerate(groups())
 ]
 IN_PARQUET = [

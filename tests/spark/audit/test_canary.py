@@ -235,7 +235,6 @@ def canaries(folder: Path) -> dict[str, int]:
     return found
 
 
-@pytest.mark.both_engines
 def test_no_table_holds_the_canary_after_audits(warehouse: Warehouse, tmp_path: Path) -> None:
     stream = trial(warehouse, tmp_path)
     first = stream.audit()

@@ -87,6 +87,7 @@ def test_every_duplicate_goes_and_is_kept_aside(loss: Loss) -> None:
     assert loss.landed() == Counter(before.keys())
 
 
+@pytest.mark.drill
 def test_stuck_tail_comes_back_when_asked_for(loss: Loss) -> None:
     plan = loss.planned(include_stuck=True)
     verified = loss.run(plan)

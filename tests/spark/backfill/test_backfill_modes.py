@@ -135,6 +135,7 @@ def test_requested_windows_wait_until_an_audit_sees_them_landed(loss: Loss) -> N
     assert {w.state for w in loss.windows(plan)} == {"verified"}
 
 
+@pytest.mark.drill
 def test_nothing_lands_while_the_decoder_fails_and_all_does_with_another(
     loss: Loss,
 ) -> None:

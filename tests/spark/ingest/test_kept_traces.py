@@ -148,7 +148,7 @@ def test_all_traces_of_an_id_are_in_the_table_when_it_comes_again(lake: Lake) ->
 
 
 SEEDS = [
-    pytest.param(0, marks=pytest.mark.both_engines),
+    0,
     1,
     *(pytest.param(seed, marks=pytest.mark.drill) for seed in range(2, 8)),
 ]
