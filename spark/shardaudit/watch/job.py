@@ -93,7 +93,7 @@ def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = S
         stands = ledger_progress(warehouse, name, as_of=then, stream=stream, known=known)
         patience = usual_patience(warehouse, name, stream, as_of=then, retention=rules.retention)
         settled = past.settled_by(then - LOOKS_APART)
-        standing = Standing(name, stream, rules, stands, patience, settled)
+        standing = Standing(name, stream, rules, stands, patience, settled, past.before)
         holes = found_holes(warehouse, standing)
     with progress.stage("judge and store"):
         seen = Seen(asked, stands, patience, holes.holes, past)

@@ -135,6 +135,8 @@ def _before(row: Row, positions: dict[tuple[str, datetime], Position]) -> Earlie
         frontier_at=row["frontier_at"],
         recoverable_until=row["recoverable_until"],
         position=positions.get((row["shard_id"], row["observed_at"])),
+        hole_since=row["hole_since"],
+        hole_until=row["hole_until"],
     )
 
 

@@ -23,7 +23,7 @@ from shardaudit.store.cell_grid import audit_spans, newest_segments
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
-from shardaudit.watch.rules.facts import Holes, LedgerProgress, Rules
+from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
 from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
 from shardaudit.watch.rules.holes import (
     JudgedBy,
@@ -56,7 +56,7 @@ class HoleFacts:
 class Standing:
     """Where the shards of a stream stand, and how long a landing may take on each.
 
-    `settled`: up to where each was settled at an earlier watch.
+    `settled`: up to where each was settled at an earlier watch. `before`: the last watch of each.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Standing:
     progress: Mapping[str, LedgerProgress]
     patience: Mapping[str, timedelta]
     settled: Mapping[str, str]
+    before: Mapping[str, EarlierWatch]
 
 
 def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
@@ -87,26 +88,25 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
         .where(F.coalesce("arrived_until", "bucket_start") >= F.lit(first))
         .localCheckpoint()
     )
-    facts, settled_by = _facts(warehouse, standing), rules.when_read.as_of - LOOKS_APART
-    ways = JudgedBy(settled_by, stream.bucket, state.damage)
+    ways = JudgedBy(rules.when_read.as_of - LOOKS_APART, stream.bucket, state.damage)
+    standing_now = standing_cells(differing, _facts(warehouse, standing), ways)
     since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
-    told = warehouse.read(HOLES).where(
-        (F.col("stream") == name) & (F.col("bucket_start") >= F.lit(since))
-    )
-    standing_now = standing_cells(differing, facts, ways)
-    fed = fed_cells(near, standing_now, ways).localCheckpoint()
-    stay = still_told(standing_now, told).join(fed, CELL, how="left_anti")
-    cells = hole_cells(differing, facts, ways).unionByName(stay)
+    window = Window(since, rules.as_of)
+    told, live = _told(warehouse, name, since), _live(warehouse, standing, since)
+    fed = _looked_into(warehouse, name, fed_cells(near, standing_now, ways), live, window=window)
+    stay = still_told(standing_now, told, fed).localCheckpoint()
+    fed = fed.join(stay, CELL, how="left_anti")
+    cells = hole_cells(standing_now, differing).unionByName(stay)
     if state.unplaced:
         cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
     if cells.isEmpty() and fed.isEmpty():
         return HoleFacts({}, None)
-    known = with_news(
-        _explained(warehouse, standing, cells, fed, window=Window(since, rules.as_of)),
-        told,
-        gone_before=rules.as_of - rules.retention,
-    ).localCheckpoint()
+    gone_before = rules.as_of - rules.retention
+    both = _explained(warehouse, name, cells, live, window=window).unionByName(
+        named_or_doubted(fed, gone_before=gone_before)
+    )
+    known = with_news(both, told, gone_before=gone_before).localCheckpoint()
     holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}
     return HoleFacts(holes, known.where(F.col("is_new")))
 
@@ -144,6 +144,12 @@ def _late_days(ledger: DataFrame, first: datetime) -> list[date]:
     return sorted(row.sent_day for row in collected(late.select("sent_day").distinct()))
 
 
+def _told(warehouse: Warehouse, name: str, since: datetime) -> DataFrame:
+    return warehouse.read(HOLES).where(
+        (F.col("stream") == name) & (F.col("bucket_start") >= F.lit(since))
+    )
+
+
 def store_told(warehouse: Warehouse, name: str, news: DataFrame, *, told_at: datetime) -> None:
     """Writes of which cells people were told."""
     rows = news.select(
@@ -152,13 +158,13 @@ def store_told(warehouse: Warehouse, name: str, news: DataFrame, *, told_at: dat
         F.lit(told_at).alias("told_at"),
         F.col("sent_n").alias("sent"),
         F.col("landed_n").alias("landed"),
-        "missing",
+        (F.col("missing") + F.col("given_up")).alias("missing"),
     )
     warehouse.append(rows, HOLES)
 
 
 def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
-    """Of each shard that landed rows what `hole_cells` has to know."""
+    """Of each shard that landed rows what `standing_cells` has to know."""
     grace = standing.stream.settle_grace
     rows = [
         (
@@ -167,6 +173,7 @@ def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
             standing.settled.get(shard),
             known.landed_until,
             standing.patience.get(shard, grace).total_seconds(),
+            *_hole_told(standing.before.get(shard)),
         )
         for shard, known in standing.progress.items()
         if known.landed_until is not None
@@ -175,26 +182,22 @@ def _facts(warehouse: Warehouse, standing: Standing) -> DataFrame:
         warehouse.spark,
         rows,
         "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
-        "patience double",
+        "patience double, hole_since timestamp, hole_until timestamp",
     )
 
 
+def _hole_told(before: EarlierWatch | None) -> tuple[datetime | None, datetime | None]:
+    return (before.hole_since, before.hole_until) if before else (None, None)
+
+
 def _explained(
-    warehouse: Warehouse, standing: Standing, cells: DataFrame, fed: DataFrame, *, window: Window
+    warehouse: Warehouse, name: str, cells: DataFrame, live: DataFrame, *, window: Window
 ) -> DataFrame:
     """The cells less what the newest audit of each knows by id to be accepted, or not missing."""
-    name, rules = standing.name, standing.rules
-    live = _live(warehouse, standing, window.start)
     audited = audited_cells(warehouse, name, window)
     if audited is None:
-        named = cells.withColumn("is_named", F.lit(False))
-    else:
-        named = explained(cells, audited, live)
-    if fed.isEmpty():
-        return named
-    looks = _looks(warehouse, name, fed, window)
-    gone_before = rules.as_of - rules.retention
-    return named.unionByName(named_or_doubted(fed, live, looks, gone_before=gone_before))
+        return cells.withColumns({"is_named": F.lit(False), "given_up": F.lit(0).cast("bigint")})
+    return explained(cells, audited, live)
 
 
 def _live(warehouse: Warehouse, standing: Standing, since: datetime) -> DataFrame:
@@ -218,8 +221,12 @@ def _live(warehouse: Warehouse, standing: Standing, since: datetime) -> DataFram
     )
 
 
-def _looks(warehouse: Warehouse, name: str, cells: DataFrame, window: Window) -> DataFrame:
-    """Of the minutes of some cells as of when the newest audit was: `bucket_start`, `looked_at`."""
+def _looked_into(
+    warehouse: Warehouse, name: str, fed: DataFrame, live: DataFrame, *, window: Window
+) -> DataFrame:
+    """The cells with `live` and `given_up`, and `looked_at`: the `as_of` of the newest audit."""
+    cells = fed.join(live, CELL, how="left").fillna(0, subset=["live", "given_up"])
+    cells = cells.localCheckpoint()
     audits = warehouse.rows(AUDITS, where=published_of(name))
     as_of = {row["audit_id"]: row["as_of"] for row in audits}
     segments = newest_segments(audit_spans(audits), window)
@@ -230,7 +237,9 @@ def _looks(warehouse: Warehouse, name: str, cells: DataFrame, window: Window) ->
         for of in segments
         if of.start <= start < of.end
     ]
-    return own_rows(warehouse.spark, rows, "bucket_start timestamp, looked_at timestamp")
+    looks = own_rows(warehouse.spark, rows, "bucket_start timestamp, looked_at timestamp")
+    # Unique on the cell, then on its minute, on the right: segments do not overlap.
+    return cells.join(F.broadcast(looks), ["bucket_start"], how="left")
 
 
 def _holes(row: Row, bucket: timedelta) -> Holes:

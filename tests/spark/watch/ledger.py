@@ -23,7 +23,7 @@ LEDGER_DDL = (
 )
 FACTS_DDL = (
     "shard_id string, has_position boolean, settled_until string, landed_until timestamp, "
-    "patience double"
+    "patience double, hole_since timestamp, hole_until timestamp"
 )
 
 

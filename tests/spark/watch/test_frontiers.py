@@ -102,7 +102,7 @@ def test_spark_and_plain_python_find_the_same_holes(warehouse: Warehouse, seed: 
         rules = Rules(
             as_of=instant(now), retention=timedelta(days=1), bucket=MINUTE, read_share=0.5
         )
-        standing = Standing(name, STREAM, rules, progress, {}, settled)
+        standing = Standing(name, STREAM, rules, progress, {}, settled, {})
         expected = {
             one.name: one.holes(settled=int(settled[one.name][-20:]), told={}).facts
             for one in some

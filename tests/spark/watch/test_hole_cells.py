@@ -11,6 +11,7 @@ from shardaudit.watch.rules.holes import (
     explained,
     hole_cells,
     shard_holes,
+    standing_cells,
     unequal_hours,
     with_news,
 )
@@ -94,11 +95,12 @@ def holes_of(spark: SparkSession, ledger: list[Row], facts: list[Row]) -> list[R
     rows = frame(spark, LEDGER_DDL, ledger)
     differing = differing_cells(rows, unequal_hours(rows, bucket=MINUTE), bucket=MINUTE)
     usual: Row = {"has_position": True, "settled_until": "100", "landed_until": T0}
-    found = hole_cells(
+    standing = standing_cells(
         differing,
         frame(spark, FACTS_DDL, (usual | {"patience": 600.0} | fact for fact in facts)),
         JudgedBy(NOW, MINUTE, Damage(traces=((DARK, DARK + TICK),))),
     )
+    found = hole_cells(standing, differing)
     return [row.asDict() for row in found.collect()]
 
 
@@ -210,7 +212,7 @@ TIMES = (
     *("since", "last", "doubted_since", "unnamed_since", "unnamed_last"),
     *("arrived_from", "unnamed_arrived_from"),
 )
-EXPLAINED_DDL = CELLS_DDL + ", is_named boolean"
+EXPLAINED_DDL = CELLS_DDL + ", is_named boolean, given_up bigint"
 TOLD_DDL = "shard_id string, bucket_start timestamp, missing bigint"
 
 
@@ -219,20 +221,20 @@ def told_holes(spark: SparkSession) -> DataFrame:
         usual: Row = {"shard_id": shard, "bucket_start": T0 + minute * MINUTE, "missing": missing}
         usual |= {"sent_n": 10, "landed_n": 10 - missing, "is_sure": True, "is_named": False}
         usual |= dict.fromkeys(("arrived_from", "arrived_until"), T0 + minute * MINUTE)
-        return usual | {"sums_digest": 1} | fields
+        return usual | {"sums_digest": 1, "given_up": 0} | fields
 
     cells = [
         cell("s0", -1, 4),  # gone
         cell("s0", -2, 3, is_named=True),  # gone
         cell("s0", 0, 1, arrived_until=T0 + 2 * MINUTE),
         cell("s0", 3, 2, is_named=True),
-        cell("s0", 5, 2),
+        cell("s0", 5, 2, given_up=1),
         cell("s0", 7, 5, landed_n=10, is_named=True),
         cell("s0", 8, 0, is_sure=False, landed_n=12),
         cell("s0", 9, 0, is_sure=False, landed_n=12, is_named=True),
         cell("s0", -3, 0, is_sure=False),  # gone
         cell("doubt", 2, 0, is_sure=False),
-        cell("named", 2, 1, is_named=True),
+        cell("named", 2, 1, is_named=True, given_up=2),
         cell("gone", -1, 1),
         # Its producer held them back: some are still here, of others not even the last one is.
         cell("held back", -5, 4, arrived_from=T0 + MINUTE, arrived_until=T0 + 6 * MINUTE),
@@ -240,6 +242,7 @@ def told_holes(spark: SparkSession) -> DataFrame:
         cell("held back", -6, 4, arrived_until=T0 - TICK),
     ]
     told = [("s0", 0, 1), ("s0", 3, 1), ("s0", 3, 0), ("s0", 5, 3), ("s0", 5, 1), ("s9", 7, 9)]
+    told += [("named", 2, 2)]
     return with_news(
         frame(spark, EXPLAINED_DDL, cells),
         frame(

@@ -1,103 +1,34 @@
 """Holes on the real tables: the watch sees them by sums, tells them once, and believes an audit."""
 
-import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from shardaudit.columns.ledger_sums import sums_digest
-from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.watch_tables import HOLES, NOTIFICATIONS, SHARDS
 from shardaudit.model.verdict import Level
 from shardaudit.store.warehouse import Warehouse
-from shardaudit.watch.job import WatchRequest, watch
-from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, sequence
-from tests.spark.watch.ledger import MINUTE, fill, settings
-
-START = NOW - timedelta(hours=6)
-LAST = 6 * 60 - 2  # the newest minute: it landed a minute ago
-QUARTER = timedelta(minutes=15)
+from tests.spark.watch.holed import (
+    LAST,
+    QUARTER,
+    Shard,
+    at,
+    audited,
+    filled,
+    holes,
+    look,
+    minute_row,
+    run,
+)
+from tests.spark.watch.ledger import MINUTE, fill
 
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
-
-
-@dataclass
-class Shard:
-    """Three messages a minute; message number n is 3 × minute + 0, 1 or 2.
-
-    `lost` never land, `doubled` land twice, `moved` land in the given minute.
-    """
-
-    name: str
-    lost: Sequence[int] = ()
-    doubled: Sequence[int] = ()
-    moved: dict[int, int] = field(default_factory=dict)
-    stops_at: int = LAST + 1
-    until: int = LAST + 1
-
-    def rows(self) -> list[dict[str, object]]:
-        return [row for m in range(self.until) for row in self._minute(m)]
-
-    def _minute(self, minute: int) -> list[dict[str, object]]:
-        sent = [3 * minute + i for i in range(3)]
-        away = {*self.lost, *self.moved}
-        landed = [n for n in sent if n not in away] if minute < self.stops_at else []
-        landed += [n for n in sent if n in self.doubled]
-        landed += [n for n, to in self.moved.items() if to == minute]
-        found = [_row(self.name, minute, "traces", sent)]
-        return [*found, _row(self.name, minute, "sink", landed)] if landed else found
-
-
-def _row(shard: str, minute: int, side: str, numbers: Sequence[int]) -> dict[str, object]:
-    start = START + minute * MINUTE
-    bins = [0] * 22
-    bins[6] = len(numbers)
-    return {
-        "batch_id": f"events/{side}/1",
-        "stream": "events",
-        "side": side,
-        "location": "any",
-        "shard_id": shard,
-        "bucket_start": start,
-        "n": len(numbers),
-        "sum_lo": sum(zlib.crc32(b"%d" % n) for n in numbers),
-        "sum_hi": 0,
-        "max_sequence_number": sequence(max(numbers)),
-        "last_at": start + MINUTE,
-        "latency_counts": bins if side == "sink" else None,
-        "sent_day": start.date(),
-    }
-
-
-def filled(warehouse: Warehouse, *shards: Shard) -> None:
-    fill(warehouse, [row for shard in shards for row in shard.rows()])
-
-
-def look(warehouse: Warehouse, folder: Path, as_of: datetime) -> WatchReport:
-    return watch(warehouse, WatchRequest(settings(folder), "events", as_of)).report
-
-
-def run(warehouse: Warehouse, folder: Path, as_of: datetime = NOW) -> WatchReport:
-    """The second of two watches."""
-    look(warehouse, folder, as_of - QUARTER)
-    return look(warehouse, folder, as_of)
-
-
-def holes(report: WatchReport) -> dict[str, tuple[int, int]]:
-    """Per shard the cells with a hole, and the messages missing in them, at least."""
-    return {s.shard_id: (s.holes, s.hole_messages) for s in report.shards if s.holes}
-
-
-def at(minute: int) -> datetime:
-    return START + minute * MINUTE
 
 
 def test_a_hole_is_told_with_its_minute_number_and_deadline(
@@ -128,33 +59,12 @@ def test_each_hole_is_told_once_and_the_next_one_on_the_shard_again(
     look(warehouse, tmp_path, NOW + MINUTE)
     assert warehouse.read(NOTIFICATIONS).count() == 1
     late = {"batch_id": "events/traces/2", "max_sequence_number": sequence(390)}
-    fill(warehouse, [_row("s", 130, "traces", [7000]) | late])  # its trace came hours later
+    fill(warehouse, [minute_row("s", 130, "traces", [7000]) | late])  # its trace came hours later
     report = look(warehouse, tmp_path, NOW + QUARTER)
     assert holes(report) == {"s": (2, 2)}
     news = warehouse.read(NOTIFICATIONS).orderBy("observed_at").collect()
     assert [(n.kind, n.level) for n in news] == [("hole", "warn"), ("hole", "warn")]
     assert warehouse.read(HOLES).count() == 2
-
-
-def test_a_hole_is_not_over_while_something_else_comes_to_its_minute(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
-    filled(warehouse, Shard("s", lost=[3 * 125]))
-    run(warehouse, tmp_path)
-    came: dict[str, object] = {"batch_id": "events/traces/2"}
-    came |= {"max_sequence_number": sequence(3 * LAST)}
-    came |= dict.fromkeys(("arrived_from", "arrived_until"), NOW + 10 * MINUTE)
-    fill(warehouse, [_row("s", 125, "traces", [7000]) | came])  # a device that was offline
-    assert holes(look(warehouse, tmp_path, NOW + QUARTER)) == {"s": (1, 1)}
-    landed = {"batch_id": "events/sink/2", "last_at": NOW + 11 * MINUTE}
-    row = _row("s", 125, "sink", [7000]) | landed | {"max_sequence_number": sequence(3 * LAST)}
-    fill(warehouse, [row])
-    assert holes(look(warehouse, tmp_path, NOW + 2 * QUARTER)) == {"s": (1, 1)}
-    kept = {"batch_id": "events/sink/3", "last_at": NOW + 31 * MINUTE, "n": 1}
-    fill(warehouse, [_row("s", 125, "sink", [3 * 125]) | kept])  # by a backfill
-    assert holes(look(warehouse, tmp_path, NOW + 3 * QUARTER)) == {}
-    news = warehouse.read(NOTIFICATIONS).orderBy("observed_at").collect()
-    assert [n.kind for n in news] == ["hole", "clear"]
 
 
 def test_a_loss_is_seen_where_a_duplicate_makes_the_counts_equal(
@@ -184,7 +94,7 @@ def test_messages_that_sit_in_another_minute_or_on_another_shard_are_no_hole(
     filled(warehouse, *(Shard(name, moved=moved) for name, moved in shards.items()))
     both = [Shard("a", lost=[600, 601]), Shard("b")]
     rows = [row for shard in both for row in shard.rows()]
-    there = [_row("b", 200, "sink", [600, 601]) | {"batch_id": "events/sink/2"}]
+    there = [minute_row("b", 200, "sink", [600, 601]) | {"batch_id": "events/sink/2"}]
     fill(warehouse, [*rows, *there])
     report = run(warehouse, tmp_path)
     assert (report.worst, holes(report)) == (Level.NONE, {})
@@ -258,29 +168,6 @@ def test_nothing_is_said_of_cells_that_an_unreadable_file_may_have_fed(
     assert holes(run(warehouse, tmp_path)) == {}
 
 
-def audited(warehouse: Warehouse, minute: int, *, state: str, pending: int = 0) -> None:
-    """An audit that saw the ledger as it is, with one missing message in that minute of `s`."""
-    rows = warehouse.read(FINGERPRINTS).collect()
-    sums = {
-        side: (r.n, r.sum_lo, r.sum_hi)
-        for r in rows
-        for side in [r.side]
-        if r.shard_id == "s" and r.bucket_start.timestamp() == at(minute).timestamp()
-    }
-    frame = warehouse.spark.createDataFrame(
-        [(*sums["traces"], *sums["sink"])],
-        "sent_n bigint, sent_sum_lo bigint, sent_sum_hi bigint, landed_n bigint, "
-        "landed_sum_lo bigint, landed_sum_hi bigint",
-    )
-    digest = frame.select(sums_digest().alias("d")).collect()[0].d
-    audit = {"audit_id": "a", "stream": "events", "status": "published", "as_of": NOW}
-    warehouse.upsert([audit | {"window_start": START, "window_end": NOW}], AUDITS)
-    cell = {"audit_id": "a", "stream": "events", "shard_id": "s", "bucket_start": at(minute)}
-    warehouse.upsert([cell | {"pending": pending, "sums_digest": digest}], CELLS)
-    finding = {"stream": "events", "shard_id": "s", "message_id": "m", "kind": "missing"}
-    warehouse.upsert([finding | {"state": state, "sent_at": at(minute) + MINUTE / 2}], FINDINGS)
-
-
 @pytest.mark.parametrize(
     ("state", "pending", "found"),
     [
@@ -305,7 +192,7 @@ def test_a_cell_that_changed_since_its_audit_is_judged_anew(
     filled(warehouse, Shard("s", lost=[300]))
     audited(warehouse, 100, state="accepted")
     assert holes(run(warehouse, tmp_path)) == {}
-    removed = _row("s", 100, "sink", [301])
+    removed = minute_row("s", 100, "sink", [301])
     less = {name: -int(str(removed[name])) for name in ("n", "sum_lo", "sum_hi")}
     fill(warehouse, [removed | less | {"batch_id": "events/sink/2", "latency_counts": None}])
     assert holes(run(warehouse, tmp_path, NOW + QUARTER)) == {"s": (1, 1)}

@@ -84,7 +84,7 @@ HOLES = Table(
         ("told_at", "timestamp", "the as_of of the watch that told it"),
         ("sent", "bigint", "distinct ids acknowledged"),
         ("landed", "bigint", "rows in the sink"),
-        ("missing", "bigint", "ids, at least"),
+        ("missing", "bigint", "ids, at least, with those that were accepted or have expired"),
     ),
     ("stream", "shard_id", "bucket_start", "told_at"),
 )

@@ -120,6 +120,8 @@ class EarlierWatch:
     frontier_at: datetime | None = None
     recoverable_until: datetime | None = None
     position: Position | None = None
+    hole_since: datetime | None = None
+    hole_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,26 +86,22 @@ def _coming(fingerprints: DataFrame, cells: DataFrame, *, bucket: timedelta) -> 
     )
 
 
-def named_or_doubted(
-    fed: DataFrame, live: DataFrame, looks: DataFrame, *, gone_before: datetime
-) -> DataFrame:
+def named_or_doubted(fed: DataFrame, *, gone_before: datetime) -> DataFrame:
     """What is known of them: holes, as an audit's findings say, and doubts of what came since.
 
     Input:
-        fed: of `fed_cells`; live: as of `explained`.
-        looks: `bucket_start` (unique), `looked_at`: when the newest published audit looked.
+        fed: of `fed_cells`, and `looked_at` (when the newest published audit looked; NULL: none
+        did), `live`, `given_up` as of `explained`, never NULL.
         gone_before: what came into the stream earlier has left it.
     Output:
         the columns of `explained`; a cell of which findings are live twice.
     """
-    # Unique on the cell, and on its minute, on the right.
-    known = fed.join(live, CELL, how="left").join(looks, ["bucket_start"], how="left")
     patience_us = (F.col("patience") * 1_000_000).cast("bigint")
     settled_then = F.timestamp_micros(F.unix_micros("looked_at") - patience_us)
     here_from = F.greatest("fed_from", F.lit(gone_before))
-    holes = known.where(F.col("live") > 0)
+    holes = fed.where(F.col("live") > 0)
     return _said(holes, F.col("live"), here_from, is_hole=True).unionByName(
-        _said(known, F.lit(0), F.greatest(here_from, settled_then), is_hole=False)
+        _said(fed, F.lit(0), F.greatest(here_from, settled_then), is_hole=False)
     )
 
 
@@ -120,4 +116,5 @@ def _said(cells: DataFrame, missing: Column, arrived_from: Column, *, is_hole: b
         F.lit(is_hole).alias("is_sure"),
         F.lit(is_hole).alias("is_named"),
         "sums_digest",
+        "given_up",
     )

@@ -67,23 +67,20 @@ def differing_cells(fingerprints: DataFrame, hours: DataFrame, *, bucket: timede
     )
 
 
-def hole_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFrame:
+def hole_cells(standing: DataFrame, differing: DataFrame) -> DataFrame:
     """The cells that the consumer was past at a time, and that differ: one row per cell.
 
     What is ahead of the consumer waits, and is no hole. What is found in the one cell that has just
     those ids too many moved, and what an unreadable file may have fed cannot be judged.
 
     Input:
-        differing: of `differing_cells`, settled or not.
-        facts: unique on shard_id: `has_position` (whether it has a frontier), `settled_until`
-        (sequence number or NULL: up to where it was settled by that time), `landed_until`
-        (timestamp: start of the newest cell that landed), `patience` (seconds).
+        standing: of `standing_cells`; differing: of `differing_cells`, settled or not.
     Output:
         `shard_id`, `bucket_start`, `sent_n`, `landed_n`, `arrived_from`, `arrived_until` (never
         NULL), `missing` (at least so many ids of the cell did not land in it), `is_sure` (false:
         more rows landed than ids were sent; nothing need be missing), `sums_digest`.
     """
-    judged = standing_cells(differing, facts, ways).where(F.col("is_judged"))
+    judged = standing.where(F.col("is_judged"))
     missing = F.when(F.col("is_sure"), F.greatest("lacking_n", F.lit(1))).otherwise(0)
     return _as_holes(_less_the_moved(judged, differing), missing)
 
@@ -91,6 +88,12 @@ def hole_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFr
 def standing_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFrame:
     """The cells that no unreadable file may have fed, beside the facts of their shard.
 
+    Input:
+        differing: of `differing_cells`, settled or not.
+        facts: unique on shard_id: `has_position` (whether it has a frontier), `settled_until`
+        (sequence number or NULL: up to where it was settled by that time), `landed_until`
+        (timestamp: start of the newest cell that landed), `patience` (seconds), `hole_since`,
+        `hole_until` (around the holes of the last watch; NULL when there were none).
     Output:
         the columns of both, `is_sure`, and `is_judged`: they were settled, and behind the consumer.
     """
@@ -112,18 +115,31 @@ def standing_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> Da
     return standing.withColumn("is_judged", is_judged).where(~is_damaged(damage))
 
 
-def still_told(standing: DataFrame, told: DataFrame) -> DataFrame:
-    """The holes that were told and lack no less now, while what came to their cell is on its way.
+def still_told(standing: DataFrame, told: DataFrame, fed: DataFrame) -> DataFrame:
+    """The holes of the last watch whose cell is not settled now, as something else came to it.
 
     Input:
         standing: of `standing_cells`; told: HOLES of the stream.
+        fed: of `fed_cells`, with `looked_at`, `live` and `given_up` of an audit: what it knows is
+        believed there once it looked after all was told, or knows of all that was.
     Output:
         the columns of `hole_cells`.
     """
-    most = told.groupBy(*CELL).agg(F.max("missing").alias("missing"))
-    # Unique on the cell on the right, by its grouping.
-    waits = standing.where(~F.col("is_judged")).join(most, CELL, how="inner")
-    return _as_holes(waits.where(F.col("lacking_n") >= F.col("missing")), F.col("missing"))
+    most = told.groupBy(*CELL).agg(
+        F.max("missing").alias("told"), F.max("told_at").alias("told_at")
+    )
+    stood = (F.col("bucket_start") >= F.col("hole_since")) & (
+        F.col("bucket_start") < F.col("hole_until")
+    )
+    waits = standing.where(~F.col("is_judged") & F.col("is_sure") & stood)
+    # Unique on the cell on the right, both times.
+    seen = fed.select(*CELL, "looked_at", (F.col("live") + F.col("given_up")).alias("known"))
+    stay = waits.join(most, CELL, how="inner").join(seen, CELL, how="left")
+    is_believed = F.coalesce(F.col("looked_at") >= F.col("told_at"), F.lit(False)) | F.coalesce(
+        F.col("known") >= F.col("told"), F.lit(False)
+    )
+    missing = F.greatest(F.least("told", "lacking_n"), F.lit(1))
+    return _as_holes(stay.where(~is_believed), missing)
 
 
 def _as_holes(cells: DataFrame, missing: Column) -> DataFrame:
@@ -226,7 +242,7 @@ def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFram
     Output:
         the columns of `cells`; `missing` and `is_sure` as the audit has them, where the cell is
         still what the audit saw: there `is_named`. Where it is not, what was given up counts as
-        lacking still; a cell that lacks no more is a doubt.
+        lacking still; a cell that lacks no more is a doubt. And `given_up`.
     """
     then = audited.select(*CELL, "pending", F.col("sums_digest").alias("digest_then"))
     # Unique on the cell on the right, both times.
@@ -246,6 +262,7 @@ def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFram
         (F.col("is_known") | (F.col("is_sure") & (besides > 0))).alias("is_sure"),
         F.col("is_known").alias("is_named"),
         "sums_digest",
+        "given_up",
     )
 
 
@@ -258,13 +275,14 @@ def with_news(cells: DataFrame, told: DataFrame, *, gone_before: datetime) -> Da
     Output:
         the columns of `cells`, `due_from` (when the first message of the cell that may still be in
         the stream came into it, at the earliest), `is_gone`, `is_new` (a hole that can be read
-        again, and of which less, or nothing, was told).
+        again, and of which less, or nothing, was told; what was given up since counts on both
+        sides).
     """
     most = told.groupBy(*CELL).agg(F.max("missing").alias("told"))
     is_gone = F.col("arrived_until") < F.lit(gone_before)
     is_here = F.col("arrived_from") >= F.lit(gone_before)
     due_from = F.when(is_here, F.col("arrived_from")).otherwise(F.col("arrived_until"))
-    is_more = F.col("told").isNull() | (F.col("missing") > F.col("told"))
+    is_more = F.col("told").isNull() | (F.col("missing") + F.col("given_up") > F.col("told"))
     # Unique on the cell on the right, by its grouping.
     return (
         cells.join(most, CELL, how="left")
