@@ -143,6 +143,9 @@ def test_what_sits_on_other_shards_in_the_same_minute_is_no_hole(spark: SparkSes
     again = fingerprints("again", {T0: ([50], [50, 50])}, whose=1)
     # Where several shards have rows too many for other reasons, nobody can say whose they are.
     assert holes_told(spark, both + doubled + again, facts) == {"from", "lost", "too"}
+    # One id in the traces of both: lost all the same.
+    twice = [row for n in ("lost", "too") for row in fingerprints(n, {T0: ([20], [])}, whose=1)]
+    assert holes_told(spark, twice, facts) == {"lost", "too"}
 
 
 def holes_told(spark: SparkSession, ledger: list[Row], facts: list[Row]) -> set[object]:

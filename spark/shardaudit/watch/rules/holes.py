@@ -187,20 +187,21 @@ def _even_minutes(differing: DataFrame) -> DataFrame:
         {f"own_{name}": F.col(f"lacking_{name}") + F.col(name) for name in SUMS}
     )
     lacks = near.where(F.col("lacking_n") > 0)
-    return _with_others(near, differing, "all").unionByName(_with_others(lacks, differing, "own"))
+    extra = differing.where(is_extra)
+    return _with_others(near, differing, "all").unionByName(_with_others(lacks, extra, "own"))
 
 
-def _with_others(cells: DataFrame, differing: DataFrame, kind: str) -> DataFrame:
-    """The cells of which some sums are 0, or what another shard lacks in that minute: CELL."""
+def _with_others(cells: DataFrame, others: DataFrame, kind: str) -> DataFrame:
+    """The cells of which some sums are 0, or what another of these lacks in that minute: CELL."""
     names = [f"{kind}_{name}" for name in SUMS]
-    others = differing.select(
+    lacking = others.select(
         "bucket_start",
         F.col("shard_id").alias("other"),
         *(F.col(f"lacking_{name}").alias(f"{kind}_{name}") for name in SUMS),
     )
     nothing = [F.col(name) == 0 for name in names]
     # Several on the right may be alike: whoever asks wants to know whether there is one.
-    found = cells.join(others, ["bucket_start", *names], how="left")
+    found = cells.join(lacking, ["bucket_start", *names], how="left")
     is_another = F.coalesce(F.col("other") != F.col("shard_id"), F.lit(False))
     return found.where((nothing[0] & nothing[1] & nothing[2]) | is_another).select(*CELL)
 
