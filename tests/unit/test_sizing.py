@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text()
-SIZES = {"MB": 1e6, "GB": 1e9}
+SIZES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 TIMES = {"s": 1, "min": 60, "h": 3600}
 A_DAY = 1440  # cells of a shard
 ROUNDED = 0.06
@@ -26,7 +26,7 @@ def rows(title: str) -> list[list[str]]:
     ]
 
 
-def number(text: str, units: dict[str, float] | dict[str, int]) -> float:
+def number(text: str, units: dict[str, int]) -> float:
     value, _, unit = text.replace(",", "").partition(" ")
     return float(value) * units.get(unit, 1)
 
