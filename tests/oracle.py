@@ -13,7 +13,6 @@ from functools import cached_property
 from shardaudit.model.verdict import Cause, Kind, State
 from tests.history import (
     Cell,
-    Damage,
     Finding,
     History,
     Outcome,
@@ -39,8 +38,7 @@ def reconcile(history: History, question: Question, memory: Memory | None = None
     messages = [m.seen_in(question) for m in _messages(history, question)]
     shards = _shards(history, messages, question)
     damaged = _damaged(history, question)
-    dark = tuple(damage for damage in history.damaged if damage.side == "sink")
-    judge = _Judge(question, shards, damaged, known, frozenset(memory.missing), dark)
+    judge = _Judge(question, shards, damaged, known, frozenset(memory.missing))
     judged = [(m, judge.causes(m)) for m in messages if m.is_told_in(question)]
     tallies = [_tally(m, causes, question, vanished=judge.has_vanished(m)) for m, causes in judged]
     cells, unsettled = cell_results(
@@ -160,9 +158,9 @@ def _shards(history: History, messages: list[_Message], question: Question) -> d
     """Every shard that a trace names, that a row landed on, or that Kinesis told of."""
     producing = {m.shard_id for m in messages if m.counted}
     seen = history.known_shards | {trace.shard_id for trace in history.traces}
-    sent: dict[str, list[Trace]] = defaultdict(list)
+    sent: dict[str, list[str]] = defaultdict(list)
     for trace in history.traces:
-        sent[trace.shard_id].append(trace)
+        sent[trace.shard_id] += [trace.sequence_number] if trace.sequence_number else []
     rows: dict[str, list[SinkRow]] = {shard_id: [] for shard_id in seen}
     left: dict[str, list[SinkRow]] = defaultdict(list)
     for row in history.rows:
@@ -213,7 +211,6 @@ class _Judge:
     damaged: Sides
     known: Mapping[Cell, Known]
     missing: frozenset[str]
-    dark: tuple[Damage, ...]
 
     def has_vanished(self, message: _Message) -> bool:
         """Whether it landed once, and was deleted when its cell had left the stream."""
@@ -240,17 +237,10 @@ class _Judge:
         damaged_sides = self.damaged.get(self.question.bucket_start(message.sent_at), set())
         if message.rows:
             return _landed_causes(message, damaged_sides)
-        if damaged_sides or self._may_be_in_the_dark(message) or self.has_vanished(message):
+        if damaged_sides or self.has_vanished(message):
             return {}
         cause = self._missing_cause(message)
         return {Kind.MISSING: cause} if cause else {}
-
-    def _may_be_in_the_dark(self, message: _Message) -> bool:
-        """Whether an attempt was sent in a bucket that an unreadable file of the sink may feed."""
-        starts = {self.question.bucket_start(trace.sent_at) for trace in message.traces}
-        return any(
-            dark.feeds(start, self.question.bucket) for dark in self.dark for start in starts
-        )
 
     def _missing_cause(self, message: _Message) -> Cause | None:
         cause = self._home_cause(message)

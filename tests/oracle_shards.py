@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tests.history import EPOCH, Cell, History, Question, SinkRow, Trace, number_order
+from tests.history import EPOCH, Cell, History, Question, SinkRow, number_order
 
 LAST_LATENCY_BIN = 21  # bin i ends at 2^i seconds; this one has no end
 
@@ -29,11 +29,11 @@ def shard_facts(
     question: Question,
     *,
     produced: bool,
-    sent: Sequence[Trace],
+    sent: Iterable[str],
 ) -> Shard:
     """The facts of one shard from all rows that its consumer ever landed on it.
 
-    `sent`: all attempts on it.
+    `sent`: the sequence numbers of all attempts on it.
 
     Those that left the sink landed once; but how long a landing takes say those that are there.
     What a backfill landed says nothing of the consumer. A cell landed when its last row did.
@@ -46,29 +46,23 @@ def shard_facts(
     cells: dict[datetime, list[SinkRow]] = defaultdict(list)
     for row in rows:
         cells[question.bucket_start(row.sent_at)].append(row)
-    numbers = [number_order(trace.sequence_number) for trace in sent if trace.sequence_number]
-    strange = _cells_of_no_order(cells, sent, max(numbers, default=None), question)
     numbers_at = [
         (number_order(row.sequence_number), max(r.landed_by for r in cell))
-        for start, cell in cells.items()
+        for cell in cells.values()
         for row in cell
-        if row.sequence_number and start not in strange
+        if row.sequence_number
     ]
     timed = {question.bucket_start(row.sent_at) for row in there if row.landed_at}
     untimed = [
         number_order(row.sequence_number)
         for start in {question.bucket_start(row.sent_at) for row in there} - timed
         for row in cells[start]
-        if row.sequence_number and start not in strange
+        if row.sequence_number
     ]
     patience = _patience(there, question)
     settled_by = question.as_of - question.settle_grace
     frontier_at = max(numbers_at)[1] if numbers_at else None
-    reached = [
-        _reached(cell)
-        for start, cell in cells.items()
-        if start not in strange and any(r.sequence_number for r in cell)
-    ]
+    reached = [_reached(cell) for cell in cells.values() if any(r.sequence_number for r in cell)]
     unnumbered = [row.landed_by for row in rows if not row.sequence_number]
     has_position = frontier_at is not None and all(at <= frontier_at for at in unnumbered)
     return Shard(
@@ -78,30 +72,9 @@ def shard_facts(
         has_position=has_position,
         is_silent=produced and not rows,
         is_stalled=bool(reached) and _rests_since(reached) < question.as_of - patience,
-        has_more=bool(numbers_at) and max(numbers, default=(0, "")) > max(numbers_at)[0],
+        has_more=bool(numbers_at)
+        and max(map(number_order, sent), default=(0, "")) > max(numbers_at)[0],
     )
-
-
-def _cells_of_no_order(
-    cells: Mapping[datetime, list[SinkRow]],
-    sent: Sequence[Trace],
-    greatest: tuple[int, str] | None,
-    question: Question,
-) -> set[datetime]:
-    """Of which a number is greater than all that were given, also after it had landed."""
-    first: dict[datetime, datetime] = {}
-    for trace in sent:
-        start = question.bucket_start(trace.sent_at)
-        first[start] = min(first.get(start, trace.arrived_at), trace.arrived_at)
-    numbered = {question.bucket_start(t.sent_at) for t in sent if t.sequence_number}
-    last = max((at for start, at in first.items() if start in numbered), default=None)
-    found = set()
-    for start, cell in cells.items():
-        if last is not None and greatest and any(row.sequence_number for row in cell):
-            number, landed_by = _reached(cell)
-            if number > greatest and landed_by + question.settle_grace < last:
-                found.add(start)
-    return found
 
 
 def is_passed(number: str | None, frontier: tuple[int, str] | None, shard: Shard) -> bool:

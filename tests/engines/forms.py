@@ -37,7 +37,6 @@ from shardaudit.audit.rules.findings import (
     transitions,
     with_completeness,
 )
-from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.hours import hour_sums
 from shardaudit.audit.rules.patience import patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
@@ -208,7 +207,7 @@ def facts_of_shards(spark: SparkSession) -> DataFrame:
     patience = patiences(
         ledger(spark), as_of=AS_OF, bucket=MINUTE, settle_grace=grace, retention=7 * DAY
     )
-    sums = cell_sums(ledger(spark), *gap_measures(MINUTE))
+    sums, _ = compared(spark)
     facts = shard_facts(sums, patience, as_of=AS_OF, settle_grace=grace)
     return facts.localCheckpoint()
 

@@ -20,7 +20,7 @@ from shardaudit.audit.rules.carried import (
     sampled_cells,
     with_neighbours,
 )
-from shardaudit.audit.rules.classify import classified_ids, is_damaged
+from shardaudit.audit.rules.classify import classified_ids
 from shardaudit.audit.rules.drill_down import difference_hash, ids
 from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
 from shardaudit.audit.rules.vanished import (
@@ -128,13 +128,11 @@ def _rest(ledger: WindowLedger, request: AuditRequest, planted: Canary) -> DataF
 def _unread(ledger: WindowLedger, known: Carried, both: Sources, apart: DataFrame) -> DataFrame:
     """The ids that are looked up of cells that are not read: (`message_id`, `bucket_start`)."""
     left = both.retried_ids(ledger.buckets_of_left(is_emptied_as_seen()), apart)
-    return left.unionByName(_of_gaps(ledger, known, both, apart))
+    return left.unionByName(_of_gaps(ledger, known, both))
 
 
-def _of_gaps(ledger: WindowLedger, known: Carried, both: Sources, apart: DataFrame) -> DataFrame:
+def _of_gaps(ledger: WindowLedger, known: Carried, both: Sources) -> DataFrame:
     """The ids of gaps that are looked up: those that landed there, and those with a finding.
-
-    And those that were sent again in a bucket of which a file of the sink is not readable.
 
     Unique (`message_id`, `bucket_start`) each.
     """
@@ -143,11 +141,7 @@ def _of_gaps(ledger: WindowLedger, known: Carried, both: Sources, apart: DataFra
         gaps.where(F.col("landed_n") > 0).select(*CELL).join(known.covered, CELL, how="left_anti")
     )
     named = ledger.named.join(gaps.select(*CELL), CELL, how="left_semi")
-    dark = apart.where(is_damaged(both.planted.plan.judged_damage.sink)).select(
-        "message_id", F.col("counted_in").alias("bucket_start")
-    )
-    again = dark.join(gaps.select("bucket_start"), ["bucket_start"], how="left_semi")
-    ids = beside(bare(named.select("message_id", "bucket_start")), again).distinct()
+    ids = bare(named.select("message_id", "bucket_start"))
     starts = both.planted.left_out(buckets_of(thin))
     return beside(ids, both.within(starts).landed_ids(thin)) if starts else ids
 

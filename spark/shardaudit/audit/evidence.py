@@ -254,11 +254,18 @@ def gap_messages(
 def record_before(warehouse: Warehouse, request: AuditRequest) -> ShardRecord:
     """The record of a shard before the stream's first published audit, which this one is.
 
-    It begins with the first window that one asked for, though it was rejected, or failed.
+    It begins with the first window that one asked for, though it was rejected, or failed: since the
+    last one that was published, which found no shard, and as far back as later audits reach.
     """
     audits = warehouse.rows(AUDITS, where=pc.field("stream") == request.name)
-    # Older warehouses knew audits, and no records.
-    is_known = any(row["status"] == "published" for row in audits)
-    starts = [] if is_known else [row["window_start"] for row in audits]
-    first = min([*starts, request.aligned.start])
+    seen = [row["as_of"] for row in audits if row["status"] == "published"]
+    done = max((as_of for as_of in seen if as_of <= request.as_of), default=None)
+    starts = [
+        row["window_start"]
+        for row in audits
+        if row["status"] != "published" and (done is None or row["as_of"] > done)
+    ]
+    own, bucket = request.aligned, request.stream.bucket
+    reach = max(request.retention.length, request.stream.audit_window) // bucket * bucket
+    first = max(min([*starts, own.start]), own.start - reach)
     return ShardRecord(first, first, request.as_of, ())

@@ -160,19 +160,19 @@ def _begins_a_record() -> Column:
 def _with_lines(
     warehouse: Warehouse, stream: str, shards: Mapping[str, _Shard]
 ) -> Mapping[str, _Shard]:
-    """The shards, children of few hours as busy as those whose place they took."""
-    if all(len(shard.hours) >= BUSY_HOURS_OF_THE_NEW for shard in shards.values()):
-        return shards
+    """The shards, children as busy as those whose place they took."""
     listed = warehouse.read(SHARDS).where(F.col("stream") == stream)
     pairs = listed.select("shard_id", F.explode("parent_shard_ids").alias("parent")).distinct()
     parents = defaultdict[str, list[str]](list)
     for row in collected(pairs):
         parents[row.shard_id].append(row.parent)
     found = dict(shards)
-    for name, line in inherited({n: s.hours for n, s in shards.items()}, parents).items():
+    hours = {name: shard.hours for name, shard in shards.items()}
+    born = {name: shard.born for name, shard in shards.items()}
+    for name, line in inherited(hours, born, parents).items():
         own = shards[name]
-        hours, born = sorted({*line, *own.hours}), max(own.born, line[0])
-        found[name] = replace(own, hours=hours, born=born)
+        both = sorted({*line, *own.hours})
+        found[name] = replace(own, hours=both, born=max(own.born, line[0]))
     return found
 
 

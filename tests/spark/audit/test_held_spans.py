@@ -230,8 +230,7 @@ def test_cells_of_what_was_stuck_are_told_when_its_consumer_is_past_it(
         for name, (*_, number, _) in STUCK.items()
     ]
     frontier = {"max_sequence_number": "20", "last_at": T0 + 30 * MINUTE}
-    rows = frame(spark, LEDGER_DDL, [*ledger, batch("one", "sink", 1) | frontier])
-    sums = cell_sums(rows, F.min("bucket_start").alias("first_arrival"))
+    sums = cell_sums(frame(spark, LEDGER_DDL, [*ledger, batch("one", "sink", 1) | frontier]))
     grace = frame(spark, "shard_id string, patience double", [])
     facts = shard_facts(sums, grace, as_of=T0 + 60 * MINUTE, settle_grace=10 * MINUTE)
     told = passed_cells(stuck, sums, facts).collect()

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.rules.cells import compared_cells
-from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.columns.ledger_sums import cell_sums, sums_digest
 from tests.builders import NOW, T0
@@ -16,8 +15,7 @@ MINUTE = 60 * S
 LEDGER_DDL = (
     "shard_id string, bucket_start timestamp, side string, n bigint, sum_lo bigint, "
     "sum_hi bigint, max_sequence_number string, last_at timestamp, unnumbered_at timestamp, "
-    "own_n bigint, without_landed_at bigint, arrived_from timestamp, arrived_until timestamp, "
-    "min_sequence_number string"
+    "own_n bigint, without_landed_at bigint"
 )
 PATIENCE_DDL = "shard_id string, patience double"
 Row = dict[str, object]
@@ -42,7 +40,7 @@ def landed(
 
 def facts(spark: SparkSession, ledger: list[Row], **patience: float) -> dict[str, Row]:
     found = shard_facts(
-        cell_sums(frame(spark, LEDGER_DDL, ledger), *gap_measures(MINUTE)),
+        cell_sums(frame(spark, LEDGER_DDL, ledger)),
         frame(spark, PATIENCE_DDL, [{"shard_id": s, "patience": p} for s, p in patience.items()]),
         as_of=NOW,
         settle_grace=600 * S,
@@ -125,30 +123,6 @@ def test_the_ledger_says_where_a_consumer_is_and_what_it_does(spark: SparkSessio
     assert (ago(found["rests"]["frontier_at"]), ago(found["rests"]["rests_since"])) == (5, 601)
     assert ago(found["runs"]["frontier_at"]) == ago(found["runs"]["rests_since"]) == 599
     assert (found["runs"]["sent_total"], found["runs"]["landed_total"]) == (1, 3)
-
-
-def test_a_number_beyond_all_that_was_given_since_it_landed_is_no_position(
-    spark: SparkSession,
-) -> None:
-    """The greatest number that was given, and until when; the frontier."""
-    cases: dict[str, tuple[str | None, int, str]] = {
-        "given long after": ("7", 2399, "5"),
-        "given within the grace": ("7", 2400, "9"),
-        "a greater one was given": ("10", 900, "9"),
-        "the same": ("9", 900, "9"),
-        "none was given": (None, 900, "9"),
-    }
-    ledger = []
-    for name, (last, given_s, _) in cases.items():
-        ledger += [sent(name, "5"), landed(name, "5", 4000), landed(name, "9", 3000, at=1)]
-        ledger.append(sent(name, last, at=2, arrived_from=NOW - given_s * S))
-    ledger = [
-        row for row in ledger if (row["shard_id"], row["side"]) != ("none was given", "traces")
-    ]
-    found = facts(spark, ledger)
-    assert {name: number(row["frontier"]) for name, row in found.items()} == {
-        name: frontier for name, (_, _, frontier) in cases.items()
-    }
 
 
 def test_of_a_frontier_that_two_cells_have_the_last_landing_counts(spark: SparkSession) -> None:

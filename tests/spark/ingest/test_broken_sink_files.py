@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,16 +32,15 @@ WAYS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def row_of(sent: Trace) -> SinkRow:
-    landed_at = sent.sent_at + MINUTE
-    return SinkRow(sent.message_id, sent.shard_id, sent.sequence_number, sent.sent_at, landed_at)
-
-
 def land(trial: Trial, *numbers: int) -> Path:
     """Lands messages, ingests; gives the file that they are in."""
     folder = trial.folder / trial.name / "sink"
     before = set(folder.glob("*.parquet"))
-    trial.land([row_of(SENT[n]) for n in numbers])
+    rows = [
+        SinkRow(t.message_id, t.shard_id, t.sequence_number, t.sent_at, t.sent_at + MINUTE)
+        for t in (SENT[n] for n in numbers)
+    ]
+    trial.land(rows)
     trial.ingest()
     [path] = set(folder.glob("*.parquet")) - before
     return path
@@ -147,21 +145,3 @@ def test_next_try_helps_when_the_sink_has_done_without_the_file_since(trial: Tri
     assert verdicts(published)[:3] == 3 * [Verdict.OK]
     assert published.cells["shard-0", SENT[3].sent_at].sent == 1
     assert trial.damage() == ()
-
-
-@pytest.mark.parametrize("others", [0, 1_000])
-def test_what_was_sent_again_into_a_file_that_broke_is_not_lost(trial: Trial, others: int) -> None:
-    """Of all that was sent in its first minute it alone may be there; `others`: a gap of them."""
-    again = replace(SENT[2], message_id="m0")
-    trial.log([again, *(replace(SENT[0], message_id=f"other-{n}") for n in range(others))])
-    folder = trial.folder / trial.name / "sink"
-    land(trial, 1, 3)
-    before = set(folder.glob("*.parquet"))
-    trial.land([row_of(again), row_of(SENT[2])])
-    trial.ingest()
-    cut_off(*set(folder.glob("*.parquet")) - before)
-    published = trial.audit()
-    first = Verdict.LOSS if others else Verdict.PENDING
-    assert verdicts(published) == [first, Verdict.OK, *2 * [Verdict.INCONCLUSIVE]]
-    told = published.cells["shard-0", T0]
-    assert (told.missing, told.pending, published.findings) == (others, 1, {})

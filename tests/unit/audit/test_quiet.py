@@ -144,7 +144,7 @@ def test_a_reshard_closes_no_more_shards_than_it_can() -> None:
         assert resharded(ended, dict.fromkeys(ended, 0) | born) == closed, name
 
 
-def test_a_child_of_few_hours_inherits_the_last_day_of_those_whose_place_it_took() -> None:
+def test_a_child_inherits_the_last_day_of_those_whose_place_it_took() -> None:
     """The hours of the shards; of a child, what it inherits."""
     day = list(range(100, 130))
     cases: dict[str, tuple[dict[str, list[int]], list[int]]] = {
@@ -155,7 +155,10 @@ def test_a_child_of_few_hours_inherits_the_last_day_of_those_whose_place_it_took
         "a child whose clock is behind": ({"1": [700], "3": [8, 701]}, [700]),
         "long after": ({"1": [7], "3": [50]}, []),
         "a parent of no message": ({"3": [9]}, []),
-        "a child of many hours": ({"1": day, "3": list(range(130, 138))}, []),
+        "a child of many hours": ({"1": day, "3": list(range(130, 138))}, day[-24:]),
+        "and of a device's old ones": ({"1": day, "3": [*range(7, 15), 130, 131]}, day[-24:]),
     }
     for name, (hours, taken) in cases.items():
-        assert inherited(hours, {"1": ["0"], "3": ["1", "2"]}).get("3", []) == taken, name
+        born = {shard: min([h for h in own if h >= 100] or own) for shard, own in hours.items()}
+        found = inherited(hours, born, {"1": ["0"], "3": ["1", "2"]})
+        assert found.get("3", []) == taken, name

@@ -111,19 +111,11 @@ def _not_landed(as_of: datetime, damage: Damage) -> Column:
     verdict = (
         F.when(F.col("has_vanished"), VANISHED)
         .when(is_damaged(damage.traces + damage.sink), Verdict.PENDING.value)
-        .when(_may_be_in_the_dark(damage), Verdict.PENDING.value)
         .otherwise(position_says(last, is_overdue=is_overdue, has_no_position=has_no_position))
     )
     is_lost = (verdict == Cause.LOST.value) & F.col("ahead_elsewhere").isNotNull()
     said = F.when(is_lost, F.col("ahead_elsewhere")).otherwise(verdict)
     return F.when((F.col("sent_count") > 0) & (F.col("landed_count") == 0), said)
-
-
-def _may_be_in_the_dark(damage: Damage) -> Column:
-    """Whether another attempt was sent in a bucket of which a file of the sink is not readable."""
-    return F.coalesce(
-        F.exists("cells", lambda cell: is_damaged(damage.sink, cell["bucket_start"])), F.lit(False)
-    )
 
 
 def position_says(last: Column, *, is_overdue: Column, has_no_position: Column) -> Column:

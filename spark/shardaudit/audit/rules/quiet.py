@@ -13,8 +13,8 @@ The rule counts in whole hours, off what the shard itself did before:
   within a week: not with a message that a device wrote long before. Nor with hours of which all
   messages came into the stream more than a day later, unless it has no others.
 - A shard is new in its first week, and in its second unless it was active in each of the 24 hours
-  before. A new one was busy with 8 active hours in the day before, its own or, of a child that had
-  fewer in all, those of the shards whose place it took. Its silence is told after three days,
+  before. A new one was busy with 8 active hours in the day before, its own or, of a child,
+  those of the shards whose place it took. Its silence is told after three days,
   longer than a weekend; one that lasts until now is open to doubt as soon as it misses an hour that
   had messages the day before.
 """
@@ -91,23 +91,27 @@ def doubtful_silences(
 
 
 def inherited(
-    hours: Mapping[str, Sequence[int]], parents: Mapping[str, Iterable[str]]
+    hours: Mapping[str, Sequence[int]],
+    born: Mapping[str, int],
+    parents: Mapping[str, Iterable[str]],
 ) -> dict[str, list[int]]:
-    """By child of few hours the last active ones of the shards whose place it took.
+    """By child the active hours of the shards whose place it took, of the day before its record.
 
-    Those of the day before its first message, and until its last one: what a clock is ahead there
-    is no message here.
+    The record of a child of few hours begins with its first message, and theirs goes on until its
+    last one: what a clock is ahead there is no message here.
 
     Input:
-        hours: of each shard that had messages, in order. A child's name is after its parents'.
+        hours: of each shard that had messages, in order; born: when its record begins.
+        A child's name is after its parents'.
     """
     found: dict[str, list[int]] = {}
     lines: dict[str, list[int]] = {}
     for name in sorted(hours.keys() | parents.keys()):
         line = sorted({hour for parent in parents.get(name, ()) for hour in lines.get(parent, ())})
         if own := hours.get(name):
-            is_child = 0 < len(own) < BUSY_HOURS_OF_THE_NEW
-            taken = [h for h in line if is_child and own[0] - DAY <= h < own[-1]]
+            is_young = len(own) < BUSY_HOURS_OF_THE_NEW
+            since, until = (own[0], own[-1]) if is_young else (born[name], born[name])
+            taken = [h for h in line if since - DAY <= h < until]
             if taken:
                 found[name] = taken
             line = sorted({*taken, *own})

@@ -15,7 +15,7 @@ def shard_facts(
     """One row per shard of the ledger: its frontier, its patience and its state.
 
     Input:
-        sums: `cell_sums` of the whole ledger, not of the window alone, with `gap_measures`.
+        sums: `cell_sums` of the whole ledger, not of the window alone.
         patience: `patiences`; a shard that is not there has the settle grace.
     Output:
         `shard_id`, `frontier`, `settled_frontier` (sequence keys or NULL), `frontier_at` (timestamp
@@ -29,7 +29,7 @@ def shard_facts(
         A stalled shard's frontier is older than its patience; whether it has something to do, the
         ids say.
     """
-    sums = _without_strange_numbers(sums, settle_grace)
+    produced = F.col("sent_n") > 0
     frontiers = sums.groupBy("shard_id").agg(
         F.max("landed_key").alias("frontier"),
         F.max_by("last_landed_at", _furthest_then_latest()).alias("frontier_at"),
@@ -39,7 +39,7 @@ def shard_facts(
         F.coalesce(F.max("sent_key") > F.max("landed_key"), F.lit(False)).alias("has_more"),
         F.max(F.col("ever_landed")).alias("has_landed"),
         F.max(F.col("has_lost_rows")).alias("has_lost_rows"),
-        F.max(F.col("sent_n") > 0).alias("has_produced"),
+        F.max(produced).alias("has_produced"),
         F.max("unnumbered_at").alias("unnumbered_at"),
         F.sum("sent_n").alias("sent_total"),
         F.sum("landed_n").alias("landed_total"),
@@ -66,27 +66,6 @@ def shard_facts(
             "has_lost_rows",
         )
     )
-
-
-def _without_strange_numbers(sums: DataFrame, settle_grace: timedelta) -> DataFrame:
-    """The cells, some without their `landed_key` and `reached`: they are no consumer's position.
-
-    Those whose number is greater than all that the shard's messages have, also of those that came
-    into the stream after that row had landed: it is broken, or of another stream.
-    """
-    numbered = sums.where(F.col("sent_key").isNotNull())
-    given = numbered.groupBy("shard_id").agg(
-        F.max("sent_key").alias("last_given"),
-        F.max("first_arrival").alias("given_until"),
-    )
-    landed_by = reached_at(F.col("reached")) + F.lit(settle_grace)
-    is_strange = (F.col("landed_key") > F.col("last_given")) & (landed_by < F.col("given_until"))
-    kept = {
-        name: F.when(~F.coalesce(is_strange, F.lit(False)), F.col(name))
-        for name in ("landed_key", "reached")
-    }
-    # Unique on the shard on the right, by its grouping.
-    return sums.join(F.broadcast(given), ["shard_id"], how="left").withColumns(kept)
 
 
 def settled_frontier(rested_since: datetime) -> Column:
