@@ -13,10 +13,10 @@ The rule counts in whole hours, off what the shard itself did before:
   within a week: not with a message that a device wrote long before. Nor with hours of which all
   messages came into the stream more than a day later, unless it has no others.
 - A shard is new in its first week, and in its second unless it was active in each of the 24 hours
-  before. A new one was busy with 8 active hours in the day before, its own or, of a child,
-  those of the shards whose place it took. Its silence is told after three days,
-  longer than a weekend; one that lasts until now is open to doubt as soon as it misses an hour that
-  had messages the day before.
+  before. A new one was busy with 8 active hours in the day before, its own or, of a child, those of
+  the shards whose place it took. Its silence is told after three days, longer than a weekend; one
+  that lasts until now is open to doubt as soon as it misses an hour that had messages the day
+  before.
 """
 
 from bisect import bisect_left

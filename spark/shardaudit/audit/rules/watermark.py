@@ -156,7 +156,7 @@ def changed_cells(
 
 
 def with_arrivals(sums: DataFrame, audited: Span) -> DataFrame:
-    """The cells of before the audits' time; what came since by its number has `arrived_until` so.
+    """The cells; what came since the first audit by its number has `arrived_until` so.
 
     A shard gives its numbers in the order of arrival, whatever a producer's clock says. The least
     of the cells' last numbers tells: a single message there may be of a clock that is ahead.
