@@ -152,9 +152,12 @@ def test_what_differs_behind_a_consumer_is_audited_at_once_when_its_deadline_is_
     extra = alarm_extra(planned_watches(), [0, 0])
     asked = {"stream": "events", "from": "2026-11-20T11:00:00+00:00"}
     assert extra == {"alarms": [], "audits": [asked | {"to": "2026-11-20T12:01:00+00:00"}]}
-    ahead = {"shard_id": "s5", "unnamed_until": now() + timedelta(hours=6)}  # a clock that is
-    write_deltalake(str(warehouse / "shards"), arrow(SHARDS, [row | near | ahead]), mode="append")
+    an_hour = timedelta(hours=1)
+    ahead = {"unnamed_since": seen_at - an_hour, "unnamed_until": seen_at + 6 * an_hour}  # a clock
+    rows = [row | near | ahead | {"shard_id": "s5"}]
+    write_deltalake(str(warehouse / "shards"), arrow(SHARDS, rows), mode="overwrite")
     [told] = alarm_extra(planned_watches(), [0, 0])["audits"]
+    assert datetime.fromisoformat(told["from"]) == seen_at - an_hour
     assert seen_at <= datetime.fromisoformat(told["to"]) <= now()
     tried = {"audit_id": "a", "stream": "events", "status": "failed", "as_of": seen_at}
     over = {"window_start": NOON - timedelta(days=1), "window_end": seen_at, "started_at": seen_at}
