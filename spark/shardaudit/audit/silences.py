@@ -32,7 +32,7 @@ from shardaudit.store.transitions import SaidTimes, said_times, times_of
 from shardaudit.store.warehouse import Warehouse
 
 _HOUR = timedelta(hours=1)
-_BEGINS = ("begins", "timely", "hour")  # of a shard's record: the first that it has
+_BIRTH = ("begins", "timely", "hour")  # a shard is as old as the first of these that it has
 _DDL = "shard_id string, silence string, since bigint, until bigint"
 
 
@@ -126,7 +126,7 @@ def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[st
         .withColumn("is_late", F.coalesce(F.col("came_after_us") > DAY * hour_us, F.lit(False)))
         .withColumn("begins", F.when(~F.col("is_late") & _begins_a_record(), F.col("hour")))
         .withColumn("timely", F.when(~F.col("is_late"), F.col("hour")))
-        .withColumn("born", F.coalesce(*(F.min(n).over(of_shard) for n in _BEGINS)))
+        .withColumn("born", F.coalesce(*(F.min(n).over(of_shard) for n in _BIRTH)))
         .withColumn("before", F.max(F.when(F.col("hour") < begins, F.col("hour"))).over(of_shard))
         .where(F.col("hour") >= F.coalesce("before", F.lit(begins)) - QUIET_LOOK_BACK)
         .groupBy("shard_id")

@@ -26,7 +26,7 @@ from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
 from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
 from shardaudit.watch.rules.holes import (
-    JudgedBy,
+    HoleTerms,
     differing_cells,
     explained,
     hole_cells,
@@ -88,12 +88,12 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
         .where(F.coalesce("arrived_until", "bucket_start") >= F.lit(first))
         .localCheckpoint()
     )
-    ways = JudgedBy(rules.when_read.as_of - LOOKS_APART, stream.bucket, state.damage)
-    standing_now = standing_cells(differing, _facts(warehouse, standing), ways)
+    terms = HoleTerms(rules.when_read.as_of - LOOKS_APART, stream.bucket, state.damage)
+    standing_now = standing_cells(differing, _facts(warehouse, standing), terms)
     since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     window = Window(since, rules.as_of)
     told, live = _told(warehouse, name, since), _live(warehouse, standing, since)
-    fed = _looked_into(warehouse, name, fed_cells(near, standing_now, ways), live, window=window)
+    fed = _looked_into(warehouse, name, fed_cells(near, standing_now, terms), live, window=window)
     stay = still_told(standing_now, told, fed).localCheckpoint()
     fed = fed.join(stay, CELL, how="left_anti")
     cells = hole_cells(standing_now, differing).unionByName(stay)

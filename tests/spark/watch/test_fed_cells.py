@@ -16,7 +16,7 @@ from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.rules.fed_cells import fed_cells
-from shardaudit.watch.rules.holes import JudgedBy, differing_cells, standing_cells, unequal_hours
+from shardaudit.watch.rules.holes import HoleTerms, differing_cells, standing_cells, unequal_hours
 from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, T0, sequence
 from tests.spark.audit.frames import frame
@@ -79,10 +79,10 @@ def test_a_minute_that_is_never_settled_is_found_once_what_came_first_is_overdue
         usual | {"shard_id": name, "patience": 600.0} | special
         for name, (_, special, *_) in CASES.items()
     ]
-    ways = JudgedBy(NOW, MINUTE, Damage(sink=((T0 + 60 * MINUTE, T0 + 61 * MINUTE),)))
+    terms = HoleTerms(NOW, MINUTE, Damage(sink=((T0 + 60 * MINUTE, T0 + 61 * MINUTE),)))
     differing = differing_cells(ledger, unequal_hours(ledger, bucket=MINUTE), bucket=MINUTE)
-    standing = standing_cells(differing, frame(spark, FACTS_DDL, facts), ways)
-    found = fed_cells(ledger, standing, ways).collect()
+    standing = standing_cells(differing, frame(spark, FACTS_DDL, facts), terms)
+    found = fed_cells(ledger, standing, terms).collect()
     told = {row.shard_id: (NOW - row.fed_from.astimezone(UTC)) // MINUTE for row in found}
     assert len(told) == len(found)
     assert told == {name: since for name, (*_, since) in CASES.items() if since}

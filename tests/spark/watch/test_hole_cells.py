@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.watch.rules.holes import (
-    JudgedBy,
+    HoleTerms,
     differing_cells,
     explained,
     hole_cells,
@@ -98,7 +98,7 @@ def holes_of(spark: SparkSession, ledger: list[Row], facts: list[Row]) -> list[R
     standing = standing_cells(
         differing,
         frame(spark, FACTS_DDL, (usual | {"patience": 600.0} | fact for fact in facts)),
-        JudgedBy(NOW, MINUTE, Damage(traces=((DARK, DARK + TICK),))),
+        HoleTerms(NOW, MINUTE, Damage(traces=((DARK, DARK + TICK),))),
     )
     found = hole_cells(standing, differing)
     return [row.asDict() for row in found.collect()]

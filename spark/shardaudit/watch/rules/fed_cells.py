@@ -11,14 +11,14 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import seconds_between
 from shardaudit.columns.ledger_sums import CELL, sequence_key, sums_digest
-from shardaudit.watch.rules.holes import JudgedBy
+from shardaudit.watch.rules.holes import HoleTerms
 
 # After so long a pause in what comes a watch has judged the cell: that of the next quarter of an
 # hour, and as long again for its ingest.
 _JUDGED_AFTER = timedelta(minutes=30)
 
 
-def fed_cells(fingerprints: DataFrame, standing: DataFrame, ways: JudgedBy) -> DataFrame:
+def fed_cells(fingerprints: DataFrame, standing: DataFrame, terms: HoleTerms) -> DataFrame:
     """The cells that differ and are not settled, though what came to them first should have landed.
 
     Input:
@@ -28,16 +28,16 @@ def fed_cells(fingerprints: DataFrame, standing: DataFrame, ways: JudgedBy) -> D
         (when that coming began which never paused since for so long that a watch could judge it),
         `patience` (seconds).
     """
-    is_open = ~F.col("is_judged") & ~_is_overdue("arrived_until", ways)
+    is_open = ~F.col("is_judged") & ~_is_overdue("arrived_until", terms)
     open_still = standing.where(is_open & (F.col("sent_n") > 0))
-    coming = _coming(fingerprints, open_still.select(*CELL, "patience"), bucket=ways.bucket)
+    coming = _coming(fingerprints, open_still.select(*CELL, "patience"), bucket=terms.bucket)
     # Unique on the cell on the right, by its grouping.
     fed = open_still.join(coming, CELL, how="inner")
     # Where no cell is settled, as of a shard with no other minute, the time has to do.
     passed = sequence_key(F.when(F.col("has_position"), F.col("settled_until")))
     has_begun = F.col("bucket_start") <= F.col("landed_until")
     is_behind = F.coalesce(F.col("first_key") <= passed, has_begun)
-    return fed.where(_is_overdue("fed_from", ways) & is_behind).select(
+    return fed.where(_is_overdue("fed_from", terms) & is_behind).select(
         *CELL,
         "sent_n",
         "landed_n",
@@ -48,9 +48,9 @@ def fed_cells(fingerprints: DataFrame, standing: DataFrame, ways: JudgedBy) -> D
     )
 
 
-def _is_overdue(arrived_at: str, ways: JudgedBy) -> Column:
-    end = F.coalesce(arrived_at, "bucket_start") + F.lit(ways.bucket)
-    return seconds_between(end, F.lit(ways.settled_by)) >= F.col("patience")
+def _is_overdue(arrived_at: str, terms: HoleTerms) -> Column:
+    end = F.coalesce(arrived_at, "bucket_start") + F.lit(terms.bucket)
+    return seconds_between(end, F.lit(terms.settled_by)) >= F.col("patience")
 
 
 def _coming(fingerprints: DataFrame, cells: DataFrame, *, bucket: timedelta) -> DataFrame:

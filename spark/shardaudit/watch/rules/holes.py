@@ -20,7 +20,7 @@ _ARRIVALS = ("arrived_from", "arrived_until")
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedBy:
+class HoleTerms:
     """What cells are judged by. `settled_by`: until when they must have been settled."""
 
     settled_by: datetime
@@ -85,7 +85,7 @@ def hole_cells(standing: DataFrame, differing: DataFrame) -> DataFrame:
     return _as_holes(_less_the_moved(judged, differing), missing)
 
 
-def standing_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> DataFrame:
+def standing_cells(differing: DataFrame, facts: DataFrame, terms: HoleTerms) -> DataFrame:
     """The cells that no unreadable file may have fed, beside the facts of their shard.
 
     Input:
@@ -100,7 +100,7 @@ def standing_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> Da
     standing = differing.join(F.broadcast(facts), ["shard_id"], how="inner").withColumns(
         {
             # What its producer held back could not land before it came.
-            "bucket_end": F.coalesce("arrived_until", "bucket_start") + F.lit(ways.bucket),
+            "bucket_end": F.coalesce("arrived_until", "bucket_start") + F.lit(terms.bucket),
             "sent": F.col("sent_n"),
             "settled_frontier": sequence_key(F.col("settled_until")),
             "is_sure": F.col("sent_n") >= F.col("landed_n"),
@@ -110,8 +110,8 @@ def standing_cells(differing: DataFrame, facts: DataFrame, ways: JudgedBy) -> Da
     is_behind = F.when(has_no_position, F.col("bucket_start") <= F.col("landed_until")).otherwise(
         F.coalesce(F.col("sent_key") <= F.col("settled_frontier"), F.lit(False))
     )
-    is_judged = is_settled(ways.settled_by) & F.coalesce(is_behind, F.lit(False))
-    damage = ways.damage.traces + ways.damage.sink
+    is_judged = is_settled(terms.settled_by) & F.coalesce(is_behind, F.lit(False))
+    damage = terms.damage.traces + terms.damage.sink
     return standing.withColumn("is_judged", is_judged).where(~is_damaged(damage))
 
 
@@ -188,10 +188,10 @@ def _even_minutes(differing: DataFrame) -> DataFrame:
     )
     lacks = near.where(F.col("lacking_n") > 0)
     extra = differing.where(is_extra)
-    return _with_others(near, differing, "all").unionByName(_with_others(lacks, extra, "own"))
+    return _evened_by(near, differing, "all").unionByName(_evened_by(lacks, extra, "own"))
 
 
-def _with_others(cells: DataFrame, others: DataFrame, kind: str) -> DataFrame:
+def _evened_by(cells: DataFrame, others: DataFrame, kind: str) -> DataFrame:
     """The cells of which some sums are 0, or what another of these lacks in that minute: CELL."""
     names = [f"{kind}_{name}" for name in SUMS]
     lacking = others.select(
