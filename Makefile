@@ -3,6 +3,7 @@
 BIN := .venv/bin
 PYTHON_READY := .venv/.ready
 JARS_READY := .cache/jars/.ready
+DOCS_READY := .cache/docs/.ready
 SOURCES := spark dags tests tools
 # Two sessions side by side: one alone leaves half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist worksteal
@@ -18,7 +19,7 @@ APART := tests/browser tests/faults tests/engines $(addprefix --ignore=,$(OF_EMB
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench lock dist all clean
+.PHONY: help setup demo airflow test check fmt lint types fast test-embedded test-spark test-engines test-dags test-aws test-browser drill fuzz drill-stuck-shard golden mutants delta-tables bench docs lock dist all clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,7 +112,15 @@ bench: setup ## the commands, cold, against what a person would write instead; p
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.backfill
 
-lock: setup ## resolves requirements.lock and jars.lock anew
+docs: setup $(DOCS_READY) ## README and docs/ as a site, with pages of the commands and the tables, in .site/html
+	@$(BIN)/python -m tools.docs_site
+
+$(DOCS_READY): docs/requirements.lock $(PYTHON_READY)
+	@$(BIN)/python -m venv --clear .cache/docs
+	@.cache/docs/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r docs/requirements.lock
+	@touch $@
+
+lock: setup ## resolves requirements.lock, docs/requirements.lock and jars.lock anew
 	@sh tools/lock.sh
 	@$(BIN)/python -m tools.fetch_jars --lock
 
@@ -121,4 +130,4 @@ dist: setup ## what a release is: sdist, wheel, SBOM and checksums of the last c
 all: test drill bench ## every test, drill and measurement (over an hour)
 
 clean: ## removes what can be made again, but .venv and the jars
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench .mutants dist spark-warehouse
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .airflow .demo .bench .mutants .site dist spark-warehouse

@@ -7,6 +7,10 @@ uv=$(mktemp -d)
 trap 'rm -rf "$uv"' EXIT
 .venv/bin/python -m venv "$uv"
 "$uv/bin/pip" install -q uv
-echo 'resolving requirements.lock …' >&2
-"$uv/bin/uv" pip compile -q --python-version 3.11 --universal --generate-hashes \
-    --no-emit-index-url --no-annotate --no-header --extra dev pyproject.toml -o requirements.lock
+resolve() { # extra, lock
+    echo "resolving $2 …" >&2
+    "$uv/bin/uv" pip compile -q --python-version 3.11 --universal --generate-hashes \
+        --no-emit-index-url --no-annotate --no-header --extra "$1" pyproject.toml -o "$2"
+}
+resolve dev requirements.lock
+resolve docs docs/requirements.lock

@@ -12,7 +12,6 @@ import pytest
 from pydantic import BaseModel
 
 from shardaudit.backfill.rules.planned import WindowState
-from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.input_columns import SINK_COLUMNS, TRACE_COLUMNS
@@ -25,6 +24,7 @@ from shardaudit.model.tables import (
 )
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import Cause, Kind, Level, ShardState, State, Verdict
+from tools.docs_site import helps
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = (DOCS / "contract.md").read_text()
@@ -80,12 +80,6 @@ def test_closed_lists_hold_what_they_say() -> None:
     assert said == {column: [one.value for one in kind] for column, kind in LISTS.items()}
 
 
-def help_of(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    with pytest.raises(SystemExit):
-        main([*words, "--help"])
-    return capsys.readouterr().out
-
-
 def options(usage: str) -> tuple[set[str], set[str]]:
     """The options that must be given, and the others: those in brackets or parentheses."""
     required = set(OPTION.findall(re.sub(r"\[[^]]*\]|\([^)]*\)", "", usage)))
@@ -97,35 +91,26 @@ def words_of(usage: str) -> str:
     return " ".join(takewhile(lambda word: re.fullmatch(r"[a-z][a-z-]*", word), usage.split()))
 
 
-def usages(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    """What each command, or each action of one, says of its options."""
-    overview = help_of(capsys).partition("commands:\n")[2].partition("\n\n")[0]
-    found = {}
-    for name in re.findall(r"(?m)^  ([\w-]+) ", overview):
-        said = help_of(capsys, name)
-        actions = re.findall(r"(?m)^    (\w+) +\w", said.partition("ACTION\n")[2])
-        for words in [[name, action] for action in actions] or [[name]]:
-            found[" ".join(words)] = help_of(capsys, *words).partition("\n\n")[0]
-    return found
-
-
-def test_commands_take_the_options_that_are_promised(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_take_the_options_that_are_promised() -> None:
     text = section("Commands")
     common = set(OPTION.findall(text.partition("Times are")[0]))
     said = {words_of(usage): options(usage) for usage in first_cells(text)}
-    found = {words: options(usage) for words, usage in usages(capsys).items()}
+    of_actions = {words.partition(" ")[0] for words in helps() if " " in words}
+    found = {words: options(usage_of(words)) for words in helps().keys() - of_actions - {""}}
     assert said == {
         words: (set(), set()) if words.startswith("simulate") else (required, others - common)
         for words, (required, others) in found.items()
     }
 
 
-def test_options_of_all_commands_are_those_that_are_promised(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def usage_of(words: str) -> str:
+    """What a command, or an action of one, says of its options."""
+    return helps()[words].partition("\n\n")[0]
+
+
+def test_options_of_all_commands_are_those_that_are_promised() -> None:
     said = section("Commands").partition("Times are")[0]
-    usage = help_of(capsys).partition("\n\n")[0]
-    assert set(OPTION.findall(said)) - {"--help"} == set(OPTION.findall(usage))
+    assert set(OPTION.findall(said)) - {"--help"} == set(OPTION.findall(usage_of("")))
 
 
 def test_exit_codes_are_those_that_are_promised() -> None:

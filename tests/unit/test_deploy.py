@@ -1,8 +1,6 @@
 """`deploy/` and its pages, as far as they can be checked without Docker, Kubernetes and AWS."""
 
-import argparse
 import ast
-import importlib
 import importlib.util
 import json
 import re
@@ -19,23 +17,21 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from shardaudit.cli.command import Command
 from shardaudit.model.config.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-PAGES = [ROOT / "docs" / f"{name}.md" for name in ("deploying", "iam", "sizing")]
-DEPLOYING = PAGES[0].read_text()
+DEPLOYING = (ROOT / "docs" / "deploying.md").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILES = sorted(DEPLOY.glob("*/Dockerfile"))
-_COMMAND = re.compile(r"(?m)(?:^|exec [\w-]+ )shardaudit (.*)$")
 
 
 def pins() -> dict[str, str]:
-    """What pyproject.toml pins: package -> version."""
-    wanted = [one for extra in PROJECT["optional-dependencies"].values() for one in extra]
+    """What pyproject.toml pins in requirements.lock, as the docs' are not: package -> version."""
+    extras = PROJECT["optional-dependencies"]
+    wanted = [one for extra in extras.keys() - {"docs"} for one in extras[extra]]
     found = (re.match(r"([\w-]+)(?:\[\w+\])?==([\w.]+)$", one) for one in wanted)
     return {match[1]: match[2] for match in found if match}
 
@@ -237,36 +233,3 @@ def test_spark_has_the_classes_that_are_started() -> None:
     wanted = [one for one in named if one.startswith("org.apache.spark.")]
     assert len(wanted) == 2
     assert [one for one in wanted if f"{one.replace('.', '/')}.class" not in known] == []
-
-
-def shown_commands() -> list[list[str]]:
-    """The commands of ours that the pages and the compose file start, as words."""
-    text = "\n".join(block for page in PAGES for block in blocks(page.read_text(), "sh"))
-    lines = [match[1].partition("#")[0] for match in _COMMAND.finditer(text.replace("\\\n", " "))]
-    arguments = re.findall(r'"entryPointArguments": (\[.*?\])', text)
-    started = [one["command"] for one in SERVICES.values() if "command" in one]
-    return [
-        *map(shlex.split, lines),
-        *map(json.loads, arguments),
-        *(words[1:] for words in started if words[0] == "shardaudit"),
-    ]
-
-
-@pytest.mark.parametrize("words", shown_commands(), ids=" ".join)
-def test_our_command_line_takes_each_command(words: list[str]) -> None:
-    common = argparse.ArgumentParser(allow_abbrev=False)
-    common.add_argument("--config")
-    common.add_argument("--engine")
-    _, (name, *rest) = common.parse_known_args(words)
-    module = name if name == "doctor" else f"{name.replace('-', '_')}_command"
-    command: Command = importlib.import_module(f"shardaudit.cli.{module}")
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    _, unknown = parser.parse_known_args(rest)
-    assert unknown == []
-
-
-def test_commands_were_found() -> None:
-    words = {word for words in shown_commands() for word in words}
-    assert {"audit", "doctor", "simulate"} <= words
-    assert len(shown_commands()) >= 5

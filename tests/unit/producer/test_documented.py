@@ -65,3 +65,8 @@ def test_lambda_has_its_traces_in_files_when_an_invocation_ends(tmp_path: Path) 
 def test_configuration_of_the_readme_takes_the_names_of_this_log() -> None:
     [configuration, *_] = shown("toml", (ROOT / "README.md").read_text())
     assert "columns" not in tomllib.loads(configuration)["streams"]["events"]["traces"]
+
+
+def test_the_tutorial_shows_the_same_two_lines() -> None:
+    [code] = shown("python", (ROOT / "docs" / "tutorial.md").read_text())
+    assert code in shown("python", PRODUCERS)
