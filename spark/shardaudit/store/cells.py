@@ -54,7 +54,11 @@ def read_grid(
         where = of_segment(segment) & of_shards(shards)
         columns = ["shard_id", "bucket_start", "verdict", "reason", *COUNTED]
         for batch in tables.batches(
-            CELLS, columns=columns, where=where, dictionaries=("shard_id", "verdict", "reason")
+            CELLS,
+            columns=columns,
+            where=where,
+            dictionaries=("shard_id", "verdict", "reason"),
+            among={"audit_id": [segment.audit_id]},
         ):
             if batch.num_rows:
                 sums.add(batch)
@@ -71,7 +75,10 @@ def bad_cells(
         in_utc(cell)
         for segment in segments
         for batch in tables.batches(
-            CELLS, columns=CELLS.names, where=of_segment(segment) & is_bad & of_shards(shards)
+            CELLS,
+            columns=CELLS.names,
+            where=of_segment(segment) & is_bad & of_shards(shards),
+            among={"audit_id": [segment.audit_id]},
         )
         for cell in batch.to_pylist()
     ]

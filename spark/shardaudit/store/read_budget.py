@@ -1,7 +1,10 @@
 """What a stream lost of what was sent in this month, as far as audits looked: without Spark."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,6 +19,24 @@ from shardaudit.model.window import Window
 from shardaudit.store.audits import audits_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.cells import field_within, micros, of_segment
+
+_AT_ONCE = 31  # nights are read with one look at the log; a longer condition is slow
+
+Sums = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The time of which an audit's cells are the newest, and the files in which they lie."""
+
+    audit_id: str
+    files: frozenset[str]
+    segments: tuple[Segment, ...]
+
+
+# Files of Delta never change, nor do what is read of them: the page reads only what is new.
+_KNOWN: dict[_Newest, Sums] = {}
+_MOST_KNOWN = 10_000
 
 
 def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget | None:
@@ -47,22 +68,52 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
     )
 
 
-def _sent(tables: DeltaRs, segments: Iterable[Segment]) -> tuple[int, int]:
+def _sent(tables: DeltaRs, segments: Sequence[Segment]) -> Sums:
     """Messages of the segments' cells, and in how many buckets some cell is inconclusive."""
-    sent, doubtful = 0, 0
+    newest = _newest(tables, segments)
+    known = {one: sums for one in newest if (sums := _KNOWN.get(one)) is not None}
+    unknown = [one for one in newest if one not in known]
+    for first in range(0, len(unknown), _AT_ONCE):
+        known |= _read(tables, unknown[first : first + _AT_ONCE])
+    if len(_KNOWN) > _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN.update(known)
+    return sum(sent for sent, _ in known.values()), sum(doubtful for _, doubtful in known.values())
+
+
+def _newest(tables: DeltaRs, segments: Sequence[Segment]) -> list[_Newest]:
+    """The segments by their audits."""
+    files: dict[str, set[str]] = {}
+    for file in tables.files(CELLS):
+        files.setdefault(file["partition.audit_id"], set()).add(file["path"])
+    by_audit: dict[str, list[Segment]] = {}
     for segment in segments:
-        starts = [np.empty(0, np.int64)]
-        for cells in tables.batches(
-            CELLS,
-            columns=["bucket_start", "sent", "verdict"],
-            where=of_segment(segment),
-            dictionaries=("verdict",),
-        ):
-            sent += pc.sum(cells.column("sent")).as_py() or 0
+        by_audit.setdefault(segment.audit_id, []).append(segment)
+    return [
+        _Newest(name, frozenset(files[name]), tuple(parts))
+        for name, parts in by_audit.items()
+        if name in files
+    ]
+
+
+def _read(tables: DeltaRs, newest: Sequence[_Newest]) -> dict[_Newest, Sums]:
+    """Of each the messages, and in how many buckets some cell is inconclusive: in one reading."""
+    sent = dict.fromkeys((one.audit_id for one in newest), 0)
+    doubtful = {one.audit_id: np.empty(0, np.int64) for one in newest}
+    for cells in tables.batches(
+        CELLS,
+        columns=["audit_id", "bucket_start", "sent", "verdict"],
+        where=reduce(or_, (of_segment(part) for one in newest for part in one.segments)),
+        dictionaries=("verdict",),
+        among={"audit_id": [*sent]},
+    ):
+        if cells.num_rows:
+            name = cells.column("audit_id")[0].as_py()  # of one file, so of one audit
+            sent[name] += pc.sum(cells.column("sent")).as_py() or 0
             is_doubtful = pc.equal(cells.column("verdict"), Verdict.INCONCLUSIVE.value)
-            starts.append(np.unique(micros(cells.column("bucket_start").filter(is_doubtful))))
-        doubtful += np.unique(np.concatenate(starts)).size
-    return sent, doubtful
+            starts = micros(cells.column("bucket_start").filter(is_doubtful))
+            doubtful[name] = np.union1d(doubtful[name], starts)
+    return {one: (sent[one.audit_id], doubtful[one.audit_id].size) for one in newest}
 
 
 def _missing(tables: DeltaRs, name: str, month: Window) -> tuple[int, int]:

@@ -2,7 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
+import pytest
+
+from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
@@ -127,3 +132,63 @@ def test_without_a_budget_nothing_is_said_and_without_an_audit_nothing_is_known(
         found = read_budget(settings(tmp_path, 0.001), "events", now=now)
         assert found is not None
         assert (found.used, found.unaudited) == (None, now - START)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_budget_is_that_of_cells_taken_one_by_one_also_when_it_is_read_again(
+    tmp_path: Path, seed: int
+) -> None:
+    random, asked = Random(seed), settings(tmp_path, 0.001)  # noqa: S311 - a seed, to see it again
+    audits, stored = [], []
+    for lot in range(3):  # between two readings come audits of old hours and of new ones
+        for n in range(20):
+            first = random.randrange(9)
+            looked = START + random.randrange(99) * HOUR
+            name = f"{lot}-{n}"
+            audits.append(audit(name, first, random.randrange(first + 1, 11), as_of=looked))
+            hours = range(first, first + 3)  # also some outside of what it looked at
+            verdicts = ("ok", "inconclusive")
+            stored.append(
+                [
+                    cell
+                    for hour in hours
+                    for cell in cells(
+                        name,
+                        hour,
+                        hour + 1,
+                        sent=random.randrange(9),
+                        verdict=random.choice(verdicts),
+                    )
+                ]
+            )
+        write_rows(tmp_path, AUDITS, audits[-20:])
+        write_rows(tmp_path, CELLS, [cell for some in stored[-20:] for cell in some])
+        found = read_budget(asked, "events", now=NOW)
+        assert found is not None
+        assert (found.sent, found.inconclusive) == one_by_one(audits, stored)
+        assert read_budget(asked, "events", now=NOW) == found
+
+
+def one_by_one(audits: list[Row], stored: list[list[Row]]) -> tuple[int, timedelta]:
+    """Messages of each hour's newest audit, and in how many hours it was in doubt."""
+    sent, doubtful = 0, set()
+    for hour in (START + n * HOUR for n in range(10)):
+        over_it = [one for one in audits if one["window_start"] <= hour < one["window_end"]]  # type: ignore[operator] # times of `audit`
+        newest = max(over_it, key=lambda one: (one["as_of"], one["audit_id"]), default=None)
+        for cell in (cell for some in stored for cell in some):
+            if newest and (cell["audit_id"], cell["bucket_start"]) == (newest["audit_id"], hour):
+                sent += int(str(cell["sent"]))
+                doubtful |= {hour} if cell["verdict"] == "inconclusive" else set()
+    return sent, len(doubtful) * HOUR
+
+
+def test_an_audit_that_ran_again_is_read_again(tmp_path: Path) -> None:
+    write_rows(tmp_path, AUDITS, [audit("night", 0, 1)])
+    write_rows(tmp_path, CELLS, cells("night", 0, 1, sent=3))
+    sent = []
+    for more in (4, 5):
+        DeltaRs(str(tmp_path), Aws()).delete(CELLS, column="audit_id", value="night")
+        write_rows(tmp_path, CELLS, cells("night", 0, 1, sent=more))
+        found = read_budget(settings(tmp_path, 0.001), "events", now=NOW)
+        sent.append(found and found.sent)
+    assert sent == [8, 10]

@@ -24,6 +24,7 @@ from shardaudit.adapters.lake.delta_schema import (
     check_version,
     counts_by_value,
     delta_schema,
+    files_among,
     has_text,
     in_utc,
     known_version,
@@ -92,12 +93,17 @@ class DeltaRs:
 
     def size_bytes(self, table: Table) -> int:
         """The size of a table's files, as its log says; 0 when it was never written."""
+        return sum(file["size_bytes"] for file in self.files(table))
+
+    def files(self, table: Table) -> list[Row]:
+        """Of each file of a table, as its log says, `path`, `size_bytes` and its `partition.…`."""
         found = self._found(table)
         if found is None:
-            return 0
+            return []
+        names = [f"partition.{name}" for name in table.partitions]
         with self._answering(table):
-            sizes = pa.table(found.get_add_actions(flatten=True))["size_bytes"]
-            return int(pc.sum(sizes).as_py() or 0)
+            told = pa.table(found.get_add_actions(flatten=True))
+            return [*told.select(["path", "size_bytes", *names]).to_pylist()]
 
     def columns(
         self, table: Table, *, names: Sequence[str], where: pc.Expression
@@ -124,17 +130,18 @@ class DeltaRs:
         columns: Sequence[str],
         where: pc.Expression,
         dictionaries: Collection[str] = (),
+        among: Mapping[str, Collection[str]] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows that meet a condition, a part at a time; some texts as dictionaries.
 
+        `among`: by partition column the values that it asks for; files of others cost nothing.
         Only of tables into which nothing is merged: see `near` for why.
         """
         found = self._found(table)
         if found is None:
             return
-        options = ds.ParquetReadOptions(dictionary_columns=set(dictionaries))
         with self._answering(table):
-            rows = with_all_columns(found.to_pyarrow_dataset(parquet_read_options=options), table)
+            rows = files_among(found, table, among or {}, dictionaries=dictionaries)
         yield from self._parts(rows, table, columns=columns, where=where)
 
     def found(self, table: Table, *, where: pc.Expression) -> Iterator[Row]:
@@ -262,10 +269,7 @@ class DeltaRs:
             stamp(self._table(table), version)
 
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:
-        """Rewrites each partition of more than `above` files into few: (files removed, added).
-
-        The rows stay the same.
-        """
+        """Rewrites partitions of more than `above` files, same rows: (files removed, added)."""
         removed = added = 0
         for partition in self._crowded(table, above=above):
             with self._answering(table):
@@ -280,12 +284,8 @@ class DeltaRs:
 
     def _crowded(self, table: Table, *, above: int) -> list[dict[str, str]]:
         """The partitions of more than `above` files, as texts by column; {} is a whole table."""
-        found = self._found(table)
-        if found is None:
-            return []
         names = [f"partition.{name}" for name in table.partitions]
-        files = pa.table(found.get_add_actions(flatten=True)).select(names or ["path"])
-        counts = Counter(tuple(str(file[name]) for name in names) for file in files.to_pylist())
+        counts = Counter(tuple(str(file[name]) for name in names) for file in self.files(table))
         return [
             dict(zip(table.partitions, values, strict=True))
             for values, count in sorted(counts.items())
