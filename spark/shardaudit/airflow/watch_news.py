@@ -60,10 +60,10 @@ def _emit_health(settings: Settings, name: str) -> None:
 
 def _emit_budget(settings: Settings, name: str) -> None:
     """The same for its loss budget, if it has one."""
-    from shardaudit.store.read_budget import read_budget  # noqa: PLC0415 - as above
+    from shardaudit.store.read_budget import newest_budget  # noqa: PLC0415 - as above
 
     try:
-        budget = read_budget(settings, name, now=now())
+        budget = newest_budget(settings, name, now=now())
     except ShardauditError as error:
         log.warning("the loss budget of %s is not sent: %s", name, error)
         return

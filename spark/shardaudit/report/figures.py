@@ -65,6 +65,7 @@ def budget_figures(budget: LossBudget) -> Figures:
     """How much of a month's loss budget is used; that is not sent where nothing is known of it."""
     known = {"used": budget.used, "burn_rate": budget.burn_rate, "left": budget.left}
     return {
+        "month_timestamp": budget.month.start.timestamp(),
         "lost": budget.lost,
         "stuck": budget.stuck,
         "unaudited_seconds": budget.unaudited.total_seconds(),

@@ -68,6 +68,21 @@ def read_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget |
     )
 
 
+def newest_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget | None:
+    """That of the newest month of which something is known, for who is told of one alone.
+
+    Before a new month's first audit that is the month before, whose last hours were audited since.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    current = read_budget(settings, name, now=now)
+    if current is None or current.sent:
+        return current
+    before = read_budget(settings, name, now=current.month.start - datetime.resolution)
+    return before if before is not None and before.sent else current
+
+
 def _sent(tables: DeltaRs, segments: Sequence[Segment]) -> Sums:
     """Messages of the segments' cells, and in how many buckets some cell is inconclusive."""
     newest = _newest(tables, segments)

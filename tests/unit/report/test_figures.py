@@ -7,16 +7,28 @@ from pathlib import Path
 
 import pytest
 
+from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.model.verdict import Verdict
 from shardaudit.report.figures import (
     Figures,
     audit_figures,
+    budget_figures,
     unpublished_figures,
     watch_figures,
 )
 from tests.unit.report.reports import NOON, report
 
 DOCS = Path(__file__).parents[3] / "docs"
+BUDGET = LossBudget(
+    allowed=0.01,
+    month=month_of(NOON),
+    as_of=NOON,
+    sent=1000,
+    lost=1,
+    stuck=0,
+    unaudited=timedelta(0),
+    inconclusive=timedelta(0),
+)
 
 
 def shard(**fields: object) -> dict[str, object]:
@@ -81,7 +93,12 @@ def read_by_the_dashboard(group: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("group", "figures"), [("audit", audit_figures(report())), ("watch", watch_figures([]))]
+    ("group", "figures"),
+    [
+        ("audit", audit_figures(report())),
+        ("watch", watch_figures([])),
+        ("budget", budget_figures(BUDGET)),
+    ],
 )
 def test_the_dashboard_reads_all_that_is_sent_and_nothing_else(
     group: str, figures: Figures
@@ -95,7 +112,7 @@ def test_every_figure_is_told_of_in_the_docs() -> None:
     text = (DOCS / "metrics.md").read_text()
     for name in audit_figures(report()):
         assert f"`{name}`" in text
-    for name in ("used", "burn_rate", "left", "lost", "stuck", "unaudited_seconds"):
+    for name in budget_figures(BUDGET):
         assert f"`{name}`" in text
     for name in watch_figures([]):
         assert f"`{name}`" in text or f"`…_{name.removeprefix('shards_')}`" in text

@@ -37,5 +37,10 @@ def test_nothing_known_is_no_budget_unspent() -> None:
     unknown = replace(WELL, sent=0, lost=0, unaudited=10 * DAY)
     assert used_line(unknown) == "unknown, 10 d 0 h not audited"
     assert "what is used is unknown" in budget_lines(unknown)[0]
-    assert budget_figures(unknown) == {"lost": 0, "stuck": 0, "unaudited_seconds": 864_000}
+    assert budget_figures(unknown) == {
+        "month_timestamp": unknown.month.start.timestamp(),
+        "lost": 0,
+        "stuck": 0,
+        "unaudited_seconds": 864_000,
+    }
     assert set(budget_figures(WELL)) - set(budget_figures(unknown)) == {"used", "burn_rate", "left"}

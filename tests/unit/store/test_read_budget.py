@@ -12,7 +12,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.store.read_budget import read_budget
+from shardaudit.store.read_budget import newest_budget, read_budget
 from tests.page_warehouse import Row, write_rows
 
 HOUR = timedelta(hours=1)
@@ -192,3 +192,19 @@ def test_an_audit_that_ran_again_is_read_again(tmp_path: Path) -> None:
         found = read_budget(settings(tmp_path, 0.001), "events", now=NOW)
         sent.append(found and found.sent)
     assert sent == [8, 10]
+
+
+def test_before_a_month_is_audited_the_one_before_is_told(tmp_path: Path) -> None:
+    first_night, asked = START + HOUR, settings(tmp_path, 0.001)
+    unknown = newest_budget(asked, "events", now=first_night)
+    assert unknown is not None
+    assert (unknown.month, unknown.used) == (month_of(START), None)
+    for name, first, last, now, month in (
+        ("last of October", -24, 0, first_night, month_of(START - HOUR)),
+        ("first of November", 0, 24, START + 25 * HOUR, month_of(START)),
+    ):
+        write_rows(tmp_path, AUDITS, [audit(name, first, last)])
+        write_rows(tmp_path, CELLS, cells(name, first, last, sent=5))
+        found = newest_budget(asked, "events", now=now)
+        assert found is not None
+        assert (found.month, found.sent, found.used) == (month, 24 * 2 * 5, 0)
