@@ -15,7 +15,9 @@ OF_EMBEDDED := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py
 EMBEDDED_TESTS := $(OF_EMBEDDED) tests/spark --engine embedded -n 3 --dist worksteal
 SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and not drill" $(SIDE_BY_SIDE)
 # What a file of these sets up is much: one process takes all of it. The longest come first.
-APART := tests/browser tests/faults tests/engines $(addprefix --ignore=,$(OF_EMBEDDED)) -n 2 --dist loadfile --no-loadscope-reorder
+LAKES := tests/engines/test_same_answers.py
+OF_BOTH_ENGINES := $(LAKES) $(filter-out $(LAKES) $(OF_EMBEDDED),$(wildcard tests/engines/test_*.py))
+APART := tests/browser tests/faults $(OF_BOTH_ENGINES) -n 2 --dist loadfile --no-loadscope-reorder
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
