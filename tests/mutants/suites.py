@@ -72,6 +72,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/audit/test_deadlines.py",
         "tests/spark/store/test_read_findings.py",
     ),
+    "shardaudit/watch/rules/fed_cells.py": ("tests/spark/watch/test_fed_cells.py", *_HOLES),
     "shardaudit/watch/rules/holes.py": (*_HOLES, "tests/histories"),
     "shardaudit/audit/rules/gaps.py": ("tests/spark/audit/test_gaps.py", *_CANARY),
     "shardaudit/audit/rules/hours.py": (
@@ -118,6 +119,8 @@ SUITES: dict[str, tuple[str, ...]] = {
     ),
     "shardaudit/ingest/rules/deliveries.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
     "shardaudit/ingest/rules/refused_traces.py": (*_INGEST, *_AUDIT, _TRACES),
+    "shardaudit/ingest/rules/coarse_times.py": ("tests/spark/audit/test_coarse_landing_times.py",),
+    "shardaudit/ingest/rules/sighted.py": ("tests/spark/ingest/test_sighted.py",),
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL
         for name in (
@@ -128,7 +131,10 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/backfill/replay.py": _BACKFILL,
     **{
         f"shardaudit/watch/rules/{name}.py": _WATCH
-        for name in (*("advice", "deadline", "facts", "judge", "notifications", "state", "texts"),)
+        for name in (
+            *("advice", "deadline", "facts"),
+            *("judgement", "notifications", "shard_state"),
+        )
     },
 }
 # A fault of the self-check itself has to be noticed by the tests with the self-check at work.
@@ -142,6 +148,7 @@ _QUICK = (
     "tests/spark/audit/test_hours.py",
     "tests/spark/audit/test_patience.py",
     "tests/spark/backfill/test_missing.py",
+    "tests/spark/watch/test_fed_cells.py",
     "tests/spark/watch/test_frontiers.py",
 )
 
