@@ -15,7 +15,7 @@ from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
-from shardaudit.watch.rules.fed_cells import fed_cells
+from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
 from shardaudit.watch.rules.holes import HoleTerms, differing_cells, standing_cells, unequal_hours
 from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, T0, sequence
@@ -86,6 +86,41 @@ def test_a_minute_that_is_never_settled_is_found_once_what_came_first_is_overdue
     told = {row.shard_id: (NOW - row.fed_from.astimezone(UTC)) // MINUTE for row in found}
     assert len(told) == len(found)
     assert told == {name: since for name, (*_, since) in CASES.items() if since}
+
+
+FED_DDL = (
+    "shard_id string, bucket_start timestamp, sent_n bigint, landed_n bigint, "
+    "arrived_until timestamp, sums_digest bigint, fed_from timestamp, patience double, "
+    "looked_at timestamp, live bigint, given_up bigint"
+)
+# When it began to be fed, when an audit looked, in minutes before NOW, and the findings that live;
+# then since when its holes and its doubts may have come into the stream, likewise.
+NAMED: dict[str, tuple[int, int | None, int, int | None, int]] = {
+    "nobody looked": (90, None, 0, None, 90),
+    "all before was looked at": (90, 20, 0, None, 30),
+    "it was looked at before it began": (90, 200, 0, None, 90),
+    "named": (90, 20, 2, 90, 30),
+    "what came first has left the stream": (900, None, 2, 600, 600),
+}
+
+
+def test_what_was_looked_at_is_named_and_what_came_since_is_a_doubt(spark: SparkSession) -> None:
+    rows: list[Row] = [
+        {"shard_id": name, "bucket_start": T0, "patience": 600.0, "live": live, "given_up": 0}
+        | {"fed_from": NOW - begun * MINUTE}
+        | {"looked_at": None if looked is None else NOW - looked * MINUTE}
+        for name, (begun, looked, live, *_) in NAMED.items()
+    ]
+    fed = frame(spark, FED_DDL, rows)
+    found = {
+        (row.shard_id, row.is_named): ((NOW - row.arrived_from.astimezone(UTC)) // MINUTE, row)
+        for row in named_or_doubted(fed, gone_before=NOW - 600 * MINUTE).collect()
+    }
+    doubts = {(name, False): since for name, (*_, since) in NAMED.items()}
+    holes = {(name, True): since for name, (*_, since, _) in NAMED.items() if since}
+    assert {which: since for which, (since, _) in found.items()} == doubts | holes
+    for (name, is_named), (_, row) in found.items():
+        assert (row.missing, row.is_sure) == (NAMED[name][2] if is_named else 0, is_named)
 
 
 def test_a_hole_in_it_is_a_doubt_until_an_audit_named_it(
