@@ -47,6 +47,24 @@ CASES: dict[str, tuple[list[Batch], Row, bool, int | None]] = {
         None,
     ),
     "in the dark": (ALL_DAY, {}, False, None),
+    # At the edges of patience (10 minutes) and of a pause (41).
+    "just overdue": ([(11, 0, [5, 990])], {}, False, 11),
+    "not overdue yet": ([(10, 0, [5, 990])], {}, False, None),
+    "a pause just long enough": ([(900, 800, [5]), (759, 5, [6, 990])], {}, False, 759),
+    "a pause just too short": ([(900, 800, [5]), (760, 5, [6, 990])], {}, False, 900),
+    "not come to since a pause": ([(900, 800, [5]), (200, 5, [990])], {}, False, None),
+    "a batch of nothing in a pause": (
+        [(900, 800, [5]), (790, 770, []), (740, 5, [6, 990])],
+        {},
+        False,
+        740,
+    ),
+    "nothing landed": (
+        [(900, 5, [990])],
+        {"has_position": False, "settled_until": None},
+        False,
+        900,
+    ),
 }
 
 
@@ -57,11 +75,14 @@ def batches(name: str, came: list[Batch], *, is_whole: bool) -> list[Row]:
     rows = [
         usual
         | {"side": "traces", "batch_id": f"{nth:03}", "n": len(numbers), "sum_lo": sum(numbers)}
-        | {"max_sequence_number": str(max(numbers)), "min_sequence_number": str(min(numbers))}
+        | {"max_sequence_number": str(max(numbers, default=0))}
+        | {"min_sequence_number": str(min(numbers, default=0))}
         | {"arrived_from": NOW - since * MINUTE, "arrived_until": NOW - until * MINUTE}
         for nth, (since, until, numbers) in enumerate(came)
     ]
     landed = [n for *_, numbers in came for n in numbers][0 if is_whole else 1 :]
+    if not landed:
+        return rows
     sums: Row = {"n": len(landed), "sum_lo": sum(landed), "max_sequence_number": str(max(landed))}
     return [*rows, usual | {"side": "sink", "batch_id": "1", "last_at": NOW} | sums]
 
