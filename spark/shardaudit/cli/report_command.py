@@ -53,7 +53,8 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         view=Text(
             f"{arguments.out}: {written.stream} from {instant(written.window_start)} to "
             f"{instant(written.window_end)}, {counted(written.shards, 'shard')}, the worst is "
-            f"{written.verdict}; {counted(written.findings, 'finding')}"
+            f"{written.verdict}; {counted(written.findings, 'finding')}, "
+            f"{counted(written.gaps, 'gap')}"
         ),
     )
 

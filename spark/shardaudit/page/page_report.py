@@ -63,6 +63,7 @@ class WrittenReport:
     verdict: str
     shards: int
     findings: int
+    gaps: int
     html: str
 
 
@@ -110,7 +111,8 @@ def stream_report(
     )
     found = values["found"]
     return WrittenReport(
-        state.stream, window.start, window.end, found.worst, found.shards, total, html
+        *(state.stream, window.start, window.end, found.worst, found.shards),
+        *(total, gaps_total, html),
     )
 
 

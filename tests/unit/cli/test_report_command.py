@@ -14,6 +14,7 @@ from shardaudit.cli.main import main
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ExitCode
 from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.store.audits import audits_of
 from tests.page_warehouse import HOSTILE, STREAM, write_rejected, write_rows, write_warehouse
 
@@ -145,3 +146,19 @@ def test_a_stream_without_an_audit_has_a_report_that_says_so(
     assert report(config, out, "--stream=orders") == ExitCode.DONE
     assert json.loads(capsys.readouterr().out)["verdict"] == "unknown"
     assert "never audited" in out.read_text()
+
+
+def test_a_gap_is_counted_beside_the_findings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, out = tmp_path / "shardaudit.toml", tmp_path / "report.html"
+    config.write_text(CONFIG)
+    write_warehouse(tmp_path / "warehouse", now=now(), shards=2, bucket=timedelta(hours=1))
+    start = now().replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
+    hour = timedelta(hours=1)
+    times = {"bucket_start": start, "bucket_end": start + hour, "recoverable_until": now() + hour}
+    gap = {"stream": STREAM, "shard_id": "s", "cause": "lost", "state": "open", "count": 9}
+    write_rows(tmp_path / "warehouse", GAPS, [gap | times])
+    command = ["--config", str(config), "report", f"--stream={STREAM}", f"--out={out}"]
+    assert main(command) == ExitCode.DONE
+    assert " findings, 1 gap" in " ".join(capsys.readouterr().out.split())
