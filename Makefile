@@ -8,7 +8,7 @@ SOURCES := spark dags tests tools
 # Two sessions side by side: one alone leaves half of two cores idle.
 SIDE_BY_SIDE := -n 2 --dist worksteal
 # What waits long stands at both ends: each of the two begins with a half of them.
-OF_ONE_PROCESS := tests/dags tests/fuzz tests/unit tests/histories tests/aws
+OTHER_TESTS := tests/dags tests/fuzz tests/unit tests/histories tests/aws $(SIDE_BY_SIDE)
 # What concerns verdicts runs on the embedded engine, three side by side: each waits a sixth of its
 # time. Apache Spark runs what is its own, and some of the same again.
 OF_EMBEDDED := tests/engines/test_no_jvm.py tests/engines/test_interrupted.py
@@ -44,7 +44,7 @@ airflow: setup ## Airflow with our DAGs, until Ctrl-C
 	@$(BIN)/python -m tools.local_airflow
 
 test: setup lint types ## every test but the drills
-	$(BIN)/pytest $(OF_ONE_PROCESS) $(SIDE_BY_SIDE)
+	$(BIN)/pytest $(OTHER_TESTS)
 	$(BIN)/pytest $(EMBEDDED_TESTS)
 	$(BIN)/pytest $(SPARK_TESTS)
 	$(BIN)/pytest $(APART)

@@ -111,8 +111,14 @@ def stream_report(
     )
     found = values["found"]
     return WrittenReport(
-        *(state.stream, window.start, window.end, found.worst, found.shards),
-        *(total, gaps_total, html),
+        stream=state.stream,
+        window_start=window.start,
+        window_end=window.end,
+        verdict=found.worst,
+        shards=found.shards,
+        findings=total,
+        gaps=gaps_total,
+        html=html,
     )
 
 

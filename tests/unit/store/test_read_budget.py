@@ -139,43 +139,38 @@ def test_budget_is_that_of_cells_taken_one_by_one_also_when_it_is_read_again(
     tmp_path: Path, seed: int
 ) -> None:
     random, asked = Random(seed), settings(tmp_path, 0.001)  # noqa: S311 - a seed, to see it again
-    audits, stored = [], []
+    audits: list[Row] = []
+    stored: list[Row] = []
     for lot in range(3):  # between two readings come audits of old hours and of new ones
-        for n in range(20):
-            first = random.randrange(9)
-            looked = START + random.randrange(99) * HOUR
-            name = f"{lot}-{n}"
-            audits.append(audit(name, first, random.randrange(first + 1, 11), as_of=looked))
-            hours = range(first, first + 3)  # also some outside of what it looked at
-            verdicts = ("ok", "inconclusive")
-            stored.append(
-                [
-                    cell
-                    for hour in hours
-                    for cell in cells(
-                        name,
-                        hour,
-                        hour + 1,
-                        sent=random.randrange(9),
-                        verdict=random.choice(verdicts),
-                    )
-                ]
-            )
-        write_rows(tmp_path, AUDITS, audits[-20:])
-        write_rows(tmp_path, CELLS, [cell for some in stored[-20:] for cell in some])
+        looks, seen = zip(*(random_look(random, f"{lot}-{n}") for n in range(20)), strict=True)
+        new = [cell for cells_of_one in seen for cell in cells_of_one]
+        write_rows(tmp_path, AUDITS, [*looks])
+        write_rows(tmp_path, CELLS, new)
+        audits += looks
+        stored += new
         found = read_budget(asked, "events", now=NOW)
         assert found is not None
         assert (found.sent, found.inconclusive) == one_by_one(audits, stored)
         assert read_budget(asked, "events", now=NOW) == found
 
 
-def one_by_one(audits: list[Row], stored: list[list[Row]]) -> tuple[int, timedelta]:
+def random_look(random: Random, name: str) -> tuple[Row, list[Row]]:
+    """An audit, and its cells of three hours: also some outside of what it looked at."""
+    first, looked = random.randrange(9), START + random.randrange(99) * HOUR
+    found: list[Row] = []
+    for hour in range(first, first + 3):
+        sent, verdict = random.randrange(9), random.choice(("ok", "inconclusive"))
+        found += cells(name, hour, hour + 1, sent=sent, verdict=verdict)
+    return audit(name, first, random.randrange(first + 1, 11), as_of=looked), found
+
+
+def one_by_one(audits: list[Row], stored: list[Row]) -> tuple[int, timedelta]:
     """Messages of each hour's newest audit, and in how many hours it was in doubt."""
     sent, doubtful = 0, set()
     for hour in (START + n * HOUR for n in range(10)):
         over_it = [one for one in audits if one["window_start"] <= hour < one["window_end"]]  # type: ignore[operator] # times of `audit`
         newest = max(over_it, key=lambda one: (one["as_of"], one["audit_id"]), default=None)
-        for cell in (cell for some in stored for cell in some):
+        for cell in stored:
             if newest and (cell["audit_id"], cell["bucket_start"]) == (newest["audit_id"], hour):
                 sent += int(str(cell["sent"]))
                 doubtful |= {hour} if cell["verdict"] == "inconclusive" else set()
