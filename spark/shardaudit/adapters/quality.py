@@ -1,13 +1,20 @@
 """The door to Great Expectations: judges small rows by a suite. Its import takes seconds.
 
+Half of what it imports only a few of its expectations use (distributions, charts): that waits until
+one of them is asked.
+
 It judges pandas frames that Spark has summed up: on Spark itself a check takes seconds (GX 1.24).
 Nothing leaves the machine: this version of it has no telemetry, and a later one is told not to.
 """
 
 import logging
 import os
+import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -22,9 +29,34 @@ from shardaudit.model.gate import (
     SummaryRow,
 )
 
+_USED_BY_FEW = ("altair", "scipy.stats")
+# jsonschema, which has it where somebody installed it, reads a grammar with it for 3 s.
+_OF_USE_TO_NOBODY = "rfc3987_syntax"
+
+
+class _ImportedLater(ModuleType):
+    """Stands for a module until something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:  # Any: whatever the module has
+        return getattr(import_module(self.__name__), name)
+
+
+@contextmanager
+def _light_imports() -> Iterator[None]:
+    """What is imported in the block does without these; who imports them after it gets them."""
+    put: dict[str, Any] = {name: _ImportedLater(name) for name in _USED_BY_FEW}
+    put = {name: put.get(name) for name in (*put, _OF_USE_TO_NOBODY) if name not in sys.modules}
+    sys.modules.update(put)
+    try:
+        yield
+    finally:
+        for name in put:
+            del sys.modules[name]
+
+
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
 logging.getLogger("great_expectations").setLevel(logging.WARNING)
-with warnings.catch_warnings():
+with warnings.catch_warnings(), _light_imports():
     warnings.simplefilter("ignore")  # it imports what Python itself has given up
     import great_expectations as gx
     from great_expectations.data_context.types.base import (

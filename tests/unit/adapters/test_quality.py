@@ -145,6 +145,18 @@ def test_nothing_is_sent_anywhere_and_nobody_else_imports_it() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env=env)
 
 
+def test_what_few_expectations_use_is_imported_when_one_is_asked() -> None:
+    code = (
+        "import sys, shardaudit.adapters.quality; "
+        "assert not {'altair', 'scipy.stats', 'rfc3987_syntax'} & sys.modules.keys(); "
+        "import great_expectations.expectations.core.expect_column_kl_divergence_to_be_less_than"
+        " as few; "
+        "assert few.stats.entropy([1, 0]) == 0; assert few.alt.Chart"
+    )
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+
+
 @pytest.mark.parametrize("where", [None, "lines > 100"])
 @pytest.mark.parametrize(
     "asked",
