@@ -92,6 +92,32 @@ def test_rows_stay_when_created_again(tables: DeltaRs) -> None:
     assert tables.rows(NOTED, where=EVERYTHING) == [row("a")]
 
 
+def test_table_that_stays_open_is_as_others_left_it(tables: DeltaRs, tmp_path: Path) -> None:
+    opened = tables.columns(NOTED, names=["shard_id"], where=EVERYTHING)
+    assert opened is not None and not opened.num_rows
+    others = DeltaRs(str(tmp_path), Aws())
+    others.upsert([row("a"), row("b")], NOTED)
+    tables.upsert([row("b", parents=["p"])], NOTED)  # what another one inserted is updated
+    assert others.rows(NOTED, where=pc.field("shard_id") == "b") == [row("b", parents=["p"])]
+    DeltaTable(tmp_path / "noted").create_checkpoint()
+    for commit in sorted((tmp_path / "noted" / "_delta_log").glob("*.json"))[:-1]:
+        commit.unlink()
+    others.delete(NOTED, column="shard_id", value="a")
+    assert tables.rows(NOTED, where=EVERYTHING) == [row("b", parents=["p"])]
+
+
+def test_log_is_read_once_when_a_table_stays_open(
+    tables: DeltaRs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(*_: object, **__: object) -> DeltaTable:
+        raise AssertionError("opened anew")
+
+    assert tables.rows(NOTED, where=EVERYTHING) == []
+    monkeypatch.setattr(delta_rs, "DeltaTable", opened)
+    tables.upsert([row("a")], NOTED)
+    assert tables.rows(NOTED, where=EVERYTHING) == [row("a")]
+
+
 def test_warehouse_of_another_version_is_refused_when_opened(tmp_path: Path) -> None:
     DeltaTable.create(
         tmp_path / "noted",

@@ -6,7 +6,7 @@ A Spark job takes a second to write one row, delta-rs takes milliseconds.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -56,12 +56,14 @@ class WarehouseUnreadableError(RetryableError, OSError):
 class DeltaRs:
     """The tables under one path, `s3a://…` or a folder, all of this version.
 
-    `is_migrating`: or of an earlier one.
+    `is_migrating`: or of an earlier one. A table that was opened stays open: from then on only what
+    is new in its log is read, which on S3 is one request and not one per commit.
     """
 
     path: str
     aws: Aws
     is_migrating: bool = False
+    _opened: dict[str, DeltaTable] = field(default_factory=dict, init=False, repr=False)
 
     def dataset(self, table: Table) -> ds.Dataset | None:
         """What a table holds, to be filtered; None when it was never written."""
@@ -310,7 +312,12 @@ class DeltaRs:
         return found
 
     def _table(self, table: Table) -> DeltaTable:
-        return DeltaTable(self._address(table), storage_options=delta_rs_options(self.aws))
+        """The table as it is now."""
+        if (opened := self._opened.get(table.name)) is not None:
+            opened.update_incremental()
+            return opened
+        found = DeltaTable(self._address(table), storage_options=delta_rs_options(self.aws))
+        return self._opened.setdefault(table.name, found)
 
     def _place(self, table: Table) -> str:
         return f"{self.path.rstrip('/')}/{table.name}"
