@@ -30,8 +30,8 @@ from shardaudit.model.gate import (
 )
 
 _USED_BY_FEW = ("altair", "scipy.stats")
-# jsonschema, which has it where somebody installed it, reads a grammar with it for 3 s.
-_OF_USE_TO_NOBODY = "rfc3987_syntax"
+# For other engines than pandas; and a grammar that jsonschema reads for 3 s where it is installed.
+_USED_BY_NONE = ("pyspark.ml.feature", "sqlalchemy", "rfc3987_syntax")
 
 
 class _ImportedLater(ModuleType):
@@ -44,8 +44,9 @@ class _ImportedLater(ModuleType):
 @contextmanager
 def _light_imports() -> Iterator[None]:
     """What is imported in the block does without these; who imports them after it gets them."""
-    put: dict[str, Any] = {name: _ImportedLater(name) for name in _USED_BY_FEW}
-    put = {name: put.get(name) for name in (*put, _OF_USE_TO_NOBODY) if name not in sys.modules}
+    later = {name: _ImportedLater(name) for name in _USED_BY_FEW}
+    put: dict[str, Any] = dict.fromkeys(_USED_BY_NONE) | later
+    put = {name: module for name, module in put.items() if name not in sys.modules}
     sys.modules.update(put)
     try:
         yield

@@ -190,5 +190,5 @@ def _near(kept: KeptFiles, windows: Sequence[Window]) -> KeptFiles | None:
 
 def in_days(windows: Sequence[Window]) -> Column:
     """Whether `sent_day` may be that of a bucket in one of the windows."""
-    day = F.col("sent_day")
-    return any_of([day.between(F.lit(w.start.date()), F.lit(w.end.date())) for w in windows])
+    day, spans = F.col("sent_day"), {(w.start.date(), w.end.date()) for w in windows}
+    return any_of([day.between(F.lit(first), F.lit(last)) for first, last in sorted(spans)])
