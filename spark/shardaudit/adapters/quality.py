@@ -30,8 +30,8 @@ from shardaudit.model.gate import (
 )
 
 _USED_BY_FEW = ("altair", "scipy.stats")
-# For other engines than pandas; and a grammar that jsonschema reads for 3 s where it is installed.
-_USED_BY_NONE = ("pyspark.ml.feature", "sqlalchemy", "rfc3987_syntax")
+# For other engines than pandas, and a grammar that jsonschema reads for 3 s where it is installed.
+_USED_BY_NONE = ("sqlalchemy", "rfc3987_syntax")
 
 
 class _ImportedLater(ModuleType):

@@ -27,6 +27,7 @@ from shardaudit.adapters.lake.delta_schema import (
     files_among,
     has_text,
     in_utc,
+    is_within,
     known_version,
     near,
     same_key,
@@ -84,14 +85,14 @@ class DeltaRs:
         if found is None:
             return None
         with self._answering(table):
-            if not _is_within(found, rows=most, files=_FEW_FILES):
+            if not is_within(found, rows=most, files=_FEW_FILES):
                 return None
             return with_all_columns(found.to_pyarrow_dataset(), table).to_table()
 
     def is_within(self, table: Table, *, rows: int) -> bool:
         """Whether a table, which there is, has at most so many rows, as its log says."""
         with self._answering(table):
-            return _is_within(self._table(table), rows=rows)
+            return is_within(self._table(table), rows=rows)
 
     def size_bytes(self, table: Table) -> int:
         """The size of a table's files, as its log says; 0 when it was never written."""
@@ -336,13 +337,6 @@ class DeltaRs:
             if is_refused(error):
                 raise AccessRefusedError(place, said) from error
             raise WarehouseUnreadableError(place, said) from error
-
-
-def _is_within(table: DeltaTable, *, rows: int, files: int | None = None) -> bool:
-    """Whether a table has at most so many rows, in at most so many files, as its log says."""
-    counts = pa.table(table.get_add_actions(flatten=True))["num_records"]
-    are_few = files is None or len(counts) <= files
-    return are_few and not counts.null_count and (pc.sum(counts).as_py() or 0) <= rows
 
 
 def _cast(rows: pa.Table, target: DeltaTable) -> pa.Table:

@@ -181,6 +181,13 @@ def _delta_type(kind: str) -> object:
     return _DELTA_NAMES.get(kind, kind)
 
 
+def is_within(table: DeltaTable, *, rows: int, files: int | None = None) -> bool:
+    """Whether a table has at most so many rows, in at most so many files, as its log says."""
+    counts = pa.table(table.get_add_actions(flatten=True))["num_records"]
+    are_few = files is None or len(counts) <= files
+    return are_few and not counts.null_count and (pc.sum(counts).as_py() or 0) <= rows
+
+
 def same_key(table: Table) -> list[str]:
     """That two rows have the same key, NULL being equal to NULL."""
     return [f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in table.key]
