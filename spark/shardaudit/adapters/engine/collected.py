@@ -1,28 +1,28 @@
 """The door through which rows come to the driver."""
 
-from datetime import datetime, timedelta
+from typing import Any, cast
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
+from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
 
-from shardaudit.model.window import EPOCH
+from shardaudit.adapters.lake.delta_schema import in_utc
 
 
 def collected(rows: DataFrame) -> list[Row]:
     """The rows in their order, with timestamps in UTC; not those inside of arrays and structs.
 
-    PySpark gives times in the machine's own zone, without saying so, and Spark Connect confuses
-    the two hours that a clock repeats in autumn: so they travel as numbers.
+    PySpark's `collect` gives times in the machine's own zone, without saying so, and confuses the
+    two hours that a clock repeats in autumn.
     """
-    times = {name for name, kind in rows.dtypes if kind == "timestamp"}
-    numbers = rows.select(
-        *(F.unix_micros(name).alias(name) if name in times else name for name in rows.columns)
-    )
+    # What `toArrow` does behind a question of its own for the schema, which takes as long.
+    table: pa.Table = cast(ConnectDataFrame, rows)._to_table()[0]  # noqa: SLF001
+    structs = [field.name for field in table.schema if pa.types.is_struct(field.type)]
     return [
-        Row(**{n: _instant(v) if n in times else v for n, v in row.asDict(recursive=False).items()})
-        for row in numbers.collect()
+        Row(**{**in_utc(row), **{name: _struct(row[name]) for name in structs}})
+        for row in table.to_pylist(maps_as_pydicts="strict")
     ]
 
 
-def _instant(micros: int | None) -> datetime | None:
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+def _struct(value: dict[str, Any] | None) -> Row | None:  # Any: of whatever type a field is
+    return None if value is None else Row(**value)
