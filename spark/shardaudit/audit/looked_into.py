@@ -229,7 +229,9 @@ def window_ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) ->
     seen = [(row.shard_id,) for row in told]
     shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
-    cells = compared_cells(both.planted.grid(shards).unionByName(own), sums)
+    # The ledger may be of years.
+    near = sums.where(in_windows(F.col("bucket_start"), [window, *both.planted.plan.windows]))
+    cells = compared_cells(both.planted.grid(shards).unionByName(own), near)
     own_shards = [row for row in told if not row.shard_id.startswith(CANARY)]
     known = past(warehouse, request, both, own_shards)
     by = deadlines(request, both)
@@ -237,7 +239,7 @@ def window_ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) ->
     gone = vanished_cells(over, known, by)
     named = _named(warehouse, request, cells)
     lasting = with_vanished(cells, gone, _standing_gaps(warehouse, request, both))
-    whole = with_gaps(with_bucket_digest(lasting, sums), named).localCheckpoint()
+    whole = with_gaps(with_bucket_digest(lasting, near), named).localCheckpoint()
     return WindowLedger(sums, whole, facts, own_shards, known.missing, named)
 
 

@@ -60,13 +60,21 @@ def cell_sums(fingerprints: DataFrame, *more: Column) -> DataFrame:
         F.max(F.when(sides["landed"], _reached())).alias("reached"),
         F.max(F.when(sides["landed"], F.col("last_at"))).alias("last_landed_at"),
         F.max(F.when(sides["landed"], F.col("unnumbered_at"))).alias("unnumbered_at"),
-        F.max(sides["landed"] & (consumed_rows() > 0)).alias("ever_landed"),
-        F.max(sides["landed"] & (F.col("n") < 0)).alias("has_lost_rows"),
+        is_any(sides["landed"] & (consumed_rows() > 0)).alias("ever_landed"),
+        is_any(sides["landed"] & (F.col("n") < 0)).alias("has_lost_rows"),
         F.sum(F.when(sides["landed"], consumed_rows()).otherwise(0)).alias("consumed_n"),
         F.sum(F.coalesce("without_landed_at", F.lit(0))).alias("without_landed_at"),
         F.count("*").alias("ledger_rows"),
         *more,
     )
+
+
+def is_any(condition: Column) -> Column:
+    """Whether a condition holds of one of a group's rows; NULL does not hold.
+
+    Not `max`: the embedded engine takes ten times as long for the greatest of booleans.
+    """
+    return F.count_if(condition) > 0
 
 
 def _reached() -> Column:

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import seconds_between
-from shardaudit.columns.ledger_sums import reached_at
+from shardaudit.columns.ledger_sums import is_any, reached_at
 
 
 def shard_facts(
@@ -37,9 +37,9 @@ def shard_facts(
         settled_frontier(as_of - settle_grace).alias("settled_frontier"),
         F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
         F.coalesce(F.max("sent_key") > F.max("landed_key"), F.lit(False)).alias("has_more"),
-        F.max(F.col("ever_landed")).alias("has_landed"),
-        F.max(F.col("has_lost_rows")).alias("has_lost_rows"),
-        F.max(produced).alias("has_produced"),
+        is_any(F.col("ever_landed")).alias("has_landed"),
+        is_any(F.col("has_lost_rows")).alias("has_lost_rows"),
+        is_any(produced).alias("has_produced"),
         F.max("unnumbered_at").alias("unnumbered_at"),
         F.sum("sent_n").alias("sent_total"),
         F.sum("landed_n").alias("landed_total"),

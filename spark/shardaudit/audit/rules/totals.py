@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import COUNTS
-from shardaudit.columns.ledger_sums import CELL
+from shardaudit.columns.ledger_sums import CELL, is_any
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.verdict import Verdict, by_rank
 
@@ -106,8 +106,8 @@ def shard_totals(judged: DataFrame) -> DataFrame:
     return judged.groupBy("shard_id").agg(
         *(F.sum(name).alias(name) for name in (*TOTALS, "lost")),
         F.sort_array(F.collect_set("verdict")).alias("verdicts"),
-        F.max("is_damaged").alias("is_damaged"),
-        F.max("is_quiet").alias("is_quiet"),
+        is_any(F.col("is_damaged")).alias("is_damaged"),
+        is_any(F.col("is_quiet")).alias("is_quiet"),
         F.count("*").alias("cells"),
         F.count_if(F.col("compared") == "ids").alias("by_id"),
         F.count_if(F.col("verdict").isNull()).alias("without_verdict"),

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS
 from shardaudit.columns.instants import any_of, in_windows
-from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs, is_any
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window as Span
 from shardaudit.model.window import joined
@@ -64,12 +64,12 @@ def touched_cells(
         none came), `went_at` (when a batch first missed rows; NULL: none did that is known).
     """
     # Also traces of which none counts there: of messages of other minutes that landed here.
-    has_traces = F.max(F.col("side") == "traces").alias("has_traces")
+    has_traces = is_any(F.col("side") == "traces").alias("has_traces")
     # More went than came; what was written anew beside them had landed before.
     landed = (F.col("side") == "sink") & (
         (F.col("last_at") > F.lit(looked_at)) | (F.col("own_n") > 0)
     )
-    has_landed = F.max(F.coalesce(landed, F.lit(False))).alias("has_landed")
+    has_landed = is_any(landed).alias("has_landed")
     has_come = F.col("has_traces") | F.col("has_landed") | (F.col("landed_n") >= 0)
     took_rows = (F.col("side") == "sink") & (F.col("n") < 0)
     went_at = F.min(F.when(took_rows, F.col("planned_at"))).alias("went_at")
@@ -86,8 +86,8 @@ def touched_cells(
         counted.unionByName(others)
         .groupBy(*CELL)
         .agg(
-            F.max("is_partial").alias("is_partial"),
-            F.min("is_cleared").alias("is_cleared"),
+            is_any(F.col("is_partial")).alias("is_partial"),
+            (~is_any(~F.col("is_cleared"))).alias("is_cleared"),
             F.min("went_at").alias("went_at"),
         )
     )
@@ -111,7 +111,10 @@ def touched_buckets(touched: DataFrame, apart: DataFrame) -> DataFrame:
         "counted_in", "is_cleared", (~F.col("is_cleared")).alias("is_linked")
     )
     both = own.union(linked).groupBy("bucket_start")
-    return both.agg(F.min("is_cleared").alias("is_cleared"), F.max("is_linked").alias("is_linked"))
+    return both.agg(
+        (~is_any(~F.col("is_cleared"))).alias("is_cleared"),
+        is_any(F.col("is_linked")).alias("is_linked"),
+    )
 
 
 def changed_cells(

@@ -14,6 +14,7 @@ from shardaudit.columns.ledger_sums import (
     cell_sums,
     consumed_rows,
     differs,
+    is_any,
     reached_at,
     sequence_key,
     sequence_number,
@@ -75,7 +76,7 @@ def shard_progress(
             *_span("ahead", F.col("is_ahead")),
             *_span("passed", F.col("is_ahead") & F.col("is_passed")),
             F.max(F.col("pause")).alias("pause"),
-            F.max(F.col("is_ahead") & is_by_time).alias("is_by_time"),
+            is_any(F.col("is_ahead") & is_by_time).alias("is_by_time"),
         )
         .select(
             "shard_id",
