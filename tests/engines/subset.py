@@ -109,6 +109,7 @@ DOOR = {
     "adapters/engine/apache_spark.py": "starts Apache Spark",
     "adapters/engine/written.py": "writes the embedded engine's files of a Delta table",
     "adapters/engine/door.py": "chooses between them",
+    "adapters/engine/collected.py": "asks for rows without a question for their schema",
     "adapters/engine/held.py": "gives each engine small frames as it likes them",
     "adapters/engine/embedded.py": "starts the embedded engine",
     "adapters/engine/connect.py": "knows how PySpark releases a server's checkpoints",

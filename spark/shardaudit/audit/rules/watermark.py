@@ -73,11 +73,10 @@ def touched_cells(
     has_come = F.col("has_traces") | F.col("has_landed") | (F.col("landed_n") >= 0)
     took_rows = (F.col("side") == "sink") & (F.col("n") < 0)
     went_at = F.min(F.when(took_rows, F.col("planned_at"))).alias("went_at")
-    is_cleared = (~has_come).alias("is_cleared")
     counted = (
         cell_sums(news, has_traces, has_landed, went_at)
         .where(any_of([F.col("has_traces"), *(F.col(f"landed_{name}") != 0 for name in SUMS)]))
-        .select(*CELL, F.lit(False).alias("is_partial"), is_cleared, "went_at")
+        .select(*CELL, F.lit(False).alias("is_partial"), (~has_come).alias("is_cleared"), "went_at")
     )
     if uncounted is None:
         return counted
