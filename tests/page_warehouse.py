@@ -358,6 +358,7 @@ def _finding(audit_id: str, message_id: str, shard: int, sent_at: datetime) -> d
         "opened_at": sent_at + DAY,
         "updated_at": sent_at + DAY,
         "state_reason": None,
+        "hops": None,
     }
 
 

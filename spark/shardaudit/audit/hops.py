@@ -17,7 +17,8 @@ from shardaudit.audit.rules.findings import KEY
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
-from shardaudit.model.route import Route, Sighting
+from shardaudit.model.lost_hops import LostHops, lost_hops_as_json, place_of
+from shardaudit.model.route import Sighting
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import HopLine
@@ -25,7 +26,8 @@ from shardaudit.store.warehouse import Warehouse
 
 _LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
 _NOTHING = Row(received=0, sent=0, of_landed=0)
-_HOP_DDL = "kind string, seen string, hop string"
+_PLACED = ("location", "hops")
+_HOP_DDL = "kind string, seen string, placed_location string, placed_hops string"
 
 
 def hop_lines(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> tuple[HopLine, ...]:
@@ -81,26 +83,29 @@ def with_hops(
     told = _seen(warehouse, request, sought)
     if told is None:
         return found
-    silent = _silent(warehouse, request, hops)
+    lost = LostHops(route, _silent(warehouse, request, hops))
     pairs = collected(told.select("kind", "seen").distinct())
-    answers = [(row.kind, row.seen, _place(route, row.kind, row.seen, silent)) for row in pairs]
+    answers = [(row.kind, row.seen, *_placed(lost, row.kind, row.seen)) for row in pairs]
     places = F.broadcast(own_rows(warehouse.spark, answers, _HOP_DDL))
     # Unique on both columns on the right.
     placed = told.join(places, ["kind", "seen"], how="inner")
-    placed = placed.select(*KEY, "hop", F.lit(True).alias("is_placed"))
-    here = F.col("location")
+    new = [f"placed_{name}" for name in _PLACED]
+    placed = placed.select(*KEY, *new, F.lit(True).alias("is_placed"))
+    is_placed = F.col("is_placed")
     # Unique on the key on the right, as what was found is.
     return (
         found.join(placed, KEY, how="left")
-        .withColumn("location", F.when(F.col("is_placed"), F.col("hop")).otherwise(here))
-        .drop("hop", "is_placed")
+        .withColumns(
+            {n: F.when(is_placed, F.col(f"placed_{n}")).otherwise(F.col(n)) for n in _PLACED}
+        )
+        .drop(*new, "is_placed")
         .localCheckpoint()
     )
 
 
-def _silent(warehouse: Warehouse, request: AuditRequest, hops: Sequence[HopLine]) -> set[str]:
+def _silent(warehouse: Warehouse, request: AuditRequest, hops: Sequence[HopLine]) -> frozenset[str]:
     """The places of which nothing is known in a day or longer: not just of these minutes."""
-    names = {line.location for line in hops if line.is_silent}
+    names = frozenset(line.location for line in hops if line.is_silent)
     if not names:
         return names
     window = request.judged_over or request.aligned
@@ -135,12 +140,14 @@ def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> Dat
     return told.withColumn("seen", F.coalesce("seen", F.lit(""))).localCheckpoint()
 
 
-def _place(route: Route, kind: str, seen: str, silent: set[str]) -> str | None:
+def _placed(lost: LostHops, kind: str, seen: str) -> tuple[str | None, str | None]:
+    """Its `location` and its `hops`."""
     sightings = {}
     for told in filter(None, seen.split(",")):
         name, received, sent = told.split(":")
-        if name in route.hops:  # an earlier configuration may have had another
+        if name in lost.route.hops:  # an earlier configuration may have had another
             sightings[name] = Sighting(int(received), int(sent))
-    if kind == Kind.MISSING.value:
-        return route.never_reached(sightings, silent=silent)
-    return route.doubled_after(sightings)
+    if kind != Kind.MISSING.value:
+        return lost.route.doubled_after(sightings), None
+    hops = lost.of(sightings)
+    return place_of(hops), lost_hops_as_json(hops)

@@ -83,6 +83,15 @@ class Route:
             return 1.0
         return sum(self.arriving[name] * self.hops[name].share for name in self.last)
 
+    @property
+    def lands_all(self) -> bool:
+        """Whether all branches together pass everything on."""
+        return self.landing > 1 - _ROUNDING
+
+    def is_before(self, name: str, others: Collection[str]) -> bool:
+        """Whether a message of one of the other places may have come by this one."""
+        return any(name in self._before[other] for other in others)
+
     def never_reached(self, seen: Mapping[str, Sighting], *, silent: Collection[str]) -> str | None:
         """The first place that a message that did not land never reached; else the sink.
 
@@ -98,7 +107,7 @@ class Route:
             is_due = self._is_passed_on(hop.after, reached, seen)
             if is_due and not {name, *self._beside(name)} & reached and name not in silent:
                 return name
-        is_anywhere = self._lands_all and reached.issuperset(self.last)
+        is_anywhere = self.lands_all and reached.issuperset(self.last)
         return SINK if is_anywhere or self._is_passed_on(self.last, reached, seen) else None
 
     def doubled_after(self, seen: Mapping[str, Sighting]) -> str:
@@ -114,10 +123,6 @@ class Route:
         single = [name for name in self.hops if name in seen and name in earlier]
         common = [name for name in single if all(self._in_line(name, one) for one in single)]
         return common[-1] if common else PRODUCER
-
-    @property
-    def _lands_all(self) -> bool:
-        return self.landing > 1 - _ROUNDING
 
     @cached_property
     def _before(self) -> dict[str, set[str]]:
@@ -154,7 +159,7 @@ class Route:
         if name == PRODUCER or self.hops[name].share == 1 or seen.get(name, Sighting()).sent:
             return True
         # It took this branch, and all branches together pass everything on.
-        return self._lands_all and not self._beside(name) & reached
+        return self.lands_all and not self._beside(name) & reached
 
 
 def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, Hop]) -> None:

@@ -44,6 +44,7 @@ class FindingRow:
     attributes: tuple[tuple[str, str], ...]
     opened_at: datetime | None
     state_reason: str | None
+    hops: str | None
     steps: tuple[Step, ...] = ()
 
 

@@ -14,7 +14,7 @@ from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.report.rate_lines import sampled_line
-from shardaudit.report.route_lines import place_told
+from shardaudit.report.route_lines import lost_told, place_told
 from shardaudit.report.summary import (
     AuditReport,
     DeadlineLine,
@@ -207,7 +207,7 @@ def _where(line: FindingLine) -> str:
     """Where a message was lost or doubled, as far as that is known."""
     words = {Kind.MISSING.value: "before", Kind.DUPLICATED.value: "after"}
     word = place_told(line.kind, line.location, words)
-    return f"{word} {line.location}" if word else "–"
+    return lost_told(line.hops) or (f"{word} {line.location}" if word else "–")
 
 
 def _what(line: FindingLine) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.lost_hops import lost_hops_from_json
 from shardaudit.model.verdict import Kind
 from shardaudit.report.plain import harmless
 from shardaudit.report.summary import HopLine
@@ -29,6 +30,20 @@ def place_told(kind: str, location: str | None, words: Mapping[str, str]) -> str
     if not location or (kind == Kind.MISSING.value and location == PRODUCER):
         return None
     return words.get(kind)
+
+
+def lost_told(hops: str | None) -> str | None:
+    """On which hop a message was lost, or the ones that are likely; None: nothing is known.
+
+    Input:
+        hops: of a finding.
+    """
+    lost = [hop for hop in lost_hops_from_json(hops) if hop.before is not None]
+    ways = [f"{hop.after} → {hop.before}" for hop in lost]
+    if len({hop.before for hop in lost}) == 1:
+        return " or ".join(ways)
+    likely = [f"{way} {hop.probability:.0%}" for way, hop in zip(ways, lost, strict=True)]
+    return f"inconclusive: {', '.join(likely)}" if likely else None
 
 
 def route_notes(hops: Sequence[HopLine], *, sent: int) -> tuple[str, ...]:

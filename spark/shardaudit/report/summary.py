@@ -163,6 +163,7 @@ class FindingLine:
     landed_count: int
     recoverable_until: datetime | None
     state_reason: str | None
+    hops: str | None = None  # of FINDINGS
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ DAY = 24 * HOUR
 WINDOW = Window(T0, T0 + HOUR)
 DARK = (T0 + 30 * MINUTE, T0 + 31 * MINUTE)
 KINDS_DDL = (
-    "message_id string, kind string, shard_id string, cause string, location string, "
+    "message_id string, kind string, shard_id string, cause string, location string, hops string, "
     "sent_at timestamp, first_landed_at timestamp, last_landed_at timestamp, sent_count bigint, "
     "landed_count bigint, sequence_numbers array<string>, arrived_at timestamp, "
     "attributes map<string,string>"

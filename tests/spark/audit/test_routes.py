@@ -16,6 +16,7 @@ from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
+from shardaudit.report.route_lines import lost_told
 from shardaudit.report.summary import AuditReport
 from tests.builders import NOW, T0, Line, sink_row, trace_line, write_parquet
 from tests.spark.lake import Lake
@@ -85,7 +86,7 @@ def test_each_hop_that_lost_or_doubled_messages_is_named(lake: Lake) -> None:
     assert told(lake) == {
         ("missing", "router"): EACH,
         ("missing", "enricher"): EACH,
-        ("missing", "eu"): EACH,  # none of the branches
+        ("missing", None): EACH,  # one of the branches, nobody knows which
         ("missing", "sink"): EACH,
         ("duplicated", "producer"): EACH,
         ("duplicated", "router"): EACH,
@@ -103,6 +104,57 @@ def test_each_hop_that_lost_or_doubled_messages_is_named(lake: Lake) -> None:
         ("eu", 3 * EACH, 3 * EACH),
         ("us", 3 * EACH, 3 * EACH),
     ]
+
+
+def test_each_hop_of_branches_that_meet_again_is_named_message_by_message(lake: Lake) -> None:
+    lake.settings = {
+        "locations": {
+            "router": {"after": ["producer"]},
+            "eu": {"after": ["router"], "share": 0.5},
+            "us": {"after": ["router"], "share": 0.5},
+            "writer": {"after": ["eu", "us"]},
+        }
+    }
+    ways = [("router", branch, "writer") for branch in BRANCHES]
+    lines: list[Line] = []
+    rows: list[Line] = []
+    hops: dict[tuple[str, str], str | None] = {}  # by (message, kind): the hop that is planted
+    for number in range(2 * 2 * 4 * EACH):
+        way, (is_doubled, fault) = ways[number % 2], divmod(number // (2 * EACH), 4)
+        places = ("producer", *way, "sink")
+        message = f"m{number}"
+        lines += [trace_line(number), *passed(number, way[:fault])]
+        if not is_doubled:
+            branch = "either branch" if fault == 1 else f"{places[fault]} → {places[fault + 1]}"
+            hops[message, "missing"] = branch
+            continue
+        lines += passed(number, way[fault:], copies=2)
+        rows += [sink_row(number)] * 2
+        hops[message, "duplicated"] = places[fault]
+    lake.log("all.jsonl", lines)
+    lake.land(rows)
+    lake.ingest()
+    audited(lake)
+    found = {
+        (row.message_id, row.kind): lost_told(row.hops) or row.location
+        for row in lake.rows(FINDINGS)
+    }
+    either = "inconclusive: router → eu 50%, router → us 50%"
+    wanted = {key: either if hop == "either branch" else hop for key, hop in hops.items()}
+    assert found == wanted
+    each = Counter((kind, hop) for (_, kind), hop in found.items())
+    assert each == {
+        ("missing", "producer → router"): 2 * EACH,
+        ("missing", either): 2 * EACH,
+        ("missing", "eu → writer"): EACH,
+        ("missing", "us → writer"): EACH,
+        ("missing", "writer → sink"): 2 * EACH,
+        ("duplicated", "producer"): 2 * EACH,
+        ("duplicated", "router"): 2 * EACH,
+        ("duplicated", "eu"): EACH,
+        ("duplicated", "us"): EACH,
+        ("duplicated", "writer"): 2 * EACH,
+    }
 
 
 def test_lost_traces_of_places_make_no_loss_and_later_evidence_beats_them(lake: Lake) -> None:

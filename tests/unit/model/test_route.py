@@ -4,17 +4,7 @@ import pytest
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.route import Hop, Route, Sighting
-
-RECEIVED, BOTH, SENT = Sighting(1, 0), Sighting(1, 1), Sighting(0, 1)
-LINE = {"router": Hop(("producer",)), "enricher": Hop(("router",)), "writer": Hop(("enricher",))}
-BRANCHES = {
-    "router": Hop(("producer",)),
-    "eu": Hop(("router",), 0.4),
-    "us": Hop(("router",), 0.6),
-    "writer": Hop(("eu", "us")),
-}
-FILTER = {"sieve": Hop(("producer",), 0.3), "writer": Hop(("sieve",))}
-Seen = dict[str, Sighting]
+from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, SENT, Seen
 
 
 def test_places_are_in_order_whatever_the_order_of_the_file() -> None:

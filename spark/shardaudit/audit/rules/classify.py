@@ -237,7 +237,7 @@ def kinds(classified: DataFrame) -> DataFrame:
 
     Output:
         the ids' columns, `kind`, `cause`. A pending id has none, nor has a vanished one.
-        `location`: as without a place between producer and sink, see `with_hops`.
+        `location`, `hops`: as without a place between producer and sink, see `with_hops`.
     """
     is_missing = F.col("not_landed").isin(Cause.LOST.value, Cause.STUCK.value)
     missing = F.when(is_missing, F.col("not_landed"))
@@ -255,6 +255,7 @@ def kinds(classified: DataFrame) -> DataFrame:
         .withColumn("kind", F.col("found.kind"))
         .withColumn("cause", F.col("found.cause"))
         .withColumn("location", _location(F.col("kind")))
+        .withColumn("hops", F.lit(None).cast("string"))
         .drop("found", "not_landed", "duplicated", "untraced", "moved", "is_moved")
         .drop("told_in", "counts_outside", "last_sent_key")
     )

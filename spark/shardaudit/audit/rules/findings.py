@@ -227,6 +227,7 @@ _CARRIED = (
     "shard_id",
     "cause",
     "location",
+    "hops",
     "sent_at",
     "first_landed_at",
     "last_landed_at",

@@ -196,6 +196,7 @@ FINDINGS = Table(
         ("updated_at", "timestamp", ""),
         ("state_reason", "string", ""),
         ("arrived_at", "timestamp", "the last of sent_at, acked_at and arrived_at that are known"),
+        ("hops", "string", "JSON: on which hops it may be lost; NULL: not missing, or not known"),
     ),
     ("stream", "message_id", "kind"),
 )

@@ -1,0 +1,46 @@
+"""On which hop a message was lost: the ones that lead on from where it was seen last."""
+
+import pytest
+
+from shardaudit.model.lost_hops import (
+    LostHops,
+    lost_hops_as_json,
+    lost_hops_from_json,
+    place_of,
+)
+from shardaudit.model.route import Hop, Route
+from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, Seen
+
+BOTH_ENDS = {"eu": Hop(("producer",), 0.5), "us": Hop(("producer",), 0.5)}
+DEAD_END = {"router": Hop(("producer",)), "eu": Hop(("router",), 0.3)}
+
+
+@pytest.mark.parametrize(
+    ("hops", "seen", "silent", "found"),
+    [
+        ({}, {}, (), "producer>sink 1"),
+        (LINE, {}, (), "producer>router 1"),
+        (LINE, {"enricher": RECEIVED}, (), "enricher>writer 1"),  # the router's trace is lost
+        (LINE, {"writer": BOTH}, (), "writer>sink 1"),
+        (LINE, {}, ("router",), "producer>enricher 1"),
+        (LINE, {"router": BOTH}, ("enricher", "writer"), "router>sink 1"),
+        (BRANCHES, {"router": BOTH}, (), "router>eu 0.4, router>us 0.6"),
+        (BRANCHES, {"router": BOTH}, ("us",), "router>eu 0.4, router>writer 0.6"),
+        (BRANCHES, {"us": BOTH}, (), "us>writer 1"),
+        (BRANCHES, {"eu": BOTH, "us": BOTH}, (), "eu>writer 0.5, us>writer 0.5"),
+        (BRANCHES, {"eu": BOTH, "router": BOTH, "writer": RECEIVED}, (), "writer>sink 1"),
+        (BOTH_ENDS, {"us": RECEIVED}, (), "us>sink 1"),
+        (FILTER, {}, (), "producer>sieve 1"),
+        (FILTER, {"sieve": RECEIVED}, (), ""),
+        (FILTER, {"sieve": BOTH}, (), "sieve>writer 1"),
+        (DEAD_END, {"eu": BOTH}, (), "eu>sink 1"),
+    ],
+)
+def test_message_is_lost_behind_where_it_was_seen_last(
+    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], found: str
+) -> None:
+    lost = LostHops(Route.of(hops), frozenset(silent)).of(seen)
+    assert ", ".join(f"{h.after}>{h.before} {round(h.probability, 4):g}" for h in lost) == found
+    assert lost_hops_from_json(lost_hops_as_json(lost)) == lost
+    places = {hop.before for hop in lost}
+    assert place_of(lost) == (places.pop() if len(places) == 1 else None)
