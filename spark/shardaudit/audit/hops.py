@@ -3,7 +3,10 @@
 They change no verdict: they say where a message was seen, and so how far it came.
 """
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -17,90 +20,225 @@ from shardaudit.audit.rules.findings import KEY
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
-from shardaudit.model.lost_hops import LostHops, lost_hops_as_json, place_of
-from shardaudit.model.route import Sighting
+from shardaudit.model.lost_hops import (
+    LostHop,
+    LostHops,
+    Traced,
+    losses_of_a_minute,
+    lost_hops_as_json,
+    place_of,
+    trace_losses,
+)
+from shardaudit.model.route import Route, Sighting
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import HopLine
 from shardaudit.store.warehouse import Warehouse
 
 _LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
-_NOTHING = Row(received=0, sent=0, of_landed=0)
+_NOTHING = Row(received=0, sent=0, of_landed=0, traced=0)
 _PLACED = ("location", "hops")
-_HOP_DDL = "kind string, seen string, placed_location string, placed_hops string"
+_ALIKE = ("bucket_start", "kind", "seen")
+_HOP_DDL = (
+    "bucket_start timestamp, kind string, seen string, placed_location string, placed_hops string"
+)
 
 
-def hop_lines(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> tuple[HopLine, ...]:
-    """What each place of the stream's route traced of the window, in the route's order.
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """So many found messages of a bucket that were seen alike. `text`: of `seen_at`."""
 
-    Input:
-        cells: of `judged_cells`.
+    bucket_start: datetime
+    kind: str
+    text: str
+    ids: int
+    seen: Mapping[str, Sighting]
+
+    @property
+    def is_missing(self) -> bool:
+        return self.kind == Kind.MISSING.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """Messages of a window by bucket: those that landed or not, and what each place traced.
+
+    `cells`: `bucket_start`, unique; `matched`, `landed`, `missing`, `pending` (bigint).
+    `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `traced` (bigint),
+        messages; and what `cells` has.
     """
-    route = request.stream.route
-    if not route.hops:
-        return ()
-    counts = ("received", "sent")
-    traced = (
-        sighting_counts(warehouse, request.name, request.aligned)
-        .groupBy("location", "bucket_start")
-        .agg(*(F.sum(name).alias(name) for name in counts))
-    )
-    matched = without_canary(cells).groupBy("bucket_start").agg(F.sum("matched").alias("matched"))
-    # Unique on the bucket on the right, by its grouping.
-    both = traced.join(matched, ["bucket_start"], how="left").withColumn(
-        "of_landed", F.least(F.greatest(*counts), F.coalesce("matched", F.lit(0)))
-    )
-    sums = both.groupBy("location").agg(*(F.sum(n).alias(n) for n in (*counts, "of_landed")))
-    found = {row.location: row for row in collected(sums)}
-    landed = sum(row.matched for row in collected(matched.agg(F.sum("matched").alias("matched"))))
-    return tuple(
-        HopLine(
-            location=name,
-            after=hop.after,
-            share=hop.share,
-            received=row.received,
-            sent=row.sent,
-            coverage=row.of_landed / landed if landed else None,
+
+    cells: DataFrame
+    traced: DataFrame
+
+    def lines(self, route: Route) -> tuple[tuple[HopLine, ...], Traced]:
+        """The places in the route's order; and what they traced where all has landed."""
+        is_whole = (F.col("missing") == 0) & (F.col("pending") == 0)
+        [cells] = collected(
+            self.cells.agg(
+                F.sum("matched").alias("matched"),
+                F.sum(F.when(is_whole, F.col("landed"))).alias("landed"),
+            )
         )
-        for name, hop in route.hops.items()
-        for row in [found.get(name, _NOTHING)]
-    )
+        sums = self.traced.groupBy("location").agg(
+            F.sum("received").alias("received"),
+            F.sum("sent").alias("sent"),
+            F.sum(F.least("traced", F.coalesce("matched", F.lit(0)))).alias("of_landed"),
+            F.sum(F.when(is_whole, F.col("traced"))).alias("traced"),
+        )
+        found = {row.location: row for row in collected(sums)}
+        lines = tuple(
+            HopLine(
+                location=name,
+                after=hop.after,
+                share=hop.share,
+                received=row.received,
+                sent=row.sent,
+                coverage=row.of_landed / cells.matched if cells.matched else None,
+            )
+            for name, hop in route.hops.items()
+            for row in [found.get(name, _NOTHING)]
+        )
+        traced = {name: row.traced or 0 for name, row in found.items()}
+        return lines, Traced(cells.landed or 0, traced)
+
+    def landed(self, missing: Sequence[_Group], told: DataFrame) -> dict[datetime, Traced]:
+        """By bucket with missing messages what its places traced of what landed.
+
+        Nothing of buckets with messages of which no traces were looked up.
+
+        Input:
+            missing: all that are; told: of `_seen`.
+        """
+        buckets = told.where(F.col("kind") == Kind.MISSING.value).select("bucket_start").distinct()
+        cells, traced = (
+            # Presence only.
+            collected(rows.join(F.broadcast(buckets), ["bucket_start"], how="left_semi"))
+            for rows in (self.cells, self.traced)
+        )
+        by_bucket: dict[datetime, Counter[str]] = defaultdict(Counter)
+        named = Counter[datetime]()
+        for row in traced:
+            by_bucket[row.bucket_start][row.location] += row.traced
+        for group in missing:
+            named[group.bucket_start] += group.ids
+            by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
+        return {
+            row.bucket_start: Traced(row.landed, by_bucket[row.bucket_start])
+            for row in cells
+            if not row.pending and row.missing == named[row.bucket_start]
+        }
 
 
 def with_hops(
-    warehouse: Warehouse, request: AuditRequest, found: DataFrame, hops: Sequence[HopLine]
-) -> DataFrame:
-    """What was found, with the place of the route that each lost or doubled message is told of.
+    warehouse: Warehouse, request: AuditRequest, found: DataFrame, cells: DataFrame
+) -> tuple[DataFrame, tuple[HopLine, ...]]:
+    """What was found, with where each lost or doubled message was; and the route's places.
 
     Input:
-        found: of `kinds`; hops: of `hop_lines`.
+        found: of `kinds`; cells: of `judged_cells`.
     """
     route = request.stream.route
-    is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     if not route.hops:
-        return found
+        return found, ()
+    counts = _counts(warehouse, request, cells)
+    hops, window = counts.lines(route)
+    is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
     if told is None:
-        return found
-    lost = LostHops(route, _silent(warehouse, request, hops))
-    pairs = collected(told.select("kind", "seen").distinct())
-    answers = [(row.kind, row.seen, *_placed(lost, row.kind, row.seen)) for row in pairs]
-    places = F.broadcast(own_rows(warehouse.spark, answers, _HOP_DDL))
-    # Unique on both columns on the right.
-    placed = told.join(places, ["kind", "seen"], how="inner")
-    new = [f"placed_{name}" for name in _PLACED]
-    placed = placed.select(*KEY, *new, F.lit(True).alias("is_placed"))
-    is_placed = F.col("is_placed")
-    # Unique on the key on the right, as what was found is.
-    return (
-        found.join(placed, KEY, how="left")
-        .withColumns(
-            {n: F.when(is_placed, F.col(f"placed_{n}")).otherwise(F.col(n)) for n in _PLACED}
+        return found, _with_losses(hops, trace_losses(route, window))
+    groups = [_group(row, route) for row in collected(told.groupBy(*_ALIKE).count())]
+    landed = counts.landed([group for group in groups if group.is_missing], told)
+    window = sum(landed.values(), start=window)
+    ways = _lost_on(groups, landed, window, LostHops(route, _silent(warehouse, request, hops)))
+    answers = [
+        (
+            *(group.bucket_start, group.kind, group.text),
+            place_of(lost) if group.is_missing else route.doubled_after(group.seen),
+            lost_hops_as_json(lost),
         )
-        .drop(*new, "is_placed")
-        .localCheckpoint()
+        for group, lost in zip(groups, ways, strict=True)
+    ]
+    places = F.broadcast(own_rows(warehouse.spark, answers, _HOP_DDL))
+    # Unique on these columns on the right, by the grouping.
+    placed = told.join(places, list(_ALIKE), how="inner")
+    hops = _with_lost(hops, [(g.ids, lost) for g, lost in zip(groups, ways, strict=True)])
+    return _placed(found, placed), _with_losses(hops, trace_losses(route, window))
+
+
+def _lost_on(
+    groups: Sequence[_Group], landed: Mapping[datetime, Traced], window: Traced, lost: LostHops
+) -> list[tuple[LostHop, ...]]:
+    """Of each group the hops on which it may be lost; none of doubled messages.
+
+    Input:
+        landed: by bucket what its places traced of what landed; window: of all of the window.
+    """
+    missing = [(group.seen, group.ids) for group in groups if group.is_missing]
+    usual = losses_of_a_minute(lost.route, Traced(), window)
+    lost = replace(lost, losses=usual).with_rates(missing)
+    there = {
+        start: replace(lost, losses=losses_of_a_minute(lost.route, minute, window))
+        for start, minute in landed.items()
+    }
+    return [
+        there.get(group.bucket_start, lost).of(group.seen) if group.is_missing else ()
+        for group in groups
+    ]
+
+
+def _counts(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> _Counts:
+    sums = ("received", "sent")
+    traced = (
+        sighting_counts(warehouse, request.name, request.aligned)
+        .groupBy("location", "bucket_start")
+        .agg(*(F.sum(name).alias(name) for name in sums))
+        .withColumn("traced", F.greatest(*sums))
     )
+    landed = (F.col("matched") + F.col("untraced")).alias("landed")
+    counted = without_canary(cells).select("bucket_start", "matched", landed, "missing", "pending")
+    names = ("matched", "landed", "missing", "pending")
+    by_bucket = counted.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in names))
+    # Unique on the bucket on the right, by its grouping.
+    return _Counts(by_bucket, traced.join(by_bucket, ["bucket_start"], how="left"))
+
+
+def _group(row: Row, route: Route) -> _Group:
+    sightings = {}
+    for told in filter(None, row.seen.split(",")):
+        name, received, sent = told.split(":")
+        if name in route.hops:  # an earlier configuration may have had another
+            sightings[name] = Sighting(int(received), int(sent))
+    return _Group(row.bucket_start, row.kind, row.seen, row["count"], sightings)
+
+
+def _with_losses(hops: Sequence[HopLine], losses: Mapping[str, float]) -> tuple[HopLine, ...]:
+    return tuple(replace(hop, trace_loss=losses.get(hop.location)) for hop in hops)
+
+
+def _with_lost(
+    hops: Sequence[HopLine], lost_on: Sequence[tuple[int, Sequence[LostHop]]]
+) -> tuple[HopLine, ...]:
+    """The places, with the messages that were lost before them, and those that may be."""
+    lost, doubtful = Counter[str | None](), Counter[str | None]()
+    for ids, ways in lost_on:
+        places = {way.before for way in ways}
+        (lost if len(places) == 1 else doubtful).update(dict.fromkeys(places, ids))
+    return tuple(
+        replace(hop, lost=lost[hop.location], doubtful=doubtful[hop.location]) for hop in hops
+    )
+
+
+def _placed(found: DataFrame, told: DataFrame) -> DataFrame:
+    """What was found, with the places that it is told of."""
+    new = [f"placed_{name}" for name in _PLACED]
+    placed = told.select(*KEY, *new, F.lit(True).alias("is_placed"))
+    is_placed = F.col("is_placed")
+    values = {n: F.when(is_placed, F.col(f"placed_{n}")).otherwise(F.col(n)) for n in _PLACED}
+    # Unique on the key on the right, as what was found is.
+    both = found.join(placed, KEY, how="left").withColumns(values)
+    return both.drop(*new, "is_placed").localCheckpoint()
 
 
 def _silent(warehouse: Warehouse, request: AuditRequest, hops: Sequence[HopLine]) -> frozenset[str]:
@@ -138,16 +276,3 @@ def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> Dat
     # Unique on the id on the right, by its grouping.
     told = sought.join(seen, ["message_id"], how="left")
     return told.withColumn("seen", F.coalesce("seen", F.lit(""))).localCheckpoint()
-
-
-def _placed(lost: LostHops, kind: str, seen: str) -> tuple[str | None, str | None]:
-    """Its `location` and its `hops`."""
-    sightings = {}
-    for told in filter(None, seen.split(",")):
-        name, received, sent = told.split(":")
-        if name in lost.route.hops:  # an earlier configuration may have had another
-            sightings[name] = Sighting(int(received), int(sent))
-    if kind != Kind.MISSING.value:
-        return lost.route.doubled_after(sightings), None
-    hops = lost.of(sightings)
-    return place_of(hops), lost_hops_as_json(hops)

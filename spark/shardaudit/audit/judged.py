@@ -12,7 +12,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
-from shardaudit.audit.hops import hop_lines, with_hops
+from shardaudit.audit.hops import with_hops
 from shardaudit.audit.rules.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
@@ -212,7 +212,7 @@ class Judged:
     """Judged cells, the (id, kind) pairs that were found, the findings and the gaps after them.
 
     `silences`: of the whole ledger, where there used to be messages; `stamped_anew`: of
-    `Comparison`; `hops`: of `hop_lines`.
+    `Comparison`; `hops`: of `with_hops`.
     """
 
     cells: DataFrame
@@ -265,8 +265,7 @@ def judged(
             rest=comparison.rest,
         ),
     ).localCheckpoint()
-    hops = hop_lines(warehouse, request, cells)
-    found = with_hops(warehouse, request, kinds(classified), hops)
+    found, hops = with_hops(warehouse, request, kinds(classified), cells)
     latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
     before = _Before(warehouse, comparison, planted, request, latest)
     folded = folded_findings(

@@ -191,12 +191,21 @@ def _deadlines(report: AuditReport) -> Table:
 
 def _route(hops: Sequence[HopLine]) -> Table:
     table = _table("location", "after")
-    for name in ("received", "sent on", "traced of what landed"):
+    names = ("received", "sent on", "traced of what landed", "trace loss", "lost before it")
+    for name in names:
         table.add_column(name, justify="right")
     for hop in hops:
-        counts = (f"{hop.received:,}", f"{hop.sent:,}", _percent(hop.coverage))
+        counts = (
+            *(f"{hop.received:,}", f"{hop.sent:,}", _percent(hop.coverage)),
+            *(_percent(hop.trace_loss, digits=3), _lost_before(hop)),
+        )
         table.add_row(cell(hop.location), cell(", ".join(hop.after)), *counts)
     return table
+
+
+def _lost_before(hop: HopLine) -> str:
+    doubtful = f", {hop.doubtful:,} inconclusive" if hop.doubtful else ""
+    return f"{hop.lost:,}{doubtful}"
 
 
 def _more(count: int) -> list[Text]:
@@ -244,8 +253,8 @@ def _share(coverage: float | None) -> str:
     return "nothing landed" if coverage is None else f"{coverage:.4%} of the landed messages"
 
 
-def _percent(coverage: float | None) -> str:
-    return "–" if coverage is None else f"{coverage:.2%}"
+def _percent(share: float | None, digits: int = 2) -> str:
+    return "–" if share is None else f"{share:.{digits}%}"
 
 
 def _versions(line: IngestReport) -> str:

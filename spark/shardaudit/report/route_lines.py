@@ -7,6 +7,7 @@ from dataclasses import asdict
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.lost_hops import lost_hops_from_json
 from shardaudit.model.verdict import Kind
+from shardaudit.model.words import counted
 from shardaudit.report.plain import harmless
 from shardaudit.report.summary import HopLine
 
@@ -47,11 +48,21 @@ def lost_told(hops: str | None) -> str | None:
 
 
 def route_notes(hops: Sequence[HopLine], *, sent: int) -> tuple[str, ...]:
-    """A sentence where there is no trace of some places, though so many messages were sent."""
+    """Where of so many sent messages places have no trace, and where it is not clear what lost."""
     silent = [harmless(hop.location) for hop in hops if sent and hop.is_silent]
-    if not silent:
-        return ()
-    return (
-        f"no trace of {', '.join(silent)} in this window: no message can be said to be lost before "
-        "it, or doubled after it. Its traces belong into the folder of the stream's traces",
-    )
+    doubtful = [harmless(hop.location) for hop in hops if hop.doubtful]
+    notes = []
+    if silent:
+        notes.append(
+            f"no trace of {', '.join(silent)} in this window: no message can be said to be lost "
+            "before it, or doubled after it. Its traces belong into the folder of the stream's "
+            "traces"
+        )
+    if doubtful:
+        most = max(hop.doubtful for hop in hops)
+        notes.append(
+            f"{counted(most, 'missing message')} or more may have been lost before "
+            f"{' or '.join(doubtful)}, or further on: inconclusive, as traces of places are lost, "
+            "too, or a place leads to several. Their findings say how likely each hop is"
+        )
+    return tuple(notes)

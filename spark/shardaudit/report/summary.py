@@ -65,7 +65,9 @@ class LateAudit:
 class HopLine:
     """One place between producer and sink over the window of an audit; counts are messages.
 
-    `share`: of what arrives, passed on; `coverage`: of what landed, how much it traced, about.
+    `share`: of what arrives, passed on; `coverage`: of what landed, how much it traced, about;
+    `trace_loss`: of what passed it, how much it did not trace, None: nobody knows; `lost`: messages
+    that never reached it; `doubtful`: those of which that is inconclusive.
     """
 
     location: str
@@ -74,6 +76,9 @@ class HopLine:
     received: int
     sent: int
     coverage: float | None
+    trace_loss: float | None = None
+    lost: int = 0
+    doubtful: int = 0
 
     @property
     def is_silent(self) -> bool:

@@ -5,10 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
+import pytest
+
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.audit.published import published_audit
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.lost_hops import lost_hops_from_json
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.route_tables import SIGHTINGS
@@ -204,3 +207,54 @@ def test_lost_traces_of_places_make_no_loss_and_later_evidence_beats_them(lake: 
     assert [
         place for place in settings.streams[lake.name].route.hops if f"<td>{place}</td>" in page
     ] == [hop.location for hop in report.hops]
+
+
+def lossy(lake: Lake, *, count: int) -> dict[str, str]:
+    """A router that loses a trace in twenty, and all of the last minute; where which was lost."""
+    lines: list[Line] = []
+    rows: list[Line] = []
+    lost: dict[str, str] = {}
+    for number in range(count):
+        places: tuple[str, ...] = ("router", "enricher")
+        lines.append(trace_line(number))
+        if number % 60 == 1:  # one a minute
+            lost[f"m{number}"], places = "router", ()
+        elif number % 3 == 0:  # twenty a minute, one of which lacks the router's trace
+            lost[f"m{number}"], places = "enricher", ("router",)
+        else:
+            rows.append(sink_row(number))
+        is_traced = number % 20 and number < count - 60
+        lines += passed(number, tuple(p for p in places if is_traced or p != "router"))
+    lake.settings = {"locations": {place: ROUTE[place] for place in ("router", "enricher")}}
+    lake.log("all.jsonl", lines)
+    lake.land(rows)
+    lake.ingest()
+    return lost
+
+
+def test_hop_that_trace_loss_alone_explains_is_inconclusive_and_the_loss_is_told(
+    lake: Lake,
+) -> None:
+    lost = lossy(lake, count=480)
+    report = audited(lake)
+    missing = {row.message_id: row for row in lake.rows(FINDINGS) if row.kind == "missing"}
+    sure = {message: row.location for message, row in missing.items() if row.location}
+    unseen = {f"m{number}" for number in (*range(0, 420, 60), *range(1, 420, 60))}
+    darkened = {f"m{number}" for number in range(420, 480)}
+    assert (report.verdict, set(missing)) == (Verdict.LOSS, set(lost))
+    assert sure == {message: lost[message] for message in sure}
+    assert unseen <= missing.keys() - sure.keys() <= unseen | darkened
+    told = lost_hops_from_json(missing["m1"].hops)
+    assert [(hop.after, hop.before) for hop in told] == [
+        *(("producer", "router"), ("router", "enricher")),
+    ]
+    assert 0.2 < told[0].probability < 0.8
+    router, enricher = report.hops
+    # Of 312 that landed it lacks 2 a minute, and the 39 of the last one.
+    assert router.trace_loss == pytest.approx((7 * 2 + 39) / 312)
+    assert [(hop.lost, hop.doubtful) for hop in report.hops] == [
+        (0, len(lost) - len(sure)),
+        (len(sure), len(lost) - len(sure)),
+    ]
+    assert enricher.trace_loss == 0
+    assert [note for note in report.notes if "lost before router or enricher" in note]

@@ -44,3 +44,36 @@ def test_message_is_lost_behind_where_it_was_seen_last(
     assert lost_hops_from_json(lost_hops_as_json(lost)) == lost
     places = {hop.before for hop in lost}
     assert place_of(lost) == (places.pop() if len(places) == 1 else None)
+
+
+@pytest.mark.parametrize(
+    ("losses", "missing", "found"),
+    [
+        ({"router": 0.05}, (24, 80, 0), "producer>router 0.83, router>enricher 0.17"),
+        ({"router": 0.05}, (80, 20, 0), "producer>router 0.99"),
+        ({"router": 0.05}, (1, 0, 0), "producer>router 0.98"),
+        ({"router": 0.5}, (1, 0, 0), "producer>router 0.78, router>enricher 0.22"),
+        ({"router": 0.5}, (20, 0, 0), "producer>router 0.98"),
+        (
+            {"router": 0.05, "enricher": 0.05},
+            (40, 0, 800),
+            "producer>router 0.95, enricher>writer 0.05",
+        ),
+        ({"router": 0.05}, (5, 95, 0), "producer>router 0.27, router>enricher 0.73"),
+        ({}, (1, 10**6, 10**6), "producer>router 1"),
+    ],
+)
+def test_loss_that_trace_loss_explains_is_inconclusive(
+    losses: dict[str, float], missing: tuple[int, int, int], found: str
+) -> None:
+    seen: tuple[Seen, ...] = ({}, {"router": BOTH}, {"enricher": RECEIVED})
+    lost = LostHops(Route.of(LINE), losses=losses).with_rates(list(zip(seen, missing, strict=True)))
+    told = ", ".join(f"{h.after}>{h.before} {h.probability:.2g}" for h in lost.of({}))
+    assert told == found
+
+
+def test_what_a_filter_left_out_is_not_lost_before_it_where_it_loses_traces() -> None:
+    lost = LostHops(Route.of(FILTER), losses={"sieve": 0.01})
+    lost = lost.with_rates([({"sieve": RECEIVED}, 7000), ({"sieve": BOTH}, 5), ({}, 70)])
+    assert place_of(lost.of({})) is None
+    assert [hop.before for hop in lost.of({"sieve": BOTH})] == ["writer"]

@@ -1,0 +1,60 @@
+"""What places lose of their traces, by what landed."""
+
+import pytest
+
+from shardaudit.model.lost_hops import Traced, losses_of_a_minute, trace_losses
+from shardaudit.model.route import Hop, Route
+from tests.unit.model.routes import BRANCHES, FILTER, LINE
+
+PIPELINES = {
+    "a": Hop(("producer",), 0.5),
+    "b": Hop(("producer",), 0.5),
+    "c": Hop(("a",)),
+    "d": Hop(("b",)),
+}
+ROUND = {
+    "router": Hop(("producer",)),
+    "extra": Hop(("router",), 0.5),
+    "writer": Hop(("router", "extra"), 0.5),
+}
+
+
+@pytest.mark.parametrize(
+    ("hops", "traced", "losses"),
+    [
+        (LINE, {"router": 100, "enricher": 90}, {"router": 0, "enricher": 0.1, "writer": 1}),
+        (LINE, {"router": 103, "enricher": 100, "writer": 100}, dict.fromkeys(LINE, 0)),
+        (
+            BRANCHES,
+            {"router": 100, "eu": 30, "us": 50, "writer": 99},
+            {"router": 0, "eu": 0.2, "us": 0.2, "writer": 0.01},
+        ),
+        (FILTER, {"sieve": 80, "writer": 100}, {"sieve": 0.2, "writer": 0}),
+        # 40 of a with a loss of a tenth: 44 went to c.
+        (
+            PIPELINES,
+            {"a": 40, "b": 50, "c": 33, "d": 55},
+            {"a": 0.1, "b": 0.1, "c": 0.26, "d": 0.01},
+        ),
+        (PIPELINES, {"c": 33, "d": 55}, {"a": 1, "b": 1}),
+        (ROUND, {"router": 90, "extra": 20, "writer": 80}, {"router": 0.1, "writer": 0.2}),
+    ],
+)
+def test_place_lost_what_landed_without_its_trace(
+    hops: dict[str, Hop], traced: dict[str, int], losses: dict[str, float]
+) -> None:
+    found = trace_losses(Route.of(hops), Traced(100, traced))
+    assert {name: round(loss, 2) for name, loss in found.items()} == losses
+    assert trace_losses(Route.of(hops), Traced()) == {}
+
+
+def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:
+    route = Route.of(ROUND)
+    window = Traced(1000, {"router": 990, "extra": 1, "writer": 1000})
+    broken = Traced(90, {"writer": 90})
+    assert losses_of_a_minute(route, broken, window) == pytest.approx(
+        {"router": 0.901, "extra": 0.901, "writer": 0}
+    )
+    assert losses_of_a_minute(route, Traced(), window)["router"] == pytest.approx(0.01)
+    assert losses_of_a_minute(route, broken, window + broken)["router"] > 0.9
+    assert losses_of_a_minute(route, Traced(), Traced()) == dict.fromkeys(route.hops, 0.0)
