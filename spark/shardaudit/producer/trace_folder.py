@@ -2,6 +2,7 @@
 
 import importlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,11 +30,16 @@ class DiskFolder:
         """Under a hidden name, which no ingest reads, until all of it is on the disk."""
         self._path.mkdir(parents=True, exist_ok=True)
         hidden = self._path / f".{name}.part"
-        with hidden.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.replace(self._path / name)
+        try:
+            with hidden.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            hidden.replace(self._path / name)
+        except BaseException:
+            with suppress(OSError):
+                hidden.unlink()  # if there is no later try, a full disk is no fuller by it
+            raise
 
 
 class S3Folder:
