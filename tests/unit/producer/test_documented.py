@@ -62,6 +62,14 @@ def test_lambda_has_its_traces_in_files_when_an_invocation_ends(tmp_path: Path) 
     names["kinesis"].close()
 
 
+def test_asyncio_puts_in_threads_and_each_record_is_traced_once(tmp_path: Path) -> None:
+    kinesis = FakeKinesis()
+    batches = [records(5, first=5 * number) for number in range(4)]
+    exec(example(PRODUCERS, "asyncio", tmp_path), {"kinesis": kinesis, "batches": batches})  # noqa: S102 - our own page
+    assert len(kinesis.calls) == len(batches)
+    assert sorted(line["session_seq"] for line in logged(tmp_path)) == list(range(20))
+
+
 def test_configuration_of_the_readme_takes_the_names_of_this_log() -> None:
     [configuration, *_] = shown("toml", (ROOT / "README.md").read_text())
     assert "columns" not in tomllib.loads(configuration)["streams"]["events"]["traces"]
