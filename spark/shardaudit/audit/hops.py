@@ -175,9 +175,13 @@ def _lost_on(
     Input:
         landed: by bucket what its places traced of what landed; window: of all of the window.
     """
-    missing = [(group.seen, group.ids) for group in groups if group.is_missing]
+    missing = [group for group in groups if group.is_missing]
+    ids = Counter[str]()
+    for group in missing:
+        ids[group.text] += group.ids
+    seen = {group.text: group.seen for group in missing}
     usual = losses_of_a_minute(lost.route, Traced(), window)
-    lost = replace(lost, losses=usual).with_rates(missing)
+    lost = replace(lost, losses=usual).with_rates([(seen[text], ids[text]) for text in ids])
     there = {
         start: replace(lost, losses=losses_of_a_minute(lost.route, minute, window))
         for start, minute in landed.items()

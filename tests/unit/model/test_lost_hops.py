@@ -1,5 +1,8 @@
 """On which hop a message was lost: the ones that lead on from where it was seen last."""
 
+import random
+from collections import Counter
+
 import pytest
 
 from shardaudit.model.lost_hops import (
@@ -77,3 +80,25 @@ def test_what_a_filter_left_out_is_not_lost_before_it_where_it_loses_traces() ->
     lost = lost.with_rates([({"sieve": RECEIVED}, 7000), ({"sieve": BOTH}, 5), ({}, 70)])
     assert place_of(lost.of({})) is None
     assert [hop.before for hop in lost.of({"sieve": BOTH})] == ["writer"]
+
+
+@pytest.mark.parametrize(("trace_loss", "most_wrong"), [(0.0, 0.0), (0.01, 0.01), (0.2, 0.03)])
+def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: float) -> None:
+    chance = random.Random(3)  # noqa: S311 - to be repeated
+    route, losses = Route.of(BRANCHES), dict.fromkeys(BRANCHES, trace_loss)
+    told = Counter[bool | None]()  # whether the place is right; None: inconclusive
+    for _ in range(20):
+        lost = Counter[tuple[frozenset[str], str]]()
+        for hop in range(4):
+            for _message in range(chance.choice((1, 20, 20, 200))):
+                way = ("router", chance.choice(("eu", "us")), "writer", "sink")
+                seen = frozenset(p for p in way[:hop] if chance.random() >= trace_loss)
+                lost[seen, way[hop]] += 1
+        hops = LostHops(route, losses=losses).with_rates(
+            [(dict.fromkeys(seen, BOTH), count) for (seen, _), count in lost.items()]
+        )
+        for (seen, place), count in lost.items():
+            named = place_of(hops.of(dict.fromkeys(seen, BOTH)))
+            told[None if named is None else named == place] += count
+    assert told[False] <= most_wrong * told[True]
+    assert told[True] > told[None] / 2
