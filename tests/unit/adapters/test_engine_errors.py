@@ -64,6 +64,18 @@ def test_cure_is_named_when_it_is_known(said: str, cure: str) -> None:
         raise PySparkException(said)
 
 
+LOST = (
+    "Job aborted due to stage failure: Task 0 in stage 81.0 failed 4 times, most recent failure: "
+    "Lost task 0.3 in stage 81.0 (TID 9) (10.0.0.7 executor 2): org.apache.spark.SparkException: "
+    "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_112_0 not found!"
+)
+
+
+def test_what_a_lost_executor_had_kept_is_worth_another_try() -> None:
+    with pytest.raises(SparkInterruptedError, match="rdd_112_0 not found"), spark_errors():
+        raise PySparkException(LOST)
+
+
 @pytest.mark.parametrize(
     "said", ["end of file before message length reached", "Exception deserializing response!"]
 )

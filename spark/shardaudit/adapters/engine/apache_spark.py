@@ -40,6 +40,18 @@ _MEANING = {
     "spark.sql.adaptive.enabled": "true",
 }
 
+# What suits our program, many small plans and small tables, on one machine and on a cluster.
+_PROGRAM = {
+    # An audit has more plans than Spark's 100: each run of it would compile them all again.
+    "spark.sql.codegen.cache.maxEntries": "1000",
+    # Of the log of a table of ours; Delta's 50 tasks would each read next to nothing.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Every call on a frame would tell the JVM of its place in our files.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
 # One machine. Whoever submits to a cluster, or writes [spark], overrides them.
 _ONE_MACHINE = {
     "spark.master": "local[*]",
@@ -50,15 +62,8 @@ _ONE_MACHINE = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Djdk.nio.maxCachedBufferSize=262144 "
     f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
-    # An audit has more plans than Spark's 100: each run of it would compile them all again.
-    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
-    "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Every call on a frame would tell the JVM of its place in our files.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
 # A server of our own, which takes no one without the token, on a port of this machine.
@@ -87,7 +92,7 @@ def spark_session(settings: Settings, *, app: str) -> Iterator[SparkSession]:
     """A session of Spark; it ends with the block, and Spark with it.
 
     Precedence: what the server needs > `[spark]` of the configuration > what keeps our meaning >
-    spark-submit > one machine.
+    spark-submit > what suits our program, and one machine.
 
     Raises:
         JarsMissingError: not under spark-submit, and nobody fetched the jars.
@@ -114,15 +119,16 @@ def _conf(settings: Settings, app: str, token: str) -> SparkConf:
         SparkContext._ensure_initialized()  # noqa: SLF001 - SparkConf cannot see the submit's settings before it
         submitted = SparkConf()
         # --jars, the master and the memory are the submitter's; the rest only where it was silent.
-        silent = {k: v for k, v in _ONE_MACHINE.items() if not submitted.contains(k)}
         local = (submitted.get("spark.master") or "").startswith("local")
-        wanted = (silent if local else {}) | {"spark.connect.authenticate.token": token} | wanted
+        ours = _PROGRAM | (_ONE_MACHINE if local else {})
+        silent = {k: v for k, v in ours.items() if not submitted.contains(k)}
+        wanted = silent | {"spark.connect.authenticate.token": token} | wanted
     else:
         # Python's workers have to see the packages that we do, whatever `python3` is on the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ[TOKEN] = token  # not in a command line
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # or Spark warns of the host's name
-        wanted = _ONE_MACHINE | {"spark.jars": _jars()} | wanted
+        wanted = _PROGRAM | _ONE_MACHINE | {"spark.jars": _jars()} | wanted
     conf = SparkConf().setAppName(app).setAll(list((wanted | _SERVER).items()))
     return conf.set(_PLUGINS, ",".join(filter(None, (conf.get(_PLUGINS), _SERVER_PLUGIN))))
 

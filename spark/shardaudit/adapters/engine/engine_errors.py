@@ -14,7 +14,7 @@ UNREADABLE = "Exception deserializing response"
 # Sail's, which was asked again for an answer and had let go of it.
 LET_GO = "task context not found for operation"
 # Names of Java exceptions, anywhere in the chain of causes, and Sail's words. The network, an
-# overloaded service, and a commit that met another one.
+# overloaded service, a machine that is gone with what it had kept, a commit that met another one.
 _PASSING = (
     "429 Too Many Requests",
     "500 Internal Server Error",
@@ -24,6 +24,7 @@ _PASSING = (
     "AWSServiceIOException",
     "AWSServiceThrottledException",
     "AWSStatus500Exception",
+    "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND",
     "ConcurrentAppendException",
     "DELTA_CONCURRENT_",
     "ConcurrentModificationException",
