@@ -9,28 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
-from shardaudit.model.tables.audit_tables import (
-    AUDITS,
-    CELLS,
-    EVIDENCE,
-    FINDINGS,
-    FINGERPRINTS,
-    QUARANTINE,
-    TRACES,
-    TRANSITIONS,
-)
-from shardaudit.model.tables.table import Table
-from tests.engines.lakes import DAILY, ROUNDS, feed, judge, shown
+from shardaudit.model.tables.audit_tables import CELLS
+from tests.engines.contents import TABLES, contents
+from tests.engines.lakes import DAILY, ROUNDS, feed, judge
 from tests.engines.process import EngineProcess
 
 # The drill takes a hundred.
 LAKES = range(int(os.environ["SHARDAUDIT_LAKES"])) if "SHARDAUDIT_LAKES" in os.environ else DAILY
 CASES = 15
-TABLES = (TRACES, QUARANTINE, FINGERPRINTS, EVIDENCE, CELLS, FINDINGS, TRANSITIONS, AUDITS)
-# By the clock, or the very thing in which they differ.
-OF_THE_RUN = {"finished_at", "engine", "inputs"}
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +32,6 @@ def embedded() -> Iterator[EngineProcess]:
     """The embedded engine."""
     with EngineProcess("embedded") as process:
         yield process
-
-
-def contents(warehouse: Path, table: Table) -> list[str]:
-    place = str(warehouse / table.name)
-    if not DeltaTable.is_deltatable(place):
-        return []
-    rows = DeltaTable(place).to_pyarrow_table().to_pylist()
-    return shown({n: v for n, v in row.items() if n not in OF_THE_RUN} for row in rows)
 
 
 @pytest.mark.parametrize("number", LAKES)
