@@ -17,7 +17,7 @@ SPARK_TESTS := tests/spark --engine spark -m "(apache_spark or both_engines) and
 # What a file of these sets up is much: one process takes all of it. The longest come first.
 LAKES := tests/engines/test_same_answers.py
 OF_BOTH_ENGINES := $(LAKES) $(filter-out $(LAKES) $(OF_EMBEDDED),$(wildcard tests/engines/test_*.py))
-APART := tests/cluster tests/browser tests/faults $(OF_BOTH_ENGINES) -n 2 --dist loadfile --no-loadscope-reorder
+APART := tests/browser tests/faults $(OF_BOTH_ENGINES) -n 2 --dist loadfile --no-loadscope-reorder
 # Spark's workers and Airflow's processes run the python3 that they find.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
@@ -80,8 +80,8 @@ test-engines: setup ## both engines give the same answers
 test-dags: setup ## the tests that need Airflow
 	$(BIN)/pytest tests/dags
 
-test-cluster: setup ## ingest and audit on a standalone cluster of Spark
-	$(BIN)/pytest tests/cluster
+test-cluster: setup ## ingest and audit on a standalone cluster of Spark (the drill of it; half an hour)
+	$(BIN)/pytest -m drill tests/cluster
 
 test-browser: setup ## the page in a real Airflow and the system's Chromium
 	$(BIN)/pytest tests/browser
@@ -96,7 +96,7 @@ drill: setup ## kills and failing calls by the hundred: the tables must not noti
 	SHARDAUDIT_LAKES=100 $(BIN)/pytest tests/engines/test_same_answers.py
 	$(BIN)/pytest -m drill tests/dags
 	$(BIN)/pytest -m drill tests/aws tests/histories tests/unit
-	$(BIN)/pytest tests/cluster -m "drill or not drill"
+	$(BIN)/pytest -m drill tests/cluster
 	SHARDAUDIT_SCHEDULES=$${SHARDAUDIT_SCHEDULES:-200} $(BIN)/pytest tests/faults -m "drill or not drill"
 
 fuzz: setup ## hostile files, lines, configurations, addresses and command lines by the 100,000 (hours; CASES=1000: so many)

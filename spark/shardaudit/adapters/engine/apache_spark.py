@@ -44,8 +44,6 @@ _MEANING = {
 _PROGRAM = {
     # An audit has more plans than Spark's 100: each run of it would compile them all again.
     "spark.sql.codegen.cache.maxEntries": "1000",
-    # Of the log of a table of ours; Delta's 50 tasks would each read next to nothing.
-    "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Every call on a frame would tell the JVM of its place in our files.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -64,6 +62,7 @@ _ONE_MACHINE = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
 }
 
 # A server of our own, which takes no one without the token, on a port of this machine.
