@@ -6,7 +6,6 @@ servers on every interface of the machine. The web page reads the logs from the 
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from shardaudit.model.errors import FinalError
+from shardaudit.simulate.s3proxy import free_port
 from tools.airflow_api import AirflowApi
 from tools.airflow_home import (
     HOST,
@@ -96,7 +96,7 @@ class LocalAirflow:
         lock = lock_home(self.home)
         try:
             password(self.home)
-            self.port = _free_port()
+            self.port = free_port()
             if self._spawn("migrate", ["db", "migrate"], lock=lock).wait():
                 raise AirflowStoppedError("database", self._log("migrate"))
             for name, command in _COMPONENTS.items():
@@ -158,12 +158,6 @@ class LocalAirflow:
             if time.monotonic() > deadline:
                 raise AirflowStoppedError("api-server", self._log("api-server"))
             time.sleep(0.5)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def _kill_sessions(leaders: set[int]) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from shardaudit.simulate.s3proxy import free_port
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".cache" / "npm"
 PACKAGE, VERSION = "kinesis-local", "0.6.2"
@@ -27,7 +29,7 @@ def missing_tool() -> str | None:
 def kinesis_local() -> Iterator[str]:
     """The address of a running kinesis-local, on free ports of 127.0.0.1."""
     package = _installed()
-    plain, secure = _free_port(), _free_port()
+    plain, secure = free_port(), free_port()
     settings = {
         "KINESIS_MOCK_PLAIN_PORT": str(plain),
         "KINESIS_MOCK_TLS_PORT": str(secure),
@@ -64,13 +66,6 @@ def _tool(name: str) -> str:
     path = shutil.which(name)
     assert path is not None
     return path
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def _wait_until_open(process: "subprocess.Popen[bytes]", port: int) -> None:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -123,10 +122,3 @@ def submitted(cluster: Cluster, lake: S3Lake, config: Path, *words: str) -> Boun
         lake.environment(),
         config.with_suffix(f".{number}.log"),
     )
-
-
-def free_port() -> int:
-    """One that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -6,6 +6,7 @@ otherwise wait for Spark's import.
 """
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -47,6 +48,9 @@ exit codes:
   0 done   1 failed, will not work by trying again   2 bad arguments or configuration
   3 --check and the verdict is bad   75 failed, try again"""
 
+# What a command imports, two million objects, is never garbage: to look through it again and again
+# took a quarter of the time. So many new objects are looked at together.
+_LOOKED_AT = 50_000
 _PANIC = "PanicException"  # of delta-rs, as when too few files may be open: no Exception
 
 
@@ -79,6 +83,7 @@ def process() -> NoReturn:
     """
     # A shell's background job ignores Ctrl-C, and so does all that an Airflow started there starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(_LOOKED_AT)
     if sys.stdout is None:  # it was closed, as by `>&-`
         sys.stdout = io.StringIO()
     code = main()

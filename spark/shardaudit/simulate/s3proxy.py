@@ -102,7 +102,7 @@ def s3_proxy(
     command = installation.command()
     folder.mkdir(parents=True, exist_ok=True)
     endpoint = S3Endpoint(
-        f"http://127.0.0.1:{port or _free_port()}", credentials or random_credentials()
+        f"http://127.0.0.1:{port or free_port()}", credentials or random_credentials()
     )
     with tempfile.TemporaryDirectory(prefix="shardaudit-s3proxy-") as private:
         # mkdtemp: 0700. A file and not -D arguments, which every user of the machine could list.
@@ -137,7 +137,8 @@ def _properties(endpoint: S3Endpoint, folder: Path) -> str:
     return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in lines.items())
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -16,16 +16,17 @@ DISKS = {"no folder": stopped, "full": lambda _folder: full()}
 Disk = Callable[[Path], AbstractContextManager[None]]
 
 
-def opened(folder: Path) -> TraceLog:
-    return TraceLog(DiskFolder(str(folder)), TELLER, replace(QUICK, queued=100, patience_s=0.2))
+def with_50_traces(folder: Path) -> TraceLog:
+    log = TraceLog(DiskFolder(str(folder)), TELLER, replace(QUICK, queued=100, patience_s=0.2))
+    log.add(traces(0, 50))
+    assert log.flush()
+    return log
 
 
 @pytest.mark.parametrize("disk", DISKS.values(), ids=DISKS)
 def test_drops_are_exact_when_the_disk_takes_files_again(disk: Disk, tmp_path: Path) -> None:
     folder = tmp_path / "traces"
-    log = opened(folder)
-    log.add(traces(0, 50))
-    assert log.flush()
+    log = with_50_traces(folder)
     with disk(folder):
         log.add(traces(50, 50))
         assert not log.flush()
@@ -41,9 +42,7 @@ def test_drops_are_exact_when_the_disk_takes_files_again(disk: Disk, tmp_path: P
 @pytest.mark.parametrize("disk", DISKS.values(), ids=DISKS)
 def test_all_that_waits_is_dropped_when_the_log_ends_before(disk: Disk, tmp_path: Path) -> None:
     folder = tmp_path / "traces"
-    log = opened(folder)
-    log.add(traces(0, 50))
-    assert log.flush()
+    log = with_50_traces(folder)
     with disk(folder):
         log.add(traces(50, 1000))
         log.close()

@@ -64,7 +64,7 @@ class DeltaRs:
     path: str
     aws: Aws
     is_migrating: bool = False
-    _opened: dict[str, DeltaTable] = field(default_factory=dict, init=False, repr=False)
+    _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
 
     def dataset(self, table: Table) -> ds.Dataset | None:
         """What a table holds, to be filtered; None when it was never written."""
