@@ -20,7 +20,6 @@ from rich.console import Group
 from rich.text import Text
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.audit.published import published_audit
 from shardaudit.cli.command import Reply, Terminal
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.choices import EngineName
@@ -33,6 +32,7 @@ from shardaudit.simulate.job import STREAM_STAGES, Endpoints, simulate_stream
 from shardaudit.simulate.scenario import DEFAULT_MESSAGES, Scenario, default_faults
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from shardaudit.store.audits import read_rows
+from shardaudit.store.published import published_audit
 from tools.airflow_api import AirflowApi
 from tools.airflow_home import ROOT
 from tools.airflow_processes import LocalAirflow

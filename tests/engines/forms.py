@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_places, within_window
-from shardaudit.audit.rules.canary_answers import answers
+from shardaudit.audit.rules.canary.canary_answers import answers
 from shardaudit.audit.rules.carried import sampled_cells, with_bucket_digest, with_neighbours
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.cells import compared_cells, grid
@@ -37,7 +37,9 @@ from shardaudit.audit.rules.findings import (
     transitions,
     with_completeness,
 )
+from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.hours import hour_sums
+from shardaudit.audit.rules.ledger_hours import shard_hours
 from shardaudit.audit.rules.patience import patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.totals import disagreeing_cells, shard_totals
@@ -177,7 +179,8 @@ def ledger(spark: SparkSession) -> DataFrame:
 @cache
 def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     """(sums of the ledger, cells of the grid)."""
-    sums = cell_sums(ledger(spark), last_arrival(MINUTE)).localCheckpoint()
+    measures = (last_arrival(MINUTE), *gap_measures(MINUTE))
+    sums = cell_sums(ledger(spark), *measures).localCheckpoint()
     shards = sums.select("shard_id").union(spark.createDataFrame([("idle",)], "shard_id string"))
     cells = compared_cells(grid(shards.distinct(), window=WINDOW, bucket=MINUTE), sums)
     some = cells.where(F.pmod("sent_n", F.lit(3)) == 0)
@@ -208,7 +211,8 @@ def facts_of_shards(spark: SparkSession) -> DataFrame:
         ledger(spark), as_of=AS_OF, bucket=MINUTE, settle_grace=grace, retention=7 * DAY
     )
     sums, _ = compared(spark)
-    facts = shard_facts(sums, patience, as_of=AS_OF, settle_grace=grace)
+    hours = shard_hours(sums, as_of=AS_OF, settle_grace=grace, bucket=MINUTE)
+    facts = shard_facts(hours, patience, as_of=AS_OF, settle_grace=grace)
     return facts.localCheckpoint()
 
 
@@ -464,9 +468,10 @@ def hours_of_a_ledger(spark: SparkSession) -> DataFrame:
         F.lit(1).cast("bigint").alias("without_landed_at"),
     )
     before = sums.select("shard_id", "bucket_start", F.col("sent_n").alias("sent"))
+    kept = sums.withColumnRenamed("bucket_start", "hour")
     windows = [Window(AS_OF - DAY, AS_OF), Window(datetime(1969, 12, 1, tzinfo=UTC), AS_OF)]
     hours = [
-        hour_sums(sums, before, window=window, width=timedelta(hours=n)).withColumn(
+        hour_sums(sums, kept, before, window=window, width=timedelta(hours=n)).withColumn(
             "case", F.concat_ws("|", F.lit(n), F.unix_micros("start"))
         )
         for n, window in ((1, windows[0]), (3, windows[1]))

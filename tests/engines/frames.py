@@ -260,7 +260,7 @@ def rows_of_a_warehouse(spark: SparkSession) -> DataFrame:
         warehouse.merge(some.withColumn("location", F.lit("merged")), EVIDENCE)
         warehouse.append(filled(cells), CELLS)
         others = cells.withColumn("bucket_digest", F.lit(7)).where(F.col("audit_id") == "s'1")
-        warehouse.replace(filled(others), CELLS, column="audit_id", value="s'1")
+        warehouse.replace(filled(others), CELLS, having={"audit_id": ["s'1"]})
         read = warehouse.read(CELLS).select("shard_id", "sent", "landed", "audit_id")
         kept = warehouse.read(EVIDENCE).join(read, ["shard_id"], how="full_outer")
         return kept.withColumn("case", F.col("shard_id")).localCheckpoint()

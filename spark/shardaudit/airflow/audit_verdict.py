@@ -110,7 +110,7 @@ def event_extra(planned: Iterable[PlannedAudit]) -> dict[str, Any]:
 
 def _published(planned: PlannedAudit) -> AuditReport:
     # Not at the module's top: it reads with pyarrow, and this file is parsed every few seconds.
-    from shardaudit.audit.published import published_audit  # noqa: PLC0415
+    from shardaudit.store.published import published_audit  # noqa: PLC0415
 
     settings = configured()
     return published_audit(settings, planned["stream"], planned["audit_id"])

@@ -10,15 +10,22 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.canary import ANCIENT, MESSAGES, RUNNING, SEEN, STALLED, UNNUMBERED
-from shardaudit.audit.rules.canary_answers import (
+from shardaudit.audit.rules.canary.canary import (
+    ANCIENT,
+    MESSAGES,
+    RUNNING,
+    SEEN,
+    STALLED,
+    UNNUMBERED,
+)
+from shardaudit.audit.rules.canary.canary_answers import (
     Answer,
     answers,
     differences,
     gap_answers,
     is_canary,
 )
-from shardaudit.audit.rules.canary_plan import CanaryPlan
+from shardaudit.audit.rules.canary.canary_plan import CanaryPlan
 from shardaudit.audit.rules.carried import with_bucket_digest
 from shardaudit.audit.rules.cells import grid
 from shardaudit.audit.rules.classify import Damage

@@ -12,7 +12,7 @@ from shardaudit.audit.evidence import Ingested, Sources, sources
 from shardaudit.audit.looked_into import Look, WindowLedger, is_audited, window_ledger
 from shardaudit.audit.placing import Placed, buckets_of
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, within_window
-from shardaudit.audit.rules.canary_answers import without_canary
+from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.carried import (
     Carried,
     carried,
@@ -23,6 +23,7 @@ from shardaudit.audit.rules.carried import (
 from shardaudit.audit.rules.classify import classified_ids
 from shardaudit.audit.rules.drill_down import difference_hash, ids
 from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
+from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.audit.rules.vanished import (
     is_emptied,
     is_emptied_as_seen,
@@ -41,8 +42,7 @@ SAMPLED_CELLS = 4  # clean cells, each with its two neighbours, that every audit
 class Comparison:
     """Everything that the verdicts are made of, the canary too, but for `sums`: the whole ledger.
 
-    `ledger`: its rows, the canary's too, those that no batch counted without `batch_id`; `numbers`:
-    the last batch of each side; `has_traces`: whether the stream ever had one.
+    `numbers`: the last batch of each side; `has_traces`: whether the stream ever had one.
     `shards`: of the facts of the stream's own: `has_lost_rows`, `sent_total`, `landed_total`;
     `cells`: the whole grid; `by_id`: the cells that were ever compared by id; `read`: those of them
     that this run read in full, and `seen` what stands in them; `classified`: the ids that are told,
@@ -55,8 +55,7 @@ class Comparison:
 
     numbers: dict[str, int]
     has_traces: bool
-    ledger: DataFrame
-    sums: DataFrame
+    sums: LedgerSums
     cells: DataFrame
     facts: DataFrame
     shards: list[Row]
@@ -96,8 +95,7 @@ def compared(
     return Comparison(
         numbers=state.numbers,
         has_traces=state.counted["traces"] > 0,
-        ledger=both.ledger,
-        sums=without_canary(ledger.sums),
+        sums=ledger.sums.without_canary(),
         cells=cells,
         facts=ledger.facts,
         shards=ledger.shards,
@@ -182,7 +180,7 @@ def _keep(
     kept = without_canary(evidence.join(window, CELL, how="left_semi"))
     rows = others.unionByName(kept)
     most = stored.select(F.lit(1)).union(evidence.select(F.lit(1))).count()
-    warehouse.replace(rows, EVIDENCE, column="stream", value=request.name, most=most)
+    warehouse.replace(rows, EVIDENCE, having={"stream": [request.name]}, most=most)
 
 
 def _sample(cells: DataFrame, request: AuditRequest) -> DataFrame:

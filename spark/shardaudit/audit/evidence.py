@@ -3,10 +3,9 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -18,7 +17,6 @@ from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.placing import Placed, Placing
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
-from shardaudit.audit.rules.watermark import ShardRecord
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
@@ -32,7 +30,7 @@ from shardaudit.ingest.stream_traces import (
     StreamTraces,
 )
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.audits import done_batches
 from shardaudit.store.warehouse import Warehouse
@@ -135,17 +133,25 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Both sides as they were ingested. `ledger`: their fingerprints, with those of the canary.
+    """Both sides as they were ingested. `own_ledger`: the stream's FINGERPRINTS.
 
-    `placed`: the rows that no batch could put into a cell; None: there are none.
+    `placed`: the rows that no batch could put into a cell; None: there are none; `uncounted`: what
+    they add to the ledger.
     """
 
     traces: StreamTraces
     landed: Callable[[list[Window]], Scan]
     bucket: timedelta
-    ledger: DataFrame
+    own_ledger: DataFrame
     planted: Canary
     placed: Placed | None = None
+    uncounted: DataFrame | None = None
+
+    def ledger(self, days: Iterable[date]) -> DataFrame:
+        """The fingerprints of some days, all that no batch counted, and the canary's."""
+        own = self.own_ledger.where(F.col("sent_day").isin(sorted(days)))
+        whole = beside(self.planted.ledger, own)
+        return whole if self.uncounted is None else beside(whole, self.uncounted)
 
     def apart(self, window: Window) -> DataFrame:
         """The traces near the window that count in another bucket, the canary's too: APART."""
@@ -197,21 +203,21 @@ def sources(
     """Both sides of the stream, as far as they are ingested, and the canary's."""
     traces = StreamTraces.of(warehouse, request.name)
     ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == request.name)
-    whole, bucket = beside(planted.ledger, ledger), request.stream.bucket
+    bucket = request.stream.bucket
     if state.sink_inputs is None:
         # A sink that was never read has no rows.
         none = Scan(warehouse.spark.createDataFrame([], DELIVERY_DDL))
-        return Sources(traces, lambda _: none, bucket, whole, planted)
+        return Sources(traces, lambda _: none, bucket, ledger, planted)
     sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
     placed = None
     if state.may_lack_places or not sink.has_places:
         placed = Placing(warehouse, request, traces, ledger).placed(sink, state.numbers)
     if placed is None:
-        return Sources(traces, partial(_sent_within, sink), bucket, whole, planted)
+        return Sources(traces, partial(_sent_within, sink), bucket, ledger, planted)
     came_by = max((at for at, _ in state.came_unplaced), default=request.as_of)
-    whole = beside(whole, placed_ledger(placed.rows, now=request.as_of, came_by=came_by))
+    uncounted = placed_ledger(placed.rows, now=request.as_of, came_by=came_by)
     landed = partial(_with_placed, sink, placed.rows)
-    return Sources(traces, landed, bucket, whole, planted, placed)
+    return Sources(traces, landed, bucket, ledger, planted, placed, uncounted)
 
 
 def _sent_within(sink: SinkRows, windows: Sequence[Window]) -> Scan:
@@ -249,23 +255,3 @@ def gap_messages(
         sent = sent.join(ids, ["message_id"], how="left_anti")
     first = collected(sent.orderBy("sent_at", "message_id").limit(limit))
     return [row.asDict() for row in first]
-
-
-def record_before(warehouse: Warehouse, request: AuditRequest) -> ShardRecord:
-    """The record of a shard before the stream's first published audit, which this one is.
-
-    It begins with the first window that one asked for, though it was rejected, or failed: since the
-    last one that was published, which found no shard, and as far back as later audits reach.
-    """
-    audits = warehouse.rows(AUDITS, where=pc.field("stream") == request.name)
-    seen = [row["as_of"] for row in audits if row["status"] == "published"]
-    done = max((as_of for as_of in seen if as_of <= request.as_of), default=None)
-    starts = [
-        row["window_start"]
-        for row in audits
-        if row["status"] != "published" and (done is None or row["as_of"] > done)
-    ]
-    own, bucket = request.aligned, request.stream.bucket
-    reach = max(request.retention.length, request.stream.audit_window) // bucket * bucket
-    first = max(min([*starts, own.start]), own.start - reach)
-    return ShardRecord(first, first, request.as_of, ())

@@ -15,7 +15,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.looked_into import FEW_IDS
-from shardaudit.audit.rules.canary_answers import is_canary, without_canary
+from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
 from shardaudit.audit.rules.findings import KEY
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within

@@ -18,10 +18,11 @@ from shardaudit.audit.gates import Gates, store
 from shardaudit.audit.judged import broken_rules, judged, outcome_of
 from shardaudit.audit.measured import measured
 from shardaudit.audit.publish import AuditRow, publish
+from shardaudit.audit.records import stored_holds
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.summaries import summaries
-from shardaudit.audit.watermarks import moved_watermark, stored_holds, unmoved_watermark
+from shardaudit.audit.watermarks import moved_watermark, unmoved_watermark
 from shardaudit.ingest.batches import cell_shape
 from shardaudit.ingest.ingest_sink import SinkSide
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError

@@ -13,7 +13,7 @@ from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.hops import with_hops
-from shardaudit.audit.rules.canary_answers import without_canary
+from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
 from shardaudit.audit.rules.findings import (
@@ -249,7 +249,7 @@ def judged(
 ) -> Judged:
     """The comparison judged, and folded into the stream's findings, with the canary's."""
     classified = comparison.classified
-    silent = silences(warehouse, request, comparison.sums, comparison.facts)
+    silent = silences(warehouse, request, comparison.sums.hours, comparison.facts)
     cells = judged_cells(
         comparison.cells,
         cell_counts(classified, comparison.displaced),
@@ -288,14 +288,14 @@ class _Before:
     def findings(self) -> DataFrame:
         """As `folded_findings` wants them."""
         own = with_completeness(
-            self._own(FINDINGS), self.comparison.sums, bucket=self.request.stream.bucket
+            self._own(FINDINGS), self.comparison.sums.cells, bucket=self.request.stream.bucket
         )
         return self._beside(self.planted.findings, own)
 
     def gaps(self) -> DataFrame:
         """As `folded_gaps` wants them."""
         own = self._own(GAPS)
-        whole = with_wholeness(own, own.select(*CELL), self.comparison.sums)
+        whole = with_wholeness(own, own.select(*CELL), self.comparison.sums.cells)
         return self._beside(self.planted.gaps, whole)
 
     def _own(self, table: Table) -> DataFrame:

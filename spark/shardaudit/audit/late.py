@@ -16,10 +16,9 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.audit.late_windows import early_holds, judged_over, late_windows, still_tried
-from shardaudit.audit.published import audits_beside, with_late
+from shardaudit.audit.records import shard_records
+from shardaudit.audit.rules.late_windows import early_holds, judged_over, late_windows, still_tried
 from shardaudit.audit.rules.watermark import without
-from shardaudit.audit.watermarks import shard_records
 from shardaudit.model.audit_id import StoredAudit, audit_order, late_of, published_audits
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS
@@ -29,6 +28,7 @@ from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
+from shardaudit.store.published import audits_beside, with_late
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,10 @@ from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
+from shardaudit.audit.kept_days import days_of, ledger_sums
 from shardaudit.audit.placing import buckets_of
 from shardaudit.audit.rules.apart import other_places
-from shardaudit.audit.rules.canary_answers import is_canary, without_canary
+from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
 from shardaudit.audit.rules.carried import (
     Carried,
     with_bucket_digest,
@@ -23,27 +24,27 @@ from shardaudit.audit.rules.carried import (
 from shardaudit.audit.rules.cells import compared_cells, grid
 from shardaudit.audit.rules.drill_down import WANTED, suspects, unexplained, with_hash
 from shardaudit.audit.rules.gaps import (
-    gap_measures,
     is_bare,
     with_gaps,
 )
-from shardaudit.audit.rules.patience import patiences
+from shardaudit.audit.rules.ledger_hours import LedgerSums
+from shardaudit.audit.rules.patience import LOOKED_BACK, patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.vanished import (
     Deadlines,
     Past,
-    last_arrival,
     overdue_cells,
     vanished_cells,
     with_vanished,
 )
 from shardaudit.columns.instants import bucket_start, in_windows
-from shardaudit.columns.ledger_sums import CELL, cell_sums
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import STANDING, Kind
+from shardaudit.model.window import Window
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
@@ -169,7 +170,7 @@ def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Ite
     findings = findings_in(warehouse, request.name, Kind.MISSING, *STANDING)
     findings = findings.where(in_windows(F.col("sent_at"), [request.aligned]))
     return Past(
-        both.ledger,
+        both.ledger(days_of([request.aligned])),
         beside(planted.batches, batches.select("batch_id", "number", "planned_at")),
         planted.audited
         if audited is None
@@ -193,11 +194,11 @@ def _read_later(warehouse: Warehouse, request: AuditRequest) -> datetime | None:
 class WindowLedger:
     """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
 
-    `sums`: of the whole ledger; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
+    `sums`: of `ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
     `missing`: of `Past`.
     """
 
-    sums: DataFrame
+    sums: LedgerSums
     cells: DataFrame
     facts: DataFrame
     shards: list[Row]
@@ -212,25 +213,24 @@ class WindowLedger:
 
 def window_ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> WindowLedger:
     """The ledger of an audit's window, and of the canary; read."""
-    stream, window, ledger = request.stream, request.aligned, both.ledger
-    measures = (last_arrival(stream.bucket), *gap_measures(stream.bucket))
-    sums = cell_sums(ledger, *measures).localCheckpoint()
+    stream, window = request.stream, request.aligned
+    sums = ledger_sums(warehouse, request, both)
     as_of, grace = request.as_of, stream.settle_grace
     patience = patiences(
-        ledger,
+        both.ledger(days_of([Window(as_of - LOOKED_BACK, as_of)])),
         as_of=as_of,
         bucket=stream.bucket,
         settle_grace=grace,
         retention=request.retention.length,
     )
-    facts = held(shard_facts(sums, patience, as_of=as_of, settle_grace=grace))
+    facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
     listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
     told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))
     seen = [(row.shard_id,) for row in told]
     shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
-    # The ledger may be of years.
-    near = sums.where(in_windows(F.col("bucket_start"), [window, *both.planted.plan.windows]))
+    windows = [window, *both.planted.plan.windows]
+    near = sums.near.where(in_windows(F.col("bucket_start"), windows))
     cells = compared_cells(both.planted.grid(shards).unionByName(own), near)
     own_shards = [row for row in told if not row.shard_id.startswith(CANARY)]
     known = past(warehouse, request, both, own_shards)

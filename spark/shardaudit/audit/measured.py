@@ -14,8 +14,8 @@ from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
+from shardaudit.audit.records import shard_records
 from shardaudit.audit.rules.totals import Around, shard_coverages
-from shardaudit.audit.watermarks import shard_records
 from shardaudit.columns.instants import in_windows
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
@@ -47,7 +47,8 @@ def _around(
     warehouse: Warehouse, request: AuditRequest, comparison: Comparison, *, over: Window
 ) -> dict[str, Around]:
     unaudited = _unaudited(warehouse, request.name, over)
-    sums = _audited(comparison.sums.where(_is_around("bucket_start", request, over)), unaudited)
+    near = comparison.sums.near.where(_is_around("bucket_start", request, over))
+    sums = _audited(near, unaudited)
     sent = collected(sums.groupBy("shard_id").agg(F.sum("sent_n").alias("sent")))
     standing = warehouse.read(FINDINGS).where(
         (F.col("stream") == request.name)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import own_rows
+from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.columns.ledger_sums import CELL
@@ -20,7 +20,7 @@ from shardaudit.ingest.rules.deliveries import DELIVERY
 from shardaudit.ingest.rules.fingerprint import placed_rows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.model.tables.audit_tables import BATCHES, WATERMARKS
+from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, WATERMARKS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
 
@@ -122,7 +122,7 @@ def buckets_of(rows: DataFrame) -> list[datetime]:
     return [row.bucket_start for row in collected(rows.select("bucket_start").distinct())]
 
 
-def rows_of_batches(warehouse: Warehouse, ledger: DataFrame, batches: Sequence[str]) -> DataFrame:
+def rows_of_batches(warehouse: Warehouse, stream: str, batches: Sequence[str]) -> DataFrame:
     """The fingerprints of some batches, and when each of these was planned: `planned_at`."""
     rows = warehouse.rows(BATCHES, where=pc.field("batch_id").isin(batches))
     planned = own_rows(
@@ -130,6 +130,7 @@ def rows_of_batches(warehouse: Warehouse, ledger: DataFrame, batches: Sequence[s
         [(row["batch_id"], row["planned_at"]) for row in rows],
         "batch_id string, planned_at timestamp",
     )
+    of_them = (F.col("stream") == stream) & F.col("batch_id").isin(batches)
     # Unique on the batch on the right.
-    news = ledger.where(F.col("batch_id").isin(batches))
+    news = bare(warehouse.read(FINGERPRINTS).where(of_them))
     return news.join(F.broadcast(planned), ["batch_id"], how="left")

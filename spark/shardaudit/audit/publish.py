@@ -17,10 +17,9 @@ from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.judged import Judged, Outcome
-from shardaudit.audit.published import audit_notes, deadline_lines, worst_shards
+from shardaudit.audit.records import stored_watermark
 from shardaudit.audit.rules.findings import AuditFacts, transitions
 from shardaudit.audit.rules.totals import TOTALS
-from shardaudit.audit.watermarks import stored_watermark
 from shardaudit.columns.instants import in_windows
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.rates import audit_rates
@@ -39,6 +38,7 @@ from shardaudit.model.watermark import Watermark
 from shardaudit.report.route_lines import hops_as_json, route_notes
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
+from shardaudit.store.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.store.warehouse import Warehouse
 
 _REJECTIONS = (InvariantError, SelfCheckError, GateError)
@@ -215,9 +215,8 @@ def publish(
     cells = own.cells.withColumn("audit_id", F.lit(run.audit_id)).withColumn(
         "stream", F.lit(run.stream)
     )
-    warehouse.replace(
-        cells, CELLS, column="audit_id", value=run.audit_id, most=outcome.sums["cells"]
-    )
+    of_run = {"audit_id": [run.audit_id]}
+    warehouse.replace(cells, CELLS, having=of_run, most=outcome.sums["cells"])
     if outcome.changed:
         warehouse.merge(
             transitions(own.folded, TRANSITIONS, run), TRANSITIONS, most=outcome.changed

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.rules.hours import hour_start
 from shardaudit.audit.rules.quiet import (
     BUSY_HOURS_OF_THE_NEW,
     DAY,
@@ -78,15 +77,15 @@ class _Shard:
 
 
 def silences(
-    warehouse: Warehouse, request: AuditRequest, sums: DataFrame, facts: DataFrame
+    warehouse: Warehouse, request: AuditRequest, hours: DataFrame, facts: DataFrame
 ) -> Silences:
     """What of the ledger is silent and should not be, whatever window the audit looks at.
 
     Input:
-        sums: `cell_sums` of the stream's whole ledger, with `gap_measures`.
+        hours: of `shard_hours`, of the stream's whole ledger.
         facts: of `shard_facts`.
     """
-    shards = _shards(sums, facts, request)
+    shards = _shards(hours, facts, request)
     quiet = said_times(warehouse, request.name, None)
     lines = _with_lines(warehouse, request.name, shards)
     found = {name: _holds(shard, request, times_of(quiet, name)) for name, shard in lines.items()}
@@ -107,23 +106,21 @@ def silences(
     return Silences({name: holds for name, holds in told.items() if holds}, quiet)
 
 
-def _shards(sums: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
+def _shards(hours: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
     """The shards that ever had a message: a row of some hundred numbers each."""
     bucket = request.stream.bucket
     hour_us = _HOUR // timedelta(microseconds=1)
-    micros = F.unix_micros("bucket_start")
-    # What a device puts on the stream that was offline.
-    came_after_us = F.unix_micros("first_arrival") - micros
-    hour = (F.unix_micros(hour_start(_HOUR)) / F.lit(hour_us)).cast("bigint")
     begins = (request.aligned.start - EPOCH) // _HOUR
     of_shard = Window.partitionBy("shard_id")
     active = (
-        sums.where((F.col("sent_n") > 0) | (F.col("landed_n") > 0))
-        # A clock that is ahead ends no silence.
-        .where((F.col("shard_id") != UNKNOWN_SHARD) & (F.col("bucket_start") <= request.as_of))
-        .groupBy("shard_id", hour.alias("hour"))
-        .agg(F.max(micros).alias("last"), F.min(came_after_us).alias("came_after_us"))
-        .withColumn("is_late", F.coalesce(F.col("came_after_us") > DAY * hour_us, F.lit(False)))
+        hours.where((F.col("shard_id") != UNKNOWN_SHARD) & F.col("last_active").isNotNull())
+        .select(
+            "shard_id",
+            F.unix_micros("hour").alias("hour_us"),
+            F.unix_micros("last_active").alias("last"),
+            F.coalesce(F.col("came_after_us") > DAY * hour_us, F.lit(False)).alias("is_late"),
+        )
+        .withColumn("hour", (F.col("hour_us") / F.lit(hour_us)).cast("bigint"))
         .withColumn("begins", F.when(~F.col("is_late") & _begins_a_record(), F.col("hour")))
         .withColumn("timely", F.when(~F.col("is_late"), F.col("hour")))
         .withColumn("born", F.coalesce(*(F.min(n).over(of_shard) for n in _BIRTH)))

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import bare
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
-from shardaudit.audit.rules.canary_answers import without_canary
+from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cells import FEWEST_SHIFTED, shifted_shards
 from shardaudit.audit.rules.hours import Hole, Hour, holes, hour_sums, silence_lengths, slot
 from shardaudit.columns.instants import in_windows
@@ -48,7 +49,7 @@ def _shards(comparison: Comparison, outcome: Outcome) -> list[Row]:
     """The shards over the window."""
     shifted: dict[str, int] = {}
     if outcome.sums["by_id"] >= FEWEST_SHIFTED:
-        found = shifted_shards(without_canary(comparison.cells), comparison.sums)
+        found = shifted_shards(without_canary(comparison.cells), comparison.sums.cells)
         shifted = {row.shard_id: row.minutes for row in collected(found)}
     return [
         {
@@ -130,7 +131,7 @@ def _hours(
 ) -> list[Row]:
     """The ledger's hours, against the newest published audit that saw some of them."""
     window = request.aligned
-    cells = warehouse.read(CELLS).where(in_windows(F.col("bucket_start"), [window]))
+    cells = bare(warehouse.read(CELLS).where(in_windows(F.col("bucket_start"), [window])))
     seen = [
         row["audit_id"]
         for row in published
@@ -138,7 +139,8 @@ def _hours(
     ]
     before = cells.where(F.col("audit_id") == seen[-1]) if seen else cells.limit(0)
     width = slot(request.stream.bucket)
-    rows = collected(hour_sums(comparison.sums, before, window=window, width=width))
+    sums = comparison.sums
+    rows = collected(hour_sums(sums.near, sums.kept, before, window=window, width=width))
     known = [
         Hour(row.start, row.sent, row.landed, row.sent_before, row.without_landed_at or 0)
         for row in rows

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -16,10 +15,26 @@ from shardaudit.adapters.lake.delta_rs import Row as StoredRow
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.comparison import Comparison
-from shardaudit.audit.evidence import record_before
 from shardaudit.audit.judged import Judged, Outcome
 from shardaudit.audit.placing import buckets_of, known_batches, rows_of_batches
+from shardaudit.audit.records import (
+    audited_with,
+    record_before,
+    record_of,
+    stored_watermark,
+    watermark_rows,
+)
+from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import held_spans
+from shardaudit.audit.rules.changed_cells import (
+    Changes,
+    as_changed,
+    changed_cells,
+    held_back_cells,
+    touched_buckets,
+    touched_cells,
+    with_arrivals,
+)
 from shardaudit.audit.rules.deadlines import had_left
 from shardaudit.audit.rules.findings import (
     doubled_cells,
@@ -31,17 +46,11 @@ from shardaudit.audit.rules.watermark import (
     TOUCHABLE,
     ShardRecord,
     accepted,
-    as_changed,
-    changed_cells,
     first_hold,
-    held_back_cells,
     recorded,
     silenced,
-    touched_buckets,
-    touched_cells,
     touched_doubts,
     unknown_before,
-    with_arrivals,
 )
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
@@ -127,17 +136,17 @@ def _after(
     comparison: Comparison,
 ) -> dict[str, ShardRecord]:
     """The record of each shard, with this audit."""
-    stored = _rows(warehouse, request.name)
-    before = {row["shard_id"]: _record(row) for row in stored}
+    stored = watermark_rows(warehouse, request.name)
+    before = {row["shard_id"]: record_of(row) for row in stored}
     as_unknown = unknown_before(before.values(), as_of=request.as_of)
     cells, bucket = judged.cells.select(*CELL, "bucket_end", "held_by"), request.stream.bucket
     spans = collected(held_spans(cells, bucket=bucket))
-    found = _found(spans, comparison.sums, outcome, floor=request.stream.trace_coverage_floor)
+    found = _found(spans, comparison.facts, outcome, floor=request.stream.trace_coverage_floor)
     begun = as_unknown or record_before(warehouse, request)
-    first = Window(begun.audited_from, max(begun.audited_until, request.aligned.end))
+    first = audited_with(begun, request)
     comparison = replace(comparison, sums=with_arrivals(comparison.sums, first))
     if as_unknown is None:
-        early = held_back_cells(comparison.sums, first=first, bucket=bucket)
+        early = held_back_cells(comparison.sums.cells, first=first, bucket=bucket)
         changed = _by_shard(collected(held_spans(early, bucket=bucket)))
     else:
         changed = _changed(warehouse, request, comparison, stored, audited=as_unknown.audited)
@@ -166,26 +175,6 @@ def _found_so_far(warehouse: Warehouse, stream: str) -> tuple[DataFrame, DataFra
     return findings, gaps
 
 
-def stored_watermark(warehouse: Warehouse, stream: str) -> Watermark:
-    """Where the stream's watermark stands, for an audit that moves nothing."""
-    at = [row["watermark"] for row in _rows(warehouse, stream)]
-    return Watermark(min(at, default=None))
-
-
-def shard_records(warehouse: Warehouse, stream: str) -> dict[str, ShardRecord]:
-    """By shard what was audited of it, and what holds its watermark."""
-    return {row["shard_id"]: _record(row) for row in _rows(warehouse, stream)}
-
-
-def stored_holds(warehouse: Warehouse, stream: str) -> dict[str, tuple[Hold, ...]]:
-    """By shard what holds its watermark."""
-    return {name: record.holds for name, record in shard_records(warehouse, stream).items()}
-
-
-def _rows(warehouse: Warehouse, stream: str) -> list[StoredRow]:
-    return warehouse.rows(WATERMARKS, where=pc.field("stream") == stream)
-
-
 def _new_batches(comparison: Comparison, name: str, *, before: Iterable[StoredRow]) -> list[str]:
     """The batches that the audits before did not know."""
     known = known_batches(before, last=comparison.numbers)
@@ -208,7 +197,7 @@ def _changed(
     if not (batches := _new_batches(comparison, request.name, before=before)):
         return defaultdict(list)
     bucket, looked_at = request.stream.bucket, max(row["as_of"] for row in before)
-    news, placed = rows_of_batches(warehouse, comparison.ledger, batches), comparison.placed
+    news, placed = rows_of_batches(warehouse, request.name, batches), comparison.placed
     # Also of later cells: what came there may be a message of an earlier one, sent again.
     unplaced = placed.touched if placed else None
     # A row may be in the sink a while after it landed.
@@ -218,19 +207,19 @@ def _changed(
     apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
     buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))
     findings, gaps = _found_so_far(warehouse, request.name)
-    doubled = doubled_cells(findings, bucket=bucket).withColumn("has_doubled", F.lit(True))
+    doubled = doubled_cells(findings, bucket=bucket)
     left = had_left(request.retention, bucket=bucket, as_of=went_by, since=looked_at)
     near = F.broadcast(buckets.select("bucket_start"))
-    # Presence only; and unique on the cell on the right, both times.
+    # Presence only; and unique on the cell on the right.
     sums = (
-        comparison.sums.join(near, ["bucket_start"], how="left_semi")
+        comparison.sums.cells.join(near, ["bucket_start"], how="left_semi")
         .join(touched.select(*CELL, "went_at"), CELL, how="left")
-        .join(F.broadcast(doubled), CELL, how="left")
         .withColumn("had_left", left)
     )
-    cells = changed_cells(touched, buckets, sums, audited=audited, bucket=bucket)
+    changes = Changes(touched, buckets, doubled)
+    cells = changed_cells(changes, sums, audited=audited, bucket=bucket)
     stuck = stuck_cells(findings, gaps, bucket=bucket)
-    passed = as_changed(passed_cells(stuck, comparison.sums, comparison.facts), bucket)
+    passed = as_changed(passed_cells(stuck, comparison.sums.cells, comparison.facts), bucket)
     changed = _by_shard(collected(held_spans(cells.union(passed).distinct(), bucket=bucket)))
     holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
     for shard_id, spans in _touched_spans(touched, holds, bucket=bucket).items():
@@ -295,7 +284,7 @@ def _by_shard(spans: Iterable[Row]) -> defaultdict[str, list[Hold]]:
 
 
 def _found(
-    spans: list[Row], sums: DataFrame, outcome: Outcome, *, floor: float
+    spans: list[Row], facts: DataFrame, outcome: Outcome, *, floor: float
 ) -> dict[str, list[Hold]]:
     """By each shard of the grid, what of the window cannot be called complete."""
     covered = {shard.shard_id: shard.trace_coverage for shard in outcome.shards}
@@ -305,27 +294,20 @@ def _found(
         for shard_id, share in covered.items()
         if share is not None and share < floor and any(h.why is Held.THIN for h in held[shard_id])
     }
-    thin &= _traced(sums, thin)
+    thin &= _traced(facts, thin)
     return {
         shard_id: [h for h in held[shard_id] if h.why is not Held.THIN or shard_id in thin]
         for shard_id in covered
     }
 
 
-def _traced(sums: DataFrame, shard_ids: set[str]) -> set[str]:
+def _traced(facts: DataFrame, shard_ids: set[str]) -> set[str]:
     """Those of the shards to which messages go, as anybody ever said; and what has no shard."""
     if not shard_ids:
         return set()
-    named = sums.where(F.col("sent_n") > 0)
-    if UNKNOWN_SHARD not in shard_ids:
-        named = named.where(F.col("shard_id").isin(sorted(shard_ids)))
-    found = {row.shard_id for row in named.select("shard_id").distinct().collect()}
-    return found | {UNKNOWN_SHARD} if found else found
-
-
-def _record(row: StoredRow) -> ShardRecord:
-    holds = holds_from_json(row["holds"])
-    return ShardRecord(row["audited_from"], row["audited_until"], row["as_of"], holds)
+    sent = collected(without_canary(facts).where(F.col("sent_total") > 0).select("shard_id"))
+    found = {row.shard_id for row in sent}
+    return {*found, UNKNOWN_SHARD} if found else found
 
 
 def _row(shard_id: str, record: ShardRecord, first: Hold | None) -> dict[str, object]:

@@ -89,7 +89,7 @@ def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: date
     if before is None or before.state.is_over:
         ids = findings.select(F.lit(plan_id).alias("plan_id"), "stream", "message_id", "sent_at")
         # In this order: a plan that is there has its ids.
-        warehouse.replace(ids, DEDUPE_IDS, column="plan_id", value=plan_id)
+        warehouse.replace(ids, DEDUPE_IDS, having={"plan_id": [plan_id]})
         planned = StoredDedupe(
             plan_id=plan_id,
             stream=name,

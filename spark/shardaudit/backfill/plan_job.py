@@ -264,7 +264,7 @@ def _store_ids(warehouse: Warehouse, plan: Plan, missing: DataFrame) -> None:
         .withColumn("plan_id", F.lit(plan.plan_id))
         .withColumn("stream", F.lit(plan.stream))
     )
-    warehouse.replace(ids, BACKFILL_IDS, column="plan_id", value=plan.plan_id)
+    warehouse.replace(ids, BACKFILL_IDS, having={"plan_id": [plan.plan_id]})
 
 
 def _stretch(row: Row) -> Stretch:

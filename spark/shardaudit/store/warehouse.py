@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,7 +19,7 @@ from shardaudit.adapters.engine.held import FEW_ROWS, gathered, given_rows
 from shardaudit.adapters.engine.written import written
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, delete_folder, s3_access
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.columns.sql_name import literal, quoted
+from shardaudit.columns.sql_name import Having, has_one_of, quoted
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError
 from shardaudit.model.source import SourceFile
@@ -83,6 +84,17 @@ class Warehouse:
         """How many rows have which values of some columns, of those whose others have these."""
         self._open(table)
         return self._small.counts(table, by=by, having=having)
+
+    def columns(
+        self, table: Table, *, names: Sequence[str], where: pc.Expression
+    ) -> pa.Table | None:
+        """Some columns of such rows, those that the condition is about among them; None: no row."""
+        self._open(table)
+        return self._small.columns(table, names=names, where=where)
+
+    def files(self, table: Table) -> list[Row]:
+        """Of each file of a table, as its log says, `path`, `size_bytes` and its `partition.…`."""
+        return self._small.files(table)
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """`merge` for a few rows that the driver holds; a column that a row lacks is NULL."""
@@ -164,9 +176,11 @@ class Warehouse:
         ).collect()
 
     def replace(
-        self, rows: DataFrame, table: Table, *, column: str, value: str, most: int | None = None
+        self, rows: DataFrame, table: Table, *, having: Having, most: int | None = None
     ) -> None:
-        """Puts rows in the place of all those whose `column` has `value`, in one commit.
+        """Puts rows in the place of all those whose columns have one of these values each.
+
+        In one commit.
 
         Input:
             most: how many rows there are at most, where that is known.
@@ -175,7 +189,7 @@ class Warehouse:
         if _are_few(most):
             few = gathered(_shaped(rows, table))
             self._check()
-            self._small.replace(few, table, column=column, value=value)
+            self._small.replace(few, table, having=having)
             return
         self._check()
         # Behind none of the table's own rows: pysail 0.7.2 keeps the others by a union, and its
@@ -186,7 +200,7 @@ class Warehouse:
             .unionByName(_shaped(rows, table))
             .write.format("delta")
             .mode("overwrite")
-            .option("replaceWhere", f"{quoted(column)} = {literal(value)}")
+            .option("replaceWhere", has_one_of(having))
             .save(place)
         )
 

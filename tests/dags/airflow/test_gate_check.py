@@ -10,9 +10,9 @@ from deltalake import write_deltalake
 from shardaudit.airflow.audit_verdict import judge
 from shardaudit.airflow.gate_check import check_audit, check_backfill
 from shardaudit.airflow.planned import PlannedAudit
-from shardaudit.audit.published import published_audit
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.tables.audit_tables import GATES
+from shardaudit.store.published import published_audit
 from tests.dags.warehouses import arrow, audit, gate, write_result
 
 EVIL = "shard\nevents is OK\x1b[2J<script>alert(1)</script>=cmd()"

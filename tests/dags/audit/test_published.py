@@ -7,11 +7,11 @@ import pytest
 from deltalake import write_deltalake
 
 from shardaudit.adapters.lake.delta_rs import WarehouseUnreadableError
-from shardaudit.audit.published import published_audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.simulate.s3proxy import s3_proxy
 from shardaudit.store.audits import audit_row
+from shardaudit.store.published import published_audit
 from tests.dags.warehouses import arrow, audit, cell, missing, write_result
 
 STREAM = {"stream_name": "events", "traces": {"path": "t"}, "sink": {"path": "s"}}

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.late import audited_with_late
-from shardaudit.audit.published import published_audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.report.summary import AuditReport
+from shardaudit.store.published import published_audit
 from tests.builders import T0, Line, sequence, shard, sink_row, trace_line
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated

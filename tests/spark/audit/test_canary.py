@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.audit import comparison, judged, looked_into
+from shardaudit.audit import comparison, judged, kept_days, looked_into
 from shardaudit.audit.rules import (
     carried,
     cell_verdicts,
@@ -149,7 +149,7 @@ def nothing_unlanded(rest: Callable[..., DataFrame]) -> Broken:
 BREAKS: dict[str, tuple[object, str, object]] = {
     "an outage raises the patience": (patience, "_HOURS", 1),
     "always pending": (classify, "_not_landed", always_pending),
-    "landed for sent": (looked_into, "cell_sums", landed_for_sent(cell_sums)),
+    "landed for sent": (kept_days, "cell_sums", landed_for_sent(cell_sums)),
     "nothing differs": (cells, "differs", lambda: F.lit(False)),
     "no verdict loss": (
         cell_verdicts,

@@ -7,7 +7,6 @@ import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
-from shardaudit.audit.published import published_audit
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
@@ -16,6 +15,7 @@ from shardaudit.model.tables.audit_tables import AUDITS, EVIDENCE, FINDINGS, TRA
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
+from shardaudit.store.published import published_audit
 from tests.builders import T0, sink_row, trace_line, write_lines, write_parquet
 from tests.builders import shard as shard_id
 from tests.spark.lake import Lake

@@ -12,7 +12,6 @@ from shardaudit.adapters.engine.door import Engine
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import gap_messages
 from shardaudit.audit.job import audit
-from shardaudit.audit.published import published_audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import CELLS, EVIDENCE, FINDINGS
 from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
@@ -21,6 +20,7 @@ from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.audits import open_counts
+from shardaudit.store.published import published_audit
 from shardaudit.store.transitions import Said, accept_gaps
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import T0, Line, sequence, shard, sink_row, trace_line

@@ -9,16 +9,18 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.carried import sampled_cells, with_neighbours
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS, held_spans
-from shardaudit.audit.rules.findings import stuck_cells
-from shardaudit.audit.rules.gaps import passed_cells
-from shardaudit.audit.rules.shard_facts import shard_facts
-from shardaudit.audit.rules.watermark import (
+from shardaudit.audit.rules.changed_cells import (
+    Changes,
     changed_cells,
     held_back_cells,
     touched_buckets,
     touched_cells,
 )
-from shardaudit.columns.ledger_sums import cell_sums
+from shardaudit.audit.rules.findings import stuck_cells
+from shardaudit.audit.rules.gaps import gap_measures, passed_cells
+from shardaudit.audit.rules.ledger_hours import shard_hours
+from shardaudit.audit.rules.shard_facts import shard_facts
+from shardaudit.columns.ledger_sums import cell_sums, differs
 from shardaudit.model.window import Window
 from tests.builders import T0
 from tests.spark.audit.frames import frame
@@ -29,7 +31,8 @@ JUDGED_DDL = "shard_id string, bucket_start timestamp, bucket_end timestamp, hel
 LEDGER_DDL = (
     "batch_id string, shard_id string, bucket_start timestamp, side string, n bigint, "
     "sum_lo bigint, sum_hi bigint, max_sequence_number string, last_at timestamp, "
-    "unnumbered_at timestamp, own_n bigint, without_landed_at bigint, planned_at timestamp"
+    "unnumbered_at timestamp, own_n bigint, without_landed_at bigint, planned_at timestamp, "
+    "arrived_from timestamp, arrived_until timestamp, min_sequence_number string"
 )
 CELL_DDL = "shard_id string, bucket_start timestamp"
 APART_DDL = "bucket_start timestamp, counted_in timestamp"
@@ -149,7 +152,8 @@ APART = (
 )  # the minutes of a trace
 
 
-def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> None:
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession, is_kept: bool) -> None:
     rows = {
         name: [
             [batch(name, side, n, at=at, of=of) for side, n, of in part] for part in (before, since)
@@ -180,12 +184,13 @@ def test_audited_cells_that_changed_and_differ_are_told(spark: SparkSession) -> 
     had_left = (start < F.lit(T0 + 5 * MINUTE)) | (start == F.lit(T0 + 24 * MINUTE))
     sums, late = cell_sums(frame(spark, LEDGER_DDL, whole)), F.col("shard_id").startswith("sent ")
     arrived = F.when(late, F.lit(T0)).otherwise(start)
-    has_doubled = F.when(F.col("shard_id").startswith("doubled"), True)
+    buckets = touched_buckets(touched, frame(spark, APART_DDL, apart))
+    doubled = sums.where(F.col("shard_id").startswith("doubled")).select("shard_id", "bucket_start")
     found = changed_cells(
-        touched,
-        touched_buckets(touched, frame(spark, APART_DDL, apart)),
-        sums.withColumns(
-            {"had_left": had_left, "arrived_until": arrived, "has_doubled": has_doubled}
+        Changes(touched, buckets, doubled),
+        # What is alike on both sides may be unknown.
+        sums.where(differs() if is_kept else F.lit(True)).withColumns(
+            {"had_left": had_left, "arrived_until": arrived}
         ),
         audited=Window(T0, T0 + 30 * MINUTE),
         bucket=MINUTE,
@@ -230,9 +235,12 @@ def test_cells_of_what_was_stuck_are_told_when_its_consumer_is_past_it(
         for name, (*_, number, _) in STUCK.items()
     ]
     frontier = {"max_sequence_number": "20", "last_at": T0 + 30 * MINUTE}
-    sums = cell_sums(frame(spark, LEDGER_DDL, [*ledger, batch("one", "sink", 1) | frontier]))
-    grace = frame(spark, "shard_id string, patience double", [])
-    facts = shard_facts(sums, grace, as_of=T0 + 60 * MINUTE, settle_grace=10 * MINUTE)
+    both = [*ledger, batch("one", "sink", 1) | frontier]
+    sums = cell_sums(frame(spark, LEDGER_DDL, both), *gap_measures(MINUTE))
+    now, grace = T0 + 60 * MINUTE, 10 * MINUTE
+    hours = shard_hours(sums, as_of=now, settle_grace=grace, bucket=MINUTE)
+    patience = frame(spark, "shard_id string, patience double", [])
+    facts = shard_facts(hours, patience, as_of=now, settle_grace=grace)
     told = passed_cells(stuck, sums, facts).collect()
     assert sorted(minute(row.bucket_start) for row in told) == [
         n for n, (*_, is_told) in enumerate(STUCK.values()) if is_told

@@ -15,6 +15,7 @@ SUMS_DDL = (
     "shard_id string, bucket_start timestamp, sent_n bigint, landed_n bigint, "
     "without_landed_at bigint"
 )
+KEPT_DDL = SUMS_DDL.replace("bucket_start", "hour")
 BEFORE_DDL = "shard_id string, bucket_start timestamp, sent bigint"
 
 
@@ -23,10 +24,12 @@ def found(
     cells: Sequence[tuple[object, ...]],
     before: Sequence[tuple[str, datetime, int]] = (),
     *,
+    kept: Sequence[tuple[object, ...]] = (),
     width: timedelta = HOUR,
 ) -> list[Hour]:
     rows = hour_sums(
         spark.createDataFrame([(*cell, 0)[:5] for cell in cells], SUMS_DDL),
+        spark.createDataFrame([(*hour, 0)[:5] for hour in kept], KEPT_DDL),
         spark.createDataFrame(list(before), BEFORE_DDL),
         window=WINDOW,
         width=width,
@@ -55,6 +58,21 @@ def test_an_hour_sums_up_its_cells_over_all_shards(spark: SparkSession) -> None:
         Hour(DAY - LOOK_BACK, 1, 0),
         Hour(DAY, 5, 6),
         Hour(DAY + HOUR, 0, 4, None, 2),
+    ]
+
+
+def test_hours_of_kept_days_are_as_they_were_kept(spark: SparkSession) -> None:
+    kept = [
+        ("s0", DAY - 24 * HOUR, 2, 1, 1),
+        ("s1", DAY - 24 * HOUR, 1, 0),
+        ("s1", DAY - LOOK_BACK, 1, 0),
+        ("s1", DAY - LOOK_BACK - HOUR, 9, 9),
+        ("s1", DAY + 24 * HOUR, 9, 9),
+    ]
+    assert found(spark, [("s0", DAY, 2, 1)], kept=kept) == [
+        Hour(DAY - LOOK_BACK, 1, 0),
+        Hour(DAY - 24 * HOUR, 3, 1, None, 1),
+        Hour(DAY, 2, 1),
     ]
 
 

@@ -5,12 +5,12 @@ import os
 import pyarrow.compute as pc
 import pytest
 
-from shardaudit.audit.published import published_audit
 from shardaudit.model.errors import InvariantError
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
+from shardaudit.store.published import published_audit
 from tests.builders import T0, cut_off, sequence, sink_row, trace_line
 from tests.spark.audit.nights import (
     DAY,

@@ -6,7 +6,7 @@ import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
-from shardaudit.audit.late_windows import judged_over
+from shardaudit.audit.rules.late_windows import judged_over
 from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window

@@ -9,7 +9,6 @@ import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
-from shardaudit.audit.published import published_audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.lost_hops import lost_hops_from_json
 from shardaudit.model.retention import Retention
@@ -21,6 +20,7 @@ from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
 from shardaudit.report.route_lines import lost_told
 from shardaudit.report.summary import AuditReport
+from shardaudit.store.published import published_audit
 from tests.builders import NOW, T0, Line, sink_row, trace_line, write_parquet
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.rules.cells import compared_cells
+from shardaudit.audit.rules.gaps import gap_measures
+from shardaudit.audit.rules.ledger_hours import shard_hours
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.columns.ledger_sums import cell_sums, sums_digest
 from tests.builders import NOW, T0
@@ -15,7 +17,8 @@ MINUTE = 60 * S
 LEDGER_DDL = (
     "shard_id string, bucket_start timestamp, side string, n bigint, sum_lo bigint, "
     "sum_hi bigint, max_sequence_number string, last_at timestamp, unnumbered_at timestamp, "
-    "own_n bigint, without_landed_at bigint"
+    "own_n bigint, without_landed_at bigint, arrived_from timestamp, arrived_until timestamp, "
+    "min_sequence_number string"
 )
 PATIENCE_DDL = "shard_id string, patience double"
 Row = dict[str, object]
@@ -39,8 +42,9 @@ def landed(
 
 
 def facts(spark: SparkSession, ledger: list[Row], **patience: float) -> dict[str, Row]:
+    sums = cell_sums(frame(spark, LEDGER_DDL, ledger), *gap_measures(MINUTE))
     found = shard_facts(
-        cell_sums(frame(spark, LEDGER_DDL, ledger)),
+        shard_hours(sums, as_of=NOW, settle_grace=600 * S, bucket=MINUTE),
         frame(spark, PATIENCE_DDL, [{"shard_id": s, "patience": p} for s, p in patience.items()]),
         as_of=NOW,
         settle_grace=600 * S,

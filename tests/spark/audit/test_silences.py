@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
-from shardaudit.audit.watermarks import stored_holds
+from shardaudit.audit.records import stored_holds
 from shardaudit.cli.findings_command import add_arguments
 from shardaudit.model.tables.audit_tables import CELLS, QUIET_TIMES, WATERMARKS
 from shardaudit.model.tables.watch_tables import SHARDS

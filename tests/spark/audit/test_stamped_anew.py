@@ -7,7 +7,6 @@ import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
-from shardaudit.audit.published import published_audit
 from shardaudit.backfill.dedupe_plan import plan_dedupe, stored_dedupe
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.model.config.settings import Settings
@@ -17,6 +16,7 @@ from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.page.page_reading import read_line
 from shardaudit.report.summary import AuditReport
+from shardaudit.store.published import published_audit
 from tests.builders import T0, Line, shard, sink_row, trace_line
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated

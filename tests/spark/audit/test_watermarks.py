@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.audit.watermarks import stored_holds, stored_watermark
+from shardaudit.audit.records import stored_holds, stored_watermark
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.store.warehouse import Warehouse
 from tests.history import Question, SinkRow, Trace

@@ -90,10 +90,10 @@ def test_table_is_the_same_whoever_wrote_it(warehouse: Warehouse, table: Table) 
                 warehouse.merge(frame, table, most=most)
             case "replace":
                 wanted = [row for row in wanted if row[0] != stream]
-                warehouse.replace(frame, table, column="stream", value=stream, most=most)
+                warehouse.replace(frame, table, having={"stream": [stream]}, most=most)
             case _:
                 wanted = [row for row in wanted if row[0] != stream]
-                warehouse.replace(frame.limit(0), table, column="stream", value=stream)
+                warehouse.replace(frame.limit(0), table, having={"stream": [stream]})
                 warehouse.append(frame, table, most=most)
         wanted += fresh.values()
         assert stored(warehouse, table) == sorted(map(repr, wanted))

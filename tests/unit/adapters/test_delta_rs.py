@@ -233,10 +233,10 @@ def test_columns_as_they_are_merged_are_updated_or_inserted(tables: DeltaRs) -> 
 def test_rows_that_are_replaced_are_those_of_the_value_alone(tables: DeltaRs) -> None:
     odd = "o'dd"
     tables.append(told(row("a"), row("a", stream=odd), row("b", stream=odd)), NOTED)
-    tables.replace(told(row("c", stream=odd)), NOTED, column="stream", value=odd)
+    tables.replace(told(row("c", stream=odd)), NOTED, having={"stream": [odd]})
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
     assert found == [row("a"), row("c", stream=odd)]
-    tables.replace(told(), NOTED, column="stream", value=odd)
+    tables.replace(told(), NOTED, having={"stream": [odd]})
     assert tables.rows(NOTED, where=EVERYTHING) == [row("a")]
 
 
@@ -256,6 +256,6 @@ def test_columns_of_an_older_table_may_lie_in_another_order(tmp_path: Path) -> N
     tables.append(told(row("a")), NOTED)
     tables.merge(told(row("b")), NOTED)
     assert {found["shard_id"] for found in tables.rows(NOTED, where=EVERYTHING)} == {"a", "b"}
-    tables.replace(told(row("c"), row("d")), NOTED, column="stream", value="s")
+    tables.replace(told(row("c"), row("d")), NOTED, having={"stream": ["s"]})
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
     assert found == [row("c"), row("d")]

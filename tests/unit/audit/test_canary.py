@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.rules.canary import GONE, MESSAGES, VERDICTS, Planted
-from shardaudit.audit.rules.canary_answers import differences
-from shardaudit.audit.rules.canary_plan import CanaryPlan
+from shardaudit.audit.rules.canary.canary import GONE, MESSAGES, VERDICTS, Planted
+from shardaudit.audit.rules.canary.canary_answers import differences
+from shardaudit.audit.rules.canary.canary_plan import CanaryPlan
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Longer, Retention

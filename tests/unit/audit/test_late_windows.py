@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.late_windows import early_holds, judged_over, late_windows, still_tried
+from shardaudit.audit.rules.late_windows import early_holds, judged_over, late_windows, still_tried
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
 

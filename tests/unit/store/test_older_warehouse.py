@@ -10,13 +10,13 @@ from deltalake import DeltaTable
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import delta_schema
-from shardaudit.audit.published import published_audit
 from shardaudit.cli.main import main
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.errors import ExitCode, WarehouseVersionError
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION, Table
+from shardaudit.store.published import published_audit
 from tests.configurations import LEAST
 
 # As a program of this version may have had them: a new column makes no new version.

@@ -25,7 +25,7 @@ from shardaudit.adapters.lake.delta_schema import (
     counts_by_value,
     delta_schema,
     files_among,
-    has_text,
+    has_values,
     in_utc,
     is_within,
     known_version,
@@ -35,6 +35,7 @@ from shardaudit.adapters.lake.delta_schema import (
     stamp,
     with_all_columns,
 )
+from shardaudit.columns.sql_name import Having
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.tables.table import Table
@@ -203,13 +204,12 @@ class DeltaRs:
                 target = self._table(table)
                 write_deltalake(target, _cast(rows, target), mode="append")
 
-    def replace(self, rows: pa.Table, table: Table, *, column: str, value: str) -> None:
-        """Puts rows in the place of all those whose `column` has `value`, in one commit."""
+    def replace(self, rows: pa.Table, table: Table, *, having: Having) -> None:
+        """Puts rows in the place of all those that have one of these values each, in one commit."""
         with self._answering(table):
             target = self._table(table)
-            write_deltalake(
-                target, _cast(rows, target), mode="overwrite", predicate=has_text(column, value)
-            )
+            of_these = has_values(having)
+            write_deltalake(target, _cast(rows, target), mode="overwrite", predicate=of_these)
 
     def add(self, files: Sequence[AddAction], table: Table) -> None:
         """Takes files that lie in the table's folder into the table, in one commit."""
@@ -223,7 +223,7 @@ class DeltaRs:
         if found is None:
             return 0
         with self._answering(table):
-            return int(found.delete(has_text(column, value))["num_deleted_rows"])
+            return int(found.delete(has_values({column: [value]}))["num_deleted_rows"])
 
     def has_rows(self, table: Table, *, column: str, value: str) -> bool:
         """Whether any row's `column` has `value`; no other column is read."""

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.files.access_refused import one_line
 from shardaudit.adapters.files.files import storage_error
-from shardaudit.columns.sql_name import quoted
+from shardaudit.columns.sql_name import Having, has_one_of
 from shardaudit.model.errors import ConfigError, WarehouseVersionError
 from shardaudit.model.tables.table import OLDEST_VERSION, WAREHOUSE_VERSION, Table
 
@@ -208,10 +208,13 @@ def since(values: Sequence[Mapping[str, Any]], table: Table) -> list[str]:
     return found
 
 
-def has_text(column: str, value: str) -> str:
-    """That a column has a text, as delta-rs wants to be told."""
-    text = value.replace("'", "''")
-    return f"{quoted(column)} = '{text}'"
+def has_values(having: Having) -> str:
+    """That each of some columns has one of its values, as delta-rs wants to be told."""
+
+    def text(value: str) -> str:
+        return "'" + value.replace("'", "''") + "'"
+
+    return has_one_of(having, literal=text)
 
 
 def counts_by_value(

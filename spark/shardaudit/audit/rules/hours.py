@@ -48,23 +48,24 @@ def slot(bucket: timedelta) -> timedelta:
     return max(HOUR, bucket)
 
 
-def hour_sums(sums: DataFrame, before: DataFrame, *, window: Window, width: timedelta) -> DataFrame:
+def hour_sums(
+    cells: DataFrame, kept: DataFrame, before: DataFrame, *, window: Window, width: timedelta
+) -> DataFrame:
     """One row per hour, from a while before the window on, with anything in it: the fields of Hour.
 
     Input:
-        sums: `cell_sums` of the whole ledger.
+        cells, kept: `near` and `kept` of `LedgerSums`.
         before: `shard_id, bucket_start, sent`: cells of an earlier audit within the window.
     """
-    near = sums.where(
-        in_windows(F.col("bucket_start"), [Window(window.start - LOOK_BACK, window.end)])
-    )
     unknown = F.lit(None).cast("bigint")
-    ledger = near.select(
-        hour_start(width).alias("start"),
-        F.col("sent_n").alias("sent"),
-        F.col("landed_n").alias("landed"),
-        unknown.alias("sent_before"),
-        "without_landed_at",
+    counts = (F.col("sent_n").alias("sent"), F.col("landed_n").alias("landed"))
+    rest = (unknown.alias("sent_before"), "without_landed_at")
+    since = Window(window.start - LOOK_BACK, window.end).aligned(width).start
+    looked_at = [Window(since, window.end)]
+    near = cells.where(in_windows(F.col("bucket_start"), looked_at))
+    far = kept.where(in_windows(F.col("hour"), looked_at))
+    ledger = near.select(hour_start(width).alias("start"), *counts, *rest).union(
+        far.select(hour_start(width, "hour").alias("start"), *counts, *rest)
     )
     earlier = before.select(
         hour_start(width).alias("start"),

@@ -10,12 +10,12 @@ from shardaudit.columns.ledger_sums import is_any, reached_at
 
 
 def shard_facts(
-    sums: DataFrame, patience: DataFrame, *, as_of: datetime, settle_grace: timedelta
+    hours: DataFrame, patience: DataFrame, *, as_of: datetime, settle_grace: timedelta
 ) -> DataFrame:
     """One row per shard of the ledger: its frontier, its patience and its state.
 
     Input:
-        sums: `cell_sums` of the whole ledger, not of the window alone.
+        hours: of `ledger_hours.shard_hours`: of the whole ledger, not of the window alone.
         patience: `patiences`; a shard that is not there has the settle grace.
     Output:
         `shard_id`, `frontier`, `settled_frontier` (sequence keys or NULL), `frontier_at` (timestamp
@@ -29,17 +29,16 @@ def shard_facts(
         A stalled shard's frontier is older than its patience; whether it has something to do, the
         ids say.
     """
-    produced = F.col("sent_n") > 0
-    frontiers = sums.groupBy("shard_id").agg(
+    frontiers = hours.groupBy("shard_id").agg(
         F.max("landed_key").alias("frontier"),
-        F.max_by("last_landed_at", _furthest_then_latest()).alias("frontier_at"),
+        F.max_by("frontier_at", "furthest").alias("frontier_at"),
         reached_at(F.max("reached")).alias("rests_since"),
-        settled_frontier(as_of - settle_grace).alias("settled_frontier"),
-        F.max(F.when(_is_untimed(), F.col("landed_key"))).alias("untimed_frontier"),
+        F.max("settled_key").alias("settled_frontier"),
+        F.max("untimed_key").alias("untimed_frontier"),
         F.coalesce(F.max("sent_key") > F.max("landed_key"), F.lit(False)).alias("has_more"),
         is_any(F.col("ever_landed")).alias("has_landed"),
         is_any(F.col("has_lost_rows")).alias("has_lost_rows"),
-        is_any(produced).alias("has_produced"),
+        is_any(F.col("sent_n") > 0).alias("has_produced"),
         F.max("unnumbered_at").alias("unnumbered_at"),
         F.sum("sent_n").alias("sent_total"),
         F.sum("landed_n").alias("landed_total"),
@@ -78,13 +77,13 @@ def settled_frontier(rested_since: datetime) -> Column:
     return F.max(F.when(is_at_rest, F.col("landed_key")))
 
 
-def _furthest_then_latest() -> Column:
+def furthest_then_latest() -> Column:
     """Sorts cells by their sequence key; of an aggregate's two cells the one that landed last."""
     landed_us = F.coalesce(F.unix_micros("last_landed_at"), F.lit(0))
     return F.concat("landed_key", (landed_us + F.lit(10**17)).cast("string"))
 
 
-def _is_untimed() -> Column:
+def is_untimed() -> Column:
     """Whether none of a cell's rows says when it landed: only that an ingest found them."""
     untimed = F.col("without_landed_at")
     return (untimed > 0) & (untimed >= F.col("consumed_n"))

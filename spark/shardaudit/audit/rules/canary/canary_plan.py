@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from shardaudit.audit.rules.canary import (
+from shardaudit.audit.rules.canary.canary import (
     ANCIENT,
     DAMAGED,
     FRESH,

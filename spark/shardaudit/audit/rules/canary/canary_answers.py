@@ -8,7 +8,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.audit.rules.canary import (
+from shardaudit.audit.rules.canary.canary import (
     DAMAGED,
     GONE,
     MESSAGES,
@@ -17,7 +17,7 @@ from shardaudit.audit.rules.canary import (
     VERDICTS,
     Planted,
 )
-from shardaudit.audit.rules.canary_plan import GAP_CLOSED, CanaryPlan, numbers
+from shardaudit.audit.rules.canary.canary_plan import GAP_CLOSED, CanaryPlan, numbers
 from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.verdict import ENDED, LIVE, Kind, State, Verdict

@@ -1,0 +1,181 @@
+"""The ledger's sums: of the days that an audit looks at, and of the others as they were kept.
+
+A day's hours are kept with a digest of the files that the ledger has of that day. As long as these
+are the same, so are its sums, whatever an audit asks: what is kept may be deleted at any time.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from hashlib import sha256
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import bare, own_rows
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.evidence import Sources
+from shardaudit.audit.records import to_be_audited
+from shardaudit.audit.rules.canary.canary_answers import without_canary
+from shardaudit.audit.rules.gaps import gap_measures
+from shardaudit.audit.rules.hours import slot
+from shardaudit.audit.rules.ledger_hours import (
+    HOUR_FACTS,
+    LedgerSums,
+    kept_hours,
+    shard_hours,
+    unequal_cells,
+)
+from shardaudit.audit.rules.vanished import last_arrival
+from shardaudit.columns.instants import bucket_start
+from shardaudit.columns.ledger_sums import CELL, cell_sums
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.tables.ledger_tables import LEDGER_HOURS
+from shardaudit.model.verdict import STANDING, Kind
+from shardaudit.model.window import EPOCH, Window
+from shardaudit.store.transitions import findings_in
+from shardaudit.store.warehouse import Warehouse
+
+FORMAT = 1  # one more when a row of LEDGER_HOURS means something else: all is summed up anew
+_DAY, _TICK = timedelta(days=1), timedelta(microseconds=1)
+
+
+def ledger_sums(warehouse: Warehouse, request: AuditRequest, both: Sources) -> LedgerSums:
+    """What the whole ledger adds up to, the canary's too; read. Keeps what was not kept yet."""
+    bucket, grace = request.stream.bucket, request.stream.settle_grace
+    digests = _digests(warehouse, request.name)
+    looked_at = _looked_at(warehouse, request)
+    # What no batch counted may be of any day, and is read anew each time.
+    are_kept = both.placed is None
+    known = _known_days(warehouse, request, digests) - looked_at if are_kept else set[date]()
+    kept = _kept(warehouse, request, known)
+    if doubtful := _doubtful_days(warehouse, request, known, kept):
+        known -= doubtful
+        kept = kept.where(F.col("sent_day").isin(sorted(known)))
+    measures = (last_arrival(bucket), *gap_measures(bucket))
+    near = cell_sums(both.ledger(digests.keys() - known), *measures).localCheckpoint()
+    fresh = shard_hours(near, as_of=request.as_of, settle_grace=grace, bucket=bucket)
+    of_kept = kept.select(HOUR_FACTS)
+    hours = fresh.unionByName(of_kept).localCheckpoint()
+    sums = LedgerSums(near, unequal_cells(kept), of_kept, hours)
+    if are_kept:
+        rest = {day: digests[day] for day in digests.keys() - known - looked_at}
+        _keep(warehouse, request, sums, rest)
+    return sums
+
+
+def _digests(warehouse: Warehouse, stream: str) -> dict[date, str]:
+    """By day of a stream's ledger, what tells whether it has other files."""
+    paths: dict[date, list[str]] = {}
+    for file in warehouse.files(FINGERPRINTS):
+        if file["partition.stream"] == stream:
+            paths.setdefault(file["partition.sent_day"], []).append(file["path"])
+    return {
+        day: sha256("\n".join([str(FORMAT), *sorted(mine)]).encode()).hexdigest()
+        for day, mine in paths.items()
+    }
+
+
+def _looked_at(warehouse: Warehouse, request: AuditRequest) -> set[date]:
+    """The days of which an audit wants all cells."""
+    span, width = to_be_audited(warehouse, request), slot(request.stream.bucket)
+    # An hour in which it begins or ends is not of it as a whole.
+    parts = [Window(at, at + _TICK) for at in (span.start, span.end) if (at - EPOCH) % width]
+    return days_of([request.aligned, *parts, *filter(None, [request.judged_over])])
+
+
+def days_of(windows: Iterable[Window]) -> set[date]:
+    """The UTC days of which some windows have a part."""
+    return {
+        window.start.date() + _DAY * n
+        for window in windows
+        for n in range(((window.end - _TICK).date() - window.start.date()).days + 1)
+    }
+
+
+def _known_days(warehouse: Warehouse, request: AuditRequest, digests: dict[date, str]) -> set[date]:
+    """The days that are kept as they are, and over: all that landed rests for the settle grace."""
+    names, own = ["stream", "sent_day", "day_digest", "rested_at"], pc.field("stream")
+    found = warehouse.columns(LEDGER_HOURS, names=names, where=own == request.name)
+    if found is None:
+        return set()
+    days = found.group_by(["sent_day", "day_digest"]).aggregate([("rested_at", "max")])
+    return {
+        day["sent_day"]
+        for day in days.to_pylist()
+        if digests.get(day["sent_day"]) == day["day_digest"]
+        and _is_over(request, day["sent_day"], day["rested_at_max"])
+    }
+
+
+def _is_over(request: AuditRequest, day: date, rested_at: datetime | None) -> bool:
+    end = datetime.combine(day, time(), UTC) + _DAY
+    by = request.as_of - request.stream.settle_grace
+    return end <= by and (rested_at is None or rested_at <= by)
+
+
+def _doubtful_days(
+    warehouse: Warehouse, request: AuditRequest, known: Collection[date], kept: DataFrame
+) -> set[date]:
+    """The known days with a cell that is alike on both sides, though a message of it lacks.
+
+    Mostly none: what came has been seen by then.
+    """
+    if not known:
+        return set()
+    start = bucket_start(F.col("sent_at"), request.stream.bucket).alias("bucket_start")
+    findings = findings_in(warehouse, request.name, Kind.MISSING, *STANDING)
+    gaps = warehouse.read(GAPS).where(
+        (F.col("stream") == request.name) & F.col("state").isin(*STANDING)
+    )
+    lacking = bare(findings.select("shard_id", start)).union(bare(gaps.select(*CELL)))
+    day = F.to_date("bucket_start")
+    alike = lacking.where(day.isin(sorted(known))).join(
+        unequal_cells(kept).select(*CELL), CELL, how="left_anti"
+    )
+    return {row.day for row in collected(alike.select(day.alias("day")).distinct())}
+
+
+def _kept(warehouse: Warehouse, request: AuditRequest, days: Collection[date]) -> DataFrame:
+    """What is kept of some days: LEDGER_HOURS, read."""
+    if not days:
+        return own_rows(warehouse.spark, [], LEDGER_HOURS.ddl)
+    of_days = (F.col("stream") == request.name) & F.col("sent_day").isin(sorted(days))
+    return bare(warehouse.read(LEDGER_HOURS).where(of_days)).localCheckpoint()
+
+
+def _keep(
+    warehouse: Warehouse, request: AuditRequest, sums: LedgerSums, digests: dict[date, str]
+) -> None:
+    """Keeps the hours of those days that are over."""
+    day, own = F.to_date("hour"), without_canary(sums.hours)
+    ended = [day for day in digests if _is_over(request, day, None)]
+    if not ended:
+        return
+    told = (
+        own.where(day.isin(ended))
+        .groupBy(day.alias("sent_day"))
+        .agg(F.max("rested_at").alias("rested_at"), F.count("*").alias("hours"))
+    )
+    over = [r for r in collected(told) if _is_over(request, r.sent_day, r.rested_at)]
+    if not over:
+        return
+    rows = kept_hours(
+        own,
+        without_canary(sums.near),
+        own_rows(
+            warehouse.spark,
+            [(row.sent_day, digests[row.sent_day]) for row in over],
+            "sent_day date, day_digest string",
+        ),
+        bucket=request.stream.bucket,
+    )
+    days = [row.sent_day.isoformat() for row in over]
+    warehouse.replace(
+        rows.withColumn("stream", F.lit(request.name)),
+        LEDGER_HOURS,
+        having={"stream": [request.name], "sent_day": days},
+        most=sum(row.hours for row in over),
+    )
