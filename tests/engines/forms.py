@@ -39,7 +39,7 @@ from shardaudit.audit.rules.findings import (
 )
 from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.hours import hour_sums
-from shardaudit.audit.rules.ledger_hours import shard_hours
+from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
 from shardaudit.audit.rules.patience import patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.totals import disagreeing_cells, shard_totals
@@ -179,7 +179,7 @@ def ledger(spark: SparkSession) -> DataFrame:
 @cache
 def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     """(sums of the ledger, cells of the grid)."""
-    measures = (last_arrival(MINUTE), *gap_measures(MINUTE))
+    measures = (last_arrival(MINUTE), *gap_measures(MINUTE), *time_measures())
     sums = cell_sums(ledger(spark), *measures).localCheckpoint()
     shards = sums.select("shard_id").union(spark.createDataFrame([("idle",)], "shard_id string"))
     cells = compared_cells(grid(shards.distinct(), window=WINDOW, bucket=MINUTE), sums)
@@ -522,7 +522,11 @@ def times_and_patience_of_shards(spark: SparkSession) -> DataFrame:
     patience = patiences(
         ledger(spark), as_of=AS_OF, bucket=MINUTE, settle_grace=grace, retention=DAY
     )
-    both = shard_times(ledger(spark)).join(patience, ["shard_id"], how="left")
+    sums, _ = compared(spark)
+    hours = shard_hours(sums, as_of=AS_OF, settle_grace=grace, bucket=MINUTE)
+    is_kept = F.col("shard_id") == "s0"
+    times = shard_times(ledger(spark).where(~is_kept), hours.where(is_kept))
+    both = times.join(patience, ["shard_id"], how="left")
     return by(both, "shard_id")
 
 

@@ -19,6 +19,7 @@ from shardaudit.model.tables import (
     audit_tables,
     backfill_tables,
     gap_tables,
+    ledger_tables,
     route_tables,
     watch_tables,
 )
@@ -30,7 +31,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = (DOCS / "contract.md").read_text()
 TABLES = {
     value.name: value
-    for module in (audit_tables, backfill_tables, gap_tables, route_tables, watch_tables)
+    for module in (
+        audit_tables,
+        backfill_tables,
+        gap_tables,
+        ledger_tables,
+        route_tables,
+        watch_tables,
+    )
     for value in vars(module).values()
     if isinstance(value, Table)
 }

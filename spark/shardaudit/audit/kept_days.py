@@ -1,14 +1,8 @@
-"""The ledger's sums: of the days that an audit looks at, and of the others as they were kept.
-
-A day's hours are kept with a digest of the files that the ledger has of that day. As long as these
-are the same, so are its sums, whatever an audit asks: what is kept may be deleted at any time.
-"""
+"""The ledger's sums: of the days that an audit looks at, and of the others as they were kept."""
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from hashlib import sha256
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -25,57 +19,46 @@ from shardaudit.audit.rules.ledger_hours import (
     LedgerSums,
     kept_hours,
     shard_hours,
+    time_measures,
     unequal_cells,
 )
 from shardaudit.audit.rules.vanished import last_arrival
 from shardaudit.columns.instants import bucket_start
 from shardaudit.columns.ledger_sums import CELL, cell_sums
-from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.tables.ledger_tables import LEDGER_HOURS
+from shardaudit.model.tables.ledger_tables import CELL_FACTS, LEDGER_HOURS
 from shardaudit.model.verdict import STANDING, Kind
 from shardaudit.model.window import EPOCH, Window
+from shardaudit.store.ledger_days import day_digests, hours_of, kept_days
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
-FORMAT = 1  # one more when a row of LEDGER_HOURS means something else: all is summed up anew
 _DAY, _TICK = timedelta(days=1), timedelta(microseconds=1)
 
 
 def ledger_sums(warehouse: Warehouse, request: AuditRequest, both: Sources) -> LedgerSums:
     """What the whole ledger adds up to, the canary's too; read. Keeps what was not kept yet."""
     bucket, grace = request.stream.bucket, request.stream.settle_grace
-    digests = _digests(warehouse, request.name)
+    digests = day_digests(warehouse, request.name)
     looked_at = _looked_at(warehouse, request)
     # What no batch counted may be of any day, and is read anew each time.
     are_kept = both.placed is None
     known = _known_days(warehouse, request, digests) - looked_at if are_kept else set[date]()
-    kept = _kept(warehouse, request, known)
+    kept = hours_of(warehouse, request.name, known).localCheckpoint()
     if doubtful := _doubtful_days(warehouse, request, known, kept):
         known -= doubtful
         kept = kept.where(F.col("sent_day").isin(sorted(known)))
-    measures = (last_arrival(bucket), *gap_measures(bucket))
+    measures = (last_arrival(bucket), *gap_measures(bucket), *time_measures())
     near = cell_sums(both.ledger(digests.keys() - known), *measures).localCheckpoint()
     fresh = shard_hours(near, as_of=request.as_of, settle_grace=grace, bucket=bucket)
     of_kept = kept.select(HOUR_FACTS)
     hours = fresh.unionByName(of_kept).localCheckpoint()
-    sums = LedgerSums(near, unequal_cells(kept), of_kept, hours)
+    cells = near.select("shard_id", *(name for name, _ in CELL_FACTS))
+    sums = LedgerSums(cells, unequal_cells(kept), of_kept, hours)
     if are_kept:
         rest = {day: digests[day] for day in digests.keys() - known - looked_at}
         _keep(warehouse, request, sums, rest)
     return sums
-
-
-def _digests(warehouse: Warehouse, stream: str) -> dict[date, str]:
-    """By day of a stream's ledger, what tells whether it has other files."""
-    paths: dict[date, list[str]] = {}
-    for file in warehouse.files(FINGERPRINTS):
-        if file["partition.stream"] == stream:
-            paths.setdefault(file["partition.sent_day"], []).append(file["path"])
-    return {
-        day: sha256("\n".join([str(FORMAT), *sorted(mine)]).encode()).hexdigest()
-        for day, mine in paths.items()
-    }
 
 
 def _looked_at(warehouse: Warehouse, request: AuditRequest) -> set[date]:
@@ -96,18 +79,9 @@ def days_of(windows: Iterable[Window]) -> set[date]:
 
 
 def _known_days(warehouse: Warehouse, request: AuditRequest, digests: dict[date, str]) -> set[date]:
-    """The days that are kept as they are, and over: all that landed rests for the settle grace."""
-    names, own = ["stream", "sent_day", "day_digest", "rested_at"], pc.field("stream")
-    found = warehouse.columns(LEDGER_HOURS, names=names, where=own == request.name)
-    if found is None:
-        return set()
-    days = found.group_by(["sent_day", "day_digest"]).aggregate([("rested_at", "max")])
-    return {
-        day["sent_day"]
-        for day in days.to_pylist()
-        if digests.get(day["sent_day"]) == day["day_digest"]
-        and _is_over(request, day["sent_day"], day["rested_at_max"])
-    }
+    """The days that are kept, and over: all that landed rests for the settle grace."""
+    known = kept_days(warehouse, request.name, digests)
+    return {day for day, of_day in known.items() if _is_over(request, day, of_day.rested_at)}
 
 
 def _is_over(request: AuditRequest, day: date, rested_at: datetime | None) -> bool:
@@ -136,14 +110,6 @@ def _doubtful_days(
         unequal_cells(kept).select(*CELL), CELL, how="left_anti"
     )
     return {row.day for row in collected(alike.select(day.alias("day")).distinct())}
-
-
-def _kept(warehouse: Warehouse, request: AuditRequest, days: Collection[date]) -> DataFrame:
-    """What is kept of some days: LEDGER_HOURS, read."""
-    if not days:
-        return own_rows(warehouse.spark, [], LEDGER_HOURS.ddl)
-    of_days = (F.col("stream") == request.name) & F.col("sent_day").isin(sorted(days))
-    return bare(warehouse.read(LEDGER_HOURS).where(of_days)).localCheckpoint()
 
 
 def _keep(

@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import own_rows
+from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import patiences
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.sequence import Position
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.store.ledger_days import KeptDay, day_digests, hours_of, kept_days
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Pause, Span
 from shardaudit.watch.rules.frontiers import shard_progress, shard_times
@@ -64,11 +65,16 @@ def ledger_progress(
     known: Known,
 ) -> dict[str, LedgerProgress]:
     """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
-    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
-    times = {row.shard_id: row for row in collected(shard_times(ledger))}
+    ledger = bare(warehouse.read(FINGERPRINTS).where(F.col("stream") == name))
+    digests = day_digests(warehouse, name)
+    kept = kept_days(warehouse, name, digests)
+    near = ledger.where(F.col("sent_day").isin(sorted(digests.keys() - kept.keys())))
+    times_of = shard_times(near, hours_of(warehouse, name, kept))
+    times = {row.shard_id: row for row in collected(times_of)}
     if not times:
         return {}
-    held_back = _held_back(warehouse, ledger, times, stream, as_of=as_of)
+    days = {day: kept.get(day) for day in digests}
+    held_back = _held_back(warehouse, ledger, days, _read_until(times, stream, as_of=as_of))
     horizons = [_horizon(row, as_of, known, held_back) for row in times.values()]
     first_day = min(horizon[1] for horizon in horizons).date()
     progress = shard_progress(
@@ -92,32 +98,44 @@ def ledger_progress(
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
 
 
+def _read_until(
+    times: Mapping[str, Row], stream: Stream, *, as_of: datetime
+) -> dict[str, datetime]:
+    """Of shards that rest, until when all was read: a while before it landed."""
+    return {
+        row.shard_id: row.last_landed_at - stream.settle_grace - stream.bucket
+        for row in times.values()
+        if row.last_landed_at is not None and row.last_landed_at <= as_of - stream.settle_grace
+    }
+
+
 def _held_back(
     warehouse: Warehouse,
     ledger: DataFrame,
-    times: Mapping[str, Row],
-    stream: Stream,
-    *,
-    as_of: datetime,
+    days: Mapping[date, KeptDay | None],
+    read_until: Mapping[str, datetime],
 ) -> dict[str, datetime]:
     """Of shards that rest the first cell of which traces came since, however long ago it was sent.
 
-    What their producers held back may be all that waits. What landed last was read a while before.
+    What their producers held back may be all that waits.
+
+    Input:
+        days: of the ledger, with what is kept of them.
     """
-    rests = [
-        (row.shard_id, row.last_landed_at - stream.settle_grace - stream.bucket)
-        for row in times.values()
-        if row.last_landed_at is not None and row.last_landed_at <= as_of - stream.settle_grace
-    ]
-    if not rests:
+    if not read_until:
         return {}
-    landed = own_rows(warehouse.spark, rests, "shard_id string, read_until timestamp")
+    first = min(read_until.values())
+    later = [d for d, day in days.items() if day is None or day.has_arrivals_after(first)]
+    rests = own_rows(
+        warehouse.spark, [*read_until.items()], "shard_id string, read_until timestamp"
+    )
+    since = ledger.where(F.col("sent_day").isin(later))
     # Unique on shard_id on the right: one row per shard.
-    came = ledger.join(F.broadcast(landed), "shard_id", how="inner").where(
+    came = since.join(F.broadcast(rests), "shard_id", how="inner").where(
         (F.col("side") == "traces") & (F.col("arrived_until") > F.col("read_until"))
     )
-    first = came.groupBy("shard_id").agg(F.min("bucket_start").alias("since"))
-    return {row.shard_id: row.since for row in collected(first)}
+    found = came.groupBy("shard_id").agg(F.min("bucket_start").alias("since"))
+    return {row.shard_id: row.since for row in collected(found)}
 
 
 def _with_arrivals(

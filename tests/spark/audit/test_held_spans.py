@@ -18,7 +18,7 @@ from shardaudit.audit.rules.changed_cells import (
 )
 from shardaudit.audit.rules.findings import stuck_cells
 from shardaudit.audit.rules.gaps import gap_measures, passed_cells
-from shardaudit.audit.rules.ledger_hours import shard_hours
+from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.columns.ledger_sums import cell_sums, differs
 from shardaudit.model.window import Window
@@ -236,7 +236,7 @@ def test_cells_of_what_was_stuck_are_told_when_its_consumer_is_past_it(
     ]
     frontier = {"max_sequence_number": "20", "last_at": T0 + 30 * MINUTE}
     both = [*ledger, batch("one", "sink", 1) | frontier]
-    sums = cell_sums(frame(spark, LEDGER_DDL, both), *gap_measures(MINUTE))
+    sums = cell_sums(frame(spark, LEDGER_DDL, both), *gap_measures(MINUTE), *time_measures())
     now, grace = T0 + 60 * MINUTE, 10 * MINUTE
     hours = shard_hours(sums, as_of=now, settle_grace=grace, bucket=MINUTE)
     patience = frame(spark, "shard_id string, patience double", [])

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.audit.rules.cells import compared_cells
 from shardaudit.audit.rules.gaps import gap_measures
-from shardaudit.audit.rules.ledger_hours import shard_hours
+from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.columns.ledger_sums import cell_sums, sums_digest
 from tests.builders import NOW, T0
@@ -42,7 +42,7 @@ def landed(
 
 
 def facts(spark: SparkSession, ledger: list[Row], **patience: float) -> dict[str, Row]:
-    sums = cell_sums(frame(spark, LEDGER_DDL, ledger), *gap_measures(MINUTE))
+    sums = cell_sums(frame(spark, LEDGER_DDL, ledger), *gap_measures(MINUTE), *time_measures())
     found = shard_facts(
         shard_hours(sums, as_of=NOW, settle_grace=600 * S, bucket=MINUTE),
         frame(spark, PATIENCE_DDL, [{"shard_id": s, "patience": p} for s, p in patience.items()]),

@@ -2,9 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import SparkSession
+import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from shardaudit.audit.rules.deadlines import ahead_arrivals
+from shardaudit.audit.rules.gaps import gap_measures
+from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
+from shardaudit.columns.ledger_sums import cell_sums
 from shardaudit.watch.rules.frontiers import shard_times
 from shardaudit.watch.rules.holes import differing_cells
 from tests.builders import T0
@@ -15,7 +19,8 @@ Row = dict[str, object]
 LEDGER_DDL = (
     "shard_id string, bucket_start timestamp, side string, n bigint, sum_lo bigint, "
     "sum_hi bigint, max_sequence_number string, last_at timestamp, unnumbered_at timestamp, "
-    "own_n bigint, without_landed_at bigint, arrived_from timestamp, arrived_until timestamp"
+    "own_n bigint, without_landed_at bigint, arrived_from timestamp, arrived_until timestamp, "
+    "min_sequence_number string"
 )
 STANDING_DDL = "shard_id string, frontier string, ahead_since timestamp, ahead_last timestamp"
 
@@ -36,7 +41,17 @@ def batch(side: str, start: int, last: int, *, n: int = 1, **fields: object) -> 
     return usual | {"sum_lo": n, "sum_hi": n, "last_at": at(last)} | fields
 
 
-def test_a_shard_is_as_far_as_its_last_batch_whichever_came_last(spark: SparkSession) -> None:
+def hours(spark: SparkSession, ledger: list[Row]) -> DataFrame:
+    """What is kept of a ledger."""
+    measures = (*gap_measures(MINUTE), *time_measures())
+    cells = cell_sums(frame(spark, LEDGER_DDL, ledger), *measures)
+    return shard_hours(cells, as_of=at(100), settle_grace=MINUTE, bucket=MINUTE)
+
+
+@pytest.mark.parametrize("kept", [[], ["s0"], ["s0", "never landed"]])
+def test_a_shard_is_as_far_as_its_last_batch_whichever_came_last(
+    spark: SparkSession, kept: list[str]
+) -> None:
     ledger = [
         *(batch("traces", 2, 30), batch("traces", 1, 10), batch("traces", 3, 20)),
         *(batch("sink", 2, 40), batch("sink", 3, 45), batch("sink", 1, 42)),
@@ -45,9 +60,11 @@ def test_a_shard_is_as_far_as_its_last_batch_whichever_came_last(spark: SparkSes
         batch("sink", 8, 70, own_n=1),
         batch("traces", 5, 55, shard_id="never landed"),
     ]
+    far = [row for row in ledger if row["shard_id"] in kept]
+    near = [row for row in ledger if row not in far]
     found = {
         row.shard_id: row.asDict()
-        for row in shard_times(frame(spark, LEDGER_DDL, ledger)).collect()
+        for row in shard_times(frame(spark, LEDGER_DDL, near), hours(spark, far)).collect()
     }
     names = ("first_sent_at", "produced_until", "landed_until", "last_landed_at")
     assert {s: [minute(row[name]) for name in names] for s, row in found.items()} == {

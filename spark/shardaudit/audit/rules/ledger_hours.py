@@ -7,16 +7,17 @@ sides are not the same. What of it is alike on both sides nobody asks for again.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.audit.rules.shard_facts import furthest_then_latest, is_untimed, settled_frontier
-from shardaudit.columns.ledger_sums import differs, is_any, reached_at
+from shardaudit.columns.ledger_sums import consumed_rows, differs, is_any, reached_at
 from shardaudit.model.tables.ledger_tables import CELL_FACTS, LEDGER_HOURS
 
 OF_HOUR = ["shard_id", "hour"]
+_LATEST = ("produced_until", "consumed_until", "last_arrival")
 HOUR_FACTS = [
     name
     for name in LEDGER_HOURS.names
@@ -56,13 +57,13 @@ def shard_hours(
     """What a shard's cells of an hour add up to: HOUR_FACTS, unique on OF_HOUR.
 
     Input:
-        cells: `cell_sums`, with `gap_measures`.
+        cells: `cell_sums`, with `gap_measures` and `time_measures`.
     Output:
         of the hour (or of the bucket, where that is longer) what LEDGER_HOURS says; `settled_key`:
         of cells that rest for the settle grace; `last_active` and `came_after_us`: of cells that
         had messages, and began by then: a clock that is ahead says nothing.
     """
-    begun = F.col("bucket_start") <= F.lit(as_of)
+    begun, was_sent = F.col("bucket_start") <= F.lit(as_of), F.col("produced_until").isNotNull()
     is_active = begun & ((F.col("sent_n") > 0) | (F.col("landed_n") > 0))
     # What a device puts on the stream that was offline.
     came_after_us = F.unix_micros("first_arrival") - F.unix_micros("bucket_start")
@@ -84,8 +85,21 @@ def shard_hours(
             *(is_any(F.col(name)).alias(name) for name in ("ever_landed", "has_lost_rows")),
             F.max(F.when(is_active, F.col("bucket_start"))).alias("last_active"),
             F.min(F.when(is_active, came_after_us)).alias("came_after_us"),
+            F.min(F.when(was_sent, F.col("bucket_start"))).alias("first_sent_at"),
+            F.max(F.when(F.col("ever_landed"), F.col("bucket_start"))).alias("landed_until"),
+            *(F.max(name).alias(name) for name in _LATEST),
         )
         .select(HOUR_FACTS)
+    )
+
+
+def time_measures() -> tuple[Column, ...]:
+    """For `cell_sums`: `produced_until`, `consumed_until`: of what was added on either side."""
+    sent = (F.col("side") == "traces") & (F.col("n") > 0)
+    landed = (F.col("side") == "sink") & (consumed_rows() > 0)
+    return (
+        F.max(F.when(sent, F.col("last_at"))).alias("produced_until"),
+        F.max(F.when(landed, F.col("last_at"))).alias("consumed_until"),
     )
 
 

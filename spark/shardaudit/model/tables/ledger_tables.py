@@ -51,6 +51,11 @@ LEDGER_HOURS = Table(
         ("has_lost_rows", "boolean", "whether rows left the sink"),
         ("last_active", "timestamp", "the last cell with messages"),
         ("came_after_us", "bigint", "from a cell's start to its first arrival, the least, µs"),
+        ("first_sent_at", "timestamp", "its first cell with traces"),
+        ("produced_until", "timestamp", "the latest sent_at"),
+        ("landed_until", "timestamp", "its last cell in which the consumer landed rows"),
+        ("consumed_until", "timestamp", "when it last did"),
+        ("last_arrival", "timestamp", "when the last of its traces arrived"),
         (
             "unequal",
             f"array<struct<{','.join(map(':'.join, CELL_FACTS))}>>",

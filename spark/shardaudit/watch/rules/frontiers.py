@@ -23,20 +23,36 @@ from shardaudit.columns.ledger_sums import (
 _SPAN = ("n", "since", "last")
 
 
-def shard_times(fingerprints: DataFrame) -> DataFrame:
+def shard_times(fingerprints: DataFrame, kept: DataFrame) -> DataFrame:
     """How far each shard's producers and its sink are in time: one row per shard of the ledger.
 
+    Input:
+        fingerprints: of some days; kept: LEDGER_HOURS of the others.
     Output:
         `shard_id`, `first_sent_at`, `produced_until`, `landed_until` (starts of cells, but
         `produced_until`: a message's time), `last_landed_at`; timestamps, NULL when there is none.
     """
     sent = (F.col("side") == "traces") & (F.col("n") > 0)
     landed = (F.col("side") == "sink") & (consumed_rows() > 0)
-    return fingerprints.groupBy("shard_id").agg(
-        F.min(F.when(sent, F.col("bucket_start"))).alias("first_sent_at"),
-        F.max(F.when(sent, F.col("last_at"))).alias("produced_until"),
-        F.max(F.when(landed, F.col("bucket_start"))).alias("landed_until"),
-        F.max(F.when(landed, F.col("last_at"))).alias("last_landed_at"),
+    near = fingerprints.select(
+        "shard_id",
+        F.when(sent, F.col("bucket_start")).alias("first_sent_at"),
+        F.when(sent, F.col("last_at")).alias("produced_until"),
+        F.when(landed, F.col("bucket_start")).alias("landed_until"),
+        F.when(landed, F.col("last_at")).alias("last_landed_at"),
+    )
+    known = kept.select(
+        *("shard_id", "first_sent_at", "produced_until", "landed_until"),
+        F.col("consumed_until").alias("last_landed_at"),
+    )
+    latest = ("produced_until", "landed_until", "last_landed_at")
+    return (
+        near.union(known)
+        .groupBy("shard_id")
+        .agg(
+            F.min("first_sent_at").alias("first_sent_at"),
+            *(F.max(name).alias(name) for name in latest),
+        )
     )
 
 

@@ -1,0 +1,75 @@
+"""The days of the ledger of which the sums are kept, and are still those of its files.
+
+A day's hours are kept with a digest of the files that the ledger has of that day. As long as these
+are the same, so are its sums, whoever asks: what is kept may be deleted at any time.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from hashlib import sha256
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.held import bare, own_rows
+from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.model.tables.ledger_tables import LEDGER_HOURS
+from shardaudit.store.warehouse import Warehouse
+
+FORMAT = 1  # one more when a row of LEDGER_HOURS means something else: all is summed up anew
+_LATEST = ("rested_at", "last_arrival")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDay:
+    """When what landed first landed at the latest, and when what was sent arrived; or None."""
+
+    rested_at: datetime | None
+    last_arrival: datetime | None
+
+    def has_arrivals_after(self, then: datetime) -> bool:
+        """Whether traces of it may tell of messages that arrived after a time."""
+        return self.last_arrival is not None and self.last_arrival > then
+
+
+def day_digests(warehouse: Warehouse, stream: str) -> dict[date, str]:
+    """By day of a stream's ledger, what tells whether it has other files."""
+    paths: dict[date, list[str]] = {}
+    for file in warehouse.files(FINGERPRINTS):
+        if file["partition.stream"] == stream:
+            paths.setdefault(file["partition.sent_day"], []).append(file["path"])
+    return {
+        day: sha256("\n".join([str(FORMAT), *sorted(mine)]).encode()).hexdigest()
+        for day, mine in paths.items()
+    }
+
+
+def kept_days(
+    warehouse: Warehouse, stream: str, digests: Mapping[date, str]
+) -> dict[date, KeptDay]:
+    """The days of which the sums are kept as they are.
+
+    Input:
+        digests: of `day_digests`.
+    """
+    names = ["stream", "sent_day", "day_digest", *_LATEST]
+    found = warehouse.columns(LEDGER_HOURS, names=names, where=pc.field("stream") == stream)
+    if found is None:
+        return {}
+    latest = [(name, "max") for name in _LATEST]
+    days = found.group_by(["sent_day", "day_digest"]).aggregate(latest).to_pylist()
+    return {
+        day["sent_day"]: KeptDay(*(day[f"{name}_max"] for name in _LATEST))
+        for day in days
+        if digests.get(day["sent_day"]) == day["day_digest"]
+    }
+
+
+def hours_of(warehouse: Warehouse, stream: str, days: Collection[date]) -> DataFrame:
+    """What is kept of some days: LEDGER_HOURS."""
+    if not days:
+        return own_rows(warehouse.spark, [], LEDGER_HOURS.ddl)
+    of_days = (F.col("stream") == stream) & F.col("sent_day").isin(sorted(days))
+    return bare(warehouse.read(LEDGER_HOURS).where(of_days))
