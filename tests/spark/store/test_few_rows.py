@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from random import Random
 
 import pytest
+from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.lake.delta_rs import DeltaRs
@@ -30,6 +31,17 @@ COLUMNS = (
 )
 PLAIN = Table("plain", COLUMNS, ("stream", "message_id", "seen_at"))
 PARTED = Table("parted", COLUMNS, PLAIN.key, ("stream",))
+OF_DAYS = Table(
+    "of_days",
+    (
+        ("stream", "string", ""),
+        ("day", "date", ""),
+        ("n", "bigint", ""),
+        ("cells", "array<struct<at:timestamp,key:string,is_odd:boolean>>", "some, or NULL"),
+    ),
+    ("stream", "day", "n"),
+    ("stream", "day"),
+)
 DDL = PLAIN.ddl
 STREAMS = ("a.b-c", "orders_2", "events")
 IDS = (None, "", 'o\'dd "id"; --', "\n", "日🔥", "NULL", "x" * 40)
@@ -97,3 +109,32 @@ def test_table_is_the_same_whoever_wrote_it(warehouse: Warehouse, table: Table) 
                 warehouse.append(frame, table, most=most)
         wanted += fresh.values()
         assert stored(warehouse, table) == sorted(map(repr, wanted))
+
+
+@pytest.mark.usefixtures("read_by")
+@pytest.mark.parametrize("most", [None, 5], ids=["engine", "driver"])
+def test_rows_of_some_days_are_replaced_and_no_others(
+    warehouse: Warehouse, most: int | None
+) -> None:
+    first, second, third = (date(2026, 11, n) for n in (1, 2, 3))
+    cells = [(NOON, "0019x", True), (NOON + timedelta(microseconds=1), None, False)]
+    odd = "it's"
+    before = [
+        *((odd, first, 1, cells), (odd, second, 2, None), (odd, third, 3, cells[:1])),
+        ("other", first, 4, []),
+    ]
+    after = [(odd, first, 5, None), (odd, second, 6, cells)]
+    for rows, having in (
+        (before[:3], {"stream": [odd]}),
+        (before[3:], {"stream": ["other"]}),
+        (after, {"stream": [odd], "day": [first.isoformat(), second.isoformat()]}),
+    ):
+        frame = warehouse.spark.createDataFrame(rows, OF_DAYS.ddl)
+        warehouse.replace(frame, OF_DAYS, having=having, most=most)
+    each = warehouse.read(OF_DAYS).select("n", F.explode("cells").alias("cell"))
+    told = [(row.n, row.at, row.key, row.is_odd) for row in collected(each.select("n", "cell.*"))]
+    assert sorted(told, key=repr) == sorted(
+        [(n, *cell) for _, _, n, of_n in [*before[2:], *after] for cell in of_n or ()], key=repr
+    )
+    counts = warehouse.counts(OF_DAYS, by=["day"], having={"stream": odd})
+    assert counts == {(first,): 1, (second,): 1, (third,): 1}
