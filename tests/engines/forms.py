@@ -40,7 +40,7 @@ from shardaudit.audit.rules.findings import (
 from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.hours import hour_sums
 from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
-from shardaudit.audit.rules.patience import patiences
+from shardaudit.audit.rules.patience import hour_bins, patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.totals import disagreeing_cells, shard_totals
 from shardaudit.audit.rules.vanished import (
@@ -207,9 +207,8 @@ def evidence(spark: SparkSession) -> DataFrame:
 @cache
 def facts_of_shards(spark: SparkSession) -> DataFrame:
     grace = timedelta(seconds=30)
-    patience = patiences(
-        ledger(spark), as_of=AS_OF, bucket=MINUTE, settle_grace=grace, retention=7 * DAY
-    )
+    week = hour_bins(ledger(spark), MINUTE)
+    patience = patiences(week, settle_grace=grace, retention=7 * DAY)
     sums, _ = compared(spark)
     hours = shard_hours(sums, as_of=AS_OF, settle_grace=grace, bucket=MINUTE)
     facts = shard_facts(hours, patience, as_of=AS_OF, settle_grace=grace)
@@ -519,9 +518,8 @@ def progress_of_shards(spark: SparkSession) -> DataFrame:
 @table()
 def times_and_patience_of_shards(spark: SparkSession) -> DataFrame:
     grace = timedelta(seconds=1)
-    patience = patiences(
-        ledger(spark), as_of=AS_OF, bucket=MINUTE, settle_grace=grace, retention=DAY
-    )
+    week = hour_bins(ledger(spark), MINUTE)
+    patience = patiences(week, settle_grace=grace, retention=DAY)
     sums, _ = compared(spark)
     hours = shard_hours(sums, as_of=AS_OF, settle_grace=grace, bucket=MINUTE)
     is_kept = F.col("shard_id") == "s0"

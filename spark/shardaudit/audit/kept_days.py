@@ -11,7 +11,6 @@ from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import Sources
 from shardaudit.audit.records import to_be_audited
-from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.hours import slot
 from shardaudit.audit.rules.ledger_hours import (
@@ -22,6 +21,7 @@ from shardaudit.audit.rules.ledger_hours import (
     time_measures,
     unequal_cells,
 )
+from shardaudit.audit.rules.patience import hour_bins
 from shardaudit.audit.rules.vanished import last_arrival
 from shardaudit.columns.instants import bucket_start
 from shardaudit.columns.ledger_sums import CELL, cell_sums
@@ -43,21 +43,22 @@ def ledger_sums(warehouse: Warehouse, request: AuditRequest, both: Sources) -> L
     looked_at = _looked_at(warehouse, request)
     # What no batch counted may be of any day, and is read anew each time.
     are_kept = both.placed is None
-    known = _known_days(warehouse, request, digests) - looked_at if are_kept else set[date]()
+    valid = _known_days(warehouse, request, digests) if are_kept else set[date]()
+    known = valid - looked_at
     kept = hours_of(warehouse, request.name, known).localCheckpoint()
     if doubtful := _doubtful_days(warehouse, request, known, kept):
         known -= doubtful
         kept = kept.where(F.col("sent_day").isin(sorted(known)))
     measures = (last_arrival(bucket), *gap_measures(bucket), *time_measures())
-    near = cell_sums(both.ledger(digests.keys() - known), *measures).localCheckpoint()
+    near_days = frozenset(digests.keys() - known)
+    near = cell_sums(both.ledger(near_days), *measures).localCheckpoint()
     fresh = shard_hours(near, as_of=request.as_of, settle_grace=grace, bucket=bucket)
-    of_kept = kept.select(HOUR_FACTS)
-    hours = fresh.unionByName(of_kept).localCheckpoint()
+    hours = fresh.unionByName(kept.select(HOUR_FACTS)).localCheckpoint()
     cells = near.select("shard_id", *(name for name, _ in CELL_FACTS))
-    sums = LedgerSums(cells, unequal_cells(kept), of_kept, hours)
+    sums = LedgerSums(cells, unequal_cells(kept), kept, hours, near_days)
     if are_kept:
-        rest = {day: digests[day] for day in digests.keys() - known - looked_at}
-        _keep(warehouse, request, sums, rest)
+        rest = {day: digests[day] for day in digests.keys() - valid}
+        _keep(warehouse, request, both.own_ledger, sums.without_canary(), rest)
     return sums
 
 
@@ -113,35 +114,43 @@ def _doubtful_days(
 
 
 def _keep(
-    warehouse: Warehouse, request: AuditRequest, sums: LedgerSums, digests: dict[date, str]
+    warehouse: Warehouse,
+    request: AuditRequest,
+    own_ledger: DataFrame,
+    sums: LedgerSums,
+    digests: dict[date, str],
 ) -> None:
-    """Keeps the hours of those days that are over."""
-    day, own = F.to_date("hour"), without_canary(sums.hours)
+    """Keeps the hours of those days that are over.
+
+    Input:
+        sums: without the canary.
+    """
+    day, bucket = F.to_date("hour"), request.stream.bucket
     ended = [day for day in digests if _is_over(request, day, None)]
     if not ended:
         return
     told = (
-        own.where(day.isin(ended))
+        sums.hours.where(day.isin(ended))
         .groupBy(day.alias("sent_day"))
         .agg(F.max("rested_at").alias("rested_at"), F.count("*").alias("hours"))
     )
     over = [r for r in collected(told) if _is_over(request, r.sent_day, r.rested_at)]
     if not over:
         return
+    days = [row.sent_day for row in over]
     rows = kept_hours(
-        own,
-        without_canary(sums.near),
+        sums,
+        hour_bins(bare(own_ledger.where(F.col("sent_day").isin(days))), bucket),
         own_rows(
             warehouse.spark,
-            [(row.sent_day, digests[row.sent_day]) for row in over],
+            [(day, digests[day]) for day in days],
             "sent_day date, day_digest string",
         ),
-        bucket=request.stream.bucket,
+        bucket=bucket,
     )
-    days = [row.sent_day.isoformat() for row in over]
     warehouse.replace(
         rows.withColumn("stream", F.lit(request.name)),
         LEDGER_HOURS,
-        having={"stream": [request.name], "sent_day": days},
+        having={"stream": [request.name], "sent_day": [day.isoformat() for day in days]},
         most=sum(row.hours for row in over),
     )

@@ -28,7 +28,7 @@ from shardaudit.audit.rules.gaps import (
     with_gaps,
 )
 from shardaudit.audit.rules.ledger_hours import LedgerSums
-from shardaudit.audit.rules.patience import LOOKED_BACK, patiences
+from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.vanished import (
     Deadlines,
@@ -44,7 +44,6 @@ from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import STANDING, Kind
-from shardaudit.model.window import Window
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
@@ -216,13 +215,9 @@ def window_ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) ->
     stream, window = request.stream, request.aligned
     sums = ledger_sums(warehouse, request, both)
     as_of, grace = request.as_of, stream.settle_grace
-    patience = patiences(
-        both.ledger(days_of([Window(as_of - LOOKED_BACK, as_of)])),
-        as_of=as_of,
-        bucket=stream.bucket,
-        settle_grace=grace,
-        retention=request.retention.length,
-    )
+    last_days = days_of([looked_back(as_of, stream.bucket)]) & sums.near_days
+    week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)
+    patience = patiences(week, settle_grace=grace, retention=request.retention.length)
     facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
     listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
     told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))

@@ -1,17 +1,17 @@
 """What the ledger says of each shard: two small aggregations, collected."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.rules.deadlines import ahead_arrivals
-from shardaudit.audit.rules.patience import patiences
+from shardaudit.audit.rules.patience import patiences, week_bins
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.sequence import Position
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
@@ -46,14 +46,17 @@ def usual_patience(
     warehouse: Warehouse, name: str, stream: Stream, *, as_of: datetime, retention: timedelta
 ) -> dict[str, timedelta]:
     """Per shard how long a landing may take; a shard that is not there has the settle grace."""
-    found = patiences(
-        warehouse.read(FINGERPRINTS).where(F.col("stream") == name),
-        as_of=as_of,
-        bucket=stream.bucket,
-        settle_grace=stream.settle_grace,
-        retention=retention,
-    )
+    digests = day_digests(warehouse, name)
+    kept = kept_days(warehouse, name, digests)
+    near = bare(warehouse.read(FINGERPRINTS).where(_of_days(name, digests.keys() - kept.keys())))
+    known = hours_of(warehouse, name, kept)
+    week = week_bins(near, known, as_of=as_of, bucket=stream.bucket)
+    found = patiences(week, settle_grace=stream.settle_grace, retention=retention)
     return {row.shard_id: timedelta(seconds=row.patience) for row in collected(found)}
+
+
+def _of_days(name: str, days: Iterable[date]) -> Column:
+    return (F.col("stream") == name) & F.col("sent_day").isin(sorted(days))
 
 
 def ledger_progress(

@@ -7,9 +7,10 @@ from itertools import product
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
-from shardaudit.audit.rules.patience import patiences
+from shardaudit.audit.rules.patience import hour_bins, patiences, week_bins
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from tests.builders import T0
@@ -19,7 +20,7 @@ from tests.unit.watch.simulated import events, history, kinds
 
 pytestmark = pytest.mark.both_engines
 
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 GRACE = timedelta(minutes=10)
 NOW = T0 + 30 * DAY
 WELL, SLOW = 5, 11  # bins: within half a minute, half an hour
@@ -139,21 +140,19 @@ def rows_of(case: Case) -> Iterator[tuple[object, ...]]:
         yield tuple(row.get(name) for name in FINGERPRINTS.names)
 
 
-@pytest.fixture(scope="module")
-def found(spark: SparkSession) -> dict[str, timedelta]:
+@pytest.fixture(scope="module", params=[10, 3, 0], ids=lambda days: f"older than {days} d")
+def found(spark: SparkSession, request: pytest.FixtureRequest) -> dict[str, timedelta]:
     """The patience of each case's shard; those of which nothing landed are not there."""
     cases = [case for rule in RULES for case in rule()]
     assert len({case.name for case in cases}) == len(cases)
     answers: dict[str, timedelta] = {}
     for retention in (7 * DAY, DAY):
         rows = [row for case in cases if case.retention == retention for row in rows_of(case)]
-        patience = patiences(
-            own_rows(spark, rows, FINGERPRINTS.ddl),
-            as_of=NOW,
-            bucket=timedelta(minutes=1),
-            settle_grace=GRACE,
-            retention=retention,
-        )
+        ledger = own_rows(spark, rows, FINGERPRINTS.ddl)
+        is_kept = F.col("bucket_start") < F.lit(NOW - request.param * DAY)
+        kept = hour_bins(ledger.where(is_kept), MINUTE)
+        week = week_bins(ledger.where(~is_kept), kept, as_of=NOW, bucket=MINUTE)
+        patience = patiences(week, settle_grace=GRACE, retention=retention)
         for row in patience.collect():
             answers[row.shard_id] = timedelta(seconds=row.patience)
     return answers

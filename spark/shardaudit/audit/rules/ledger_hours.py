@@ -4,8 +4,8 @@ A day to which nothing comes any more is summed up once: its hours are kept, and
 sides are not the same. What of it is alike on both sides nobody asks for again.
 """
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,7 +21,7 @@ _LATEST = ("produced_until", "consumed_until", "last_arrival")
 HOUR_FACTS = [
     name
     for name in LEDGER_HOURS.names
-    if name not in {"stream", "sent_day", "unequal", "day_digest"}
+    if name not in {"stream", "sent_day", "latency_bin", "unequal", "day_digest"}
 ]
 
 
@@ -30,14 +30,16 @@ class LedgerSums:
     """What the ledger adds up to.
 
     `near`: `cell_sums`, with the measures of gaps and arrivals, of the days that are read in full;
-    `unequal`: the same of the other days, of the cells whose two sides differ alone; `kept`: of
-    `shard_hours`, of those days; `hours`: the same of all days, read.
+    `unequal`: the same of the other days, of the cells whose two sides differ alone; `kept`:
+    LEDGER_HOURS of those days; `hours`: of `shard_hours`, of all days, read; `near_days`: those
+    of `near`.
     """
 
     near: DataFrame
     unequal: DataFrame
     kept: DataFrame
     hours: DataFrame
+    near_days: frozenset[date]
 
     @property
     def cells(self) -> DataFrame:
@@ -46,9 +48,8 @@ class LedgerSums:
 
     def without_canary(self) -> "LedgerSums":
         """What there is of the stream's own shards."""
-        return LedgerSums(
-            without_canary(self.near), self.unequal, self.kept, without_canary(self.hours)
-        )
+        near, hours = without_canary(self.near), without_canary(self.hours)
+        return replace(self, near=near, hours=hours)
 
 
 def shard_hours(
@@ -104,26 +105,27 @@ def time_measures() -> tuple[Column, ...]:
 
 
 def kept_hours(
-    hours: DataFrame, cells: DataFrame, digests: DataFrame, *, bucket: timedelta
+    sums: LedgerSums, bins: DataFrame, digests: DataFrame, *, bucket: timedelta
 ) -> DataFrame:
     """What is kept of some days: LEDGER_HOURS, but for the stream.
 
     Input:
-        hours: of `shard_hours`; cells: of which they are the sums.
+        sums: without the canary; bins: of `patience.hour_bins`.
         digests: `sent_day` and `day_digest` of these days, unique.
     """
     fields = F.struct(*(name for name, _ in CELL_FACTS))
     unequal = (
-        cells.where(differs())
+        sums.near.where(differs())
         .withColumn("hour", hour_start(slot(bucket)))
         .groupBy(*OF_HOUR)
         .agg(F.collect_list(fields).alias("unequal"))
     )
     # Unique on the day, and on the hour, on the right.
     return (
-        hours.withColumn("sent_day", F.to_date("hour"))
+        sums.hours.withColumn("sent_day", F.to_date("hour"))
         .join(F.broadcast(digests), ["sent_day"], how="inner")
         .join(unequal, OF_HOUR, how="left")
+        .join(bins, OF_HOUR, how="left")
     )
 
 

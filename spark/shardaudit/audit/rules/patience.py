@@ -21,14 +21,13 @@ SHARE_OF_RETENTION = 10
 _PERCENT, _HOURS = 99, 3
 
 
-def patiences(
-    fingerprints: DataFrame,
-    *,
-    as_of: datetime,
-    bucket: timedelta,
-    settle_grace: timedelta,
-    retention: timedelta,
-) -> DataFrame:
+def looked_back(as_of: datetime, bucket: timedelta) -> Window:
+    """The last seven days, in whole hours where they begin."""
+    since = Window(as_of - LOOKED_BACK, as_of).aligned(slot(bucket)).start
+    return Window(since, as_of)
+
+
+def patiences(week: DataFrame, *, settle_grace: timedelta, retention: timedelta) -> DataFrame:
     """How long a landing may take: one row per shard of which the consumer landed rows of late.
 
     The time in which 99 % of an hour's messages landed, as a third of the hours of the last seven
@@ -37,15 +36,14 @@ def patiences(
     of the hour in which they were sent; bins of latency count by their upper edge.
 
     Input:
-        fingerprints: rows of one stream.
+        week: of `week_bins`.
     Output:
         `shard_id`, `patience` (seconds, double).
     """
     cap_s = (retention / SHARE_OF_RETENTION).total_seconds()
     within = sum(1 << i <= cap_s for i in range(LATENCY_BINS - 1))  # so many bins, the first ones
-    hours = _hours(fingerprints, as_of=as_of, bucket=bucket)
-    by_bin = hours.groupBy("shard_id").agg(
-        F.array(*(F.count_if(F.col("bin") == i) for i in range(within))).alias("hours")
+    by_bin = week.groupBy("shard_id").agg(
+        F.array(*(F.count_if(F.col("latency_bin") == i) for i in range(within))).alias("hours")
     )
     edges_s = F.array(*(F.lit(float(1 << i)) for i in range(LATENCY_BINS)))
     usual_s = F.get(edges_s, _first_bin(F.col("hours"), share=1, of=_HOURS))
@@ -54,23 +52,36 @@ def patiences(
     return by_bin.select("shard_id", patience)
 
 
-def _hours(fingerprints: DataFrame, *, as_of: datetime, bucket: timedelta) -> DataFrame:
-    """Of each shard and hour in which rows landed the `bin` of their 99th percentile."""
-    since = as_of - LOOKED_BACK
-    landed = fingerprints.where(
-        (F.col("side") == "sink")
-        & F.col("latency_counts").isNotNull()
-        & (F.col("sent_day") >= F.lit(since.date()))
-        & in_windows(F.col("bucket_start"), [Window(since, as_of)])
-    )
+def week_bins(
+    fingerprints: DataFrame, kept: DataFrame, *, as_of: datetime, bucket: timedelta
+) -> DataFrame:
+    """`hour_bins` of the last seven days.
+
+    Input:
+        fingerprints: rows of one stream, of some days; kept: LEDGER_HOURS of others.
+    """
+    week = [looked_back(as_of, bucket)]
+    near = fingerprints.where(in_windows(F.col("bucket_start"), week))
+    known = kept.where(in_windows(F.col("hour"), week) & F.col("latency_bin").isNotNull())
+    return hour_bins(near, bucket).union(known.select("shard_id", "hour", "latency_bin"))
+
+
+def hour_bins(fingerprints: DataFrame, bucket: timedelta) -> DataFrame:
+    """Of each shard and hour in which rows landed the bin of their 99th percentile.
+
+    Output:
+        `shard_id`, `hour`, unique together, `latency_bin` (int).
+    """
+    landed = fingerprints.where((F.col("side") == "sink") & F.col("latency_counts").isNotNull())
     sums = [F.sum(F.get("latency_counts", i)).alias(f"bin_{i}") for i in range(LATENCY_BINS)]
     counts = F.array(*(F.col(f"bin_{i}").cast("bigint") for i in range(LATENCY_BINS)))
+    of_hour = _first_bin(F.col("counts"), share=_PERCENT, of=100).cast("int")
     return (
         landed.groupBy("shard_id", hour_start(slot(bucket)).alias("hour"))
         .agg(*sums)
-        .select("shard_id", counts.alias("counts"))
+        .select("shard_id", "hour", counts.alias("counts"))
         .where(_total(F.col("counts")) > 0)
-        .select("shard_id", _first_bin(F.col("counts"), share=_PERCENT, of=100).alias("bin"))
+        .select("shard_id", "hour", of_hour.alias("latency_bin"))
     )
 
 

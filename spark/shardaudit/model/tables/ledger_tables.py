@@ -56,6 +56,7 @@ LEDGER_HOURS = Table(
         ("landed_until", "timestamp", "its last cell in which the consumer landed rows"),
         ("consumed_until", "timestamp", "when it last did"),
         ("last_arrival", "timestamp", "when the last of its traces arrived"),
+        ("latency_bin", "int", "within 2^bin s 99 % of its rows landed; NULL: none did"),
         (
             "unequal",
             f"array<struct<{','.join(map(':'.join, CELL_FACTS))}>>",
