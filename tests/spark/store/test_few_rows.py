@@ -40,7 +40,7 @@ OF_DAYS = Table(
         ("cells", "array<struct<at:timestamp,key:string,is_odd:boolean>>", "some, or NULL"),
     ),
     ("stream", "day", "n"),
-    ("stream", "day"),
+    ("stream",),
 )
 DDL = PLAIN.ddl
 STREAMS = ("a.b-c", "orders_2", "events")

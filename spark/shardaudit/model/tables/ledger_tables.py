@@ -65,5 +65,5 @@ LEDGER_HOURS = Table(
         ("day_digest", "string", "of the ledger's files of that day, of which this is the sum"),
     ),
     ("stream", "shard_id", "hour"),
-    ("stream", "sent_day"),
+    ("stream",),
 )
