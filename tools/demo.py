@@ -1,16 +1,18 @@
 """`make demo`: a stream with planted faults, audited and repaired by our DAGs in Airflow.
 
-Says what was planted against what was found, and against what the repair left of it, and whether
-both engines find the same then; leaves 1 when anything differs.
+Says what was planted against what was found, and against what the repair left of it, on which hop a
+stream by way of a router lost its messages, and whether both engines find the same of the repaired
+day; leaves 1 when anything differs.
 """
 
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +47,14 @@ from tools.demo_engines import (
 )
 from tools.demo_repair import Repair, repair_view, repaired
 from tools.demo_result import Comparison, compared, comparison_view
+from tools.demo_route import NamedHops, add_orders, named_hops, route_view
 from tools.demo_runs import DemoFailedError, Run, followed
 
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
 AUDIT = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
 REPAIR = ("plan", "approve", "repair", "verify")
-STAGES = STREAM_STAGES + 1 + len(AUDIT) + 2 * len(REPAIR)
+STAGES = STREAM_STAGES + 1 + len(AUDIT) + 2 * len(REPAIR) + 2
 APPROVE = "Approve"
 # What has just landed counts as settled by then (settle_grace).
 SETTLED = timedelta(minutes=15)
@@ -70,10 +73,11 @@ _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """Both comparisons with what was planted, and that of the engines."""
+    """The comparisons with what was planted, of the route, too, and that of the engines."""
 
     found: Comparison
     repair: Repair
+    route: NamedHops
     engines: Agreement
 
 
@@ -97,6 +101,8 @@ def demo(
     shutil.rmtree(folder, ignore_errors=True)
     with kinesis_stand_in() as kinesis:
         simulate_stream(scenario, folder, endpoints=Endpoints(kinesis), progress=progress)
+        with progress.stage("put orders by way of a router"):
+            orders = add_orders(kinesis, config)
         # The demo's now: or what it takes minutes to repair would expire meanwhile.
         StandInControl(kinesis).hold(scenario.as_of)
         with progress.stage("start Airflow"):
@@ -111,18 +117,18 @@ def demo(
             _repair(api, scenario, progress=progress)
         finally:
             airflow.stop()
-        proofs, tables = [], DeltaRs(settings.warehouse, settings.aws)
-        for engine in proving_engines(night):
-            # What an audit before it looked up is forgotten: each engine reads the ids itself.
-            tables.delete(EVIDENCE, column="stream", value=scenario.stream)
-            with progress.stage(f"audit once more ({engine})"):
-                _audit_again(scenario, config, env, engine=engine)
-            proofs.append(_audit_row(settings, scenario))
-    repair, engines = _repaired(scenario, settings, folder), agreement(proofs)
-    is_good = found.is_equal and repair.is_done and engines.is_equal
-    parts = (comparison_view(found), repair_view(repair), engines_view(str(first.engine), engines))
+        audit = partial(_audit_by_command, config, env)
+        with progress.stage("audit the orders"):
+            audit(*orders.asked, engine=night)
+        engines = _proved(audit, settings, scenario, night=night, progress=progress)
+    repair, route = _repaired(scenario, settings, folder), named_hops(settings, orders)
+    is_good = found.is_equal and repair.is_done and route.is_equal and engines.is_equal
+    parts = (
+        *(comparison_view(found), repair_view(repair), route_view(route)),
+        engines_view(str(first.engine), engines),
+    )
     return Reply(
-        document=DemoResult(found, repair, engines),
+        document=DemoResult(found, repair, route, engines),
         view=Group(audit_view(first), *parts, _next(run_id)),
         exit_code=ExitCode.DONE if is_good else ExitCode.FAILED,
     )
@@ -150,24 +156,50 @@ def _repair(api: AirflowApi, scenario: Scenario, *, progress: Progress) -> None:
         followed(api, run, approve=APPROVE, progress=progress)
 
 
-def _audit_again(
-    scenario: Scenario, config: Path, env: Mapping[str, str], *, engine: EngineName
+def _audit_by_command(
+    config: Path, env: Mapping[str, str], *asked: str, engine: EngineName
 ) -> None:
-    """The same window audited by the command, when what was repaired has settled."""
+    """Ingests and audits what is asked.
+
+    Raises:
+        DemoFailedError: it could not.
+    """
     command = [sys.executable, "-m", "shardaudit.cli.main", "--config", str(config), "audit"]
-    words = [
-        f"--engine={engine}",
-        f"--stream={scenario.stream}",
-        f"--from={scenario.window.start.isoformat()}",
-        f"--to={scenario.window.end.isoformat()}",
-        f"--as-of={(scenario.as_of + SETTLED).isoformat()}",
-    ]
     done = subprocess.run(
-        [*command, *words], env=dict(env), capture_output=True, text=True, check=False
+        [*command, f"--engine={engine}", *asked],
+        env=dict(env),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         state = f"ended with {done.returncode}"
         raise DemoFailedError(f"audit on {engine}", state, done.stderr.splitlines())
+
+
+def _proved(
+    audit: Callable[..., None],
+    settings: Settings,
+    scenario: Scenario,
+    *,
+    night: EngineName,
+    progress: Progress,
+) -> Agreement:
+    """The same window audited by each engine, when what was repaired has settled."""
+    proofs, tables = [], DeltaRs(settings.warehouse, settings.aws)
+    asked = (
+        f"--stream={scenario.stream}",
+        f"--from={scenario.window.start.isoformat()}",
+        f"--to={scenario.window.end.isoformat()}",
+        f"--as-of={(scenario.as_of + SETTLED).isoformat()}",
+    )
+    for engine in proving_engines(night):
+        # What an audit before it looked up is forgotten: each engine reads the ids itself.
+        tables.delete(EVIDENCE, column="stream", value=scenario.stream)
+        with progress.stage(f"audit once more ({engine})"):
+            audit(*asked, engine=engine)
+        proofs.append(_audit_row(settings, scenario))
+    return agreement(proofs)
 
 
 def _audit_row(settings: Settings, scenario: Scenario) -> Row:
