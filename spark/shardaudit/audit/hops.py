@@ -21,15 +21,18 @@ from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.lost_hops import (
+    Found,
     LostHop,
     LostHops,
     Traced,
+    WayLine,
     losses_of_a_minute,
     lost_hops_as_json,
     place_of,
     trace_losses,
+    way_lines,
 )
-from shardaudit.model.route import Route, Sighting
+from shardaudit.model.route import SINK, Route, Sighting
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import HopLine
@@ -147,11 +150,13 @@ def with_hops(
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
     if told is None:
+        hops = _with_ways(hops, way_lines(route, ()))
         return found, _with_losses(hops, trace_losses(route, window))
     groups = [_group(row, route) for row in collected(told.groupBy(*_ALIKE).count())]
     landed = counts.landed([group for group in groups if group.is_missing], told)
     window = sum(landed.values(), start=window)
-    ways = _lost_on(groups, landed, window, LostHops(route, _silent(warehouse, request, hops)))
+    silent = _silent(warehouse, request, hops)
+    ways = _lost_on(groups, landed, window, LostHops(route, silent))
     answers = [
         (
             *(group.bucket_start, group.kind, group.text),
@@ -164,6 +169,11 @@ def with_hops(
     # Unique on these columns on the right, by the grouping.
     placed = told.join(places, list(_ALIKE), how="inner")
     hops = _with_lost(hops, [(g.ids, lost) for g, lost in zip(groups, ways, strict=True)])
+    each = [
+        Found(group.ids, group.seen, lost if group.is_missing else None)
+        for group, lost in zip(groups, ways, strict=True)
+    ]
+    hops = _with_ways(hops, way_lines(route, each, silent=silent))
     return _placed(found, placed), _with_losses(hops, trace_losses(route, window))
 
 
@@ -219,6 +229,14 @@ def _group(row: Row, route: Route) -> _Group:
 
 def _with_losses(hops: Sequence[HopLine], losses: Mapping[str, float]) -> tuple[HopLine, ...]:
     return tuple(replace(hop, trace_loss=losses.get(hop.location)) for hop in hops)
+
+
+def _with_ways(hops: Sequence[HopLine], ways: Sequence[WayLine]) -> tuple[HopLine, ...]:
+    """The places, each with the ways to it, and the one from it to the sink."""
+    by_place = defaultdict[str, list[WayLine]](list)
+    for way in ways:
+        by_place[way.after if way.before == SINK else way.before].append(way)
+    return tuple(replace(hop, ways=tuple(by_place[hop.location])) for hop in hops)
 
 
 def _with_lost(

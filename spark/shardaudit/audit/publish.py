@@ -92,7 +92,7 @@ class AuditRow:
             self._report("published", outcome, "passed"),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
-            notes=(*noted, *notes, *route_notes(outcome.hops, sent=outcome.sums["sent"])),
+            notes=(*noted, *notes, *_route_notes(outcome)),
         )
         self._finish(report, outcome)
         return report
@@ -229,3 +229,8 @@ def publish(
         gaps = own.gaps.withColumn("updated_at", F.lit(now))
         warehouse.merge(moves, GAP_TRANSITIONS, most=outcome.gaps)
         warehouse.merge(gaps, GAPS, most=outcome.gaps)
+
+
+def _route_notes(outcome: Outcome) -> tuple[str, ...]:
+    sums = outcome.sums
+    return route_notes(outcome.hops, sent=sums["sent"], missing=sums["missing"])

@@ -6,11 +6,12 @@ How likely the latter is tell the messages that landed: they passed the place, w
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route import SINK, Route, Sighting
+from shardaudit.model.verdict import Verdict
 
 SURE = 0.95  # likely enough to be said; what is less is inconclusive
 _SHOWN = 0.01  # less likely hops are not listed
@@ -130,6 +131,69 @@ class LostHops:
         if name == PRODUCER or self.route.lands_all:
             return False
         return self.route.hops[name].share < 1 and not seen.get(name, Sighting()).sent
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """So many missing messages that were traced alike, or doubled ones: these have no hops.
+
+    `seen`: by which places; `lost`: of `LostHops.of`.
+    """
+
+    ids: int
+    seen: _Seen
+    lost: tuple[LostHop, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WayLine:
+    """A way from one place to the next over the window of an audit; counts are messages.
+
+    `lost`: on it; `doubtful`: those of which it is inconclusive that it was there; `doubled`: of
+    the last place that had them once those on the ways that they may have taken from there.
+    """
+
+    after: str
+    before: str
+    lost: int = 0
+    doubtful: int = 0
+    doubled: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        """What happened on it, in the words of a cell."""
+        if self.lost:
+            return Verdict.MIXED if self.doubled else Verdict.LOSS
+        if self.doubled:
+            return Verdict.DUPLICATION
+        return Verdict.INCONCLUSIVE if self.doubtful else Verdict.OK
+
+
+def way_lines(
+    route: Route, found: Sequence[Found], *, silent: Collection[str] = ()
+) -> tuple[WayLine, ...]:
+    """The ways of a route, in its order, with what was lost and doubled on them.
+
+    Input:
+        silent: places of which there are no traces at all: before or behind one nobody can tell.
+    """
+    lost, doubtful, doubled = Counter[_Way](), Counter[_Way](), Counter[_Way]()
+    for each in found:
+        if each.lost is None:
+            doubled.update(dict.fromkeys(route.doubled_on(each.seen), each.ids))
+            continue
+        ways = {
+            way
+            for hop in each.lost
+            if hop.before is not None
+            for way in route.ways_between(hop.after, hop.before, silent=silent)
+        }
+        is_sure = len(each.lost) == len(ways) == 1
+        (lost if is_sure else doubtful).update(dict.fromkeys(ways, each.ids))
+    return tuple(
+        WayLine(*way, lost=lost[way], doubtful=doubtful[way], doubled=doubled[way])
+        for way in route.ways
+    )
 
 
 def place_of(hops: Sequence[LostHop]) -> str | None:

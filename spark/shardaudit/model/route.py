@@ -124,6 +124,38 @@ class Route:
         common = [name for name in single if all(self._in_line(name, one) for one in single)]
         return common[-1] if common else PRODUCER
 
+    @property
+    def ways(self) -> tuple[tuple[str, str], ...]:
+        """From each place to each of the next, in their order; those to the sink at the end."""
+        ways = [(one, name) for name, hop in self.hops.items() for one in hop.after]
+        return (*ways, *((one, SINK) for one in self.last))
+
+    def ways_between(
+        self, after: str, before: str, *, silent: Collection[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """The ways by which a message may come to a place from one before it.
+
+        Input:
+            silent: the places that it may pass in between.
+        """
+        return tuple(
+            (one, other)
+            for one, other in self.ways
+            if (one == after or (one in silent and self._leads(after, one)))
+            and (other == before or (other in silent and self._leads(other, before)))
+        )
+
+    def doubled_on(self, seen: Mapping[str, Sighting]) -> tuple[tuple[str, str], ...]:
+        """The ways behind the place of `doubled_after`: those that the message was seen to take."""
+        place = self.doubled_after(seen)
+        behind = [(one, other) for one, other in self.ways if one == place]
+        taken = tuple(way for way in behind if way[1] in seen)
+        return taken or tuple(behind)
+
+    def _leads(self, one: str, other: str) -> bool:
+        """Whether a message of one place may come to the other."""
+        return one == PRODUCER or other == SINK or one in self._before[other]
+
     @cached_property
     def _before(self) -> dict[str, set[str]]:
         """By place all places that are before it, the producer aside."""

@@ -12,11 +12,13 @@ from markupsafe import Markup
 
 from shardaudit.model.words import byte_size, length
 from shardaudit.page.page_map import letter
+from shardaudit.page.page_route import way_words
 from shardaudit.page.page_words import (
     GATE_LOOKS,
     LEVEL_NAMES,
     MAP_COUNTS,
     MEANINGS,
+    MEANINGS_OF_WAYS,
     METRICS,
     NOT_KNOWN,
     STREAM_NUMBERS,
@@ -66,6 +68,8 @@ _ENVIRONMENT.globals.update(
     MEANINGS=MEANINGS,
     COUNTS=MAP_COUNTS,
     GATE_LOOKS=GATE_LOOKS,
+    MEANINGS_OF_WAYS=MEANINGS_OF_WAYS,
+    way_words=way_words,
     NUMBERS=STREAM_NUMBERS,
     place_told=partial(place_told, words=WHERE),
     lost_told=lost_told,

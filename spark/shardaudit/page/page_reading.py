@@ -98,7 +98,7 @@ def read_line(
         sampled_line(rates),
         retention_note(newest["retention_s"], stream.retention),
         stamping_note(newest["stamped_anew"]),
-        *route_notes(hops, sent=newest["sent"]),
+        *route_notes(hops, sent=newest["sent"], missing=newest["missing"]),
     )
     late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
     said = (*late, *(note for note in notes if note))

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.lost_hops import WayLine
 from shardaudit.model.route import SINK
+from shardaudit.page.page_map import letter
+from shardaudit.page.page_words import UNKNOWN
 from shardaudit.report.summary import HopLine
 
 BOX = (150.0, 42.0)
-_STEP = (210.0, 58.0)
+_GAP = 150.0  # between two columns: room for the numbers of a way
+_STEP = (BOX[0] + _GAP, 74.0)
 _MARGIN = 8.0
 
 
@@ -23,13 +27,31 @@ class RouteBox:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteWay:
+    """A way between two places: `ends` as (x, y, x, y) from edge to edge, its numbers at `label`.
+
+    `line`: None in an audit from before they were kept; `trace_loss`: of the place it leads to.
+    """
+
+    ends: tuple[float, float, float, float]
+    label: tuple[float, float]
+    line: WayLine | None
+    trace_loss: float | None
+
+    @property
+    def mark(self) -> str:
+        """Its verdict's look."""
+        return self.line.verdict.value if self.line else UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
 class RouteGraph:
-    """Boxes, and the ways between them as (x, y, x, y) from edge to edge."""
+    """Boxes, and the ways between them."""
 
     width: float
     height: float
     boxes: tuple[RouteBox, ...]
-    ways: tuple[tuple[float, float, float, float], ...]
+    ways: tuple[RouteWay, ...]
 
 
 def route_graph(hops: Sequence[HopLine]) -> RouteGraph | None:
@@ -53,13 +75,9 @@ def route_graph(hops: Sequence[HopLine]) -> RouteGraph | None:
         )
         for name, column in columns.items()
     }
+    lines = {(way.after, way.before): way for hop in hops for way in hop.ways}
     ways = tuple(
-        (
-            boxes[one].x + BOX[0],
-            boxes[one].y + BOX[1] / 2,
-            boxes[name].x,
-            boxes[name].y + BOX[1] / 2,
-        )
+        _way(boxes[one], boxes[name], lines.get((one, name)))
         for name, before in after.items()
         for one in before
     )
@@ -69,3 +87,27 @@ def route_graph(hops: Sequence[HopLine]) -> RouteGraph | None:
         boxes=tuple(boxes.values()),
         ways=ways,
     )
+
+
+def _way(one: RouteBox, other: RouteBox, line: WayLine | None) -> RouteWay:
+    x1, y1 = one.x + BOX[0], one.y + BOX[1] / 2
+    x2, y2 = other.x, other.y + BOX[1] / 2
+    # In the last gap: further back it may pass behind boxes.
+    part = (x2 - _GAP / 2 - x1) / (x2 - x1)
+    return RouteWay(
+        ends=(x1, y1, x2, y2),
+        label=(x2 - _GAP / 2, y1 + part * (y2 - y1)),
+        line=line,
+        trace_loss=other.hop.trace_loss if other.hop else None,
+    )
+
+
+def way_words(way: RouteWay) -> tuple[str, ...]:
+    """The numbers on a way, a line each: what was lost above it, the others below."""
+    line, words = way.line, []
+    if line is not None:
+        doubt = f", {line.doubtful:,} perhaps" if line.doubtful else ""
+        words += [f"{letter(way.mark)} {line.lost:,} lost{doubt}", f"{line.doubled:,} doubled"]
+    if way.trace_loss is not None:
+        words.append(f"{way.trace_loss:.2%} of traces lost")
+    return tuple(words)

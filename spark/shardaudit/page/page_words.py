@@ -34,6 +34,15 @@ MEANINGS = {
     UNKNOWN: "no published audit looked at this time: nothing is known",
 }
 
+MEANINGS_OF_WAYS = {
+    Verdict.MIXED.value: "messages were lost on this hop, and others doubled",
+    Verdict.LOSS.value: "messages were lost on this hop",
+    Verdict.DUPLICATION.value: "messages were doubled on this hop",
+    Verdict.INCONCLUSIVE.value: "messages were lost on this hop, or on another one",
+    Verdict.OK.value: "nothing that was found was lost or doubled on this hop",
+    UNKNOWN: "the audit is from before hops were counted",
+}
+
 
 class Metric(StrEnum):
     """What the map shows."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.lost_hops import lost_hops_from_json
+from shardaudit.model.lost_hops import WayLine, lost_hops_from_json
 from shardaudit.model.verdict import Kind
 from shardaudit.model.words import counted
 from shardaudit.report.plain import harmless
@@ -20,7 +20,16 @@ def hops_as_json(hops: Sequence[HopLine]) -> str | None:
 def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
     """The lines of such a text."""
     rows = json.loads(text) if text else []
-    return tuple(HopLine(**row | {"after": tuple(row["after"])}) for row in rows)
+    return tuple(
+        HopLine(
+            **row
+            | {
+                "after": tuple(row["after"]),
+                "ways": tuple(WayLine(**way) for way in row.get("ways", ())),
+            }
+        )
+        for row in rows
+    )
 
 
 def place_told(kind: str, location: str | None, words: Mapping[str, str]) -> str | None:
@@ -47,8 +56,12 @@ def lost_told(hops: str | None) -> str | None:
     return f"inconclusive: {', '.join(likely)}" if likely else None
 
 
-def route_notes(hops: Sequence[HopLine], *, sent: int) -> tuple[str, ...]:
-    """Where of so many sent messages places have no trace, and where it is not clear what lost."""
+def route_notes(hops: Sequence[HopLine], *, sent: int, missing: int) -> tuple[str, ...]:
+    """Where places have no trace, and where it is not clear what lost.
+
+    Input:
+        sent, missing: messages of the window.
+    """
     silent = [harmless(hop.location) for hop in hops if sent and hop.is_silent]
     doubtful = [harmless(hop.location) for hop in hops if hop.doubtful]
     notes = []
@@ -64,5 +77,12 @@ def route_notes(hops: Sequence[HopLine], *, sent: int) -> tuple[str, ...]:
             f"{counted(most, 'missing message')} or more may have been lost before "
             f"{' or '.join(doubtful)}, or further on: inconclusive, as traces of places are lost, "
             "too, or a place leads to several. Their findings say how likely each hop is"
+        )
+    ways = [way for hop in hops for way in hop.ways]
+    placed = sum(way.lost + way.doubtful for way in ways)
+    if ways and missing > placed:
+        notes.append(
+            f"{counted(missing - placed, 'missing message')} or more are on no hop of the route: "
+            "of gaps, whose messages are not looked up one by one, or left out by a filter"
         )
     return tuple(notes)

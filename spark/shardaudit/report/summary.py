@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from shardaudit.model.lost_hops import WayLine
 from shardaudit.model.rates import Rate
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
@@ -67,7 +68,8 @@ class HopLine:
 
     `share`: of what arrives, passed on; `coverage`: of what landed, how much it traced, about;
     `trace_loss`: of what passed it, how much it did not trace, None: nobody knows; `lost`: messages
-    that never reached it; `doubtful`: those of which that is inconclusive.
+    that never reached it; `doubtful`: those of which that is inconclusive; `ways`: those that lead
+    to it, and the one from it to the sink; none in audits from before they were kept.
     """
 
     location: str
@@ -79,6 +81,7 @@ class HopLine:
     trace_loss: float | None = None
     lost: int = 0
     doubtful: int = 0
+    ways: tuple[WayLine, ...] = ()
 
     @property
     def is_silent(self) -> bool:

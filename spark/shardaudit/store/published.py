@@ -144,7 +144,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
-            *route_notes(hops, sent=row["sent"]),
+            *route_notes(hops, sent=row["sent"], missing=row["missing"]),
         ),
         hops=hops,
         rates=audit_rates(row, sample_rate=configured.sample_rate),

@@ -6,14 +6,19 @@ from collections import Counter
 import pytest
 
 from shardaudit.model.lost_hops import (
+    Found,
     LostHops,
+    WayLine,
     lost_hops_as_json,
     lost_hops_from_json,
     place_of,
+    way_lines,
 )
-from shardaudit.model.route import Hop, Route
+from shardaudit.model.route import Hop, Route, Sighting
+from shardaudit.model.verdict import Verdict
 from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, Seen
 
+TWO_SENT, TWICE = Sighting(1, 2), Sighting(2, 2)
 BOTH_ENDS = {"eu": Hop(("producer",), 0.5), "us": Hop(("producer",), 0.5)}
 DEAD_END = {"router": Hop(("producer",)), "eu": Hop(("router",), 0.3)}
 
@@ -102,3 +107,82 @@ def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: f
             told[None if named is None else named == place] += count
     assert told[False] <= most_wrong * told[True]
     assert told[True] > told[None] / 2
+
+
+def counted(hops: dict[str, Hop], found: Found, silent: tuple[str, ...]) -> str:
+    """What the ways of a route have that is not nothing: lost, doubtful and doubled."""
+    return ", ".join(
+        f"{way.after}>{way.before} {way.lost}/{way.doubtful}/{way.doubled}"
+        for way in way_lines(Route.of(hops), [found], silent=silent)
+        if way.lost or way.doubtful or way.doubled
+    )
+
+
+@pytest.mark.parametrize(
+    ("hops", "seen", "silent", "ways"),
+    [
+        (LINE, {}, (), "producer>router 3/0/0"),
+        (LINE, {"writer": BOTH}, (), "writer>sink 3/0/0"),
+        (LINE, {}, ("router",), "producer>router 0/3/0, router>enricher 0/3/0"),
+        (LINE, {"enricher": BOTH}, ("writer",), "enricher>writer 0/3/0, writer>sink 0/3/0"),
+        (BRANCHES, {"router": BOTH}, (), "router>eu 0/3/0, router>us 0/3/0"),
+        (
+            BRANCHES,
+            {"router": BOTH},
+            ("us",),
+            "router>eu 0/3/0, router>us 0/3/0, us>writer 0/3/0",
+        ),
+        (BRANCHES, {"us": BOTH}, (), "us>writer 3/0/0"),
+        (FILTER, {"sieve": RECEIVED}, (), ""),
+    ],
+)
+def test_lost_messages_count_on_the_way_that_lost_them(
+    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], ways: str
+) -> None:
+    lost = LostHops(Route.of(hops), frozenset(silent)).of(seen)
+    assert counted(hops, Found(3, seen, lost), silent) == ways
+
+
+@pytest.mark.parametrize(
+    ("hops", "seen", "ways"),
+    [
+        (LINE, {}, "producer>router 0/0/2"),
+        (LINE, {"router": TWO_SENT}, "router>enricher 0/0/2"),
+        (BRANCHES, {"router": TWO_SENT, "us": TWICE}, "router>us 0/0/2"),
+        # One copy by each branch, or nobody knows by which.
+        (
+            BRANCHES,
+            {"router": TWO_SENT, "eu": BOTH, "us": BOTH},
+            "router>eu 0/0/2, router>us 0/0/2",
+        ),
+        (BRANCHES, {"router": TWO_SENT}, "router>eu 0/0/2, router>us 0/0/2"),
+        (BRANCHES, {"writer": TWO_SENT}, "writer>sink 0/0/2"),
+    ],
+)
+def test_doubled_messages_count_on_the_way_that_they_took(
+    hops: dict[str, Hop], seen: Seen, ways: str
+) -> None:
+    assert counted(hops, Found(2, seen), ()) == ways
+
+
+def test_each_way_of_a_route_is_there_once_when_nothing_is_found() -> None:
+    ways = way_lines(Route.of(BRANCHES), [])
+    assert [(way.after, way.before) for way in ways] == [
+        *(("producer", "router"), ("router", "eu"), ("router", "us")),
+        *(("eu", "writer"), ("us", "writer"), ("writer", "sink")),
+    ]
+    assert {way.verdict for way in ways} == {Verdict.OK}
+
+
+@pytest.mark.parametrize(
+    ("way", "verdict"),
+    [
+        (WayLine("a", "b", lost=1, doubtful=1), Verdict.LOSS),
+        (WayLine("a", "b", lost=1, doubled=1), Verdict.MIXED),
+        (WayLine("a", "b", doubtful=1, doubled=1), Verdict.DUPLICATION),
+        (WayLine("a", "b", doubtful=1), Verdict.INCONCLUSIVE),
+        (WayLine("a", "b"), Verdict.OK),
+    ],
+)
+def test_verdict_of_a_way_is_what_happened_on_it(way: WayLine, verdict: Verdict) -> None:
+    assert way.verdict == verdict
