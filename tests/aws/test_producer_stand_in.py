@@ -3,16 +3,30 @@
 import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import boto3
 import pytest
+from botocore.config import Config
 
 from shardaudit.producer import traced
+from shardaudit.producer.trace_folder import S3Folder
+from shardaudit.producer.trace_log import TraceLog
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.s3proxy import s3_proxy
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from tests.aws.streams import Stream
-from tests.unit.producer.puts import logged, records, unpacked
+from tests.bench.producer_day import filed
+from tests.unit.producer.puts import (
+    QUICK,
+    TELLER,
+    logged,
+    records,
+    traces,
+    unpacked,
+    wait_until,
+)
 from tests.unit.simulate.kinesis import name
 
 pytestmark = pytest.mark.aws
@@ -75,3 +89,31 @@ def test_files_are_whole_objects_of_a_bucket(
         "m2",
     ]
     assert all(gzip.decompress(file.read_bytes()) for file in files)
+
+
+def test_drops_are_exact_when_s3_stops_and_comes_again(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    with s3_proxy(tmp_path) as endpoint:
+        client = boto3.client(
+            "s3",
+            endpoint_url=endpoint.url,
+            region_name="us-east-1",
+            aws_access_key_id=endpoint.credentials.access_key,
+            aws_secret_access_key=endpoint.credentials.secret_key,
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+        folder = S3Folder("s3://logs/traces", client)
+        log = TraceLog(folder, TELLER, replace(QUICK, queued=100, patience_s=0.2))
+        log.add(traces(0, 50))
+        assert log.flush(60)
+    log.add(traces(50, 50))
+    assert not log.flush()
+    wait_until(lambda: len(log._queue) == 0)  # noqa: SLF001 - they are in the file that fails
+    log.add(traces(100, 1000))
+    port = int(endpoint.url.rpartition(":")[2])
+    with s3_proxy(tmp_path, port=port, credentials=endpoint.credentials):
+        assert log.flush(60)
+        log.close()
+    told = filed(tmp_path / "logs" / "traces")
+    assert (told.traces, told.gaps, told.is_dense) == (200, 900, True)
+    assert log.stats[:3] == (200, 900, 0)
