@@ -12,7 +12,7 @@ from shardaudit.report.summary import HopLine
 
 BOX = (150.0, 42.0)
 _GAP = 150.0  # between two columns: room for the numbers of a way
-_STEP = (BOX[0] + _GAP, 74.0)
+_STEP = (BOX[0] + _GAP, 104.0)  # so that numbers of branches stand apart
 _MARGIN = 8.0
 
 

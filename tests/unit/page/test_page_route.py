@@ -26,11 +26,11 @@ def test_places_stand_behind_all_that_leads_to_them() -> None:
         "producer": (8, 8),
         "router": (308, 8),
         "eu": (608, 8),
-        "us": (608, 82),
+        "us": (608, 112),
         "writer": (908, 8),
         "sink": (1208, 8),
     }
-    assert (graph.width, graph.height, len(graph.ways)) == (1366, 132, 6)
+    assert (graph.width, graph.height, len(graph.ways)) == (1366, 162, 6)
     assert graph.ways[0].ends == (158, 29, 308, 29)
     assert graph.ways[0].label == (233, 29)
     assert route_graph([]) is None
