@@ -1,4 +1,4 @@
-"""What the ledger says of each shard: two small aggregations, collected."""
+"""What the ledger says of each shard: a few small aggregations, collected."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -47,16 +47,22 @@ def usual_patience(
 ) -> dict[str, timedelta]:
     """Per shard how long a landing may take; a shard that is not there has the settle grace."""
     digests = day_digests(warehouse, name)
-    kept = kept_days(warehouse, name, digests)
-    near = bare(warehouse.read(FINGERPRINTS).where(_of_days(name, digests.keys() - kept.keys())))
+    # Of the day in which it looks the hours are not over.
+    kept = {day for day in kept_days(warehouse, name, digests) if day < as_of.date()}
+    near = bare(_ledger(warehouse, name).where(_is_of(digests.keys() - kept)))
     known = hours_of(warehouse, name, kept)
     week = week_bins(near, known, as_of=as_of, bucket=stream.bucket)
     found = patiences(week, settle_grace=stream.settle_grace, retention=retention)
     return {row.shard_id: timedelta(seconds=row.patience) for row in collected(found)}
 
 
-def _of_days(name: str, days: Iterable[date]) -> Column:
-    return (F.col("stream") == name) & F.col("sent_day").isin(sorted(days))
+def _ledger(warehouse: Warehouse, name: str) -> DataFrame:
+    # Not `bare` before its days are chosen: the embedded engine would open the files of all.
+    return warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
+
+
+def _is_of(days: Iterable[date]) -> Column:
+    return F.col("sent_day").isin(sorted(days))
 
 
 def ledger_progress(
@@ -68,10 +74,10 @@ def ledger_progress(
     known: Known,
 ) -> dict[str, LedgerProgress]:
     """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
-    ledger = bare(warehouse.read(FINGERPRINTS).where(F.col("stream") == name))
+    ledger = _ledger(warehouse, name)
     digests = day_digests(warehouse, name)
     kept = kept_days(warehouse, name, digests)
-    near = ledger.where(F.col("sent_day").isin(sorted(digests.keys() - kept.keys())))
+    near = bare(ledger.where(_is_of(digests.keys() - kept.keys())))
     times_of = shard_times(near, hours_of(warehouse, name, kept))
     times = {row.shard_id: row for row in collected(times_of)}
     if not times:
@@ -132,7 +138,7 @@ def _held_back(
     rests = own_rows(
         warehouse.spark, [*read_until.items()], "shard_id string, read_until timestamp"
     )
-    since = ledger.where(F.col("sent_day").isin(later))
+    since = ledger.where(_is_of(later))
     # Unique on shard_id on the right: one row per shard.
     came = since.join(F.broadcast(rests), "shard_id", how="inner").where(
         (F.col("side") == "traces") & (F.col("arrived_until") > F.col("read_until"))
