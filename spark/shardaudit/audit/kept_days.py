@@ -96,7 +96,8 @@ def _doubtful_days(
 ) -> set[date]:
     """The known days with a cell that is alike on both sides, though a message of it lacks.
 
-    Mostly none: what came has been seen by then.
+    By a standing finding, or gap, which `with_wholeness` ends by such a cell. Mostly none: the
+    audit that first saw what came has ended it.
     """
     if not known:
         return set()

@@ -47,7 +47,7 @@ def shifted_shards(cells: DataFrame, sums: DataFrame) -> DataFrame:
     them.
 
     Input:
-        cells: of `compared_cells`; sums: `cell_sums` of all.
+        cells: of `compared_cells`; sums: `LedgerSums.cells`.
     Output:
         `shard_id`, unique; `minutes` (bigint: the rows' time less the traces', at least).
     """

@@ -156,7 +156,8 @@ def with_wholeness(previous: DataFrame, cells: DataFrame, sums: DataFrame) -> Da
     """Findings or gaps, and `is_complete`: whether just what was sent landed in their cell.
 
     Input:
-        previous: with the cell; cells: theirs; sums: `cell_sums` of the whole ledger.
+        previous: with the cell; cells: theirs; sums: `LedgerSums.cells`: of a kept day that has no
+        missing message with a standing finding, or gap, it lacks the cells that are whole.
     """
     is_even = (F.col("sent_n") > 0) & ~differs()
     # A ledger has many more cells than these.
@@ -194,7 +195,7 @@ def with_completeness(previous: DataFrame, sums: DataFrame, *, bucket: timedelta
     """Findings, and `is_complete`: whether just what was sent landed in their cell, by the ledger.
 
     Input:
-        previous: FINDINGS; sums: `cell_sums` of the whole ledger.
+        previous: FINDINGS; sums: as of `with_wholeness`.
     """
     placed = previous.withColumn("bucket_start", bucket_start(F.col("sent_at"), bucket))
     return with_wholeness(placed, placed.select(*CELL).distinct(), sums).drop("bucket_start")

@@ -275,7 +275,7 @@ def passed_cells(stuck: DataFrame, sums: DataFrame, facts: DataFrame) -> DataFra
     Nothing comes to them any more: no batch tells it, and no window of the last days looks at them.
 
     Input:
-        stuck: of `stuck_cells`; sums: `cell_sums` of all; facts: of `shard_facts`.
+        stuck: of `stuck_cells`; sums: `LedgerSums.cells`; facts: of `shard_facts`.
     Output:
         `shard_id`, `bucket_start`, unique.
     """
