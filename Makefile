@@ -80,7 +80,7 @@ test-engines: setup ## both engines give the same answers
 test-dags: setup ## the tests that need Airflow
 	$(BIN)/pytest tests/dags
 
-test-cluster: setup ## ingest and audit on a standalone cluster of Spark (the drill of it; half an hour)
+test-cluster: setup ## a standalone cluster of Spark; a fresh Airflow on PostgreSQL (the drills of both; three quarters of an hour)
 	$(BIN)/pytest -m drill tests/cluster
 
 test-browser: setup ## the page in a real Airflow and the system's Chromium

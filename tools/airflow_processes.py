@@ -5,6 +5,7 @@ servers on every interface of the machine. The web page reads the logs from the 
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -20,7 +21,6 @@ from tools.airflow_api import AirflowApi
 from tools.airflow_home import (
     HOST,
     USER,
-    beside_python,
     environment,
     lock_home,
     password,
@@ -49,12 +49,15 @@ class LocalAirflow:
     """An Airflow that lives as long as a `with` block.
 
     `home` keeps its database, password and logs; `config` is the shardaudit.toml of its DAGs.
+    `changed` is what its processes find around them instead of what this project says: another
+    installation's programs, DAGs, database.
     """
 
     home: Path
     config: Path
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     port: int = 0
+    changed: Mapping[str, str] = field(default_factory=dict)
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
@@ -77,6 +80,11 @@ class LocalAirflow:
     def api(self) -> AirflowApi:
         """Its REST interface, logged in."""
         return AirflowApi(HOST, self.port).login(USER, password(self.home))
+
+    def around(self) -> dict[str, str]:
+        """What its processes find around them; for a command of Airflow's beside them, too."""
+        own = environment(self.home, self.port, config=self.config, given=self.env)
+        return own | dict(self.changed)
 
     def require_free(self) -> None:
         """Does nothing while nobody uses the home.
@@ -139,10 +147,11 @@ class LocalAirflow:
         return self.home / f"{name}.log"
 
     def _spawn(self, name: str, command: list[str], *, lock: int) -> subprocess.Popen[bytes]:
+        around = self.around()
         with self._log(name).open("wb") as log:
             return subprocess.Popen(
-                [beside_python("airflow"), *command],
-                env=environment(self.home, self.port, config=self.config, given=self.env),
+                [shutil.which("airflow", path=around["PATH"]) or "airflow", *command],
+                env=around,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
