@@ -42,10 +42,13 @@ _TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "audit": (
         ("traces", "fingerprints", "sightings", "quiet_times", _SINK),
-        ("cells", "evidence", *_KNOWN, "audits", "watermarks", "gates", "notifications"),
+        (
+            *("cells", "evidence", "ledger_hours", *_KNOWN, "audits"),
+            *("watermarks", "gates", "notifications"),
+        ),
     ),
     "watch": (
-        ("fingerprints", "findings", "gaps"),
+        ("fingerprints", "ledger_hours", "findings", "gaps"),
         ("shards", "positions", "holes", "notifications"),
     ),
     "backfill plan": (("findings", "gaps"), ("backfills", "backfill_ids", "backfill_gaps")),
