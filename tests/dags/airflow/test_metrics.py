@@ -90,10 +90,10 @@ def test_an_audit_sends_its_figures_also_when_it_is_red(config: Path, statsd: Li
     heard = statsd.heard()
     assert heard["airflow.shardaudit.audit.missing.events"] == 1
     assert heard["airflow.shardaudit.audit.verdict_good.events"] == 0
-    assert heard["airflow.shardaudit.store.published.events"] == 1
+    assert heard["airflow.shardaudit.audit.published.events"] == 1
     with pytest.raises(AirflowFailException):
         judge(planned("b"))
-    assert statsd.heard() == {"airflow.shardaudit.store.published.events": 0}
+    assert statsd.heard() == {"airflow.shardaudit.audit.published.events": 0}
 
 
 def test_a_loss_before_the_window_is_not_good(config: Path, statsd: Listener) -> None:
