@@ -97,6 +97,16 @@ def consumed_rows() -> Column:
     return F.col("n") - F.coalesce("own_n", F.lit(0))
 
 
+def adds_traces() -> Column:
+    """Whether a fingerprint is of traces that a batch brought."""
+    return (F.col("side") == "traces") & (F.col("n") > 0)
+
+
+def adds_landed() -> Column:
+    """Whether it is of rows that the consumer landed."""
+    return (F.col("side") == "sink") & (consumed_rows() > 0)
+
+
 def differs() -> Column:
     """Whether the two fingerprints of a cell are not the same set of ids, each landed once."""
     unequal = [F.col(f"sent_{name}") != F.col(f"landed_{name}") for name in SUMS]

@@ -10,8 +10,9 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.audit.evidence import ingested
+from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.rules.deadlines import ahead_arrivals
-from shardaudit.audit.rules.patience import patiences, week_bins
+from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.sequence import Position
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
@@ -47,9 +48,10 @@ def usual_patience(
 ) -> dict[str, timedelta]:
     """Per shard how long a landing may take; a shard that is not there has the settle grace."""
     digests = day_digests(warehouse, name)
+    days = days_of([looked_back(as_of, stream.bucket)]) & digests.keys()
     # Of the day in which it looks the hours are not over.
-    kept = {day for day in kept_days(warehouse, name, digests) if day < as_of.date()}
-    near = bare(_ledger(warehouse, name).where(_is_of(digests.keys() - kept)))
+    kept = days & kept_days(warehouse, name, digests).keys() - {as_of.date()}
+    near = bare(_ledger(warehouse, name).where(_is_of(days - kept)))
     known = hours_of(warehouse, name, kept)
     week = week_bins(near, known, as_of=as_of, bucket=stream.bucket)
     found = patiences(week, settle_grace=stream.settle_grace, retention=retention)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.audit.rules.shard_facts import furthest_then_latest, is_untimed, settled_frontier
-from shardaudit.columns.ledger_sums import consumed_rows, differs, is_any, reached_at
+from shardaudit.columns.ledger_sums import adds_landed, adds_traces, differs, is_any, reached_at
 from shardaudit.model.tables.ledger_tables import CELL_FACTS, LEDGER_HOURS
 
 OF_HOUR = ["shard_id", "hour"]
@@ -96,8 +96,7 @@ def shard_hours(
 
 def time_measures() -> tuple[Column, ...]:
     """For `cell_sums`: `produced_until`, `consumed_until`: of what was added on either side."""
-    sent = (F.col("side") == "traces") & (F.col("n") > 0)
-    landed = (F.col("side") == "sink") & (consumed_rows() > 0)
+    sent, landed = adds_traces(), adds_landed()
     return (
         F.max(F.when(sent, F.col("last_at"))).alias("produced_until"),
         F.max(F.when(landed, F.col("last_at"))).alias("consumed_until"),

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.shard_facts import settled_frontier
 from shardaudit.columns.ledger_sums import (
+    adds_landed,
+    adds_traces,
     cell_sums,
-    consumed_rows,
     differs,
     is_any,
     reached_at,
@@ -32,8 +33,7 @@ def shard_times(fingerprints: DataFrame, kept: DataFrame) -> DataFrame:
         `shard_id`, `first_sent_at`, `produced_until`, `landed_until` (starts of cells, but
         `produced_until`: a message's time), `last_landed_at`; timestamps, NULL when there is none.
     """
-    sent = (F.col("side") == "traces") & (F.col("n") > 0)
-    landed = (F.col("side") == "sink") & (consumed_rows() > 0)
+    sent, landed = adds_traces(), adds_landed()
     near = fingerprints.select(
         "shard_id",
         F.when(sent, F.col("bucket_start")).alias("first_sent_at"),
