@@ -37,7 +37,8 @@ def change_state(warehouse: Warehouse, table: Table, chosen: DataFrame, change: 
     Transitions come first: a crash in between leaves rows that the same command still chooses.
     """
     chosen = chosen.localCheckpoint()
-    if chosen.isEmpty():
+    most = chosen.count()
+    if not most:
         return
     told = {
         "from_state": F.col("state"),
@@ -47,13 +48,13 @@ def change_state(warehouse: Warehouse, table: Table, chosen: DataFrame, change: 
         "changed_at": F.lit(change.now),
     }
     transitions = _TRANSITIONS_OF[table]
-    warehouse.merge(chosen.withColumns(told).select(transitions.names), transitions)
+    warehouse.merge(chosen.withColumns(told).select(transitions.names), transitions, most=most)
     moved = {
         "state": F.lit(change.to.value),
         "state_reason": F.lit(change.reason),
         "updated_at": F.lit(change.now),
     }
-    warehouse.merge(chosen.withColumns(moved), table)
+    warehouse.merge(chosen.withColumns(moved), table, most=most)
 
 
 def findings_in(warehouse: Warehouse, stream: str, kind: Kind, *states: State) -> DataFrame:

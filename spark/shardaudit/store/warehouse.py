@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from shardaudit.adapters.engine.held import FEW_ROWS, gathered, given_rows
 from shardaudit.adapters.engine.written import written
@@ -26,7 +27,9 @@ from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.table import Table
 
 _SOURCE = "_sa_merged"
-_MERGED_INTO = 200_000
+# What the driver writes: Spark's first append takes it ten seconds, whatever it is. No row of such
+# tables is longer than some kB.
+_BY_DRIVER, _MERGED_INTO = 50_000, 200_000
 
 
 class TableSchemaError(FinalError, TypeError):
@@ -117,10 +120,11 @@ class Warehouse:
             self._check()
             return
         if _are_few(most):
-            few = gathered(shaped)
+            few = _gathered(shaped, table)
             self._check()
             self._small.append(few, table)
             return
+        _check_schema(shaped.schema, table)
         files = written(shaped, place, partitions=table.partitions, access=self.access)
         self._check()  # behind the writing, which may take minutes: files alone are no rows
         if files is None:
@@ -160,16 +164,17 @@ class Warehouse:
         Input:
             most: how many rows there are at most, where that is known.
         """
-        place = self._open(table)
+        place, shaped = self._open(table), _shaped(rows, table)
         # delta-rs holds what is merged into, too.
         if _are_few(most) and self._small.is_within(table, rows=_MERGED_INTO):
-            few = gathered(_shaped(rows, table))
+            few = _gathered(shaped, table)
             self._check()
             self._small.merge(few, table)
             return
+        _check_schema(shaped.schema, table)
         self._check()
         same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in table.key)
-        _shaped(rows, table).createOrReplaceTempView(_SOURCE)
+        shaped.createOrReplaceTempView(_SOURCE)
         self.spark.sql(
             f"MERGE INTO delta.{quoted(place)} AS t USING {_SOURCE} AS s ON {same} "
             "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
@@ -185,19 +190,20 @@ class Warehouse:
         Input:
             most: how many rows there are at most, where that is known.
         """
-        place = self._open(table)
+        place, shaped = self._open(table), _shaped(rows, table)
         if _are_few(most):
-            few = gathered(_shaped(rows, table))
+            few = _gathered(shaped, table)
             self._check()
             self._small.replace(few, table, having=having)
             return
+        _check_schema(shaped.schema, table)
         self._check()
         # Behind none of the table's own rows: pysail 0.7.2 keeps the others by a union, and its
         # arrays have the names of the first side.
         (
             self._loaded(table)
             .where(F.lit(False))
-            .unionByName(_shaped(rows, table))
+            .unionByName(shaped)
             .write.format("delta")
             .mode("overwrite")
             .option("replaceWhere", has_one_of(having))
@@ -225,17 +231,26 @@ class Warehouse:
 
 
 def _are_few(most: int | None) -> bool:
-    return most is not None and most <= FEW_ROWS
+    return most is not None and most <= _BY_DRIVER
 
 
 def _shaped(rows: DataFrame, table: Table) -> DataFrame:
-    """The rows in the table's columns and types.
+    """The rows in the table's columns and types."""
+    return rows.select(*(F.col(name).cast(kind).alias(name) for name, kind, _ in table.columns))
+
+
+def _gathered(shaped: DataFrame, table: Table) -> pa.Table:
+    rows, schema = gathered(shaped)
+    _check_schema(schema, table)
+    return rows
+
+
+def _check_schema(schema: StructType, table: Table) -> None:
+    """Returns when rows of that schema are the table's.
 
     Raises:
         TableSchemaError: they are not; Delta would store NULL where a value does not fit.
     """
-    shaped = rows.select(*(F.col(name).cast(kind).alias(name) for name, kind, _ in table.columns))
-    found = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in shaped.schema)
+    found = ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in schema)
     if found != table.ddl:
         raise TableSchemaError(table, found)
-    return shaped

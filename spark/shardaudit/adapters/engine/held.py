@@ -1,10 +1,12 @@
 """Small frames that Apache Spark reads in no job: their rows are part of its plans."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -41,12 +43,15 @@ def held(rows: DataFrame) -> DataFrame:
     """
     if is_embedded(rows.sparkSession):
         return rows.localCheckpoint()
-    return rows.sparkSession.createDataFrame(gathered(rows), rows.schema)
+    table, schema = gathered(rows)
+    return rows.sparkSession.createDataFrame(table.cast(to_arrow_schema(schema)), schema)
 
 
-def gathered(rows: DataFrame) -> pa.Table:
-    """The rows in the driver: few ones, or those of shards and hours."""
-    return rows.toArrow()
+def gathered(rows: DataFrame) -> tuple[pa.Table, StructType]:
+    """The rows in the driver, and their schema: few ones, or those of shards and hours."""
+    # `toArrow` asks for the schema in a question of its own, which takes as long.
+    table, schema = cast(ConnectDataFrame, rows)._to_table()  # noqa: SLF001
+    return table, schema or rows.schema
 
 
 def bare(rows: DataFrame) -> DataFrame:
