@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from shardaudit.model.config.settings import load_settings
+from shardaudit.store.lock import warehouse_lock
 from tests.engines.commands import AS_OF, STREAM, WINDOW, of, run, without_java
 
 FAILED, RETRY = 1, 75
@@ -33,7 +35,7 @@ def copy(lake: Path, tmp_path: Path) -> Path:
 
 
 def audit_of(lake: Path) -> list[str]:
-    words = of(lake, "audit", *STREAM, *WINDOW, *AS_OF)
+    words = of(lake, "audit", *STREAM, *WINDOW, *AS_OF, "--json")
     return [sys.executable, "-m", "shardaudit.cli.main", *words]
 
 
@@ -41,6 +43,7 @@ def started(lake: Path, **environment: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         audit_of(lake),
         env=without_java(lake.parent) | environment,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -131,13 +134,27 @@ def test_full_disk_fails_aloud_and_the_next_run_goes_on(copy: Path, limit: int) 
     assert found(copy) == 40
 
 
-def test_second_audit_is_refused_while_one_runs(copy: Path) -> None:
-    process = started(copy)
-    until_said(process, "ingest traces")
-    process.send_signal(signal.SIGSTOP)  # or it might be done before the second has begun
-    second = run(of(copy, "audit", *STREAM, *WINDOW, *AS_OF), without_java(copy.parent))
-    process.send_signal(signal.SIGCONT)
-    process.communicate(timeout=120)
-    assert process.returncode == 0
-    assert second.returncode == RETRY
-    assert "is held by audit events" in second.stderr
+def test_second_audit_waits_for_the_first_and_both_find_the_same(copy: Path) -> None:
+    first = started(copy)
+    until_said(first, "ingest traces")
+    first.send_signal(signal.SIGSTOP)  # or it might be done before the second has begun
+    second = started(copy)
+    until_said(second, "waits for audit events (process")
+    first.send_signal(signal.SIGCONT)
+    for process in (first, second):
+        printed, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+        assert json.loads(printed)["counts"]["missing"] == 40
+
+
+def test_ctrl_c_ends_the_wait_at_once(copy: Path) -> None:
+    with warehouse_lock(load_settings(copy / "shardaudit.toml"), owner="audit orders"):
+        process = started(copy)
+        until_said(process, "waits for audit orders (process")
+        interrupted_at = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == RETRY
+    assert time.monotonic() - interrupted_at < 5
+    assert said.splitlines()[-1] == "error: interrupted"
+    assert found(copy) == 40

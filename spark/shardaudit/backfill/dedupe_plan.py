@@ -18,6 +18,7 @@ from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, DEDUPES, REMOVED
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.store.audits import read_rows
 from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.lock_files import AN_AUDIT
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
@@ -131,9 +132,9 @@ def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
 
     Raises:
         ConfigError: there is no such plan, or an audit has not proven yet that it did its work.
-        WarehouseBusyError: another run holds the warehouse.
+        WarehouseBusyError: nobody gave the warehouse back within an hour.
     """
-    with warehouse_lock(settings, owner=f"dedupe purge {plan_id}") as held:
+    with warehouse_lock(settings, owner=f"dedupe purge {plan_id}", patience=AN_AUDIT) as held:
         rows = read_rows(settings, DEDUPES, where=pc.field("plan_id") == plan_id)
         if not rows:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")

@@ -15,6 +15,7 @@ from shardaudit.model.words import counted, length, messages
 from shardaudit.report.plain import harmless, instant
 from shardaudit.store.audits import read_rows
 from shardaudit.store.lock import warehouse_lock
+from shardaudit.store.lock_files import AN_AUDIT
 
 _SHOWN_WINDOWS = 50
 _MIB = 2**20
@@ -216,10 +217,10 @@ def cancel_plan(
     """Ends what nobody ran of a plan; `reason` says who did it.
 
     Raises:
-        WarehouseBusyError: another run holds the warehouse.
+        WarehouseBusyError: nobody gave the warehouse back within an hour.
     """
     table = _TABLES[what]
-    with warehouse_lock(settings, owner=f"cancel {plan_id}") as held:
+    with warehouse_lock(settings, owner=f"cancel {plan_id}", patience=AN_AUDIT) as held:
         rows = read_rows(settings, table, where=pc.field("plan_id") == plan_id)
         changes = {"state": WindowState.CANCELLED.value, "error": reason, "updated_at": now}
         waiting = [row | changes for row in rows if row["state"] == WindowState.PLANNED]

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.store.lock import warehouse_lock
-from shardaudit.store.lock_files import A_WATCH, WATCH
+from shardaudit.store.lock_files import A_WATCH, AN_AUDIT, WATCH
 from shardaudit.store.migrations import Migrated, migrate
 
 EXAMPLES = """\
@@ -23,7 +23,7 @@ def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings = context.settings()
     with (
         context.progress(1).stage("migrate the warehouse"),
-        warehouse_lock(settings, owner="migrate") as ledger,
+        warehouse_lock(settings, owner="migrate", patience=AN_AUDIT) as ledger,
         warehouse_lock(settings, owner="migrate", name=WATCH, patience=A_WATCH) as watch,
     ):
 

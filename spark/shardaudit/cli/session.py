@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 
 from shardaudit.adapters.engine.door import started
 from shardaudit.adapters.engine.engine_errors import spark_errors
@@ -11,10 +10,8 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.report.progress import Progress
 from shardaudit.store.lock import Lock, warehouse_lock
+from shardaudit.store.lock_files import A_WATCH, AN_AUDIT, WATCH
 from shardaudit.store.warehouse import Warehouse
-
-# An audit of a large window; who waits has read already, and would have to read again.
-PATIENCE = timedelta(hours=1)
 
 
 @dataclass(slots=True)
@@ -32,7 +29,7 @@ class WriteLock:
         Raises:
             WarehouseBusyError: nobody gave it back within an hour.
         """
-        with warehouse_lock(self.settings, owner=self.owner, patience=PATIENCE) as held:
+        with warehouse_lock(self.settings, owner=self.owner, patience=AN_AUDIT) as held:
             self._held = held
             try:
                 yield
@@ -69,18 +66,19 @@ def long_session(
 def session(
     settings: Settings, *, owner: str, progress: Progress, name: str | None = None
 ) -> Iterator[Warehouse]:
-    """The warehouse, held against other runs; the claim comes first, it costs milliseconds.
+    """The warehouse, held against other runs; the claim comes first, before an engine.
 
     Input:
         name: of the claim that is held instead of the warehouse's own.
 
     Raises:
-        WarehouseBusyError: another run holds it.
+        WarehouseBusyError: nobody gave it back within an hour, the watch's within five minutes.
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
+    patience = A_WATCH if name == WATCH else AN_AUDIT
     with (
-        warehouse_lock(settings, owner=owner, name=name) as held,
+        warehouse_lock(settings, owner=owner, name=name, patience=patience) as held,
         spark_errors(),
         ExitStack() as stack,
     ):

@@ -38,8 +38,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings = context.settings()
     name = arguments.stream
     stream = settings.stream(name)
-    clock = now()
-    as_of = parse_instant(arguments.as_of, where="--as-of") if arguments.as_of else clock
+    asked = parse_instant(arguments.as_of, where="--as-of") if arguments.as_of else None
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _claimed_ledger(stack, settings, owner)
@@ -50,6 +49,8 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         )
         watching = session(chosen.settings, owner=owner, progress=progress, name=WATCH)
         warehouse = stack.enter_context(watching)
+        clock = now()  # another watch may have been waited for
+        as_of = asked or clock
         if ledger is not None:
             tables = warehouse.claimed_by(ledger.check)
             # A watch of a past time reads what is there now; its times are not in the future.

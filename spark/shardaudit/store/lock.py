@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 RENEW_SECONDS = 10
 DEAD_AFTER = timedelta(seconds=60)
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS, _TELL_SECONDS = 1.0, 60.0
 AT_ONCE = timedelta(0)
 
 
@@ -179,7 +179,8 @@ def warehouse_lock(
 
     Input:
         name: of a claim beside the warehouse's own, held instead of it; patience: how long another
-        run is waited for. Whether one that seems dead is dead takes a minute to see.
+        run is waited for, which the log says each minute. Whether one that seems dead is dead takes
+        a minute to see.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
@@ -200,12 +201,20 @@ def _taken(settings: Settings, *, owner: str, name: str | None, patience: timede
     store = lock_files_of(settings, name=name)
     what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
     until, watched = time.monotonic() + patience.total_seconds(), _Watched()
+    tell_at = 0.0
     while True:
         try:
             return _take(store, watched, warehouse=what, owner=owner)
-        except WarehouseBusyError:
-            if time.monotonic() >= until and not watched.is_in_doubt():
+        except WarehouseBusyError as busy:
+            at = time.monotonic()
+            if at >= until and not watched.is_in_doubt():
                 raise
+            if at >= tell_at:
+                tell_at = at + _TELL_SECONDS
+                minutes = max(patience, DEAD_AFTER) // timedelta(minutes=1)
+                # A warning: at a terminal the log shows no less.
+                said = "waits for %s, which holds %s since %s; for %d min at most"
+                log.warning(said, busy.owner, what, busy.since, minutes)
             time.sleep(_LOOK_SECONDS)
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:  # the stubs are installed for development only
 FOLDER = "_claims"
 # The claim on shards, positions, notifications, holes, plan_requests: no other run writes them.
 WATCH = "watch"
-A_WATCH = timedelta(minutes=5)  # longer than one lasts
+# How long another run is waited for: longer than what it holds the claim for lasts.
+A_WATCH = timedelta(minutes=5)
+AN_AUDIT = timedelta(hours=1)  # of a large window
 _FILE = re.compile(r"(\d{12})\.json$")
 # 412: the key exists. 409: somebody else is writing it at this moment (S3 API, PutObject).
 _EXISTS = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}

@@ -18,7 +18,7 @@ from shardaudit.model.window import Window
 from shardaudit.report.plain import harmless
 from shardaudit.store.audits import read_rows, watch_since
 from shardaudit.store.lock import warehouse_lock
-from shardaudit.store.lock_files import WATCH
+from shardaudit.store.lock_files import A_WATCH, WATCH
 from shardaudit.watch.rules.notifications import NewsMessage, Notification, news_messages
 from shardaudit.watch.watch_history import notification
 
@@ -39,7 +39,7 @@ def notify_stream(
     A crash after the sending and before the mark sends the same message again, with the same id.
 
     Raises:
-        WarehouseBusyError: another run holds the watch's tables; nothing was sent.
+        WarehouseBusyError: another run holds the watch's tables for minutes; nothing was sent.
         NotifierMissingError: the provider of a configured receiver is not installed.
         NotSentError: a receiver did not take a message; it and the later ones stay pending.
     """
@@ -67,7 +67,7 @@ def _notify(
     give = sender or (lambda letter: _give(settings, letter))
     if not _pending(settings, name, about):
         return 0
-    with warehouse_lock(settings, owner=f"notify {name}", name=WATCH) as held:
+    with warehouse_lock(settings, owner=f"notify {name}", name=WATCH, patience=A_WATCH) as held:
         pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
         letters = _letters(list(pending.values()), name)
         for letter, notification_ids in letters:

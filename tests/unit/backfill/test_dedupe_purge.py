@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -87,7 +88,10 @@ def test_unknown_plan_is_refused(config: Path, capsys: pytest.CaptureFixture[str
     assert kept(config) == {PLAN: 2, OTHER: 2}
 
 
-def test_purge_waits_its_turn_when_a_run_holds_the_warehouse(config: Path) -> None:
+def test_purge_waits_its_turn_when_a_run_holds_the_warehouse(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardaudit.backfill.dedupe_plan.AN_AUDIT", timedelta(seconds=0.1))
     store(config, state="verified")
     with warehouse_lock(load_settings(config), owner="audit"):
         assert purge(config) == ExitCode.RETRY

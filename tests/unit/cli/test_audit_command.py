@@ -1,5 +1,6 @@
 """What `audit`, `watch` and `findings` refuse before Spark starts."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -68,11 +69,17 @@ def test_wrong_suite_ends_with_2_before_spark_or_the_claim(
     assert not config.with_name("lake").exists()
 
 
-def test_run_ends_with_75_when_another_holds_the_warehouse(
-    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_run_ends_with_75_when_another_does_not_give_the_warehouse_back(
+    config: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("shardaudit.cli.session.AN_AUDIT", timedelta(seconds=0.1))
     settings = Settings(warehouse=str(tmp_path / "lake"), streams={})
     with warehouse_lock(settings, owner="tonight's audit"):
         ended = main(["--config", str(config), "ingest", "--stream", "events"])
     assert ended == ExitCode.RETRY
-    assert "is held by tonight's audit" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.count("waits for tonight's audit") == 1
+    assert "is held by tonight's audit" in said

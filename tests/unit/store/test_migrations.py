@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -175,7 +176,10 @@ def test_later_one_is_refused_by_every_command(tmp_path: Path, capsys: Capture) 
     assert table_versions(config) == {str(WAREHOUSE_VERSION + 1)}
 
 
-def test_one_that_another_run_holds_is_not_migrated(tmp_path: Path, capsys: Capture) -> None:
+def test_one_that_another_run_holds_is_not_migrated(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardaudit.cli.migrate_command.AN_AUDIT", timedelta(seconds=0.1))
     config = unpacked(3, tmp_path)
     with warehouse_lock(load_settings(config), owner="audit events"):
         code, text = said(capsys, config, "migrate")
