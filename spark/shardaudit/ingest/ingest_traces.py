@@ -25,7 +25,12 @@ from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.refused_traces import TraceRules, is_producers, judged_traces, sampled
-from shardaudit.ingest.sightings import append_sightings, stored_sightings
+from shardaudit.ingest.sightings import (
+    append_all_handed_over,
+    append_handed_over,
+    append_sightings,
+    stored_sightings,
+)
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.ingest.trace_writing import (
     TraceTally,
@@ -39,7 +44,8 @@ from shardaudit.model.config.settings import Stream
 from shardaudit.model.input_columns import trace_columns
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
-from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
+from shardaudit.model.tables.table import Table
 from shardaudit.store.warehouse import Warehouse
 
 log = logging.getLogger(__name__)
@@ -67,6 +73,8 @@ class TraceSide:
     def ingest(self, *, now: datetime) -> list[TraceBatch]:
         """Reads what is new since the last time, after what a crash left undone."""
         written = []
+        if place := self._stream.sink.place:
+            append_all_handed_over(self._warehouse, self._name, place)
         if self._batches.unfinished:
             batch, inputs = self._batches.unfinished
             written.append(self._write_rest(batch, inputs, now=now))
@@ -102,6 +110,12 @@ class TraceSide:
         as_meant = [*self._batches.used, *(one for one in done if one.reads_like(as_now))]
         seen = {file for inputs in as_meant for file in inputs.files}
         return seen - given_again(still_kept_back(done), self._access)
+
+    @property
+    def _ends(self) -> tuple[Table, ...]:
+        """What the place hands over at which the stream ends; of others nothing."""
+        place = self._stream.sink.place
+        return (handed_over(self._name, place),) if place else ()
 
     @property
     def _names(self) -> list[str]:
@@ -186,7 +200,7 @@ class TraceSide:
         tally = tallied(own)
         if batch.is_resumed:
             of_places = (SIGHTINGS, SIGHTING_COUNTS) if inputs.locations else ()
-            for table in (*of_places, TRACES, FINGERPRINTS):
+            for table in (*self._ends, *of_places, TRACES, FINGERPRINTS):
                 self._warehouse.take_back(table, batch_id=batch.batch_id)
         if tally.bad:
             refused = own.where(F.col("reason").isNotNull())
@@ -195,6 +209,8 @@ class TraceSide:
             places = judged.where(~is_producers())
             seen = tallied(places)
             append_sightings(self._warehouse, places, batch, seen)
+            if place := self._stream.sink.place:
+                append_handed_over(self._warehouse, batch, place, most=seen.good)
             both = (seen.kept_from, tally.kept_from)
             first = {file: min(of[file] for of in both if file in of) for of in both for file in of}
             tally = replace(tally, sighted=seen.good, kept_from=first)

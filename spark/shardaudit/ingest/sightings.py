@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.batches import Batch
-from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings
+from shardaudit.ingest.rules.sighted import counted_sightings, handings_over, new_sightings
 from shardaudit.ingest.stream_traces import in_days
 from shardaudit.ingest.trace_writing import TraceTally
-from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
 from shardaudit.model.tables.table import Table
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.warehouse import Warehouse
@@ -39,6 +39,32 @@ def append_sightings(
     new = new_sightings(judged, known).localCheckpoint()
     _append(warehouse, new, SIGHTINGS, batch, most=tally.good)
     _append(warehouse, counted_sightings(new), SIGHTING_COUNTS, batch, most=tally.good)
+
+
+def append_handed_over(warehouse: Warehouse, batch: Batch, place: str, *, most: int) -> None:
+    """Writes what the place handed over by a batch, from what is stored of its traces of places.
+
+    Input:
+        most: how many these are at most.
+    """
+    table = handed_over(batch.stream, place)
+    rows = _handed_over(stored_sightings(warehouse, batch), place)
+    warehouse.append(rows, table, most=most, retried=batch.retried)
+
+
+def append_all_handed_over(warehouse: Warehouse, stream: str, place: str) -> None:
+    """The same by all batches, where the place was not said to be the end of the stream yet."""
+    table = handed_over(stream, place)
+    if warehouse.files(table):
+        return
+    of_stream = warehouse.read(SIGHTINGS).where(F.col("stream") == stream)
+    rows = _handed_over(of_stream, place).localCheckpoint()
+    warehouse.append(rows, table, most=rows.count())
+
+
+def _handed_over(sightings: DataFrame, place: str) -> DataFrame:
+    rows = handings_over(sightings.where(F.col("location") == place))
+    return rows.withColumn("sent_day", F.to_date("sent_at"))
 
 
 def stored_sightings(warehouse: Warehouse, batch: Batch) -> DataFrame:

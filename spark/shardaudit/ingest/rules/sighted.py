@@ -65,6 +65,23 @@ def seen_at(sightings: DataFrame) -> DataFrame:
     return listed.select("message_id", F.concat_ws(",", "told").alias("seen"))
 
 
+def handings_over(sightings: DataFrame) -> DataFrame:
+    """What a place handed over: one row per message and line that says it was sent on.
+
+    A line that stands there twice is one.
+
+    Input:
+        sightings: SIGHTINGS of one place.
+    Output:
+        `batch_id`, `message_id`, `shard_id`, `sequence_number`, `sent_at`, `landed_at`.
+    """
+    sent = sightings.where(F.col("event") == SENT).withColumn("told", _told())
+    return sent.groupBy("batch_id", "message_id", "told").agg(
+        *(F.min(name).alias(name) for name in ("shard_id", "sequence_number", "sent_at")),
+        F.min("acked_at").alias("landed_at"),
+    )
+
+
 def _told() -> Column:
     """What tells a line from others of the same message and place."""
     texts = (

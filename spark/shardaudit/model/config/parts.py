@@ -1,14 +1,15 @@
-"""Parts of the configuration: AWS, what runs it, who is told, how lost messages come back."""
+"""Parts of the configuration: AWS, what runs it, who is told, how far a consumer is, how lost messages come back."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from shardaudit.model.choices import Approval, BackfillMode, EngineName
+from shardaudit.model.choices import Approval, BackfillMode, EngineName, PositionSource
 from shardaudit.model.config.fields import (
     Decoder,
     JsonPath,
     Name,
+    Place,
     PositiveShare,
     SizeBytes,
     Target,
@@ -73,6 +74,29 @@ class Notify(BaseModel):
     def _mail_has_both_ends(self) -> Self:
         if bool(self.mail_to) != (self.smtp is not None):
             raise ConfigError("", "smtp or mail_to alone", "both of them, or none")
+        return self
+
+
+class Positions(BaseModel):
+    """Who says how far the consumer is: the sink itself, a KCL lease table or a file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    source: Annotated[PositionSource, Field(strict=False)] = PositionSource.SINK
+    table: Text | None = None
+    path: Place | None = None
+
+    @model_validator(mode="after")
+    def _only_what_the_source_needs(self) -> Self:
+        wanted = {PositionSource.KCL: {"table"}, PositionSource.FILE: {"path"}}
+        needed = wanted.get(self.source, set())
+        given = {name for name in ("table", "path") if getattr(self, name) is not None}
+        if given != needed:
+            raise ConfigError(
+                "",
+                f"source = {self.source} with {' and '.join(given) or 'nothing else'}",
+                f"source = {self.source} with {' and '.join(needed) or 'nothing else'}",
+            )
         return self
 
 

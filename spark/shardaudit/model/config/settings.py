@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Self
@@ -17,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from shardaudit.model.choices import (
     BackfillMode,
     EngineName,
-    PositionSource,
     SinkFormat,
     TraceFormat,
 )
@@ -35,11 +35,12 @@ from shardaudit.model.config.fields import (
     explain_invalid,
     one_of,
 )
-from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, asked_engine
+from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, Positions, asked_engine
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.route import Hop, Route
+from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.window import LONGEST
 
@@ -76,13 +77,14 @@ class Traces(_Frozen):
 
 
 class Sink(_Frozen):
-    """The lake table.
+    """The lake table; with `place` what that place of the route hands over.
 
     `without`: standard names of what it had once and has no more; `derived`: columns that a
     backfill computes, as Spark SQL.
     """
 
     path: Place
+    place: Name | None = None
     format: Annotated[SinkFormat, Field(strict=False)] = SinkFormat.DELTA
     exclusive: bool = False
     columns: dict[str, Text] = {}
@@ -108,27 +110,6 @@ class Sink(_Frozen):
         return names
 
 
-class Positions(_Frozen):
-    """Who says how far the consumer is: the sink itself, a KCL lease table or a file."""
-
-    source: Annotated[PositionSource, Field(strict=False)] = PositionSource.SINK
-    table: Text | None = None
-    path: Place | None = None
-
-    @model_validator(mode="after")
-    def _only_what_the_source_needs(self) -> Self:
-        wanted = {PositionSource.KCL: {"table"}, PositionSource.FILE: {"path"}}
-        needed = wanted.get(self.source, set())
-        given = {name for name in ("table", "path") if getattr(self, name) is not None}
-        if given != needed:
-            raise ConfigError(
-                "",
-                f"source = {self.source} with {' and '.join(given) or 'nothing else'}",
-                f"source = {self.source} with {' and '.join(needed) or 'nothing else'}",
-            )
-        return self
-
-
 class Location(_Frozen):
     """A place between producer and sink. `share`: of what arrives there, passed on."""
 
@@ -139,6 +120,7 @@ class Location(_Frozen):
 class Stream(_Frozen):
     """One stream: its logs, its sink and what is asked of it.
 
+    `made_from`: the stream whose messages were made into these, where that ends.
     `loss_budget`: of the messages of a month, the share that may be lost.
     `page_resource`: of Airflow's auth manager; who may not GET it does not see it on the page.
     `latency_slo`: nothing reads it; configurations that have it are taken as they are.
@@ -160,6 +142,7 @@ class Stream(_Frozen):
     positions: Positions = Positions()
     backfill: Backfill = Backfill()
     locations: dict[Name, Location] = {}
+    made_from: Name | None = None
 
     @field_validator("bucket")
     @classmethod
@@ -200,6 +183,25 @@ class Stream(_Frozen):
         _ = self.route
         return self
 
+    @model_validator(mode="after")
+    def _ends_at_its_place(self) -> Self:
+        place, mode = self.sink.place, self.backfill.mode
+        if place is None:
+            return self
+        if self.route.last != (place,) or place not in self.locations:
+            wanted = f"the one place at the end of the route, not {' and '.join(self.route.last)}"
+            raise ConfigError("sink.place", place, wanted)
+        if self.locations[place].share < 1:
+            share = self.locations[place].share
+            raise ConfigError(f"locations.{place}.share", share, "1: the stream ends there")
+        alone = Sink(path=self.sink.path, place=place)
+        if further := [name for name, value in alone if value != getattr(self.sink, name)]:
+            found = str(getattr(self.sink, further[0]))
+            raise ConfigError(f"sink.{further[0]}", found, "place alone: it has no table of its own")
+        if mode not in {None, BackfillMode.REPUBLISH, BackfillMode.REQUEST}:
+            raise ConfigError("backfill.mode", str(mode), "republish or request: a place makes it")
+        return self
+
     @property
     def route(self) -> Route:
         """The places between producer and sink, in their order.
@@ -219,8 +221,11 @@ class Stream(_Frozen):
     def digest(self) -> str:
         """12 hex digits that change whenever anything does that an audit looks at."""
         # What came later is left out where it says nothing: audits are named by the digest.
-        unsaid = {"loss_budget"} if self.locations else {"loss_budget", "locations"}
-        canonical = json.dumps(self.model_dump(mode="json", exclude=unsaid), sort_keys=True)
+        said = self.model_dump(mode="json", exclude={"loss_budget"})
+        for of, name in ((said, "locations"), (said, "made_from"), (said["sink"], "place")):
+            if not of[name]:
+                del of[name]
+        canonical = json.dumps(said, sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
@@ -235,6 +240,22 @@ class Settings(_Frozen):
     embedded: Embedded = Embedded()
     notify: Notify = Notify()
     streams: dict[Name, Stream]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sinks_of_places(cls, raw: object) -> object:
+        """A stream that ends at a place has its sink in the warehouse."""
+        match raw:
+            case {"warehouse": str(warehouse), "streams": dict(streams)}:
+                found = {name: _with_its_place(name, one, warehouse) for name, one in streams.items()}
+                return {**raw, "streams": found}
+        return raw
+
+    @model_validator(mode="after")
+    def _streams_are_made_from_others(self) -> Self:
+        for name in self.streams:
+            _check_origins(name, self.streams)
+        return self
 
     @field_validator("expectations")
     @classmethod
@@ -270,6 +291,31 @@ class Settings(_Frozen):
             ConfigError: there is no such engine.
         """
         return self if asked is None else self.model_copy(update={"engine": asked_engine(asked)})
+
+
+def _with_its_place(name: object, stream: object, warehouse: str) -> object:
+    match stream:
+        case {"sink": {"place": str(place), **others} as sink}:
+            path = f"{warehouse.rstrip('/')}/{handed_over(str(name), place).name}"
+            if others.get("path", path) != path:
+                where = f"streams.{name}.sink"
+                raise ConfigError(where, "path and place", "one of them: a place has no table")
+            return {**stream, "sink": {**sink, "path": path}}
+    return stream
+
+
+def _check_origins(name: str, streams: Mapping[str, Stream]) -> None:
+    """A stream is made from one that ends at a place, and not in the end from itself."""
+    path = [name]
+    while (origin := streams[path[-1]].made_from) is not None:
+        where = f"streams.{path[-1]}.made_from"
+        if origin not in streams or streams[origin].sink.place is None:
+            ending = [one for one, stream in streams.items() if stream.sink.place is not None]
+            wanted = f"{one_of(origin, ending)}: a stream whose sink is a place"
+            raise ConfigError(where, origin, wanted)
+        if origin in path:
+            raise ConfigError(where, " made from ".join([*path, origin]), "an order of streams")
+        path.append(origin)
 
 
 def load_settings(path: Path) -> Settings:
