@@ -9,6 +9,7 @@ from shardaudit.report.render import upkeep_view
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, WATCH
 from shardaudit.store.maintain import maintain
+from shardaudit.store.migrations import tables_of_places
 
 EXAMPLES = """\
   shardaudit maintain
@@ -26,7 +27,7 @@ def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
     progress = context.progress(_STAGES)
     with session(settings, owner="maintain", progress=progress) as warehouse:
         with progress.stage("merge and delete files of the ledger"):
-            done = maintain(warehouse, OF_LEDGER)
+            done = maintain(warehouse, (*OF_LEDGER, *tables_of_places(settings)))
         with (
             progress.stage("merge and delete files of the watch"),
             warehouse_lock(settings, owner="maintain", name=WATCH, patience=A_WATCH) as held,

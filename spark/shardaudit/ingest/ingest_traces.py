@@ -40,8 +40,7 @@ from shardaudit.ingest.trace_writing import (
     kept_rows,
     tallied,
 )
-from shardaudit.model.config.settings import Stream
-from shardaudit.model.input_columns import trace_columns
+from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
@@ -88,7 +87,7 @@ class TraceSide:
         traces = self._stream.traces
         places = tuple(self._stream.locations)
         inputs = TraceInputs(
-            columns=trace_columns(traces.columns, with_event=bool(places)),
+            columns=read_columns(self._stream),
             shape=self._shape,
             format=str(traces.format),
             streams=tuple(self._names),

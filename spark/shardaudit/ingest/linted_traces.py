@@ -13,7 +13,7 @@ from shardaudit.adapters.files.sources import TraceReading, read_traces, storage
 from shardaudit.columns.faults import is_gap
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
 from shardaudit.model.choices import TraceFormat
-from shardaudit.model.config.settings import Stream
+from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import trace_columns
 from shardaudit.model.source import SourceFile
@@ -95,10 +95,10 @@ def _judged(
     stream: tuple[str, Stream] | None,
     now: datetime,
 ) -> DataFrame:
-    columns = stream[1].traces.columns if stream else {}
+    columns = read_columns(stream[1]) if stream else trace_columns({}, with_event=False)
     places = tuple(stream[1].locations) if stream else ()
     kind = TraceReading(
-        trace_columns(columns, with_event=bool(places)),
+        columns,
         stream is not None and stream[1].traces.format is TraceFormat.PARQUET,
     )
     loose = read_traces(spark, files, access, kind=kind)

@@ -37,9 +37,12 @@ def bytes_to_ingest(settings: Settings, name: str) -> int:
         texts[row["side"]].append(row["inputs"])
     known = {file for text in texts["traces"] for file in TraceInputs.from_json(text).files}
     listed = list_files(stream.traces.path, access)
+    of_traces = _size(file for file in listed if file not in known)
+    if stream.sink.place is not None:  # its sink is made of the traces
+        return of_traces
     before = sink_inputs(texts["sink"][-1]) if texts["sink"] else None
     of_sink = _new_in_delta if stream.sink.format == "delta" else _new_in_folder
-    return _size(f for f in listed if f not in known) + _size(of_sink(stream.sink, before, access))
+    return of_traces + _size(of_sink(stream.sink, before, access))
 
 
 def _new_in_delta(

@@ -19,6 +19,7 @@ TRACE_COLUMNS = (
     "sample_rate",
     "acked_at",
     "attributes",
+    "parent_ids",
 )
 
 SINK_COLUMNS = (
@@ -34,18 +35,23 @@ OPTIONAL = tuple(name for name in SINK_COLUMNS if name not in REQUIRED)
 
 PRODUCER = "producer"  # the location whose traces say what was acknowledged; of a line without one
 EVENT = "event"  # of a trace of another place: it says which
+PARENT_IDS = "parent_ids"  # of a message that was made from others; an attribute, once it is read
 RECEIVED, SENT = "received", "sent"
 CANARY = "shardaudit-canary/"  # what each audit plants among its inputs, to find it again
 
 
-def trace_columns(mapped: Mapping[str, str], *, with_event: bool) -> dict[str, str]:
+def trace_columns(
+    mapped: Mapping[str, str], *, with_event: bool, with_parents: bool = False
+) -> dict[str, str]:
     """Standard name -> key or column of a trace, for all names that are read.
 
     Input:
         with_event: of a stream without places it is not read: the name may mean anything.
+        with_parents: the same of `parent_ids` and streams that neither are made from another one
+            nor end at a place.
     """
-    names = (name for name in TRACE_COLUMNS if with_event or name != EVENT)
-    return {name: mapped.get(name, name) for name in names}
+    read = {EVENT: with_event, PARENT_IDS: with_parents}
+    return {name: mapped.get(name, name) for name in TRACE_COLUMNS if read.get(name, True)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.input_columns import PARENT_IDS, PRODUCER
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 TEXTS = (
@@ -41,6 +41,7 @@ MAX_MS = 10**14  # year 5138; beyond it is no time, and must not overflow as mic
 
 _NOT_AN_OBJECT = "attributes is not an object"
 _TOO_DEEP = "a value is nested too deep"  # orjson writes 254 levels
+_NO_PARENTS = "parent_ids is neither an id nor a list of ids"
 _LEAST_BIGINT, _BEYOND_BIGINT = -(2**63), 2**63
 _BEYOND_ORJSON = 2**64
 _PLAIN_LEVELS = 100
@@ -139,6 +140,29 @@ def attributes_in(text: str) -> tuple[Texts | None, str | None]:
         return None, _NOT_AN_OBJECT
 
 
+def with_parents(
+    attributes: Texts | None, parents: Json, *, message_id: str | None, location: str | None
+) -> tuple[Texts | None, str | None]:
+    """The attributes and, as one more, what a message was made from; and why it cannot be that.
+
+    Input:
+        parents: an id, or a list of them; None: it is made from no other.
+    """
+    if parents is None:
+        return attributes, None
+    listed = parents if type(parents) is list else [parents]
+    ids = list(dict.fromkeys(as_text(one) for one in listed if is_id(one)))
+    if not ids or None in ids or "" in ids or not all(map(is_id, listed)):
+        return attributes, _NO_PARENTS
+    if message_id in ids:
+        return attributes, "parent_ids names the message itself"
+    if location not in {None, PRODUCER}:
+        return attributes, f"parent_ids at {location}: the producer's traces alone have it"
+    if PARENT_IDS in (attributes or {}):
+        return attributes, "attributes has parent_ids of its own"
+    return {**(attributes or {}), PARENT_IDS: orjson.dumps(ids).decode()}, None
+
+
 def as_text(value: Json) -> str | None:
     """A text as it is; what else there is, as compact JSON."""
     if value is None or type(value) is str:
@@ -217,7 +241,9 @@ def _fields(given: Mapping[str, Json]) -> Fields:
         texts, attributes_fault = None, _NOT_AN_OBJECT
     values = {name: as_text(given[name]) for name in TEXTS + NUMBERS}
     times = {name: _time(given[name]) for name in TIMES}
-    return Fields(values | times, texts, attributes_fault)
+    who = {name: values[name] for name in ("message_id", "location")}
+    texts, parents_fault = with_parents(texts, given.get(PARENT_IDS), **who)
+    return Fields(values | times, texts, attributes_fault or parents_fault)
 
 
 def _type_fault(given: Mapping[str, Json]) -> str | None:

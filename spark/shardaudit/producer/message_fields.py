@@ -29,6 +29,7 @@ class Prepared(NamedTuple):
     record: PutRecord
     message_id: str = ""
     sent_at: str | int = ""
+    parent_ids: tuple[str, ...] = ()
     fault: str | None = None
 
 
@@ -42,12 +43,22 @@ class _UntraceableError(Exception):
 
 
 class MessageFields:
-    """Where the two are. None: in the payload under the standard names, added where absent."""
+    """Where the two are. None: in the payload under the standard names, added where absent.
 
-    def __init__(self, message_id: FieldSource = None, sent_at: FieldSource = None) -> None:
+    `parent_ids`: where the ids are from which a message was made; None: of none.
+    """
+
+    def __init__(
+        self,
+        message_id: FieldSource = None,
+        sent_at: FieldSource = None,
+        parent_ids: FieldSource = None,
+    ) -> None:
         self._id, self._adds_id = _reader(message_id, _ENVELOPE_ID), message_id is None
         self._time, self._adds_time = _reader(sent_at, _ENVELOPE_TIME), sent_at is None
-        self._reads_payload = not (callable(message_id) and callable(sent_at))
+        self._parents = None if parent_ids is None else _reader(parent_ids, "")
+        sources = (message_id, sent_at, *([] if parent_ids is None else [parent_ids]))
+        self._reads_payload = not all(map(callable, sources))
 
     def prepared(self, record: PutRecord, at: str) -> Prepared:
         """The record with both, whatever is wrong with it: no error comes out of here.
@@ -78,9 +89,11 @@ class MessageFields:
             raise _UntraceableError("the message id is missing, or no text")
         if type(sent_at) is not int and not isinstance(sent_at, str):
             raise _UntraceableError("sent_at is missing, or no time with a zone")
+        parents = None if self._parents is None else self._parents(record, payload)
+        parent_ids = _ids(parents, of=message_id)
         if added:
             record = {**record, "Data": _with_added(record["Data"], added, is_only=not payload)}
-        return Prepared(record, message_id, sent_at)
+        return Prepared(record, message_id, sent_at, parent_ids)
 
 
 def instant_with_ms(instant: datetime) -> str:
@@ -101,6 +114,17 @@ def _reader(source: FieldSource, standard: str) -> _Reader:
         return found
 
     return within
+
+
+def _ids(parents: object, *, of: str) -> tuple[str, ...]:
+    """The ids of a message's parents."""
+    listed = () if parents is None else parents if isinstance(parents, list | tuple) else (parents,)
+    if not all((one and isinstance(one, str)) or type(one) is int for one in listed):
+        raise _UntraceableError("parent_ids is neither an id nor a list of ids")
+    ids = tuple(dict.fromkeys(map(str, listed)))
+    if of in ids:
+        raise _UntraceableError("parent_ids names the message itself")
+    return ids
 
 
 def _payload(content: str | bytes | bytearray) -> _Payload:

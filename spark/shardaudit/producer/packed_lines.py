@@ -87,6 +87,8 @@ class PackedLines:
         # As the encoder writes it, in a third of the time: a producer shares its processor with us.
         sent_at, event = trace.sent_at, trace.event
         how = f'"attempt":{trace.attempt}' if event is None else f'"event":{_text(event)}'
+        if trace.parent_ids:
+            how = f'{how},"parent_ids":{_encoded(trace.parent_ids)}'
         return (
             f'{{"message_id":{_text(trace.message_id)},"stream":{_text(trace.stream)},'
             f'"shard_id":{_text(trace.shard_id)},"sequence_number":{_text(trace.sequence_number)},'

@@ -15,7 +15,8 @@ class Trace(NamedTuple):
     """One message at one place: where it puts a message, an acknowledged record.
 
     `acked_at`: when that was. `attempt`: of a put, how many times it was on its way, from 1.
-    `event`: what was done with it at a place behind that of the put.
+    `event`: what was done with it at a place behind that of the put. `parent_ids`: of those that
+    it was made from.
     """
 
     message_id: str
@@ -26,6 +27,7 @@ class Trace(NamedTuple):
     acked_at: str
     attempt: int | None = None
     event: str | None = None
+    parent_ids: tuple[str, ...] = ()
 
 
 class Numbered(NamedTuple):

@@ -41,6 +41,7 @@ def traced(  # noqa: PLR0913 - the contract
     sample_rate: float = 1.0,
     message_id: FieldSource = None,
     sent_at: FieldSource = None,
+    parent_ids: FieldSource = None,
     s3: Client | None = None,
 ) -> "TracedKinesis":
     """The client, writing traces into a folder or below an `s3://` address.
@@ -50,6 +51,7 @@ def traced(  # noqa: PLR0913 - the contract
         sample_rate: the share of ids that is traced; not less than in the audit's configuration.
         message_id, sent_at: paths in a JSON payload (`meta.id`), or functions of the record; None:
             taken from the payload's `message_id` and `sent_at`, added where it has none.
+        parent_ids: the same, of the ids from which a message was made (one, or a list).
         s3: boto3's client for an `s3://` address; None: one with the usual chain of credentials.
 
     Raises:
@@ -58,12 +60,12 @@ def traced(  # noqa: PLR0913 - the contract
     check_arguments(
         "traced()",
         texts={"to": to, "producer_id": producer_id},
-        sources={"message_id": message_id, "sent_at": sent_at},
+        sources={"message_id": message_id, "sent_at": sent_at, "parent_ids": parent_ids},
         sample_rate=sample_rate,
     )
     teller = Teller(producer_id, session="", location=PRODUCER, sample_rate=sample_rate)
     log = TraceLog(trace_folder(to, s3), teller, LogLimits())
-    return TracedKinesis(client, log, MessageFields(message_id, sent_at), sample_rate)
+    return TracedKinesis(client, log, MessageFields(message_id, sent_at, parent_ids), sample_rate)
 
 
 class TracedKinesis(LogHolder):
@@ -141,6 +143,7 @@ class TracedKinesis(LogHolder):
                     ack.sequence_number,
                     ack.acked_at,
                     ack.attempt,
+                    parent_ids=each.parent_ids,
                 )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
+from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.tables.table import WAREHOUSE_VERSION, Table
 
 _TABLES = (*OF_LEDGER, *OF_WATCH)
@@ -74,7 +75,8 @@ def migrate(
         WarehouseVersionError: a later version of shardaudit wrote it.
     """
     tables = DeltaRs(settings.warehouse, settings.aws, is_migrating=True)
-    versions = {t: found for t in _TABLES if (found := tables.version(t)) is not None}
+    known = (*_TABLES, *tables_of_places(settings))
+    versions = {t: found for t in known if (found := tables.version(t)) is not None}
     first = min(versions.values(), default=None)
     due = [step for step in migrations if first is not None and step.version > first]
     columns = _with_columns(tables, list(versions), check) if due else {}
@@ -96,8 +98,17 @@ def check_versions(settings: Settings) -> None:
         WarehouseVersionError: one has not.
     """
     tables = DeltaRs(settings.warehouse, settings.aws)
-    for table in _TABLES:
+    for table in (*_TABLES, *tables_of_places(settings)):
         tables.version(table)
+
+
+def tables_of_places(settings: Settings) -> list[Table]:
+    """What the places hand over at which streams of the configuration end."""
+    return [
+        handed_over(name, stream.sink.place)
+        for name, stream in settings.streams.items()
+        if stream.sink.place is not None
+    ]
 
 
 def _with_columns(

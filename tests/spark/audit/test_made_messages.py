@@ -1,20 +1,20 @@
 """Messages that are split into others, or joined: each half of the way, and where it lost any."""
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import pytest
+from pyspark.sql import Row
 
 from shardaudit.model.config.settings import Sink
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.verdict import Verdict
-from tests.builders import T0, Line, sink_row, trace_line
+from tests.builders import T0, Line, Value, sink_row, trace_line
 from tests.spark.audit.test_routes import EACH, audited, passed, sighting, told
 from tests.spark.lake import Lake
-
-PARTS = 3  # a message is split into, or joined of
 
 
 def ended_at(lake: Lake, place: str) -> Lake:
@@ -78,3 +78,78 @@ def test_what_a_place_never_handed_over_is_missing_and_its_hop_named(
         ("duplicated", place): EACH,
     }
     assert report.counts["matched"] == 2 * EACH
+
+
+def lower_lines(children: Sequence[tuple[str, int, Value]]) -> Iterator[Line]:
+    """What was made, of which number and parents: a third lost before the writer, a third in it."""
+    for at, (message, number, parents) in enumerate(children):
+        who = {"message_id": message}
+        yield trace_line(number, **who, parent_ids=parents)
+        if at % 3:
+            yield from ({**line, **who} for line in passed(number, ("writer",)))
+
+
+@pytest.mark.parametrize("place", ["splitter", "joiner"])
+def test_what_was_made_is_missing_with_its_hop_and_its_parents(lake: Lake, place: str) -> None:
+    if place == "splitter":
+        children: list[tuple[str, int, Value]] = [
+            (f"m{number}/{part}", number, f"m{number}") for number in range(30) for part in range(3)
+        ]
+    else:
+        children = [
+            (f"j{number}", number, [f"m{number}", f"m{number + 1}"]) for number in range(90)
+        ]
+    lower = made(lake)
+    lower.land(
+        {**sink_row(number), "message_id": message}
+        for at, (message, number, _) in enumerate(children)
+        if at % 3 == 2
+    )
+    lower.log("made.jsonl", lower_lines(children))
+    lower.ingest()
+    report = audited(lower)
+    assert (report.verdict, report.counts["sent"]) == (Verdict.LOSS, 90)
+    assert told(lower) == {("missing", "writer"): 30, ("missing", "sink"): 30}
+    parents = {one: of if isinstance(of, list) else [of] for one, _, of in children}
+    assert {row.message_id: json.loads(row.attributes["parent_ids"]) for row in found(lower)} == {
+        one: parents[one] for at, (one, _, _) in enumerate(children) if at % 3 < 2
+    }
+
+
+def found(lake: Lake) -> list[Row]:
+    return lake.rows(FINDINGS)
+
+
+def handed(lake: Lake) -> Counter[str]:
+    """How often each message was handed over."""
+    place = str(lake.stream.sink.place)
+    return Counter(
+        row.message_id for row in lake.warehouse.read(handed_over(lake.name, place)).collect()
+    )
+
+
+def test_a_trace_that_comes_again_is_handed_over_once_and_one_before_its_place_was_named_too(
+    lake: Lake,
+) -> None:
+    upper = ended_at(lake, "splitter")
+    lake.settings = {"locations": upper.settings["locations"]}
+    one, other = (at_place(number, "splitter", "sent") for number in range(2))
+    lake.log("first.jsonl", [trace_line(0), trace_line(1), one, one])
+    lake.ingest()  # into a lake of its own, so far
+    upper.log("again.jsonl", [one, other, at_place(0, "splitter", "received")])
+    upper.ingest()
+    assert handed(upper) == {"m0": 1, "m1": 1}
+    assert upper.ingest().sink_rows == 0
+    assert audited(upper).verdict is Verdict.OK
+
+
+def test_parents_of_a_trace_of_a_place_are_refused(lake: Lake) -> None:
+    upper = ended_at(lake, "splitter")
+    sent = at_place(0, "splitter", "sent")
+    child = {**sent, "message_id": "m0/1", "parent_ids": "m0"}
+    upper.log("all.jsonl", [trace_line(0), child])
+    upper.ingest()
+    assert [row.reason for row in upper.refused()] == [
+        "parent_ids at splitter: the producer's traces alone have it"
+    ]
+    assert handed(upper) == {}

@@ -1,8 +1,15 @@
 """What traces of places say of messages, and of cells."""
 
+from collections import Counter
+
 from pyspark.sql import SparkSession
 
-from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at
+from shardaudit.ingest.rules.sighted import (
+    counted_sightings,
+    handings_over,
+    new_sightings,
+    seen_at,
+)
 from shardaudit.model.tables.route_tables import SIGHTINGS
 from tests.builders import T0
 from tests.spark.audit.frames import frame
@@ -47,3 +54,11 @@ def test_what_is_known_is_not_new_and_without_event_it_was_received(spark: Spark
     assert sorted((row.message_id, row.location, row.event) for row in new) == sorted(
         line[:3] for line in LINES if line[0] != "once"
     )
+
+
+def test_a_message_is_handed_over_as_often_as_it_was_sent(spark: SparkSession) -> None:
+    given = [{"batch_id": "b", "acked_at": T0, "sent_at": T0} | row for row in rows() * 2]
+    handed = handings_over(frame(spark, SIGHTINGS.ddl, given)).collect()
+    times = Counter((row.message_id, row.shard_id, row.landed_at) for row in handed)
+    assert {one: n for (one, _, _), n in times.items()} == {"once": 1, "often": 4}
+    assert {(shard, row.sent_at) for row in handed for shard in [row.shard_id]} == {("s0", T0)}

@@ -219,3 +219,28 @@ def test_last_value_counts_when_an_attribute_is_there_twice(tmp_path: Path) -> N
     rows = read(written(tmp_path, content, row_group_size=3))
     once = [[("a", "2"), ("b", None)], None, [], [("a", "3")]]
     assert [row["attributes"] for row in rows] == once * 2
+
+
+@pytest.mark.parametrize(
+    ("parents", "told", "faults"),
+    [
+        (pa.array(["p", None]), [[("parent_ids", '["p"]')], None], [None, None]),
+        (
+            pa.array([["p", "q"], ["b"]]),
+            [[("parent_ids", '["p","q"]')], None],
+            [None, "parent_ids names the message itself"],
+        ),
+        (pa.array([7, 8]), [[("parent_ids", f'["{n}"]')] for n in (7, 8)], [None, None]),
+    ],
+)
+def test_what_messages_were_made_from_is_an_attribute(
+    tmp_path: Path, parents: pa.Array, told: list[object], faults: list[str | None]
+) -> None:
+    rows = read(written(tmp_path, table(parent_ids=parents)))
+    assert [row["attributes"] for row in rows] == told
+    assert [row["attributes_fault"] for row in rows] == faults
+
+
+def test_parents_of_another_type_set_the_file_aside(tmp_path: Path) -> None:
+    [row] = read(written(tmp_path, table(parent_ids=pa.array([{"a": "p"}, None]))))
+    assert row["fault"].startswith("the column for parent_ids has type")

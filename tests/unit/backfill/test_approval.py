@@ -2,10 +2,11 @@
 
 import pytest
 
-from shardaudit.backfill.rules.approval import approver, policy_of
+from shardaudit.backfill.rules.approval import approver, check_dedupe, policy_of, why_not_run
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.model.choices import Approval
 from shardaudit.model.config.parts import Backfill
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from tests.unit.backfill.windows import stored_window
 
@@ -43,3 +44,22 @@ def test_policy_approves_up_to_its_size(limit: int, is_let: bool) -> None:
 def test_cancelled_plan_stays_cancelled() -> None:
     with pytest.raises(ConfigError, match="cancelled"):
         approver(windows("cancelled", "planned"), asked="ann")
+
+
+@pytest.mark.parametrize("backfill", [{}, {"mode": "republish", "republish_to": "orders"}])
+def test_nothing_is_merged_into_or_removed_from_what_a_place_hands_over(
+    backfill: dict[str, str],
+) -> None:
+    orders = {
+        "stream_name": "orders",
+        "traces": {"path": "traces"},
+        "sink": {"place": "splitter"},
+        "locations": {"splitter": {"after": ["producer"]}},
+        "backfill": backfill,
+    }
+    settings = Settings.model_validate({"warehouse": "w", "streams": {"orders": orders}})
+    stream = settings.stream("orders")
+    why = why_not_run("orders", stream, spark_settings={})
+    assert why is None if backfill else "backfill.mode: found 'nothing'" in str(why)
+    with pytest.raises(ConfigError, match=r"orders\.sink\.place"):
+        check_dedupe("orders", stream, spark_settings={})

@@ -11,8 +11,10 @@ from shardaudit.model.config.settings import (
     Stream,
     Traces,
     load_settings,
+    read_columns,
 )
 from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.input_columns import PARENT_IDS
 from tests.configurations import LEAST
 
 # The first example that was promised to users, word for word.
@@ -231,3 +233,70 @@ def test_credential_is_refused_and_not_repeated(tmp_path: Path, old: str, new: s
 def test_absent_file_is_refused_with_where_it_is_looked_for(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"--config FILE, \$SHARDAUDIT_CONFIG or"):
         load_settings(tmp_path / "none.toml")
+
+
+ENDING = """
+warehouse = "s3a://lake/shardaudit"
+
+[streams.orders]
+stream_name = "orders"
+traces = { path = "s3a://logs/orders/" }
+sink = { place = "splitter" }
+
+[streams.orders.locations.splitter]
+after = ["producer"]
+
+[streams.lines]
+stream_name = "lines"
+made_from = "orders"
+traces = { path = "s3a://logs/lines/" }
+sink = { path = "s3a://lake/lines" }
+"""
+
+
+def test_stream_that_ends_at_a_place_has_its_sink_in_the_warehouse(tmp_path: Path) -> None:
+    settings = loaded(tmp_path, ENDING)
+    path = "s3a://lake/shardaudit/handed_over/stream=orders/place=splitter"
+    assert settings.stream("orders").sink.path == path
+    assert settings.stream("lines").made_from == "orders"
+    assert Settings.model_validate(settings.model_dump()) == settings
+    named = [PARENT_IDS in read_columns(stream) for stream in settings.streams.values()]
+    assert named == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            'place = "s',
+            'place = "s3',
+            r"orders\.sink\.place: found 's3plitter', wanted the one place",
+        ),
+        ('place = "s', 'path = "s3a://a-b", place = "s', r"orders\.sink: found 'path and place'"),
+        ('r" }', 'r", exclusive = true }', r"orders\.sink\.exclusive: found 'True', wanted place"),
+        ('["producer"]', '["producer"]\nshare = 0.5', r"splitter\.share: found 0.5, wanted 1"),
+        (
+            "[streams.lines]",
+            '[streams.orders.locations.other]\nafter = ["splitter"]\n[streams.lines]',
+            r"sink\.place: found 'splitter', wanted the one place at the end .* not other",
+        ),
+        (
+            "[streams.lines]",
+            '[streams.orders.backfill]\nmode = "merge"\n[streams.lines]',
+            r"backfill\.mode: found 'merge', wanted republish or request",
+        ),
+        ('made_from = "orders"', 'made_from = "order"', r"made_from: found 'order', .*mean orders"),
+        ('made_from = "orders"', 'made_from = "lines"', r"made_from: found 'lines', .* is a place"),
+        (
+            "[streams.orders]\n",
+            '[streams.orders]\nmade_from = "orders"\n',
+            "found 'orders made from orders', wanted an order of streams",
+        ),
+    ],
+)
+def test_what_can_be_no_end_of_a_stream_is_refused(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert old in ENDING
+    with pytest.raises(ConfigError, match=said):
+        loaded(tmp_path, ENDING.replace(old, new, 1))

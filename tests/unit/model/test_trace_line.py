@@ -301,3 +301,42 @@ def test_every_text_gets_one_answer_when_it_may_be_anything(text: str) -> None:
     assert (fault == NO_OBJECT) == (not isinstance(expected, dict))
     if fault is None:
         assert found.keys() == expected.keys()
+
+
+ALIEN = "parent_ids is neither an id nor a list of ids"
+PARENTS: list[tuple[str, str | None, str | None]] = [  # the JSON, the ids or why there are none
+    ("null", None, None),
+    ('"p"', '["p"]', None),
+    ("7", '["7"]', None),
+    ('["p","q","p"]', '["p","q"]', None),
+    ('[7,"p"]', '["7","p"]', None),
+    ("[]", None, ALIEN),
+    ('""', None, ALIEN),
+    ('["p",null]', None, ALIEN),
+    ('["p",1.5]', None, ALIEN),
+    ('{"id":"p"}', None, ALIEN),
+    ("true", None, ALIEN),
+    ('"m0"', None, "parent_ids names the message itself"),
+    ('["p","m0"]', None, "parent_ids names the message itself"),
+]
+
+
+@pytest.mark.parametrize(("literal", "ids", "fault"), PARENTS)
+def test_what_a_message_was_made_from_is_an_attribute(
+    literal: str, ids: str | None, fault: str | None
+) -> None:
+    found = fields(extended(f'"parent_ids": {literal}, "attributes": {{"row": "1"}}'))
+    assert found.attributes == {"row": "1"} | ({} if ids is None else {"parent_ids": ids})
+    assert found.attributes_fault == fault
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ('"location": "producer"', None),
+        ('"location": "writer"', "parent_ids at writer: the producer's traces alone have it"),
+        ('"attributes": {"parent_ids": "x"}', "attributes has parent_ids of its own"),
+    ],
+)
+def test_parents_are_of_the_producers_alone(more: str, fault: str | None) -> None:
+    assert fields(extended(f'"parent_ids": "p", {more}')).attributes_fault == fault

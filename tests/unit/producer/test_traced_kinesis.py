@@ -232,3 +232,20 @@ def test_answer_of_no_kinesis_is_a_gap_and_the_log_goes_on(odd: object, tmp_path
         producer.put_records(StreamName="events", Records=records(1, first=3))
     told = [line.get("message_id", line.get("reason")) for line in logged(tmp_path)]
     assert told == ["m0", UNFIT, "m2", "m3"]
+
+
+def test_what_a_message_was_made_from_is_in_its_line(tmp_path: Path) -> None:
+    made = [
+        {"Data": json.dumps({"message_id": f"c{n}", "of": of}), "PartitionKey": "k"}
+        for n, of in enumerate(["p", ["p", 7], None, "c3", {"id": "p"}])
+    ]
+    with traced(FakeKinesis(), str(tmp_path), producer_id="s", parent_ids="of") as producer:
+        producer.put_records(StreamName="lines", Records=made)
+        producer.flush()
+        assert producer.stats[:3] == (3, 2, 0)
+    lines = [line for line in logged(tmp_path) if "message_id" in line]
+    assert [(line["message_id"], line.get("parent_ids")) for line in lines] == [
+        ("c0", ["p"]),
+        ("c1", ["p", "7"]),
+        ("c2", None),
+    ]

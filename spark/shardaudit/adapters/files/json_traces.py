@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from shardaudit.adapters.files.lines import RAW_BYTES, Readable, line_groups
 from shardaudit.adapters.files.loose_traces import LOOSE, attribute_maps, damaged, text_array
+from shardaudit.model.input_columns import PARENT_IDS
 from shardaudit.model.trace_line import (
     GAP,
     HEALTH,
@@ -149,6 +150,8 @@ def _by_name(objects: _Objects, shapes: _Shapes, columns: Mapping[str, str]) -> 
 
 
 def _are_usual(values: _Values) -> bool:
+    if any(parents is not None for parents in values.get(PARENT_IDS, ())):
+        return False
     if not all(kinds.issuperset(map(type, values[name])) for name, kinds in _USUAL.items()):
         return False
     ids = values["message_id"]

@@ -23,9 +23,10 @@ from shardaudit.adapters.lake.parquet_file import (
     row_group,
 )
 from shardaudit.adapters.lake.sink_file import SinkFile, WantedColumn
+from shardaudit.model.input_columns import PARENT_IDS
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX
-from shardaudit.model.trace_line import MAX_MS, TEXTS, TIMES, attributes_in
+from shardaudit.model.trace_line import MAX_MS, TEXTS, TIMES, attributes_in, with_parents
 
 _INT = frozenset(["byte", "short", "integer"])
 _KINDS = (
@@ -77,8 +78,10 @@ def _loose(
         "line": pa.array(range(first_row, first_row + rows), pa.int64()),
     }
     for standard, name in columns.items():
-        if name in batch.schema.names:
+        if name in batch.schema.names and standard != PARENT_IDS:
             made |= _standard(standard, batch.column(name))
+    if columns.get(PARENT_IDS) in batch.schema.names:
+        made |= _with_parents(made, batch.column(columns[PARENT_IDS]))
     arrays = [made.get(field.name, pa.nulls(rows, field.type)) for field in LOOSE]
     return pa.RecordBatch.from_arrays(arrays, schema=LOOSE)
 
@@ -132,6 +135,29 @@ def _attributes(column: pa.Array) -> dict[str, pa.Array]:
         return {"attributes": _with_single_keys(column.cast(ATTRIBUTES))}
     except pa.ArrowException as error:
         raise _wrong_type("attributes", column.type, "a map of texts") from error
+
+
+def _with_parents(made: Mapping[str, pa.Array], parents: pa.Array) -> dict[str, pa.Array]:
+    """The attributes of each row with what it was made from."""
+    try:
+        parents = parents.cast(
+            pa.list_(pa.string()) if pa.types.is_list(parents.type) else pa.string()
+        )
+    except pa.ArrowException as error:
+        raise _wrong_type(PARENT_IDS, parents.type, "a text, or a list of texts") from error
+    nothing = [None] * len(parents)
+    ids, locations, attributes, faults = (
+        made[name].to_pylist() if name in made else nothing
+        for name in ("message_id", "location", "attributes", "attributes_fault")
+    )
+    rows = zip(ids, locations, attributes, parents.to_pylist(), strict=True)
+    read = [
+        with_parents(None if held is None else dict(held), of, message_id=one, location=at)
+        for one, at, held, of in rows
+    ]
+    said = [fault or found for fault, (_, found) in zip(faults, read, strict=True)]
+    texts = attribute_maps([each for each, _ in read])
+    return {"attributes": texts, "attributes_fault": pa.array(said, pa.string())}
 
 
 def _with_single_keys(maps: pa.MapArray) -> pa.Array:

@@ -27,7 +27,7 @@ from shardaudit.adapters.lake import parquet_file
 from shardaudit.adapters.lake.parquet_file import Footer
 from shardaudit.adapters.lake.sink_batches import sink_batches
 from shardaudit.adapters.lake.sink_file import SinkFile, placed_schema
-from shardaudit.model.input_columns import EVENT
+from shardaudit.model.input_columns import EVENT, PARENT_IDS
 from shardaudit.model.source import KEPT_BACK, SourceFile
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 
@@ -81,7 +81,8 @@ class TraceReading:
     @property
     def all_columns(self) -> dict[str, str]:
         """The columns of all standard names; no input has one of those that are not read."""
-        return {EVENT: f"{INTERNAL_PREFIX}{EVENT}", **self.columns}
+        absent = {name: f"{INTERNAL_PREFIX}{name}" for name in (EVENT, PARENT_IDS)}
+        return absent | dict(self.columns)
 
 
 def read_traces(

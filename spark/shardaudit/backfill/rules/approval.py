@@ -71,6 +71,9 @@ def check_sink_is_safe(name: str, stream: Stream, *, spark_settings: Mapping[str
     Raises:
         ConfigError: commits are not safe.
     """
+    if stream.sink.place is not None and stream.backfill.mode is None:
+        wanted = f"republish or request: it is {stream.sink.place} that makes rows of messages"
+        raise ConfigError(f"streams.{name}.backfill.mode", "nothing", wanted)
     if stream.backfill_mode is BackfillMode.MERGE:
         _check_commits(name, stream, spark_settings)
 
@@ -90,6 +93,9 @@ def check_dedupe(name: str, stream: Stream, *, spark_settings: Mapping[str, str]
     Raises:
         ConfigError: it is no Delta table, or commits are not safe.
     """
+    if stream.sink.place is not None:
+        wanted = "a sink that is a table: what a place made twice lies where its messages land"
+        raise ConfigError(f"streams.{name}.sink.place", stream.sink.place, wanted)
     if stream.sink.format is not SinkFormat.DELTA:
         found = f"{stream.sink.format}"
         wanted = "delta: rows of a Parquet sink cannot be removed in one step"

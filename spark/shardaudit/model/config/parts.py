@@ -1,4 +1,4 @@
-"""Parts of the configuration: AWS, what runs it, who is told, how far a consumer is, how lost messages come back."""
+"""Parts of the configuration: AWS, what runs it, who is told, positions, how messages come back."""
 
 from typing import Annotated, Literal, Self
 

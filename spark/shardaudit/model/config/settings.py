@@ -37,7 +37,7 @@ from shardaudit.model.config.fields import (
 )
 from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, Positions, asked_engine
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS
+from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS, trace_columns
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.route import Hop, Route
 from shardaudit.model.tables.route_tables import handed_over
@@ -197,7 +197,9 @@ class Stream(_Frozen):
         alone = Sink(path=self.sink.path, place=place)
         if further := [name for name, value in alone if value != getattr(self.sink, name)]:
             found = str(getattr(self.sink, further[0]))
-            raise ConfigError(f"sink.{further[0]}", found, "place alone: it has no table of its own")
+            raise ConfigError(
+                f"sink.{further[0]}", found, "place alone: it has no table of its own"
+            )
         if mode not in {None, BackfillMode.REPUBLISH, BackfillMode.REQUEST}:
             raise ConfigError("backfill.mode", str(mode), "republish or request: a place makes it")
         return self
@@ -229,6 +231,13 @@ class Stream(_Frozen):
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
 
+def read_columns(stream: Stream) -> dict[str, str]:
+    """`trace_columns` of a stream."""
+    is_made = stream.made_from is not None or stream.sink.place is not None
+    with_event = bool(stream.locations)
+    return trace_columns(stream.traces.columns, with_event=with_event, with_parents=is_made)
+
+
 class Settings(_Frozen):
     """The whole file."""
 
@@ -246,9 +255,11 @@ class Settings(_Frozen):
     def _sinks_of_places(cls, raw: object) -> object:
         """A stream that ends at a place has its sink in the warehouse."""
         match raw:
-            case {"warehouse": str(warehouse), "streams": dict(streams)}:
-                found = {name: _with_its_place(name, one, warehouse) for name, one in streams.items()}
-                return {**raw, "streams": found}
+            case {"warehouse": str(warehouse), "streams": dict(streams), **others}:
+                found = {
+                    name: _with_its_place(name, one, warehouse) for name, one in streams.items()
+                }
+                return {"warehouse": warehouse, "streams": found, **others}
         return raw
 
     @model_validator(mode="after")
@@ -295,12 +306,12 @@ class Settings(_Frozen):
 
 def _with_its_place(name: object, stream: object, warehouse: str) -> object:
     match stream:
-        case {"sink": {"place": str(place), **others} as sink}:
+        case {"sink": {"place": str(place), **others}, **rest}:
             path = f"{warehouse.rstrip('/')}/{handed_over(str(name), place).name}"
             if others.get("path", path) != path:
                 where = f"streams.{name}.sink"
                 raise ConfigError(where, "path and place", "one of them: a place has no table")
-            return {**stream, "sink": {**sink, "path": path}}
+            return {**rest, "sink": {**others, "place": place, "path": path}}
     return stream
 
 
