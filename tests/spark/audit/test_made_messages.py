@@ -13,7 +13,7 @@ from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.verdict import Verdict
 from tests.builders import T0, Line, Value, sink_row, trace_line
-from tests.spark.audit.test_routes import EACH, audited, passed, sighting, told
+from tests.spark.audit.on_routes import EACH, audited, passed, sighting, told
 from tests.spark.lake import Lake
 
 

@@ -2,28 +2,22 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
 
-from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.job import audit
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.lost_hops import lost_hops_from_json
-from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.route_tables import SIGHTINGS
 from shardaudit.model.verdict import Verdict
-from shardaudit.model.window import Window
 from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
 from shardaudit.report.route_lines import lost_told
-from shardaudit.report.summary import AuditReport
 from shardaudit.store.published import published_audit
-from tests.builders import NOW, T0, Line, sink_row, trace_line, write_parquet
+from tests.builders import NOW, Line, sink_row, trace_line, write_parquet
+from tests.spark.audit.on_routes import EACH, audited, passed, told
 from tests.spark.lake import Lake
-from tests.spark.ungated import ungated
 
 BRANCHES = ("eu", "us")
 ROUTE = {
@@ -32,39 +26,16 @@ ROUTE = {
     "eu": {"after": ["enricher"], "share": 0.4},
     "us": {"after": ["enricher"], "share": 0.6},
 }
-EACH = 20  # faults of a kind and hop
 
 
 def places_of(number: int) -> tuple[str, ...]:
     return ("router", "enricher", BRANCHES[number % 2])
 
 
-def sighting(number: int, location: str, event: str, copy: int = 0) -> Line:
-    acked_at = (T0 + (NOW - T0) / 4).isoformat()
-    who = {"session": location, "session_seq": 10 * number + copy, "acked_at": acked_at}
-    return trace_line(number, location=location, event=event, **who)
-
-
-def passed(number: int, places: tuple[str, ...], copies: int = 1) -> Iterator[Line]:
-    for place in places:
-        for event in ("received", "sent"):
-            yield from (sighting(number, place, event, copy) for copy in range(copies))
-
-
 def timed(line: Line) -> Line:
     """The line with times of their own type, as files that are kept have them."""
     times = {name: datetime.fromisoformat(str(line[name])) for name in line if name[-3:] == "_at"}
     return {**line, **times}
-
-
-def audited(lake: Lake) -> AuditReport:
-    window = Window(T0, T0 + 8 * lake.stream.bucket)
-    request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(lake.stream.audit_window))
-    return audit(lake.warehouse, request, ungated(), now=NOW)
-
-
-def told(lake: Lake) -> Counter[tuple[str, str | None]]:
-    return Counter((row.kind, row.location) for row in lake.rows(FINDINGS))
 
 
 def test_each_hop_that_lost_or_doubled_messages_is_named(lake: Lake) -> None:

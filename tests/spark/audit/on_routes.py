@@ -1,0 +1,38 @@
+"""What places trace of a message, and an audit of a route with what it found."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.job import audit
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.window import Window
+from shardaudit.report.summary import AuditReport
+from tests.builders import NOW, T0, Line, trace_line
+from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
+
+EACH = 20  # faults of a kind and hop
+
+
+def sighting(number: int, location: str, event: str, copy: int = 0) -> Line:
+    acked_at = (T0 + (NOW - T0) / 4).isoformat()
+    who = {"session": location, "session_seq": 10 * number + copy, "acked_at": acked_at}
+    return trace_line(number, location=location, event=event, **who)
+
+
+def passed(number: int, places: tuple[str, ...], copies: int = 1) -> Iterator[Line]:
+    for place in places:
+        for event in ("received", "sent"):
+            yield from (sighting(number, place, event, copy) for copy in range(copies))
+
+
+def audited(lake: Lake) -> AuditReport:
+    window = Window(T0, T0 + 8 * lake.stream.bucket)
+    request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(lake.stream.audit_window))
+    return audit(lake.warehouse, request, ungated(), now=NOW)
+
+
+def told(lake: Lake) -> Counter[tuple[str, str | None]]:
+    return Counter((row.kind, row.location) for row in lake.rows(FINDINGS))
