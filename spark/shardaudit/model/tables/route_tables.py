@@ -3,8 +3,6 @@
 No comparison reads them, but for that of a stream which ends at a place: `handed_over`.
 """
 
-from dataclasses import replace
-
 from shardaudit.model.tables.table import Table
 
 SIGHTINGS = Table(
@@ -46,23 +44,23 @@ SIGHTING_COUNTS = Table(
     ("stream", "sent_day"),
 )
 
-_HANDED_OVER = Table(
-    "handed_over",
-    (
-        ("batch_id", "string", "the ingest batch that brought the trace"),
-        ("message_id", "string", ""),
-        ("shard_id", "string", "as the place says it"),
-        ("sequence_number", "string", "the same"),
-        ("sent_at", "timestamp", "the message's time"),
-        ("landed_at", "timestamp", "when the place knew that all made of the message was taken"),
-        ("sent_day", "date", "UTC day of sent_at"),
-    ),
-    ("batch_id", "message_id", "landed_at"),
-    ("sent_day",),
-    ("sent_at",),
+_HANDED_OVER = (
+    ("batch_id", "string", "the ingest batch that brought the trace"),
+    ("message_id", "string", ""),
+    ("shard_id", "string", "as the place says it"),
+    ("sequence_number", "string", "the same"),
+    ("sent_at", "timestamp", "the message's time"),
+    ("landed_at", "timestamp", "when the place knew that all made of the message was taken"),
+    ("sent_day", "date", "UTC day of sent_at"),
 )
 
 
 def handed_over(stream: str, place: str) -> Table:
     """The sink of a stream that ends at a place: what that traced as sent, a row each time."""
-    return replace(_HANDED_OVER, name=f"handed_over/stream={stream}/place={place}")
+    return Table(
+        f"handed_over/stream={stream}/place={place}",
+        _HANDED_OVER,
+        ("batch_id", "message_id", "landed_at"),
+        ("sent_day",),
+        ("sent_at",),
+    )
