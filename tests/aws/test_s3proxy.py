@@ -1,6 +1,7 @@
 """The embedded S3, and a simulation on it."""
 
 import gzip
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,14 @@ def test_wrong_credentials_are_refused(s3: S3Endpoint) -> None:
     with pytest.raises(ClientError, match="Forbidden"):
         stranger.list_buckets()
     stranger.close()
+
+
+def test_it_keeps_no_log_of_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with s3_proxy(tmp_path / "s3") as endpoint:
+        simulation_bucket(endpoint).close()
+        [log] = tmp_path.glob("shardaudit-s3proxy-*/log")
+        assert log.stat().st_size < 2000
 
 
 def test_a_sink_grows_by_commits_when_rows_are_appended(s3: S3Endpoint) -> None:

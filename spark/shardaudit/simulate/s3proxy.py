@@ -18,6 +18,14 @@ from shardaudit.simulate.stand_in_process import stop
 _JARS = CACHE / "jars" / "s3proxy"
 REGION = "us-east-1"
 _TRIES, _PAUSE_SECONDS = 600, 0.1
+# Untold, logback says all: 100 KiB a request, which took most of a request's time.
+_LOGGING = """<configuration>
+  <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d %-5level %logger{0}: %msg%n</pattern></encoder>
+  </appender>
+  <root level="warn"><appender-ref ref="out"/></root>
+</configuration>
+"""
 
 
 class S3ProxyFailedError(FinalError, ChildProcessError):
@@ -64,7 +72,7 @@ class Installation:
     jars: Path = _JARS
 
     def command(self) -> list[str]:
-        """The program and its arguments.
+        """The program and its options, before those of a server.
 
         Raises:
             S3ProxyFailedError: no Java, or no jars; says what to do.
@@ -75,7 +83,7 @@ class Installation:
         if not any(self.jars.glob("*s3proxy*.jar")):
             raise S3ProxyFailedError(f"no s3proxy jar in {self.jars}: run `make setup` once")
         options = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        return [program, *options, "-cp", f"{self.jars}/*", "org.gaul.s3proxy.Main"]
+        return [program, *options, "-cp", f"{self.jars}/*"]
 
 
 INSTALLED = Installation()
@@ -108,10 +116,14 @@ def s3_proxy(
         # mkdtemp: 0700. A file and not -D arguments, which every user of the machine could list.
         properties = Path(private) / "s3proxy.conf"
         properties.write_text(_properties(endpoint, folder), encoding="utf-8")
-        log = Path(private) / "log"
+        log, logging = Path(private) / "log", Path(private) / "logback.xml"
+        logging.write_text(_LOGGING, encoding="utf-8")
         with log.open("w", encoding="utf-8") as output:
             process = subprocess.Popen(
-                [*command, "--properties", str(properties)],
+                [
+                    *(*command, f"-Dlogback.configurationFile={logging}"),
+                    *("org.gaul.s3proxy.Main", "--properties", str(properties)),
+                ],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 text=True,
