@@ -1,19 +1,18 @@
 """A night on S3 and Kinesis: audit, watch, plan, repair, audit; each command again until it ends.
 
-A schedule is a seed: what fails and when, and which commands are killed, come of it.
+A schedule is a seed: what fails at which request, and which commands are killed, come of it.
 """
 
 import json
+import logging
 import os
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any  # of rows
 
@@ -21,30 +20,21 @@ from deltalake import DeltaTable
 
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.errors import ExitCode
-from shardaudit.simulate.job import Endpoints, simulate_stream
-from shardaudit.simulate.output import BUCKET
-from shardaudit.simulate.s3proxy import S3Endpoint, s3_proxy
-from shardaudit.simulate.scenario import Scenario
-from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
 from shardaudit.simulate.written_files import Places, configuration
-from tests.conftest import SPARK_KEYS
+from shardaudit.store.lock import Holder
+from shardaudit.store.lock_files import FOLDER
+from tests.conftest import ONE_CORE, SPARK_KEYS
 from tests.engines.commands import reaching
 from tests.faults.stormy_proxy import Weather, stormy
-from tests.spark.commands import command
+from tests.faults.world import SCENARIO, World
 
-PLANTED = {"lost": 5, "replay": 3}
-SCENARIO = Scenario(
-    stream="events",
-    seed=5,
-    messages=600,
-    shards=2,
-    start=datetime(2026, 11, 1, tzinfo=UTC),
-    hours=24,
-    faults=PLANTED,
-)
-_ROOT = f"s3a://{BUCKET}"
-LIMIT_S = 180  # no command makes no progress for longer
-STORMY_TRIES, TRIES = 6, 12
+log = logging.getLogger(__name__)
+
+# A command ends within so many seconds, and in so many comes to a request or says a line.
+LIMIT_S, STILL_S = 600, 180
+STORMY_TRIES = 3
+# Of kills, by chance: before a request or before its answer, but some by the clock.
+_KILLED, _BY_THE_CLOCK, _OUTAGE = 0.5, 0.2, 0.2
 _AS_OF = ["--as-of", SCENARIO.as_of.isoformat()]
 _OF_STREAM = ["--stream", SCENARIO.stream]
 _WINDOW = [
@@ -57,18 +47,31 @@ WATCH = [EMBEDDED, "watch", *_OF_STREAM, *_AS_OF]
 PLAN = [EMBEDDED, "backfill", "plan", *_OF_STREAM, *_AS_OF, "--json"]
 
 
+@dataclass(frozen=True, slots=True)
+class Length:
+    """About how many requests a command has without faults, and how many seconds on two cores."""
+
+    requests: int
+    seconds: float
+
+
+SMALL, LONG, OF_SPARK = Length(250, 4), Length(1300, 10), Length(1300, 40)
+
+
 @dataclass
 class Night:
-    """A lake in a folder that is a bucket, its stream, and commands in the weather of a seed.
+    """A lake in a bucket of its own, and commands in the weather of a seed.
 
     `ends`: (command, exit code or "killed") -> how often; `gave_up`: what those said that left 75.
     """
 
-    folder: Path
+    world: World
+    bucket: Path
+    config: Path
     environment: dict[str, str]
     weather: Weather
-    ends: Counter[tuple[str, str]]
     share: float
+    ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     gave_up: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -76,106 +79,143 @@ class Night:
 
     def passes(self, *, is_repaired: bool) -> None:
         """All commands of the night, each until it is done."""
-        for words in (AUDIT, WATCH):
-            self.done(words)
-        plan_id = json.loads(self.done(PLAN))["plan_id"]
+        self.done(AUDIT, LONG)
+        self.done(WATCH, SMALL)
+        plan_id = json.loads(self.done(PLAN, SMALL))["plan_id"]
         if is_repaired:
-            run = ["backfill", "run", "--plan", plan_id, "--approve-as", "ann"]
-            self.done([*run, *_AS_OF], takes=40)
-        self.done(AUDIT)
+            self._repaired(plan_id)
+        self.done(AUDIT, LONG)
 
-    def done(self, words: list[str], *, takes: float = 8) -> str:
-        """What the command printed when it ended well at last.
+    def _repaired(self, plan_id: str) -> None:
+        """By one command or, as Airflow does it, by two: the proof needs no Apache Spark."""
+        of_plan, approved = ["--plan", plan_id, *_AS_OF], ["--approve-as", "ann"]
+        if self._draw.random() < 0.25:
+            self.done(["backfill", "run", *of_plan, *approved], OF_SPARK)
+        else:
+            self.done(["backfill", "replay", *of_plan, *approved], OF_SPARK)
+            self.done([EMBEDDED, "backfill", "verify", *of_plan], LONG)
 
-        Input:
-            takes: about how many seconds, to kill it in.
-        """
-        for nth in range(TRIES):
-            is_stormy = self.share > 0 and nth < STORMY_TRIES
-            self._turn(is_stormy=is_stormy)
-            kill_after = self._draw.uniform(0.3, takes) if is_stormy else None
-            printed = self._tried(words, None if self._draw.random() < 0.5 else kill_after)
-            if printed is not None:
-                return printed
-        raise AssertionError(f"{words}: not done by {TRIES} tries: {self.ends}")
-
-    def _turn(self, *, is_stormy: bool) -> None:
+    def done(self, words: list[str], length: Length) -> str:
+        """What the command printed when it ended well at last: without a fault at the first try."""
+        for nth in range(STORMY_TRIES):
+            if self.share > 0 or nth == 0:
+                printed = self._tried(words, self._storm(length))
+                if printed is not None:
+                    return printed
         self.weather.calm()
-        if is_stormy:
-            self.weather.share = self.share
-            if self._draw.random() < 0.2:
-                self.weather.outage = time.monotonic() + self._draw.uniform(1, 20)
+        printed = self._tried(words, None)
+        assert printed is not None, f"{words}: not done without a fault: {self.ends}"
+        return printed
+
+    def _storm(self, length: Length) -> float | None:
+        """Sets the weather of a try; in how many seconds it is killed, if by the clock."""
+        self.weather.calm()
+        if self.share == 0:
+            return None
+        self.weather.share = self.share
+        draw = self._draw
+        if draw.random() < _OUTAGE:
+            first = draw.randint(1, length.requests)
+            self.weather.outage = range(first, first + draw.randint(2, 60))
+        if draw.random() >= _KILLED:
+            return None
+        if draw.random() < _BY_THE_CLOCK:
+            return draw.uniform(0.1, length.seconds)
+        self.weather.kill_at = draw.randint(1, length.requests)
+        return None
 
     def _tried(self, words: list[str], kill_after: float | None) -> str | None:
         name = " ".join(word for word in words[:3] if not word.startswith("-"))
-        process = subprocess.Popen(
-            command(self.folder, words),
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            out, err = process.communicate(timeout=kill_after or LIMIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # the JVM too
-            out, err = process.communicate()
-            assert kill_after is not None, f"{name}: over {LIMIT_S} s\n{err[-3000:]}"
-            self.ends[name, "killed"] += 1
-            return None
-        self.ends[name, str(process.returncode)] += 1
-        if process.returncode == ExitCode.DONE:
-            return out
-        assert process.returncode == ExitCode.RETRY, f"{process.returncode}: {err[-3000:]}"
-        assert "Traceback" not in err, err[-3000:]
-        self.gave_up.append(f"{name}: {err[-400:]}")
+        said = self.config.with_name("said")
+        began = time.monotonic()
+        forks, line = self.world.forks, ["--config", str(self.config), *words]
+        with self.weather.at_work(forks.start(line, self.environment, said=said)) as pid:
+            code = forks.ended(kill_after) if kill_after else self._ended_in_time(said)
+            if code is None:
+                os.killpg(pid, signal.SIGKILL)  # the JVM too
+                code = forks.ended(STILL_S)
+                assert kill_after is not None, f"{name}: stands still\n{_end_of(said)}"
+        is_killed = code == -signal.SIGKILL
+        self.ends[name, "killed" if is_killed else str(code)] += 1
+        seconds, asked = time.monotonic() - began, self.weather.requests
+        log.info("%s: %s after %.1f s and %d requests", name, code, seconds, asked)
+        if code == ExitCode.DONE:
+            return said.with_suffix(".out").read_text()
+        if not is_killed:
+            assert code == ExitCode.RETRY, f"{code}: {_end_of(said)}"
+            assert "Traceback" not in _end_of(said), _end_of(said)
+            # Nobody else is at work: who is said to hold the warehouse is dead, or the command.
+            assert "is held by" not in _end_of(said), _end_of(said)
+            self.gave_up.append(f"{name}: {_end_of(said, 400)}")
         return None
+
+    def _ended_in_time(self, said: Path) -> int | None:
+        """The exit code; None: it goes on for too long, or does nothing for too long.
+
+        A slow machine is no fault of it: what it does is counted by requests and lines.
+        """
+        began, moved, seen = time.monotonic(), time.monotonic(), (0, 0)
+        while (code := self.world.forks.ended(1)) is None:
+            lines = said.with_suffix(".err")
+            done = (self.weather.requests, lines.stat().st_size if lines.exists() else 0)
+            if done != seen:
+                moved, seen = time.monotonic(), done
+            if time.monotonic() - min(moved, began + LIMIT_S - STILL_S) > STILL_S:
+                return None
+        return code
+
+    def held_by_the_dead(self) -> list[str]:
+        """The claims of runs that ended without giving them back, whom the next would wait for."""
+        newest = {
+            folder: max(folder.glob("*.json"), default=None)
+            for folder in (self.bucket / "warehouse" / FOLDER, *self._named_claims())
+        }
+        holders = [Holder(**json.loads(file.read_text())) for file in newest.values() if file]
+        return [str(one) for one in holders if not (one.released or one.is_gone())]
+
+    def _named_claims(self) -> list[Path]:
+        folder = self.bucket / "warehouse" / FOLDER
+        return [path for path in folder.iterdir() if path.is_dir()]
 
     def landed(self) -> Counter[object]:
         """How often each message stands in the sink."""
-        table = DeltaTable(str(self.folder / "s3" / BUCKET / "sink")).to_pyarrow_table()
+        table = DeltaTable(str(self.bucket / "sink")).to_pyarrow_table()
         return Counter(table["message_id"].to_pylist())
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of a table of the warehouse; none where it was never written."""
-        place = str(self.folder / "s3" / BUCKET / "warehouse" / name)
+        place = str(self.bucket / "warehouse" / name)
         if not DeltaTable.is_deltatable(place):
             return []
         rows: list[dict[str, Any]] = DeltaTable(place).to_pyarrow_table().to_pylist()
         return rows
 
 
+def _end_of(said: Path, characters: int = 3000) -> str:
+    return said.with_suffix(".err").read_text(errors="replace")[-characters:]
+
+
 @contextmanager
-def night(folder: Path, *, seed: int, share: float) -> Iterator[Night]:
-    """A lake, and what passes between it and the commands.
+def night(world: World, folder: Path, *, seed: int, share: float) -> Iterator[Night]:
+    """A copy of the lake, and what passes between it and the commands.
 
     Input:
-        share: of the requests of which one fails.
+        folder: for what the commands are told and say; share: of the requests of which one fails.
     """
     weather = Weather(seed)
+    folder.mkdir()
     with (
-        kinesis_stand_in() as url,
-        simulated(folder, url) as endpoint,
-        stormy(url, weather) as kinesis,
-        stormy(endpoint.url, weather) as s3,
+        world.bucket() as bucket,
+        stormy(world.kinesis_url, weather) as kinesis,
+        stormy(world.s3.url, weather) as s3,
     ):
+        root = f"s3a://{bucket.name}"
         places = Places(
-            *(f"{_ROOT}/warehouse", f"{_ROOT}/traces", "json", f"{_ROOT}/sink", "delta"),
+            *(f"{root}/warehouse", f"{root}/traces", "json", f"{root}/sink", "delta"),
             *(kinesis, s3),
         )
-        config = "\n".join([configuration(SCENARIO, places), "[spark]", SPARK_KEYS])
-        (folder / "shardaudit.toml").write_text(config)
-        environment = reaching(endpoint)
+        config = folder / "shardaudit.toml"
+        config.write_text("\n".join([configuration(SCENARIO, places), "[spark]", SPARK_KEYS]))
+        environment = reaching(world.s3) | dict([ONE_CORE])
         environment.pop(ENGINE, None)  # each command names its own
-        yield Night(folder, environment, weather, Counter(), share)
-
-
-@contextmanager
-def simulated(folder: Path, kinesis_url: str) -> Iterator[S3Endpoint]:
-    """The stream and its lake; S3 serves it."""
-    simulate_stream(SCENARIO, folder, endpoints=Endpoints(kinesis_url, s3=True))
-    # Or the first messages would expire meanwhile.
-    StandInControl(kinesis_url).hold(SCENARIO.as_of)
-    with s3_proxy(folder / "s3") as endpoint:
-        yield endpoint
+        yield Night(world, bucket, config, environment, weather, share)

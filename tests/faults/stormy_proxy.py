@@ -1,6 +1,8 @@
 """A proxy before an HTTP server, S3's or Kinesis', behind which passing faults happen by chance."""
 
+import os
 import random
+import signal
 import threading
 import time
 from collections import Counter
@@ -16,9 +18,11 @@ UNANSWERED = "done, and cut before the answer"
 HALF = "done, and cut in the middle of the answer"
 BUSY = "503, or 500 of Kinesis"
 LATE = "answered late"
+KILLED = "the command killed before it went on"
+KILLED_AFTER = "done, and the command killed before the answer"
 NO_FAULT = "no fault"
 FAULTS = (CUT, UNANSWERED, HALF, BUSY, LATE)
-_LATE_S = (0.2, 3.0)
+_LATE_S = (0.05, 1.0)  # no patience of the product ends before 5 s
 _OF_THE_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 _SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>by plan</Message></Error>"
 _INTERNAL = b'{"__type":"InternalFailure","message":"by plan"}'
@@ -26,33 +30,55 @@ _INTERNAL = b'{"__type":"InternalFailure","message":"by plan"}'
 
 @dataclass
 class Weather:
-    """The share of requests of which each fault happens, drawn from a seed; what came of it.
+    """What goes wrong with which request of a command, drawn from a seed; what came of it.
 
-    `outage`: until that time (of `time.monotonic`) every request is cut.
+    `share`: of the requests of which one fails; `outage`: which requests, counted from the
+    command's first, are all cut; `kill_at`: at which one the command is killed.
     """
 
     seed: int
     share: float = 0.0
-    outage: float = 0.0
+    outage: range = range(0)
+    kill_at: int | None = None
+    requests: int = 0
     happened: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _group: int | None = None
 
     def __post_init__(self) -> None:
         self._draw = random.Random(self.seed)  # noqa: S311 - to be repeated, not to be secret
 
     def calm(self) -> None:
-        """No fault from now on."""
-        self.share = self.outage = 0.0
+        """No fault from now on; the next request is the first of a command."""
+        with self._lock:
+            self.share, self.outage, self.kill_at, self.requests = 0.0, range(0), None, 0
 
     def of_request(self) -> tuple[str | None, float]:
         """What goes wrong with the next request, and a number of [0, 1) for how badly."""
         with self._lock:
+            self.requests += 1
             kind, how = self._draw.random(), self._draw.random()
             fault = FAULTS[int(kind / self.share * len(FAULTS))] if kind < self.share else None
-            if time.monotonic() < self.outage:
+            if self.requests in self.outage:
                 fault = CUT
+            if self.requests == self.kill_at:
+                fault = KILLED if how < 0.5 else KILLED_AFTER
             self.happened[fault or NO_FAULT] += 1
             return fault, how
+
+    @contextmanager
+    def at_work(self, group: int) -> Iterator[int]:
+        """That group of processes is the command that may be killed, for the block."""
+        self._group = group
+        try:
+            yield group
+        finally:
+            self._group = None
+
+    def strike(self) -> None:
+        """Kills the command, and the JVM that it started."""
+        if self._group is not None:
+            os.killpg(self._group, signal.SIGKILL)
 
 
 class _Server(ThreadingHTTPServer):
@@ -69,6 +95,9 @@ class _Server(ThreadingHTTPServer):
 class _Proxy(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
+    # Or the end of an answer waits 40 ms until its beginning is acknowledged.
+    disable_nagle_algorithm = True
+    wbufsize = 2**16
 
     def handle_one_request(self) -> None:
         self.raw_requestline = self.rfile.readline(65537)
@@ -79,7 +108,9 @@ class _Proxy(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if fault == LATE:
             time.sleep(_LATE_S[0] + how * (_LATE_S[1] - _LATE_S[0]))
-        if fault == CUT:
+        if fault == KILLED:
+            self.server.weather.strike()
+        if fault in (CUT, KILLED):
             self.close_connection = True
         elif fault == BUSY:
             is_s3 = "X-Amz-Target" not in self.headers
@@ -95,7 +126,9 @@ class _Proxy(BaseHTTPRequestHandler):
         except (OSError, HTTPException):  # what is behind has ended
             self.close_connection = True
             return
-        if fault == UNANSWERED:
+        if fault == KILLED_AFTER:
+            self.server.weather.strike()
+        if fault in (UNANSWERED, KILLED_AFTER):
             self.close_connection = True
         elif fault == HALF:
             self._answer(status, headers, content, told=int(len(content) * how))

@@ -3,12 +3,14 @@
 import logging
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.faults.night import PLANTED, Night, night
+from tests.faults.night import Night, night
 from tests.faults.stormy_proxy import NO_FAULT
+from tests.faults.world import PLANTED, World, world_in
 from tests.unit.simulate.simulated import Simulated
 
 log = logging.getLogger(__name__)
@@ -52,17 +54,27 @@ def told(night: Night) -> dict[str, object]:
 
 
 @pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """What all nights have in common."""
+    with world_in(tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
 def undisturbed() -> dict[bool, dict[str, object]]:
     """What a night without faults tells, repaired and not; filled when first asked for."""
     return {}
 
 
-def passed(folder: Path, *, seed: int, share: float, is_repaired: bool) -> dict[str, object]:
-    with night(folder, seed=seed, share=share) as one:
+def passed(
+    world: World, folder: Path, *, seed: int, share: float, is_repaired: bool
+) -> dict[str, object]:
+    with night(world, folder, seed=seed, share=share) as one:
         one.passes(is_repaired=is_repaired)
         log.info("seed %d, share %s: %s, %s", seed, share, one.ends, one.weather.happened)
         log.info("gave up: %s", "\n".join(one.gave_up))
         assert bool(one.weather.happened.keys() - {NO_FAULT}) == (share > 0)
+        assert one.held_by_the_dead() == []
         return told(one)
 
 
@@ -71,16 +83,19 @@ def passed(folder: Path, *, seed: int, share: float, is_repaired: bool) -> dict[
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nobody_notices_that_calls_failed_and_commands_were_killed(
-    tmp_path: Path, undisturbed: dict[bool, dict[str, object]], seed: int, is_repaired: bool
+    world: World,
+    tmp_path: Path,
+    undisturbed: dict[bool, dict[str, object]],
+    seed: int,
+    is_repaired: bool,
 ) -> None:
     if is_repaired not in undisturbed:
-        undisturbed[is_repaired] = passed(
-            tmp_path / "calm", seed=seed, share=0, is_repaired=is_repaired
-        )
-        planted = Simulated(tmp_path / "calm").planted_ids(*PLANTED)
-        findings = undisturbed[is_repaired]["findings"]
+        calm = passed(world, tmp_path / "calm", seed=seed, share=0, is_repaired=is_repaired)
+        planted = Simulated(world.folder / "lake").planted_ids(*PLANTED)
+        findings = calm["findings"]
         assert isinstance(findings, list)
         assert len(findings) == len(planted) > 0
+        undisturbed[is_repaired] = calm
     share = SHARES[seed % len(SHARES)]
-    stormy = passed(tmp_path / "stormy", seed=seed, share=share, is_repaired=is_repaired)
+    stormy = passed(world, tmp_path / "stormy", seed=seed, share=share, is_repaired=is_repaired)
     assert stormy == undisturbed[is_repaired]

@@ -1,0 +1,55 @@
+"""What nights have in common: a stream, S3 with a lake for each, and who starts commands."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from shardaudit.simulate.job import Endpoints, simulate_stream
+from shardaudit.simulate.output import BUCKET
+from shardaudit.simulate.s3proxy import S3Endpoint, s3_proxy
+from shardaudit.simulate.scenario import Scenario
+from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in
+from tests.faults.forks import Forks
+
+PLANTED = {"lost": 5, "replay": 3}
+SCENARIO = Scenario(
+    stream="events",
+    seed=5,
+    messages=600,
+    shards=2,
+    start=datetime(2026, 11, 1, tzinfo=UTC),
+    hours=6,
+    faults=PLANTED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A stream from which nights only read, the S3 server of all, and the lake that each gets."""
+
+    folder: Path
+    kinesis_url: str
+    s3: S3Endpoint
+    forks: Forks
+
+    @contextmanager
+    def bucket(self) -> Iterator[Path]:
+        """The folder of a bucket with a copy of the lake, as long as nothing fails in the block."""
+        bucket = self.folder / "s3" / f"night-{uuid4()}"
+        shutil.copytree(self.folder / "lake" / "s3" / BUCKET, bucket)
+        yield bucket
+        shutil.rmtree(bucket)
+
+
+@contextmanager
+def world_in(folder: Path) -> Iterator[World]:
+    """A world, made anew: the dearest part of a night without a repair."""
+    with kinesis_stand_in() as url, s3_proxy(folder / "s3") as s3, Forks() as forks:
+        simulate_stream(SCENARIO, folder / "lake", endpoints=Endpoints(url, s3=True))
+        # Or the first messages would expire meanwhile.
+        StandInControl(url).hold(SCENARIO.as_of)
+        yield World(folder, url, s3, forks)
