@@ -17,6 +17,7 @@ from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import FOLDER, WATCH, S3LockFiles
 from shardaudit.store.probes import probe_warehouse
 from tests.claimants import Claimant
+from tests.faults.stormy_proxy import UNANSWERED, Weather, stormy
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,23 @@ def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
     with Claimant(settings) as one, Claimant(settings) as two:
         for _ in range(10):
             assert one.race(two) == ["busy", "held"]
+
+
+class PutUnanswered(Weather):
+    """The answer to the second request, the claim's writing, is lost."""
+
+    def of_request(self) -> tuple[str | None, float]:
+        """As it says."""
+        self.requests += 1
+        return (UNANSWERED if self.requests == 2 else None), 0.0
+
+
+def test_a_claim_is_held_when_s3_wrote_it_and_its_answer_was_lost(settings: Settings) -> None:
+    with stormy(settings.aws.endpoint("s3") or "", PutUnanswered(seed=0)) as url:
+        unsure = settings.model_copy(update={"aws": Aws(endpoints={"s3": url})})
+        with warehouse_lock(unsure, owner="me") as mine:
+            mine.check()
+            assert store(settings).generations() == [1]
 
 
 def test_holder_notices_when_it_was_taken_over(

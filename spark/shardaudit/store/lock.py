@@ -226,9 +226,10 @@ def _take(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) ->
     mine = _new_holder(owner)
     if not store.create(newest + 1, _text(mine)):
         winner = _read(store, newest + 1)
-        raise WarehouseBusyError(
-            warehouse, str(winner or "another run"), winner.since if winner else "this moment"
-        )
+        if winner != mine:  # or S3 wrote it, its answer was lost, and boto3 asked once more
+            raise WarehouseBusyError(
+                warehouse, str(winner or "another run"), winner.since if winner else "this moment"
+            )
     if holder is not None and not holder.released:
         log.warning("took warehouse %s over from %s, which is dead", warehouse, holder)
     for older in store.generations():
