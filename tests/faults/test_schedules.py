@@ -16,9 +16,9 @@ from tests.unit.simulate.simulated import Simulated
 log = logging.getLogger(__name__)
 
 SHARES = (0.003, 0.01, 0.03)  # of the requests
-# Each day has one with the middle share; the drill two hundred.
+# Each day has one of each share, without repair; the drill two hundred, and their repairs.
 SCHEDULES = "SHARDAUDIT_SCHEDULES"
-SEEDS = range(int(os.environ[SCHEDULES])) if SCHEDULES in os.environ else [1]
+SEEDS = range(int(os.environ.get(SCHEDULES, len(SHARES))))
 COMPARED = {
     "findings": ("message_id", "kind", "state", "cause", "shard_id", "recoverable_until"),
     "transitions": ("message_id", "kind", "from_state", "to_state", "changed_at"),
