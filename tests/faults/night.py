@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import random
+import re
 import signal
 import time
 from collections import Counter
@@ -35,6 +36,7 @@ LIMIT_S, STILL_S = 600, 180
 STORMY_TRIES = 3
 # Of kills, by chance: before a request or before its answer, but some by the clock.
 _KILLED, _BY_THE_CLOCK, _OUTAGE = 0.5, 0.2, 0.2
+_WAITS = re.compile(r"waits for .* which holds|is held by")
 _AS_OF = ["--as-of", SCENARIO.as_of.isoformat()]
 _OF_STREAM = ["--stream", SCENARIO.stream]
 _WINDOW = [
@@ -139,13 +141,15 @@ class Night:
         self.ends[name, "killed" if is_killed else str(code)] += 1
         seconds, asked = time.monotonic() - began, self.weather.requests
         log.info("%s: %s after %.1f s and %d requests", name, code, seconds, asked)
+        if (
+            not is_killed
+        ):  # nobody else is at work: who is waited for is dead, or the command itself
+            assert not _WAITS.search(_end_of(said)), _end_of(said)
         if code == ExitCode.DONE:
             return said.with_suffix(".out").read_text()
         if not is_killed:
             assert code == ExitCode.RETRY, f"{code}: {_end_of(said)}"
             assert "Traceback" not in _end_of(said), _end_of(said)
-            # Nobody else is at work: who is said to hold the warehouse is dead, or the command.
-            assert "is held by" not in _end_of(said), _end_of(said)
             self.gave_up.append(f"{name}: {_end_of(said, 400)}")
         return None
 
