@@ -141,9 +141,8 @@ class Night:
         self.ends[name, "killed" if is_killed else str(code)] += 1
         seconds, asked = time.monotonic() - began, self.weather.requests
         log.info("%s: %s after %.1f s and %d requests", name, code, seconds, asked)
-        if (
-            not is_killed
-        ):  # nobody else is at work: who is waited for is dead, or the command itself
+        if not is_killed:
+            # Nobody else is at work: who is waited for is dead, or the command itself.
             assert not _WAITS.search(_end_of(said)), _end_of(said)
         if code == ExitCode.DONE:
             return said.with_suffix(".out").read_text()
