@@ -96,6 +96,14 @@ def test_versions_are_those_that_are_tested(file: Path) -> None:
         assert shardaudit in place
 
 
+def test_image_of_airflow_holds_what_the_page_for_installing_holds() -> None:
+    text = (DEPLOY / "airflow" / "Dockerfile").read_text()
+    page = (ROOT / "docs" / "installing.md").read_text()
+    [filtered] = re.findall(r"grep -viE \S+", text)
+    assert filtered in page
+    assert "--constraint /tmp/held.txt" in text
+
+
 def test_constraints_of_the_image_are_the_versions_of_the_lock() -> None:
     text = (DEPLOY / "spark" / "Dockerfile").read_text()
     [command] = re.findall(r"sed -n '[^']+' /tmp/requirements.lock", text)
