@@ -57,7 +57,7 @@ class Length:
     seconds: float
 
 
-SMALL, LONG, OF_SPARK = Length(250, 4), Length(1300, 10), Length(1300, 40)
+SMALL, LONG, OF_SPARK = Length(250, 4), Length(700, 10), Length(650, 40)
 
 
 @dataclass
