@@ -18,7 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.door import Engine, started
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings
 from shardaudit.store.warehouse import Warehouse

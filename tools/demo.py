@@ -24,9 +24,10 @@ from rich.text import Text
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.cli.command import Reply, Terminal
 from shardaudit.model.audit_id import audit_id
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, EVIDENCE, FINDINGS
 from shardaudit.report.progress import Progress
 from shardaudit.report.render import audit_view

@@ -13,7 +13,7 @@ from shardaudit.adapters.engine.requirements import (
     embedded_server,
     require_own_machine,
 )
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import ENGINE, Embedded, asked_engine
 from shardaudit.model.errors import FinalError
 from shardaudit.model.tables.audit_tables import AUDITS

@@ -19,7 +19,8 @@ from rich.text import Text
 from shardaudit.cli.command import Reply, Terminal
 from shardaudit.cli.session import session
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.verdict import Level
 from shardaudit.model.words import length

@@ -8,7 +8,8 @@ import sys
 from rich.console import Console
 
 from shardaudit.adapters.engine.jars import SETS, fetch_jars, jar_problems, lock_jars
-from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.exit_code import ExitCode
 
 
 def main(arguments: list[str]) -> int:

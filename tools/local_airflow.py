@@ -11,7 +11,8 @@ from rich.text import Text
 
 from shardaudit.cli.command import Reply, Terminal
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
+from shardaudit.model.errors import ConfigError, ShardauditError
+from shardaudit.model.exit_code import ExitCode
 from tools.airflow_home import ROOT, USER, password, password_file
 from tools.airflow_processes import LocalAirflow
 

@@ -20,7 +20,7 @@ import pytest
 from playwright.sync_api import Browser, FrameLocator, Locator, expect
 
 from shardaudit.adapters.clock import now
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.simulate.job import Endpoints, simulate_stream
 from shardaudit.simulate.scenario import Scenario

@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, expect
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.main import main
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from tests.browser.conftest import CONFIG
 from tests.page_warehouse import shard_name, write_warehouse
 

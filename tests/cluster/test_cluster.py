@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from shardaudit.adapters.engine.apache_spark import JARS
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.simulate.s3proxy import S3Endpoint, free_port, s3_proxy
 from tests.cluster.bound_process import BoundProcess
 from tests.cluster.lake_on_s3 import BUCKET, S3Lake, submitted

@@ -15,7 +15,7 @@ from urllib.request import Request, urlopen
 import pytest
 from deltalake import DeltaTable
 
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.verdict import Verdict
 from shardaudit.page.page_state import PREFIX
 from tests.cluster.own_postgres import OwnPostgres, own_postgres, programs_of_postgres

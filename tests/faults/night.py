@@ -20,7 +20,7 @@ from typing import Any  # of rows
 from deltalake import DeltaTable
 
 from shardaudit.model.config.parts import ENGINE
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.simulate.written_files import Places, configuration
 from shardaudit.store.lock import Holder
 from shardaudit.store.lock_files import FOLDER

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardaudit.cli.main import main
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from tests.builders import sink_row, trace_line, write_lines, write_parquet
 from tests.fuzz.hostile import BOUNDED, TEXT, TEXTS
 

@@ -26,7 +26,7 @@ from shardaudit.backfill.verify import Verified
 from shardaudit.cli.backfill_command import exit_code
 from shardaudit.ingest.job import ingest
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import BATCHES, FINDINGS, GATES, QUARANTINE
 from shardaudit.simulate.job import Endpoints, simulate_stream

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pytest
 
-from shardaudit.model.choices import SinkFormat
+from shardaudit.model.config.choices import SinkFormat
 from shardaudit.model.retention import Shorter
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS, TRANSITIONS
 from shardaudit.model.verdict import State

@@ -19,7 +19,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.ingest.job import ingest
-from shardaudit.model.choices import SinkFormat, TraceFormat
+from shardaudit.model.config.choices import SinkFormat, TraceFormat
 from shardaudit.model.config.settings import Sink, Stream, Traces
 from shardaudit.model.retention import Retention
 from shardaudit.model.source import backfill_tag

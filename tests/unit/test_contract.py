@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.model.config.settings import Settings, Stream
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.tables import (
     audit_tables,

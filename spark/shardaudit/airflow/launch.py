@@ -20,8 +20,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 import shardaudit
 from shardaudit.airflow.planned import PlannedJob
 from shardaudit.airflow.telemetry import lineage, operator_lineage
-from shardaudit.model.choices import EngineName
-from shardaudit.model.errors import ExitCode, FinalError, RetryableError, ShardauditError
+from shardaudit.model.config.choices import EngineName
+from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
+from shardaudit.model.exit_code import ExitCode
 
 # To stop by itself. Airflow kills a task's own process 5 seconds after it asked it to end.
 _POLITE_SECONDS = 3.0

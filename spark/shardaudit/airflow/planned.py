@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from shardaudit.airflow.forms import AUDIT_FORM
 from shardaudit.backfill.rules.planned import SINK_WRITING
 from shardaudit.model.audit_id import audit_id
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ConfigError, FinalError

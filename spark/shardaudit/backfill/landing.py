@@ -21,7 +21,7 @@ from shardaudit.backfill.rules.column_sources import FROM_MESSAGE, FROM_RECORD, 
 from shardaudit.backfill.rules.decode import ID, INTERNAL, POSITION, decoded, position
 from shardaudit.backfill.rules.hand_over import marked
 from shardaudit.columns.sql_name import quoted
-from shardaudit.model.choices import BackfillMode, SinkFormat
+from shardaudit.model.config.choices import BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import Origin, Source
 from shardaudit.model.source import backfill_tag

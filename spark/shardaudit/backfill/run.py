@@ -30,7 +30,7 @@ from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.ingest.list_shards import retention_of
-from shardaudit.model.choices import BackfillMode
+from shardaudit.model.config.choices import BackfillMode
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables.backfill_tables import BACKFILLS

@@ -12,7 +12,7 @@ from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.window import Window, asked_window, parse_instant
 from shardaudit.report.render import audit_view
 from shardaudit.report.summary import AuditReport

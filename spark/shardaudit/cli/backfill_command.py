@@ -27,7 +27,8 @@ from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import long_session, session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.window import Window, parse_instant
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.read_findings import findings_bytes

@@ -18,9 +18,10 @@ from rich.logging import RichHandler
 from rich.text import Text
 
 from shardaudit.adapters.engine.light import LightChoice, light_choice
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.report.plain import harmless, visible
 from shardaudit.report.progress import Live, Logged, Progress
 from shardaudit.report.summary import as_json, plain_value

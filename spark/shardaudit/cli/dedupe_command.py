@@ -23,7 +23,8 @@ from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
 from shardaudit.cli.command import CommandContext, RanBy, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.window import parse_instant
 from shardaudit.model.words import counted, messages
 from shardaudit.report.plain import harmless

@@ -27,10 +27,11 @@ from shardaudit.adapters.engine.requirements import (
 from shardaudit.adapters.suites import understood_suites
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.model.audit_id import newest_audit
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings, Stream
-from shardaudit.model.errors import ConfigError, ExitCode, ShardauditError
+from shardaudit.model.errors import ConfigError, ShardauditError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION
 from shardaudit.model.words import counted, length

@@ -13,9 +13,9 @@ from shardaudit.adapters.engine.engine_errors import spark_errors
 from shardaudit.adapters.files.files import s3_access
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.ingest.linted_traces import LintReport, linted_traces
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.words import counted
 from shardaudit.report.plain import harmless
 

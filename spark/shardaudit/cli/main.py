@@ -19,7 +19,8 @@ from typing import NoReturn, cast
 
 from shardaudit.cli.command import Command, CommandContext, Terminal
 from shardaudit.model.config.parts import ENGINE
-from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.exit_code import ExitCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from shardaudit.cli.session import session
 from shardaudit.ingest.job import ingest
 from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode, WarehouseBusyError
+from shardaudit.model.errors import WarehouseBusyError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.window import parse_instant
 from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import WATCH

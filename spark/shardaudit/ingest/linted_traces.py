@@ -12,7 +12,7 @@ from shardaudit.adapters.files.files import FileStore, S3Access
 from shardaudit.adapters.files.sources import TraceReading, read_traces, storage_errors
 from shardaudit.columns.faults import is_gap
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces
-from shardaudit.model.choices import TraceFormat
+from shardaudit.model.config.choices import TraceFormat
 from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import trace_columns

@@ -1,22 +1,12 @@
 """The error tree: what a later try may cure, and what it will not.
 
-Jobs turn these into exit codes; the DAG retries on `RETRY` alone.
+Commands end with the exit codes of these; the DAG retries on `RETRY` alone.
 """
 
 import json
-from enum import IntEnum
 
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import OPTIONAL
-
-
-class ExitCode(IntEnum):
-    """What a command leaves behind for the shell and for Airflow (docs/contract.md)."""
-
-    DONE = 0
-    FAILED = 1
-    USAGE = 2
-    BAD_VERDICT = 3
-    RETRY = 75
 
 
 class ShardauditError(Exception):

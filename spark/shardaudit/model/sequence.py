@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from shardaudit.model.choices import PositionSource
+from shardaudit.model.config.choices import PositionSource
 
 PATTERN = r"^(0|[1-9][0-9]{0,128})$"  # of SequenceNumber in Kinesis' API
 MAX_DIGITS = 129  # as it says

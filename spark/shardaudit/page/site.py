@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
 from shardaudit.backfill.rules.planned import Price
-from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
+from shardaudit.model.config.choices import Approval, BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State

@@ -14,7 +14,8 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.simulate.kinesis_stream import simulated_stream
 from shardaudit.simulate.messages import (

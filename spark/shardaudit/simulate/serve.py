@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from types import FrameType
 
 from shardaudit.adapters.clock import now
-from shardaudit.model.errors import ExitCode, ShardauditError
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.simulate.stand_in.account import Account
 from shardaudit.simulate.stand_in.server import StandIn
 

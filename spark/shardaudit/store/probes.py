@@ -14,7 +14,7 @@ from shardaudit.adapters.aws.s3 import bucket_and_prefix, s3_client, s3_error
 from shardaudit.adapters.files.files import s3_access
 from shardaudit.adapters.lake.delta_schema import TableFeatureError
 from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
-from shardaudit.model.choices import SinkFormat
+from shardaudit.model.config.choices import SinkFormat
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings, Sink
 from shardaudit.model.errors import ConfigError, FinalError

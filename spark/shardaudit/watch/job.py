@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode, ShardauditError, WarehouseBusyError
+from shardaudit.model.errors import ShardauditError, WarehouseBusyError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.report.progress import SILENT, Progress
 from shardaudit.store.warehouse import Warehouse

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.model.choices import PositionSource
+from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.verdict import Level

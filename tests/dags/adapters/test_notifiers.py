@@ -17,7 +17,8 @@ from shardaudit.adapters.notifiers import NotifierMissingError, NotSentError, Ou
 from shardaudit.airflow.late_watch import tell_late
 from shardaudit.audit.audit_news import published_news
 from shardaudit.model.config.parts import Notify
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.verdict import Kind, State, Verdict
 from tests.dags.receivers import Web, running
 from tests.unit.report.reports import report

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.airflow.launch import Child
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.store.lock import process_start
 
 # Says a line, and the next one only when the file is there.

@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 
 from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
 from shardaudit.backfill.rules.planned import WindowState
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.gate import CONTRACTS
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.backfill_tables import REMOVED_ROWS

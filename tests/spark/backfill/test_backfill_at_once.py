@@ -11,7 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.errors import ExitCode, WarehouseBusyError
+from shardaudit.model.errors import WarehouseBusyError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.source import is_backfill_tag
 from shardaudit.store.lock import warehouse_lock
 from tests.spark.commands import run, started

@@ -22,7 +22,7 @@ from shardaudit.backfill.run import RUN, Running, run_backfill
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.cli.backfill_command import exit_code
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.backfill_tables import BACKFILL_IDS

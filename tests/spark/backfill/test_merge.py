@@ -21,7 +21,7 @@ from shardaudit.adapters.lake.delta_sink_writer import (
 from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL_OF_COPIES, numbered_copies
 from shardaudit.backfill.rules.decode import ID as COPIED
-from shardaudit.model.choices import SinkFormat
+from shardaudit.model.config.choices import SinkFormat
 from shardaudit.model.input_columns import Origin, SinkField, Source
 from tests.builders import T0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.lake.sink_rows import UnsoundFilesError
-from shardaudit.model.choices import SinkFormat
+from shardaudit.model.config.choices import SinkFormat
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window

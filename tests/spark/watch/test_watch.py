@@ -7,7 +7,8 @@ import pytest
 
 from shardaudit.adapters.notifiers import OutgoingMessage
 from shardaudit.ingest.rules.batch_inputs import CellShape, DeltaInputs
-from shardaudit.model.errors import ExitCode, WarehouseBusyError
+from shardaudit.model.errors import WarehouseBusyError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.model.verdict import Level, ShardState

@@ -16,7 +16,7 @@ from shardaudit.adapters.aws.dynamodb import (
     read_leases,
 )
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.sequence import Position
 from shardaudit.model.verdict import Level, ShardState
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Span

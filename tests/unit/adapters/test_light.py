@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardaudit.adapters.engine.light import LIGHT, MOST_BYTES, LightChoice, light_choice
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.config.settings import Settings
 

@@ -4,7 +4,7 @@ import pytest
 
 from shardaudit.backfill.rules.approval import approver, check_dedupe, policy_of, why_not_run
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
-from shardaudit.model.choices import Approval
+from shardaudit.model.config.choices import Approval
 from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError

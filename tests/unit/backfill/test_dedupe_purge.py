@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.backfill_tables import DEDUPES
 from shardaudit.store.lock import warehouse_lock
 from tests.configurations import LEAST

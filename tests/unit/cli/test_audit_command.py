@@ -7,7 +7,7 @@ import pytest
 
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.store.lock import warehouse_lock
 from tests.configurations import LEAST
 

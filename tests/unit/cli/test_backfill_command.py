@@ -9,7 +9,8 @@ from shardaudit.backfill.kinesis_source import decoder
 from shardaudit.backfill.rules.approval import check_dedupe, check_sink_is_safe
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.exit_code import ExitCode
 from tests.configurations import LEAST
 
 LOG_STORE = "spark.delta.logStore.s3a.impl"

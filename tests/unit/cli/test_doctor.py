@@ -11,7 +11,7 @@ from shardaudit.adapters.aws.kinesis import StreamFacts
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.doctor import Line, port_line, pyspark_line, run
 from shardaudit.model.config.parts import Embedded
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.report.progress import SILENT
 from tests.configurations import LEAST

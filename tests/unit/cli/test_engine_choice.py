@@ -11,10 +11,10 @@ from shardaudit.adapters.engine.door import chosen
 from shardaudit.adapters.engine.light import LIGHT
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.main import main
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.report.progress import SILENT
 from tests.configurations import LEAST
 

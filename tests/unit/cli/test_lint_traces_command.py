@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from tests.builders import trace_line, write_lines
 from tests.unit.producer.pages import CONSUMERS, PRODUCERS, shown
 

@@ -18,7 +18,7 @@ from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.lake.delta_rs import WarehouseUnreadableError
 from shardaudit.cli.command import RanBy, Reply, Terminal
 from shardaudit.cli.main import main
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 
 STREAM = """\
 [streams.events]

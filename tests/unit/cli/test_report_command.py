@@ -12,7 +12,7 @@ import pytest
 from shardaudit.adapters.clock import now
 from shardaudit.cli.main import main
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.store.audits import audits_of

@@ -3,7 +3,8 @@
 import pytest
 
 from shardaudit.ingest.rules.batch_inputs import ReservedColumnError, resolved_columns
-from shardaudit.model.errors import ExitCode, SinkSchemaError
+from shardaudit.model.errors import SinkSchemaError
+from shardaudit.model.exit_code import ExitCode
 
 ALL = ["message_id", "shard_id", "sequence_number", "sent_at", "landed_at", "arrived_at", "more"]
 

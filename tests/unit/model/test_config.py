@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.model.choices import BackfillMode, PositionSource, SinkFormat
+from shardaudit.model.config.choices import BackfillMode, PositionSource, SinkFormat
 from shardaudit.model.config.settings import (
     Location,
     Settings,
@@ -13,7 +13,8 @@ from shardaudit.model.config.settings import (
     load_settings,
     read_columns,
 )
-from shardaudit.model.errors import ConfigError, ExitCode
+from shardaudit.model.errors import ConfigError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import PARENT_IDS
 from tests.configurations import LEAST
 

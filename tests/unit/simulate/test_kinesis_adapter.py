@@ -18,7 +18,7 @@ from shardaudit.adapters.aws.kinesis import (
     stream_facts,
 )
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.simulate.stand_in_process import StandInControl
 from tests.unit.simulate.kinesis import Kinesis, name
 

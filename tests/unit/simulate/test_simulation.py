@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import load_settings
 from shardaudit.simulate.job import Endpoints, simulate_files, simulate_stream
 from shardaudit.simulate.stand_in_process import StandInControl, kinesis_stand_in

@@ -11,7 +11,7 @@ import pytest
 from botocore.httpsession import URLLib3Session
 
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ExitCode
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.simulate.stand_in.server import StandIn
 from shardaudit.simulate.stand_in_process import StandInControl
 from shardaudit.store.warehouse import Warehouse

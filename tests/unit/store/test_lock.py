@@ -10,7 +10,8 @@ import pytest
 
 from shardaudit.cli.session import WriteLock
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseBusyError
+from shardaudit.model.errors import ClaimLostError, WarehouseBusyError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.store import lock as claims
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH, WarehouseAccessError

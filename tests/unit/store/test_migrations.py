@@ -15,7 +15,8 @@ from shardaudit.adapters.lake.delta_schema import stamp
 from shardaudit.cli.main import main
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ClaimLostError, ExitCode, WarehouseVersionError
+from shardaudit.model.errors import ClaimLostError, WarehouseVersionError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.table import OLDEST_VERSION, WAREHOUSE_VERSION

@@ -13,7 +13,8 @@ from shardaudit.adapters.lake.delta_schema import delta_schema
 from shardaudit.cli.main import main
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import load_settings
-from shardaudit.model.errors import ExitCode, WarehouseVersionError
+from shardaudit.model.errors import WarehouseVersionError
+from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.tables.table import WAREHOUSE_VERSION, Table
 from shardaudit.store.published import published_audit

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from shardaudit.adapters.engine.requirements import OpenPortError
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables.audit_tables import AUDITS
 from tools.demo_engines import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from shardaudit.model.choices import PositionSource
+from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.sequence import Position
 from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Rules, Span, Witness

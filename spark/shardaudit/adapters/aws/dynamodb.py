@@ -8,7 +8,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from shardaudit.adapters.aws.kinesis import said_and_advice
-from shardaudit.model.choices import PositionSource
+from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 from shardaudit.model.sequence import CHECKPOINT_WORDS, Position, is_sequence_number, sequence_order

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from shardaudit.adapters.engine.apache_spark import spark_session
 from shardaudit.adapters.engine.embedded import embedded_session
 from shardaudit.adapters.engine.requirements import is_submitted
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings
 
 

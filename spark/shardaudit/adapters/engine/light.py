@@ -16,7 +16,7 @@ from shardaudit.adapters.engine.requirements import (
     require_plain_path,
     unlisted_people,
 )
-from shardaudit.model.choices import EngineName
+from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from shardaudit.adapters.files.files import S3Access, list_files, open_file
 from shardaudit.adapters.files.lines import line_groups
-from shardaudit.model.choices import PositionSource
+from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.sequence import Position, is_sequence_number
 from shardaudit.model.trace_line import read_object

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from shardaudit.backfill.rules.planned import WindowState
-from shardaudit.model.choices import Approval, BackfillMode, SinkFormat
+from shardaudit.model.config.choices import Approval, BackfillMode, SinkFormat
 from shardaudit.model.config.parts import Backfill
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError

@@ -34,7 +34,8 @@ from shardaudit.columns.instants import (
     instant_text,
     parsed_instant,
 )
-from shardaudit.model.errors import ExitCode, FinalError
+from shardaudit.model.errors import FinalError
+from shardaudit.model.exit_code import ExitCode
 
 DELIVERY = (
     "message_id",

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from shardaudit.model.choices import Approval, BackfillMode, EngineName, PositionSource
+from shardaudit.model.config.choices import Approval, BackfillMode, EngineName, PositionSource
 from shardaudit.model.config.fields import (
     Decoder,
     JsonPath,

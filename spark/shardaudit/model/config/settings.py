@@ -15,7 +15,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from shardaudit.model.choices import (
+from shardaudit.model.config.choices import (
     BackfillMode,
     EngineName,
     SinkFormat,

@@ -1,0 +1,13 @@
+"""How a command ends."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command leaves behind for the shell and for Airflow (docs/contract.md)."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    BAD_VERDICT = 3
+    RETRY = 75
