@@ -209,7 +209,7 @@ class TraceSide:
             seen = tallied(places)
             append_sightings(self._warehouse, places, batch, seen)
             if place := self._stream.sink.place:
-                append_handed_over(self._warehouse, batch, place, most=seen.good)
+                append_handed_over(self._warehouse, batch, place, seen)
             both = (seen.kept_from, tally.kept_from)
             first = {file: min(of[file] for of in both if file in of) for of in both for file in of}
             tally = replace(tally, sighted=seen.good, kept_from=first)
@@ -273,7 +273,8 @@ class TraceSide:
         span = damaged_span(
             [file for file in inputs.files if file.path in tally.damaged],
             kept_from=tally.kept_from,
-            batch_from=tally.first,
+            # What a file of the end's place held may be older than all else of the batch.
+            batch_from=None if self._stream.sink.place else tally.first,
             audit_window=self._stream.audit_window,
         )
         damage = span.aligned(inputs.shape.bucket) if span else None

@@ -41,15 +41,18 @@ def append_sightings(
     _append(warehouse, counted_sightings(new), SIGHTING_COUNTS, batch, most=tally.good)
 
 
-def append_handed_over(warehouse: Warehouse, batch: Batch, place: str, *, most: int) -> None:
+def append_handed_over(warehouse: Warehouse, batch: Batch, place: str, tally: TraceTally) -> None:
     """Writes what the place handed over by a batch, from what is stored of its traces of places.
 
     Input:
-        most: how many these are at most.
+        tally: of these.
     """
+    if not tally.days:
+        return
     table = handed_over(batch.stream, place)
-    rows = _handed_over(stored_sightings(warehouse, batch), place)
-    warehouse.append(rows, table, most=most, retried=batch.retried)
+    stored = stored_sightings(warehouse, batch)
+    near = stored.where(F.col("sent_day").isin(sorted(tally.days)))
+    warehouse.append(_handed_over(near, place), table, most=tally.good, retried=batch.retried)
 
 
 def append_all_handed_over(warehouse: Warehouse, stream: str, place: str) -> None:

@@ -211,9 +211,10 @@ def _taken(settings: Settings, *, owner: str, name: str | None, patience: timede
                 raise
             if at >= tell_at:
                 tell_at = at + _TELL_SECONDS
-                minutes = max(patience, DEAD_AFTER) // timedelta(minutes=1)
+                left = max(timedelta(seconds=until - at), DEAD_AFTER)
+                minutes = round(left / timedelta(minutes=1))
                 # A warning: at a terminal the log shows no less.
-                said = "waits for %s, which holds %s since %s; for %d min at most"
+                said = "waits for %s, which holds %s since %s; %d more min at most"
                 log.warning(said, busy.owner, what, busy.since, minutes)
             time.sleep(_LOOK_SECONDS)
 

@@ -1,6 +1,7 @@
 """Messages that are split into others, or joined: each half of the way, and where it lost any."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -12,7 +13,7 @@ from shardaudit.model.config.settings import Sink
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.verdict import Verdict
-from tests.builders import T0, Line, Value, sink_row, trace_line
+from tests.builders import NOW, T0, Line, Value, sink_row, trace_line
 from tests.spark.audit.on_routes import EACH, audited, passed, sighting, told
 from tests.spark.lake import Lake
 
@@ -153,3 +154,21 @@ def test_parents_of_a_trace_of_a_place_are_refused(lake: Lake) -> None:
         "parent_ids at splitter: the producer's traces alone have it"
     ]
     assert handed(upper) == {}
+
+
+def test_of_a_damaged_file_of_the_end_nothing_is_said(lake: Lake) -> None:
+    """It lags behind the producers' traces that came with it, and may hold older messages."""
+    upper = ended_at(lake, "splitter")
+    upper.log("p1.jsonl", map(trace_line, range(60)))
+    upper.log("s1.jsonl", [at_place(n, "splitter", "sent") for n in range(30, 60)])
+    upper.ingest()
+    upper.log("p2.jsonl", map(trace_line, range(200, 260)))
+    upper.log("s2.jsonl", [at_place(n, "splitter", "sent") for n in range(200, 260)])
+    late = upper.log("late.jsonl.gz", [at_place(n, "splitter", "sent") for n in range(30)])
+    late.write_bytes(late.read_bytes()[:20])
+    written = (NOW - timedelta(minutes=1)).timestamp()
+    os.utime(late, (written, written))
+    upper.ingest()
+    report = audited(upper)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert (report.counts["missing"], report.counts["pending"]) == (0, 30)

@@ -231,6 +231,10 @@ def test_last_value_counts_when_an_attribute_is_there_twice(tmp_path: Path) -> N
             [None, "parent_ids names the message itself"],
         ),
         (pa.array([7, 8]), [[("parent_ids", f'["{n}"]')] for n in (7, 8)], [None, None]),
+        *(
+            (pa.array([["p"], None], kind), [[("parent_ids", '["p"]')], None], [None, None])
+            for kind in (pa.large_list(pa.large_string()), pa.list_(pa.string(), 1))
+        ),
     ],
 )
 def test_what_messages_were_made_from_is_an_attribute(

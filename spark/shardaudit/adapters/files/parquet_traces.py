@@ -137,12 +137,14 @@ def _attributes(column: pa.Array) -> dict[str, pa.Array]:
         raise _wrong_type("attributes", column.type, "a map of texts") from error
 
 
+_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+
+
 def _with_parents(made: Mapping[str, pa.Array], parents: pa.Array) -> dict[str, pa.Array]:
     """The attributes of each row with what it was made from."""
     try:
-        parents = parents.cast(
-            pa.list_(pa.string()) if pa.types.is_list(parents.type) else pa.string()
-        )
+        is_list = any(is_kind(parents.type) for is_kind in _LISTS)
+        parents = parents.cast(pa.list_(pa.string()) if is_list else pa.string())
     except pa.ArrowException as error:
         raise _wrong_type(PARENT_IDS, parents.type, "a text, or a list of texts") from error
     nothing = [None] * len(parents)
