@@ -233,9 +233,9 @@ class Stream(_Frozen):
 
 def read_columns(stream: Stream) -> dict[str, str]:
     """`trace_columns` of a stream."""
-    is_made = stream.made_from is not None or stream.sink.place is not None
+    reads_parents = stream.made_from is not None or stream.sink.place is not None
     with_event = bool(stream.locations)
-    return trace_columns(stream.traces.columns, with_event=with_event, with_parents=is_made)
+    return trace_columns(stream.traces.columns, with_event=with_event, with_parents=reads_parents)
 
 
 class Settings(_Frozen):
