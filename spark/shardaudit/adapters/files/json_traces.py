@@ -5,9 +5,10 @@ are of the kinds that producers write, the columns are made at once; else each l
 """
 
 import gc
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from types import NoneType
 
 import orjson
@@ -178,7 +179,12 @@ def _numbers(numbers: Sequence[int | None]) -> pa.Array:
 
 
 def _raw(lines: Sequence[bytes]) -> pa.Array:
+    ends = array("i", accumulate(map(len, lines), initial=0))
+    texts = pa.StringArray.from_buffers(
+        len(lines), pa.py_buffer(ends), pa.py_buffer(b"".join(lines))
+    )
     try:
-        return pa.array(lines, pa.string())
+        texts.validate(full=True)
     except pa.ArrowInvalid:  # bytes that are not UTF-8
         return pa.array([line.decode(errors="replace") for line in lines], pa.string())
+    return texts

@@ -30,6 +30,8 @@ def damaged(
 
 def attribute_maps(attributes: Sequence[dict[str, Json] | None]) -> pa.Array:
     """The attributes of each row as a map, in the order in which they stand."""
+    if attributes.count(None) == len(attributes):
+        return pa.nulls(len(attributes), ATTRIBUTES)
     given = [each or {} for each in attributes]
     return pa.MapArray.from_arrays(
         pa.array(list(accumulate(map(len, given), initial=0)), pa.int32()),
