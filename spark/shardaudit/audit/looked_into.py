@@ -25,6 +25,8 @@ from shardaudit.audit.rules.cells import compared_cells, grid
 from shardaudit.audit.rules.drill_down import WANTED, suspects, unexplained, with_hash
 from shardaudit.audit.rules.gaps import (
     is_bare,
+    small_lacking,
+    with_bare,
     with_gaps,
 )
 from shardaudit.audit.rules.ledger_hours import LedgerSums
@@ -233,16 +235,19 @@ def window_ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) ->
     over = overdue_cells(cells, known, by).localCheckpoint()
     gone = vanished_cells(over, known, by)
     named = _named(warehouse, request, cells)
-    lasting = with_vanished(cells, gone, _standing_gaps(warehouse, request, both))
-    whole = with_gaps(with_bucket_digest(lasting, near), named).localCheckpoint()
+    standing = _standing_gaps(warehouse, request, both)
+    lasting = with_vanished(cells, gone, standing.select(*CELL))
+    whole = with_bare(with_bucket_digest(lasting, near), named, standing).localCheckpoint()
+    [small] = collected(whole.select(small_lacking().alias("lacking")))
+    whole = with_gaps(whole, lacking=small.lacking).localCheckpoint()
     return WindowLedger(sums, whole, facts, own_shards, known.missing, named)
 
 
 def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -> DataFrame:
-    """The cells of gaps that did not end, the canary's too: CELL."""
+    """The cells of gaps that did not end, the canary's too, and the `count` of each."""
     own = warehouse.read(GAPS).where(F.col("stream") == request.name)
     known = beside(both.planted.gaps, own)
-    return known.where(F.col("state").isin(*STANDING)).select(*CELL)
+    return known.where(F.col("state").isin(*STANDING)).select(*CELL, "count")
 
 
 def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> DataFrame:

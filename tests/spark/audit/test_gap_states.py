@@ -2,14 +2,23 @@
 
 from datetime import timedelta
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
-from shardaudit.audit.rules.gaps import folded_gaps, unlanded_rest, with_gaps, with_rest
+from shardaudit.audit.rules.gaps import (
+    MOST_NAMED,
+    folded_gaps,
+    small_lacking,
+    unlanded_rest,
+    with_bare,
+    with_gaps,
+    with_rest,
+)
 from shardaudit.columns.ledger_sums import sequence_key
+from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 from tests.builders import T0
@@ -17,6 +26,7 @@ from tests.builders import T0
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 CELL_DDL = "shard_id string, bucket_start timestamp"
 AS_OF = T0 + HOUR
+SMALL_GAP = "few lack of a gap"
 DARK = Damage(traces=((T0 + 50 * MINUTE, T0 + 51 * MINUTE),))
 
 
@@ -35,6 +45,7 @@ def test_a_cell_is_a_gap_when_much_lacks_and_nearly_nothing_is_there(spark: Spar
         ("was complete", 2000, 0, True, 7, None, True, 0, False),
         ("emptied as seen", 2000, 0, True, None, 7, False, 0, False),
         ("a gap as seen", 2000, 0, True, None, 7, True, 0, True),
+        (SMALL_GAP, 900, 9, True, None, None, False, 0, True),
     ]
     cells = own_rows(
         spark,
@@ -44,7 +55,7 @@ def test_a_cell_is_a_gap_when_much_lacks_and_nearly_nothing_is_there(spark: Spar
     )
     ids = [(f"{name}-{n}", name, T0) for name, *rest in table for n in range(rest[6])]  # type: ignore[arg-type] # a number
     named = own_rows(spark, ids, f"message_id string, {CELL_DDL}")
-    found = with_gaps(cells, named).collect()
+    found = with_gaps(with_bare(cells, named, _standing(spark)), lacking=MOST_NAMED).collect()
     assert {row.shard_id: row.is_gap for row in found} == {row[0]: row[-1] for row in table}
     # What was read in another way holds no more.
     emptied = {"was complete", "emptied as seen"}
@@ -56,6 +67,37 @@ def test_a_cell_is_a_gap_when_much_lacks_and_nearly_nothing_is_there(spark: Spar
         *((True, False, False), (False, True, False), (False, False, True))
     }
     assert len(kinds) == len({kind[0] for kind in kinds})
+
+
+def _standing(spark: SparkSession) -> DataFrame:
+    gaps = [(SMALL_GAP, T0, 900), ("too few", T0, 1000)]
+    return own_rows(spark, gaps, f"{CELL_DDL}, count bigint")
+
+
+def test_cells_of_which_little_lacks_are_gaps_where_too_much_lacks_in_all_of_them(
+    spark: SparkSession,
+) -> None:
+    # sent, landed, differs: whether a gap among many.
+    table = [
+        ("small", 900, 9, True, True),
+        ("of one", 1, 0, True, True),
+        ("half", 900, 450, True, False),
+        ("equal", 900, 0, False, False),
+        (f"{CANARY}-1", 900, 0, True, False),
+    ]
+    cells = own_rows(
+        spark,
+        [(name, T0, *rest[:3], None, None, False, 7, 1) for name, *rest in table],
+        f"{CELL_DDL}, sent_n bigint, landed_n bigint, differs boolean, by_ledger bigint, "
+        "by_audit bigint, has_gap boolean, sent_by bigint, bucket_digest bigint",
+    )
+    nobody = own_rows(spark, [], f"message_id string, {CELL_DDL}")
+    bare = with_bare(cells, nobody, _standing(spark)).localCheckpoint()
+    [row] = bare.select(small_lacking().alias("lacking")).collect()
+    assert row.lacking == 891 + 1
+    many, few = (with_gaps(bare, lacking=n).collect() for n in (MOST_NAMED + 1, MOST_NAMED))
+    assert {row.shard_id for row in many if row.is_gap} == {row[0] for row in table if row[-1]}
+    assert not any(row.is_gap for row in few)
 
 
 def test_what_is_true_of_the_last_message_is_said_of_all(spark: SparkSession) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
 from shardaudit.audit.rules.deadlines import until
 from shardaudit.audit.rules.findings import (
@@ -31,7 +32,8 @@ from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import ENDED, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 
-LEAST_MISSING = 1_000  # fewer are named one by one
+LEAST_MISSING = 1_000  # fewer are named one by one,
+MOST_NAMED = 100_000  # if not more lack in all such cells together
 LEAST_SENT = 100  # to each row that landed: 99 % did not
 _NOT_THERE = (Cause.LOST.value, Cause.STUCK.value)
 _PLACE = ("start_sequence_number", "end_sequence_number")
@@ -57,34 +59,63 @@ def gap_measures(bucket: timedelta) -> tuple[Column, ...]:
 
 
 def is_bare() -> Column:
-    """Whether (nearly) nothing of a cell is there, and much lacks: of rows of `compared_cells`."""
-    lacking = F.col("sent_n") - F.col("landed_n")
-    is_thin = (F.col("landed_n") >= 0) & (F.col("landed_n") * LEAST_SENT <= F.col("sent_n"))
-    return F.col("differs") & (lacking >= LEAST_MISSING) & is_thin
+    """Whether (nearly) nothing of a cell is there: of rows of `compared_cells`."""
+    is_left = (F.col("landed_n") >= 0) & (F.col("landed_n") * LEAST_SENT <= F.col("sent_n"))
+    return F.col("differs") & (_lacking() > 0) & is_left
 
 
-def with_gaps(cells: DataFrame, named: DataFrame) -> DataFrame:
-    """The cells with `is_gap`: whether their ids are not read; with another digest where none are.
+def with_bare(cells: DataFrame, named: DataFrame, standing: DataFrame) -> DataFrame:
+    """The cells with `is_bare`, and `was_small`: whether it is a gap of which little lacked before.
 
-    Where findings name most of what lacks, as of an earlier version, they go on doing so.
+    Where findings name most of what lacks, as of an earlier version, they go on doing so: such a
+    cell counts as not bare.
 
     Input:
-        cells: of `with_vanished`, with `bucket_digest`.
+        cells: of `with_vanished`.
         named: (message id, cell) of standing findings of missing ids.
+        standing: of the gaps that did not end the cell and `count`, unique on the cell.
     """
     counts = named.groupBy(*CELL).agg(F.count("*").alias("named"))
-    are_few = F.col("named") * 2 < F.col("sent_n") - F.col("landed_n")
-    # Of a cell that is not read some ids may be known; when it is to be read, that is not all.
-    unread = F.when(F.col("is_gap"), "gap").when(is_emptied(), "emptied")
-    digest = F.when(unread.isNotNull(), F.xxhash64("bucket_digest", unread))
-    # Unique on the cell on the right.
+    small = standing.where(F.col("count") < LEAST_MISSING)
+    small = small.select(*CELL, F.lit(True).alias("was_small"))
+    are_few = F.col("named") * 2 < _lacking()
+    # Unique on the cell on the right, both.
     return (
         cells.join(F.broadcast(counts), CELL, how="left")
         .fillna(0, subset=["named"])
-        .withColumn("is_gap", is_bare() & are_few & ~is_emptied())
-        .withColumn("bucket_digest", F.coalesce(digest, F.col("bucket_digest")))
+        .join(F.broadcast(small), CELL, how="left")
+        .withColumn("is_bare", is_bare() & are_few & ~is_emptied())
+        .withColumn("was_small", F.coalesce("was_small", F.lit(False)))
         .drop("named")
     )
+
+
+def small_lacking() -> Column:
+    """How many messages lack in all cells of which each would name its few: of `with_bare`."""
+    is_small = F.col("is_bare") & (_lacking() < LEAST_MISSING) & ~is_canary()
+    return F.coalesce(F.sum(F.when(is_small, _lacking())), F.lit(0))
+
+
+def with_gaps(cells: DataFrame, *, lacking: int) -> DataFrame:
+    """The cells with `is_gap`: whether their ids are not read; with another digest where none are.
+
+    Input:
+        cells: of `with_bare`, with `bucket_digest`; lacking: of `small_lacking`.
+    """
+    is_one_of_many = (F.col("was_small") | F.lit(lacking > MOST_NAMED)) & ~is_canary()
+    is_gap = F.col("is_bare") & ((_lacking() >= LEAST_MISSING) | is_one_of_many)
+    # Of a cell that is not read some ids may be known; when it is to be read, that is not all.
+    unread = F.when(F.col("is_gap"), "gap").when(is_emptied(), "emptied")
+    digest = F.when(unread.isNotNull(), F.xxhash64("bucket_digest", unread))
+    return (
+        cells.withColumn("is_gap", is_gap)
+        .withColumn("bucket_digest", F.coalesce(digest, F.col("bucket_digest")))
+        .drop("is_bare", "was_small")
+    )
+
+
+def _lacking() -> Column:
+    return F.col("sent_n") - F.col("landed_n")
 
 
 def unlanded_rest(
