@@ -64,6 +64,7 @@ def looked_at(run: Run) -> None:
     run.airflow("airflow-steps", "worker", audit["audit_id"])
     run.airflow("page", "page")
     run.command("report", "report", *STREAM, "--out", str(run.made.folder / "report.html"))
+    run.command("report", "statistics", *STREAM)
     _age_removed_files(run.made)
     run.command("maintain", "maintain")
     run.command("migrate", "migrate", warehouse=OLDER)

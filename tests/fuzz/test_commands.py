@@ -15,7 +15,10 @@ from tests.builders import sink_row, trace_line, write_lines, write_parquet
 from tests.fuzz.hostile import BOUNDED, TEXT, TEXTS
 
 # None that writes files of its own or looks at the machine.
-_COMMANDS = ["ingest", "audit", "watch", "findings", "backfill", "dedupe", "maintain", "report"]
+_COMMANDS = [
+    *("ingest", "audit", "watch", "findings", "backfill", "dedupe", "maintain", "report"),
+    "statistics",
+]
 _WORDS = [
     *("list", "accept", "plan", "run", "replay", "verify", "purge", "--stream", "--stream=events"),
     *("--from", "--to=2026-11-20T00:00:00Z", "--as-of", "--limit", "--limit=-1", "--shard", "--"),
@@ -85,6 +88,7 @@ def test_hostile_messages_pass_through_every_command(tmp_path: Path) -> None:
         ["findings", "list", "--limit=9999"],
         ["watch", *AS_OF],
         ["report", "--out", str(report)],
+        ["statistics", "--by=shard"],
         ["backfill", "plan", *AS_OF],
     ):
         line = ["--config", str(tmp_path / "shardaudit.toml"), *words, "--stream=events"]

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Writes the file."""
     settings = context.settings()
-    state = PageState(stream=arguments.stream, window=_window(arguments))
+    state = PageState(stream=arguments.stream, window=asked_time(arguments))
     written = stream_report(settings, state, audit_id=arguments.audit, now=now())
     try:
         arguments.out.write_text(written.html, encoding="utf-8")
@@ -59,7 +59,12 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     )
 
 
-def _window(arguments: argparse.Namespace) -> Window | None:
+def asked_time(arguments: argparse.Namespace) -> Window | None:
+    """The time of `--from` and `--to`; None: neither was given.
+
+    Raises:
+        ConfigError: one of them was, or they are no times, or not in this order.
+    """
     if arguments.start is None and arguments.end is None:
         return None
     if arguments.start is None or arguments.end is None:

@@ -4,9 +4,11 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,7 @@ Integers = npt.NDArray[np.int64]
 _ORDER = list(Verdict)  # the worst first
 _NO_CELL = len(_ORDER)
 _REASONS = [*WHY.values(), LEFT_THE_SINK]
+_AT_ONCE = 31  # segments are read with one look at the log; a longer condition is slow
 _AT_WORK = [state for state in ShardState if state.is_at_work]
 
 
@@ -84,6 +87,25 @@ def bad_cells(
     ]
     found.sort(key=lambda cell: (cell["bucket_start"], cell["shard_id"]))
     return found[:limit], len(found)
+
+
+def newest_batches(
+    tables: DeltaRs,
+    segments: Sequence[Segment],
+    *,
+    columns: Sequence[str],
+    dictionaries: Collection[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The segments' cells, a part at a time: no cell twice, each part of one audit."""
+    for first in range(0, len(segments), _AT_ONCE):
+        some = segments[first : first + _AT_ONCE]
+        yield from tables.batches(
+            CELLS,
+            columns=columns,
+            where=reduce(or_, map(of_segment, some)),
+            dictionaries=dictionaries,
+            among={"audit_id": sorted({segment.audit_id for segment in some})},
+        )
 
 
 def of_shards(shards: ShardRange) -> pc.Expression:

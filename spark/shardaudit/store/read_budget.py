@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 
 import numpy as np
 import pyarrow.compute as pc
@@ -18,9 +16,7 @@ from shardaudit.model.verdict import STANDING, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 from shardaudit.store.audits import audits_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
-from shardaudit.store.cells import field_within, micros, of_segment
-
-_AT_ONCE = 31  # nights are read with one look at the log; a longer condition is slow
+from shardaudit.store.cells import field_within, micros, newest_batches
 
 Sums = tuple[int, int]
 
@@ -88,8 +84,7 @@ def _sent(tables: DeltaRs, segments: Sequence[Segment]) -> Sums:
     newest = _newest(tables, segments)
     known = {one: sums for one in newest if (sums := _KNOWN.get(one)) is not None}
     unknown = [one for one in newest if one not in known]
-    for first in range(0, len(unknown), _AT_ONCE):
-        known |= _read(tables, unknown[first : first + _AT_ONCE])
+    known |= _read(tables, unknown)
     if len(_KNOWN) > _MOST_KNOWN:
         _KNOWN.clear()
     _KNOWN.update(known)
@@ -115,13 +110,9 @@ def _read(tables: DeltaRs, newest: Sequence[_Newest]) -> dict[_Newest, Sums]:
     """Of each the messages, and in how many buckets some cell is inconclusive: in one reading."""
     sent = dict.fromkeys((one.audit_id for one in newest), 0)
     doubtful = {one.audit_id: np.empty(0, np.int64) for one in newest}
-    for cells in tables.batches(
-        CELLS,
-        columns=["audit_id", "bucket_start", "sent", "verdict"],
-        where=reduce(or_, (of_segment(part) for one in newest for part in one.segments)),
-        dictionaries=("verdict",),
-        among={"audit_id": [*sent]},
-    ):
+    segments = [part for one in newest for part in one.segments]
+    columns = ["audit_id", "bucket_start", "sent", "verdict"]
+    for cells in newest_batches(tables, segments, columns=columns, dictionaries=("verdict",)):
         if cells.num_rows:
             name = cells.column("audit_id")[0].as_py()  # of one file, so of one audit
             sent[name] += pc.sum(cells.column("sent")).as_py() or 0

@@ -1,0 +1,217 @@
+"""The statistics of a stream's delivery: the same values for people and for other tools."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from shardaudit.model.rates import Rate
+from shardaudit.model.window import Window
+from shardaudit.model.words import counted, length
+from shardaudit.report.plain import cell, harmless, instant
+from shardaudit.report.rate_lines import between_line
+
+_SHOWN = 5  # spans that no audit looked at
+_RATES = ("missing", "duplicated", "untraced")
+_NONE = "–"
+Between = tuple[float, float | None]  # the least and the greatest that may be; None: it has no end
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyLine:
+    """From `sent_at` to the landing, in seconds: of each share the upper end of its bin.
+
+    `rows`: of so many. None: more than 2^20 s (12 days), where bins end. The mean and
+    the standard deviation lie between what rows of these bins may have at least and at most.
+    """
+
+    rows: int
+    p50: float | None
+    p90: float | None
+    p99: float | None
+    p999: float | None
+    max: float | None
+    mean_between: Between
+    deviation_between: Between
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryLine:
+    """One stream, shard or hour. `counts` None: no audit looked, and nothing is known of it.
+
+    `audited_s`: how many seconds of it the counts are of; a shard's are those in which it has
+    cells. `counts`: by the names of CELLS, beside how many `cells` there are and how many of them
+    are `inconclusive`; `shares`: of `counts_of_rates`, as fractions, None: of nothing, or all is
+    inconclusive; `rates`: of `audit_rates`, none where the counts are exact; `latency`: None:
+    nothing landed.
+    """
+
+    name: str
+    audited_s: float
+    counts: Mapping[str, int] | None
+    shares: Mapping[str, float | None] = field(default_factory=dict)
+    rates: Mapping[str, Rate] = field(default_factory=dict)
+    sent_per_s: float | None = None
+    landed_per_s: float | None = None
+    latency: LatencyLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceLine:
+    """One place of a route, from the producer to the sink. Counts are of messages.
+
+    `received`, `sent`: what it traced; of the producer what was acknowledged, of the sink what
+    landed. `lost`: never reached it; `doubtful`: that is inconclusive of them; `doubled`: after it.
+    `trace_loss`: of what landed and had passed it, how much it did not trace, as a fraction.
+    None: unknown, or it has no such thing.
+    """
+
+    location: str
+    after: tuple[str, ...]
+    received: int | None
+    sent: int | None
+    received_per_s: float | None
+    sent_per_s: float | None
+    lost: int | None
+    doubtful: int | None
+    doubled: int | None
+    trace_loss: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a stream delivered in a window: as a whole, and row by row.
+
+    `by`: what a row is; `sample_rate`: of the ids that all counts are of; `unaudited`: the time of
+    the window that no audit looked at, and of which nothing here says anything.
+    `unplaced`: by hop, missing messages of which no hop is known.
+    """
+
+    stream: str
+    window: Window
+    by: str
+    sample_rate: float
+    unaudited: Sequence[Window]
+    whole: DeliveryLine
+    rows: Sequence[DeliveryLine] | Sequence[PlaceLine]
+    unplaced: int | None = None
+
+
+def statistics_view(found: Statistics) -> RenderableType:
+    """The same for people."""
+    window = f"{instant(found.window.start)} to {instant(found.window.end)}"
+    rows = [row for row in found.rows if isinstance(row, DeliveryLine)]
+    places = [row for row in found.rows if isinstance(row, PlaceLine)]
+    lines = [found.whole, *rows] if found.by != "stream" else [found.whole]
+    first = "stream" if found.by == "hop" else found.by
+    return Group(
+        Text(f"{harmless(found.stream)}, {window}", style="bold"),
+        *([_routed(places)] if places else []),
+        _delivered(lines, first),
+        _timed(lines, first),
+        *(Text(f"• {note}", no_wrap=True, overflow="ignore") for note in _notes(found)),
+    )
+
+
+def _delivered(lines: Sequence[DeliveryLine], first: str) -> Table:
+    names = ("sent", "landed", *_RATES, "pending")
+    table = _numbers(first, "audited", "inconclusive", *names)
+    for line in lines:
+        if line.counts is None:
+            table.add_row(cell(line.name), "not audited", *[_NONE] * (1 + len(names)))
+            continue
+        counts = {name: f"{line.counts[name]:,}" for name in names}
+        counts |= {name: _with_share(line, name, counts[name]) for name in _RATES}
+        audited = length(timedelta(seconds=line.audited_s))
+        doubtful = line.counts["inconclusive"] / line.counts["cells"]
+        table.add_row(cell(line.name), audited, f"{doubtful:.1%}", *counts.values())
+    return table
+
+
+def _with_share(line: DeliveryLine, name: str, count: str) -> str:
+    """The count with its share of all, or the interval of that."""
+    if line.counts and line.counts["inconclusive"] == line.counts["cells"]:
+        return "unknown"
+    if name in line.rates:
+        return f"{count} ({between_line(line.rates[name].between)})"
+    share = line.shares[name]
+    return count if share is None else f"{count} ({share:.4%})"
+
+
+def _timed(lines: Sequence[DeliveryLine], first: str) -> Table:
+    names = ("p50", "p90", "p99", "p99.9", "max", "mean", "deviation")
+    table = _numbers(first, "sent per s", "landed per s", *names)
+    for line in lines:
+        per_s = (_per_s(line.sent_per_s), _per_s(line.landed_per_s))
+        table.add_row(cell(line.name), *per_s, *_latencies(line.latency, len(names)))
+    return table
+
+
+def _latencies(line: LatencyLine | None, count: int) -> list[str]:
+    if line is None:
+        return [_NONE] * count
+    ends = (line.p50, line.p90, line.p99, line.p999, line.max)
+    told = ["> 12 d" if end is None else f"≤ {end:,.0f} s" for end in ends]
+    return [*told, _between(line.mean_between), _between(line.deviation_between)]
+
+
+def _between(ends: Between) -> str:
+    least, most = ends
+    return f"> {least:,.1f} s" if most is None else f"{least:,.1f} to {most:,.1f} s"
+
+
+def _routed(places: Sequence[PlaceLine]) -> Table:
+    names = ("received", "per s", "sent on", "per s", "lost before it", "may be lost before it")
+    table = _numbers("place", *names, "doubled after it", "trace loss")
+    for place in places:
+        table.add_row(
+            cell(place.location),
+            *(_count(place.received), _per_s(place.received_per_s)),
+            *(_count(place.sent), _per_s(place.sent_per_s)),
+            *(_count(place.lost), _count(place.doubtful), _count(place.doubled)),
+            _NONE if place.trace_loss is None else f"{place.trace_loss:.4%}",
+        )
+    return table
+
+
+def _notes(found: Statistics) -> list[str]:
+    """What the numbers are not."""
+    counts, notes = found.whole.counts or {}, []
+    if found.unaudited:
+        whole = length(sum((w.end - w.start for w in found.unaudited), timedelta(0)))
+        spans = [f"{instant(w.start)} to {instant(w.end)}" for w in found.unaudited[:_SHOWN]]
+        more = len(found.unaudited) - len(spans)
+        spans += [f"{counted(more, 'more span')} (--json)"] if more else []
+        notes.append(f"not audited, and unknown: {whole} ({', '.join(spans)})")
+    if counts.get("inconclusive"):
+        of = counted(counts["cells"], "cell")
+        notes.append(f"{counts['inconclusive']:,} of {of} inconclusive: their counts may be wrong")
+    if found.sample_rate < 1:
+        notes.append(
+            f"counts, also those per s, are of a sample of {found.sample_rate:.4g} of the ids; "
+            "shares are 95 % intervals of all messages"
+        )
+    if found.unplaced:
+        lost = counted(found.unplaced, "missing message")
+        notes.append(f"{lost} on no hop of the route: of gaps, or left out by a filter")
+    return notes
+
+
+def _numbers(first: str, *names: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    table.add_column(first, no_wrap=True)
+    for name in names:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _count(count: int | None) -> str:
+    return _NONE if count is None else f"{count:,}"
+
+
+def _per_s(rate: float | None) -> str:
+    return _NONE if rate is None else f"{rate:,.2f}"

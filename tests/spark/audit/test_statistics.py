@@ -1,0 +1,53 @@
+"""What the statistics add up is what the audit counted, as a whole and at each place of a route."""
+
+import pytest
+
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.window import Window
+from shardaudit.store.read_deliveries import read_deliveries
+from shardaudit.store.read_places import read_places
+from tests.builders import Line, sink_row, trace_line
+from tests.spark.audit.nights import settings_of
+from tests.spark.audit.on_routes import audited, passed
+from tests.spark.lake import Lake
+
+ROUTE = {"router": {"after": ["producer"]}, "writer": {"after": ["router"]}}
+SENT, FAULTS = 300, 40  # the faults are in the first minutes
+
+
+def test_statistics_add_up_to_what_the_audit_said(lake: Lake) -> None:
+    lake.settings = {"locations": ROUTE}
+    lines: list[Line] = []
+    rows: list[Line] = []
+    for number in range(SENT):
+        fault = number % 4 if number < FAULTS else 3
+        traced = ("writer",) if number % 10 == 9 else ("router", "writer")
+        lines.append(trace_line(number))
+        lines += passed(number, {0: (), 1: ("router",)}.get(fault, traced))
+        rows += [sink_row(number)] * {0: 0, 1: 0, 2: 2}.get(fault, 1)
+    lake.log("all.jsonl", lines)
+    lake.land([*rows, sink_row(SENT)])
+    lake.ingest()
+    report = audited(lake)
+    window = Window(report.window_start, report.window_end)
+    found = read_deliveries(settings_of(lake), lake.name, window)
+    line = found.whole.line(lake.name, sample_rate=1)
+    assert line.counts is not None
+    assert {n: line.counts[n] for n in report.counts if n in line.counts} == {
+        n: count for n, count in report.counts.items() if n in line.counts
+    }
+    assert (line.counts["missing"], line.counts["duplicated"]) == (FAULTS // 2, FAULTS // 4)
+    [row] = lake.rows(AUDITS)
+    assert line.latency is not None
+    assert (line.latency.p50, line.latency.p99) == (row.latency_p50, row.latency_p99)
+    places, unplaced = read_places(settings_of(lake), lake.name, found)
+    told = {one.location: one for one in places}
+    assert [(one.received, one.sent, one.lost, one.doubtful) for one in places[1:-1]] == [
+        (hop.received, hop.sent, hop.lost, hop.doubtful) for hop in report.hops
+    ]
+    assert [told[hop.location].trace_loss for hop in report.hops] == pytest.approx(
+        [hop.trace_loss for hop in report.hops], abs=0.02
+    )
+    assert sum(one.doubled or 0 for one in places) == FAULTS // 4
+    assert (told["producer"].sent, told["sink"].received) == (SENT, SENT - FAULTS // 2 + 1)
+    assert unplaced == 0

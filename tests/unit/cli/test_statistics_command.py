@@ -1,0 +1,167 @@
+"""`shardaudit statistics`: what a warehouse knows, in rows that add up, and what it does not."""
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardaudit.adapters.clock import now
+from shardaudit.cli.main import main
+from shardaudit.model.exit_code import ExitCode
+from shardaudit.model.rates import wilson_interval
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.store.delivery import DELIVERED
+from tests.page_warehouse import STREAM, write_rows, write_warehouse
+
+HOUR = timedelta(hours=1)
+CONFIG = """
+warehouse = "warehouse"
+[streams.events]
+stream_name = "events"
+bucket = "1h"
+sample_rate = 0.1
+traces = { path = "traces" }
+sink = { path = "sink" }
+[streams.events.locations.router]
+after = ["producer"]
+[streams.orders]
+stream_name = "orders"
+bucket = "45m"
+traces = { path = "traces" }
+sink = { path = "sink" }
+"""
+END = now().replace(minute=0, second=0, microsecond=0)
+START = END - 160 * HOUR
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("statistics")
+    (folder / "shardaudit.toml").write_text(CONFIG)
+    write_warehouse(folder / "warehouse", now=END, bucket=HOUR)
+    lost = {"after": "router", "before": "sink", "probability": 1.0}
+    doubt = [{**lost, "probability": 0.6}, {**lost, "before": "router", "probability": 0.4}]
+    finding = {"stream": STREAM, "kind": "missing", "state": "open", "sent_at": START}
+    found = [
+        {**finding, "hops": json.dumps([lost])},
+        {**finding, "hops": json.dumps(doubt)},
+        {**finding, "hops": json.dumps([{**lost, "before": None}])},
+        {**finding, "hops": json.dumps([lost]), "state": "recovered"},
+        {**finding, "hops": json.dumps([lost]), "sent_at": START - HOUR},
+        {**finding, "kind": "duplicated", "location": "producer"},
+    ]
+    rows = [{**row, "message_id": f"m{n}"} for n, row in enumerate(found)]
+    write_rows(folder / "warehouse", FINDINGS, rows)
+    traced = {"stream": STREAM, "location": "router", "bucket_start": START}
+    traced |= {"sent_day": START.date()}
+    counts = [{**traced, "received": 7000, "sent": 0}, {**traced, "received": 0, "sent": 6500}]
+    write_rows(folder / "warehouse", SIGHTING_COUNTS, counts)
+    return folder / "shardaudit.toml"
+
+
+def statistics(config: Path, *options: str) -> int:
+    return main(["--config", str(config), "statistics", f"--stream={STREAM}", *options])
+
+
+def window(start: datetime, end: datetime) -> list[str]:
+    return [f"--from={start.isoformat()}", f"--to={end.isoformat()}"]
+
+
+def document(config: Path, capsys: pytest.CaptureFixture[str], *options: str) -> Any:  # Any: JSON
+    assert statistics(config, "--json", *options) == ExitCode.DONE
+    return json.loads(capsys.readouterr().out)
+
+
+def test_hours_and_shards_of_a_week_add_up_to_it(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {by: document(config, capsys, f"--by={by}") for by in ("stream", "shard", "hour")}
+    whole = found["stream"]["whole"]
+    assert found["stream"]["rows"] == [whole]
+    assert {by: len(of["rows"]) for by, of in found.items()} == {
+        **{"stream": 1, "shard": 24, "hour": 168},
+    }
+    for of in found.values():
+        sums = {name: sum(row["counts"][name] for row in of["rows"]) for name in DELIVERED}
+        assert (sums, of["whole"]) == (whole["counts"], whole)
+        latencies = [row["latency"] for row in of["rows"] if row["latency"]]  # one shard is silent
+        assert sum(one["rows"] for one in latencies) == whole["latency"]["rows"]
+    missing, sent = whole["counts"]["missing"], whole["counts"]["sent"]
+    assert whole["rates"]["missing"]["between"] == list(wilson_interval(missing, sent))
+    assert whole["sent_per_s"] == pytest.approx(sent / (168 * 3600))
+    assert (whole["latency"]["p50"], whole["latency"]["max"]) == (2, 512)
+    assert (found["hour"]["rows"][0]["audited_s"], found["hour"]["unaudited"]) == (3600, [])
+
+
+def test_hours_that_no_audit_saw_are_told(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    span = window(END - 2 * HOUR, END + 3 * HOUR - timedelta(minutes=1))
+    found = document(config, capsys, "--by=hour", *span)
+    assert [row["counts"] is None for row in found["rows"]] == [False, False, True, True, True]
+    assert [row["sent_per_s"] is None for row in found["rows"]] == [False] * 2 + [True] * 3
+    [unknown] = found["unaudited"]
+    times = [datetime.fromisoformat(unknown[name]) for name in ("start", "end")]
+    assert times == [END, END + 3 * HOUR]  # of whole buckets
+    assert statistics(config, "--by=hour", *span) == ExitCode.DONE
+    text = capsys.readouterr().out
+    assert "• not audited, and unknown: 3 h 0 min (" in text
+    assert text.count("not audited  ") == 3
+    assert "of a sample of 0.1 of the ids" in text
+
+
+def test_an_hour_of_which_all_is_inconclusive_is_unknown(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hour = END - 98 * HOUR
+    assert statistics(config, "--by=shard", *window(hour, hour + HOUR)) == ExitCode.DONE
+    [line] = [line for line in capsys.readouterr().out.split("\n") if "100.0%" in line][:1]
+    assert line.split()[:2] == ["shardId-000000000018", "1"]
+    assert line.count(" unknown ") == 3
+
+
+def test_a_place_has_what_it_traced_lost_and_doubled(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(config, capsys, "--by=hop", *window(START, START + HOUR))
+    counts = found["whole"]["counts"]
+    names = ("location", "received", "sent", "lost", "doubtful", "doubled")
+    assert [tuple(row[name] for name in names) for row in found["rows"]] == [
+        ("producer", None, counts["sent"], None, None, 1),
+        ("router", 7000, 6500, 0, 1, 0),
+        ("sink", counts["matched"] + counts["untraced"], None, 1, 1, None),
+    ]
+    # A shard is silent: in no minute has all landed, which would tell the router's trace loss.
+    assert [row["trace_loss"] for row in found["rows"]] == [0, None, None]
+    assert found["unplaced"] == counts["missing"] - 2
+    assert [row["received_per_s"] for row in found["rows"][:2]] == [None, 7000 / 3600]
+    assert statistics(config, "--by=hop", *window(START, START + HOUR)) == ExitCode.DONE
+    assert f"• {found['unplaced']:,} missing messages on no hop" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--from=2026-11-01T00:00:00Z"], "both, or neither"),
+        (["--from=2026-11-01", "--to=2026-11-02"], "with a zone"),
+        (window(END, END - HOUR), "from before to"),
+        (window(END - timedelta(days=400), END), "at most 366 days"),
+        (["--stream=order"], "did you mean orders?"),
+        (["--stream=orders", "--by=hop"], "locations"),
+        (["--stream=orders", "--by=hour"], "divides an hour"),
+    ],
+)
+def test_what_cannot_be_added_up_is_refused_in_words(
+    config: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert statistics(config, *options) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_a_stream_that_was_never_audited_is_unknown(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(config, capsys, "--stream=orders")
+    assert (found["whole"]["counts"], found["whole"]["latency"]) == (None, None)
+    assert len(found["unaudited"]) == 1
