@@ -15,7 +15,7 @@ from shardaudit.store.cell_grid import quantile
 DELIVERED = ("cells", "inconclusive", *CELL_SUMS)
 _SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 _NO_END = 2.0 ** (LATENCY_BINS - 1)  # what `quantile` says of the last bin, which is open
-_THIRDS = 80  # cut off: 10^6 s are a nanosecond then
+_THIRDS = 80  # cut off: 10^6 s are some nanoseconds then
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ def latency_line(counts: Sequence[int]) -> LatencyLine | None:
     Input:
         counts: of rows, by bin.
     """
+    # Below zero: a row left the sink of whose arrival the ledger knows nothing.
+    counts = [max(0, count) for count in counts]
     rows = sum(counts)
     if not rows:
         return None

@@ -1,0 +1,71 @@
+"""What places had, lost and did not trace, of the minutes that audits looked at and no others."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.model.window import Window
+from shardaudit.store.delivery import DELIVERED, Delivery
+from shardaudit.store.read_deliveries import Deliveries
+from shardaudit.store.read_places import read_places
+from tests.page_warehouse import Row, write_rows
+
+START, MINUTE = datetime(2026, 11, 1, tzinfo=UTC), timedelta(minutes=1)
+
+
+def settings(folder: Path) -> Settings:
+    place = {"path": str(folder)}
+    route = {"router": {"after": ["producer"]}}
+    events = {"stream_name": "e", "traces": place, "sink": place, "locations": route}
+    return Settings.model_validate({"warehouse": str(folder), "streams": {"events": events}})
+
+
+def at(minute: int) -> dict[str, object]:
+    start = START + minute * MINUTE
+    return {"stream": "events", "bucket_start": start, "sent_day": start.date()}
+
+
+def lost(minute: int, before: str = "router") -> Row:
+    """A message of the middle of a minute."""
+    hops = json.dumps([{"after": "producer", "before": before, "probability": 1.0}])
+    key = {"stream": "events", "message_id": f"{minute} {before}", "kind": "missing"}
+    sent_at = START + minute * MINUTE + MINUTE / 2
+    return {**key, "state": "open", "hops": hops, "sent_at": sent_at}
+
+
+def minutes(**counts: tuple[int, ...]) -> Deliveries:
+    """The first minute, and the third; of the second nobody knows."""
+    found = {}
+    for nth, minute in enumerate((0, 2)):
+        own = {name: values[nth] for name, values in counts.items()}
+        of = dict.fromkeys(DELIVERED, 0) | {"cells": 1} | own
+        found[START + minute * MINUTE] = Delivery(MINUTE, of)
+    return Deliveries(Window(START, START + 3 * MINUTE), found, {})
+
+
+def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> None:
+    received = [
+        {**at(minute), "location": "router", "received": count, "sent": 0}
+        for minute, count in ((0, 60), (0, 30), (1, 1000), (2, 40))
+    ]
+    write_rows(tmp_path, SIGHTING_COUNTS, received)
+    write_rows(tmp_path, FINDINGS, [lost(0, "sink"), lost(1), lost(2), lost(3)])
+    known = minutes(sent=(100, 100), matched=(100, 40), missing=(0, 60))
+    places, unplaced = read_places(settings(tmp_path), "events", known)
+    producer, router, sink = places
+    assert (producer.sent, producer.trace_loss, producer.sent_per_s) == (200, 0, 200 / 120)
+    # Its trace loss is of the first minute: in the third something lacks.
+    assert (router.received, router.sent, router.received_per_s) == (130, 0, 130 / 120)
+    assert (router.after, router.lost, router.doubtful, router.doubled) == (("producer",), 1, 0, 0)
+    assert router.trace_loss == pytest.approx(0.1)
+    assert (sink.received, sink.after, sink.lost, unplaced) == (140, ("router",), 1, 58)
+
+
+def test_of_places_nothing_is_told_where_no_audit_looked(tmp_path: Path) -> None:
+    window = Window(START, START + MINUTE)
+    assert read_places(settings(tmp_path), "events", Deliveries(window, {}, {})) == ([], 0)
