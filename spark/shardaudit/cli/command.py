@@ -20,8 +20,9 @@ from rich.text import Text
 from shardaudit.adapters.engine.light import LightChoice, light_choice
 from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ShardauditError
+from shardaudit.model.errors import ConfigError, ShardauditError
 from shardaudit.model.exit_code import ExitCode
+from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.plain import harmless, visible
 from shardaudit.report.progress import Live, Logged, Progress
 from shardaudit.report.summary import as_json, plain_value
@@ -106,6 +107,21 @@ class Command(Protocol):
 
     def run(self, arguments: argparse.Namespace, context: CommandContext) -> Reply:
         """Does it."""
+
+
+def asked_time(arguments: argparse.Namespace) -> Window | None:
+    """The time of `--from` and `--to`; None: neither was given.
+
+    Raises:
+        ConfigError: one of them was, or they are no times, or not in this order.
+    """
+    if arguments.start is None and arguments.end is None:
+        return None
+    if arguments.start is None or arguments.end is None:
+        raise ConfigError("--from, --to", "one of them", "both, or neither")
+    return Window(
+        parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
+    )
 
 
 class Terminal:

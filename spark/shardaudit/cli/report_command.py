@@ -7,9 +7,8 @@ from pathlib import Path
 from rich.text import Text
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.cli.command import CommandContext, Reply, asked_time
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.window import Window, parse_instant
 from shardaudit.model.words import counted
 from shardaudit.page.page_report import stream_report
 from shardaudit.page.page_state import PageState
@@ -56,19 +55,4 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             f"{written.verdict}; {counted(written.findings, 'finding')}, "
             f"{counted(written.gaps, 'gap')}"
         ),
-    )
-
-
-def asked_time(arguments: argparse.Namespace) -> Window | None:
-    """The time of `--from` and `--to`; None: neither was given.
-
-    Raises:
-        ConfigError: one of them was, or they are no times, or not in this order.
-    """
-    if arguments.start is None and arguments.end is None:
-        return None
-    if arguments.start is None or arguments.end is None:
-        raise ConfigError("--from, --to", "one of them", "both, or neither")
-    return Window(
-        parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
     )

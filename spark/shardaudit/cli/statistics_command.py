@@ -4,8 +4,7 @@ import argparse
 from datetime import timedelta
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import CommandContext, Reply
-from shardaudit.cli.report_command import asked_time
+from shardaudit.cli.command import CommandContext, Reply, asked_time
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.settings import DAY, Settings, Stream
 from shardaudit.model.errors import ConfigError
