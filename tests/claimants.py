@@ -33,7 +33,7 @@ class Claimant:
 
     def __init__(self, settings: Settings) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, settings.model_dump_json()],
+            [sys.executable, "-c", _PROGRAM, settings.model_dump_json(exclude_defaults=True)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -22,6 +22,7 @@ from rich.console import Group
 from rich.text import Text
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.adapters.lake.delta_schema import has_values
 from shardaudit.cli.command import Reply, Terminal
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.config.choices import EngineName
@@ -196,7 +197,7 @@ def _proved(
     )
     for engine in proving_engines(night):
         # What an audit before it looked up is forgotten: each engine reads the ids itself.
-        tables.delete(EVIDENCE, column="stream", value=scenario.stream)
+        tables.delete(EVIDENCE, where=has_values({"stream": [scenario.stream]}))
         with progress.stage(f"audit once more ({engine})"):
             audit(*asked, engine=engine)
         proofs.append(_audit_row(settings, scenario))

@@ -42,7 +42,12 @@ class SinkWriter:
 
     def __init__(self, settings: Settings) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.aws.sink_writers", settings.model_dump_json()],
+            [
+                sys.executable,
+                "-m",
+                "tests.aws.sink_writers",
+                settings.model_dump_json(exclude_defaults=True),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

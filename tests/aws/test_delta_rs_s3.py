@@ -1,14 +1,19 @@
 """The rows that a driver holds, in a warehouse on S3."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.adapters.lake.delta_schema import is_before
 from shardaudit.model.config.parts import Aws
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.simulate.s3proxy import s3_proxy
-from tests.noted import EVERYTHING, NOTED, row
+from shardaudit.store.superseded_cells import delete_superseded_cells
+from shardaudit.store.warehouse import Warehouse
+from tests.noted import EVERYTHING, NOTED, T0, row
 
 pytestmark = pytest.mark.aws
 
@@ -34,3 +39,37 @@ def test_rows_are_updated_and_inserted_when_the_warehouse_is_on_s3(
     tables.upsert([row("b", parents=["p"])], NOTED)
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
     assert found == [row("a"), row("b", parents=["p"])]
+
+
+def test_old_rows_go_when_the_warehouse_is_on_s3(lake: Aws, tmp_path: Path) -> None:
+    place, hour = f"s3a://lake/{tmp_path.name}", timedelta(hours=1)
+    warehouse = Warehouse(None, place, aws=lake)  # type: ignore[arg-type] # no engine is asked
+    nights = [
+        {
+            "audit_id": f"n{n}",
+            "stream": "s",
+            "status": "published",
+            "window_start": T0 + n * hour,
+            "window_end": T0 + (n + 4) * hour,
+            **dict.fromkeys(("as_of", "started_at", "finished_at"), T0 + (n + 4) * hour),
+            "pending": 0,
+        }
+        for n in range(3)
+    ]
+    cells = [
+        {"audit_id": f"n{n}", "stream": "s", "bucket_start": T0 + (n + m) * hour}
+        for n in range(3)
+        for m in range(4)
+    ]
+    warehouse.upsert(nights, AUDITS)
+    warehouse.upsert(cells, CELLS)
+    for gone in (2, 0):
+        assert delete_superseded_cells(warehouse, nights, over_by=T0 + 5 * hour) == gone
+    left = warehouse.rows(CELLS, where=EVERYTHING)
+    assert sum(cell["audit_id"] == "n0" for cell in left) == 2
+
+    tables = DeltaRs(place, lake)
+    tables.create(NOTED)
+    tables.upsert([row("a"), row("b")], NOTED)
+    assert tables.delete(NOTED, where=is_before("seen_at", T0)) == 0
+    assert tables.delete(NOTED, where=is_before("seen_at", T0 + 1000 * hour)) == 2

@@ -150,6 +150,7 @@ def keys(model: type[BaseModel]) -> set[str]:
             for part in ("traces", "sink", "positions", "backfill")
         ),
         ("[notify]", Settings.model_fields["notify"].annotation),
+        ("[keep]", Settings.model_fields["keep"].annotation),
     ],
 )
 def test_every_key_of_the_configuration_is_explained(heading: str, model: type[BaseModel]) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.kept_year import HOUR_BYTES, Stream, months
+
 PAGE = (Path(__file__).parents[2] / "docs" / "sizing.md").read_text()
 SIZES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 TIMES = {"s": 1, "min": 60, "h": 3600}
@@ -61,3 +63,8 @@ def test_a_day_has_the_requests_of_its_watches_and_its_night() -> None:
         total = 96 * number(asked["watch"][column], {}) + of_night
         assert said == pytest.approx(total, rel=ROUNDED)
         assert f"{said:,}" in PAGE
+
+
+def test_two_years_are_what_is_measured_night_by_night() -> None:
+    assert measured("room of its kept sums") == HOUR_BYTES
+    assert "\n".join(months(Stream(200, 200_000_000))) in PAGE

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.lake.delta_rs import DeltaRs
+from shardaudit.adapters.lake.delta_schema import has_values
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.backfill.stamped_apart import sent_edges
 from shardaudit.model.config.settings import Settings
@@ -144,5 +145,5 @@ def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
             raise ConfigError(f"plan {plan_id}", plan.state.value, wanted)
         held.check()
         tables = DeltaRs(settings.warehouse, settings.aws)
-        gone = tables.delete(REMOVED_ROWS, column="plan_id", value=plan_id)
+        gone = tables.delete(REMOVED_ROWS, where=has_values({"plan_id": [plan_id]}))
         return Purge(plan_id, plan.stream, gone)

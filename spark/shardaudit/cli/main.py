@@ -36,7 +36,9 @@ _COMMANDS = {
     "findings": _Entry("findings_command", "lists findings, or accepts them"),
     "backfill": _Entry("backfill_command", "plans and runs the reading of what was lost again"),
     "dedupe": _Entry("dedupe_command", "plans and runs the removal of what landed twice"),
-    "maintain": _Entry("maintain_command", "merges the warehouse's small files, deletes old ones"),
+    "maintain": _Entry(
+        "maintain_command", "deletes old rows that nothing reads, merges small files"
+    ),
     "migrate": _Entry("migrate_command", "brings a warehouse of an earlier version to this one"),
     "report": _Entry("report_command", "writes what the page shows into one HTML file"),
     "statistics": _Entry(

@@ -116,15 +116,19 @@ def ingest_view(reports: Sequence[IngestReport]) -> RenderableType:
     return table
 
 
-def upkeep_view(lines: Sequence[tuple[str, int, int, int]]) -> RenderableType:
-    """What became of each table's files: merged, made of them, deleted."""
+def upkeep_view(lines: Sequence[tuple[str, int, int, int, int]]) -> RenderableType:
+    """What became of each table: rows deleted; files merged, made of them, deleted."""
     table = _table("table")
-    for name in ("small files merged", "into", "old files deleted"):
+    for name in ("old rows deleted", "small files merged", "into", "old files deleted"):
         table.add_column(name, justify="right")
     for name, *numbers in lines:
         if any(numbers):
             table.add_row(cell(name), *(f"{number:,}" for number in numbers))
-    return table if table.row_count else Text("nothing to do: no table has many small or old files")
+    return (
+        table
+        if table.row_count
+        else Text("nothing to do: no table has old rows that go, many small files, or old ones")
+    )
 
 
 def _headline(report: AuditReport) -> Text:

@@ -3,7 +3,7 @@
 An ingest every quarter of an hour leaves a hundred files a day, which every audit has to open.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shardaudit.model.tables.table import Table
@@ -14,18 +14,26 @@ MANY_FILES = 16  # in one partition: fewer are not worth a rewrite
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What was done to one table: small files that became few, files deleted from the storage."""
+    """What was done to one table: rows deleted, small files that became few, files deleted."""
 
     table: str
+    rows_deleted: int
     files_merged: int
     files_made: int
     files_deleted: int
 
 
-def maintain(warehouse: Warehouse, tables: Iterable[Table]) -> list[Upkeep]:
-    """Merges files and deletes old ones; no row changes. Killed at any moment, run it again."""
+def maintain(
+    warehouse: Warehouse, tables: Iterable[Table], *, gone: Mapping[str, int]
+) -> list[Upkeep]:
+    """Merges files and deletes old ones; no row changes. Killed at any moment, run it again.
+
+    Input:
+        gone: by table how many rows were deleted before.
+    """
     done = []
     for table in tables:
         merged, made = warehouse.compact(table, above=MANY_FILES)
-        done.append(Upkeep(table.name, merged, made, warehouse.vacuum(table)))
+        rows = gone.get(table.name, 0)
+        done.append(Upkeep(table.name, rows, merged, made, warehouse.vacuum(table)))
     return done

@@ -7,7 +7,7 @@ at a time (`store/lock.py`); each write asks the claim first.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from shardaudit.adapters.engine.held import FEW_ROWS, gathered, given_rows
 from shardaudit.adapters.engine.written import written
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, delete_folder, s3_access
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
+from shardaudit.adapters.lake.delta_schema import has_values
 from shardaudit.columns.sql_name import Having, has_one_of, quoted
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError
@@ -95,9 +96,9 @@ class Warehouse:
         self._open(table)
         return self._small.columns(table, names=names, where=where)
 
-    def files(self, table: Table) -> list[Row]:
-        """Of each file of a table, as its log says, `path`, `size_bytes` and its `partition.…`."""
-        return self._small.files(table)
+    def files(self, table: Table, *, bounds: Collection[str] = ()) -> list[Row]:
+        """As `DeltaRs.files`."""
+        return self._small.files(table, bounds=bounds)
 
     def upsert(self, rows: Sequence[Mapping[str, object]], table: Table) -> None:
         """`merge` for a few rows that the driver holds; a column that a row lacks is NULL."""
@@ -134,8 +135,12 @@ class Warehouse:
 
     def take_back(self, table: Table, *, batch_id: str) -> None:
         """Deletes the rows of a batch."""
+        self.delete(table, where=has_values({"batch_id": [batch_id]}))
+
+    def delete(self, table: Table, *, where: str) -> int:
+        """Deletes the rows that meet a condition (of delta-rs' SQL); says how many."""
         self._check()
-        self._small.delete(table, column="batch_id", value=batch_id)
+        return self._small.delete(table, where=where)
 
     @property
     def kept_folder(self) -> str:
@@ -194,7 +199,7 @@ class Warehouse:
         if _are_few(most):
             few = _gathered(shaped, table)
             self._check()
-            self._small.replace(few, table, having=having)
+            self._small.replace(few, table, where=has_values(having))
             return
         _check_schema(shaped.schema, table)
         self._check()
@@ -209,6 +214,15 @@ class Warehouse:
             .option("replaceWhere", has_one_of(having))
             .save(place)
         )
+
+    def replace_by_few(self, rows: DataFrame, table: Table, *, where: str) -> None:
+        """Puts few rows in the place of all that meet a condition (of delta-rs' SQL).
+
+        In one commit.
+        """
+        few = _gathered(_shaped(rows, table), table)
+        self._check()
+        self._small.replace(few, table, where=where)
 
     def compact(self, table: Table, *, above: int) -> tuple[int, int]:
         """Rewrites each partition of more than `above` files into few: (files removed, added)."""

@@ -165,7 +165,7 @@ def test_a_day_is_summed_up_anew_when_its_files_are_others(
     audited(lake, 3)
     before = kept(lake)
     monkeypatch.setattr(maintain, "MANY_FILES", 1)
-    maintain.maintain(lake.warehouse, [FINGERPRINTS])
+    maintain.maintain(lake.warehouse, [FINGERPRINTS], gone={})
     of_day(lake, 4, *range(0, DAY_S, 3600))
     audited(lake, 4)
     after = {day: kept(lake)[day] for day in before}

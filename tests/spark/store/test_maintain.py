@@ -57,11 +57,11 @@ def test_no_row_changes_and_nothing_is_counted_twice(trial: Trial) -> None:
     before = [lines(warehouse, table) for table in judged]
     assert (files(trial.folder, TRACES), files(trial.folder, FINGERPRINTS)) >= (BATCHES, BATCHES)
 
-    done = {line.table: line for line in maintain(warehouse, OF_LEDGER)}
+    done = {line.table: line for line in maintain(warehouse, OF_LEDGER, gone={})}
     assert (files(trial.folder, TRACES), files(trial.folder, FINGERPRINTS)) == (1, 1)
     assert done["traces"].files_merged >= BATCHES
     assert sum(line.files_deleted for line in done.values()) == 0  # they are younger than a week
-    again = maintain(warehouse, OF_LEDGER)
+    again = maintain(warehouse, OF_LEDGER, gone={})
     assert all((line.files_merged, line.files_made) == (0, 0) for line in again)
     trial.ingest()
     trial.audit()
@@ -76,7 +76,7 @@ def test_no_row_changes_and_nothing_is_counted_twice(trial: Trial) -> None:
 def test_a_warehouse_that_was_never_written_stays_empty(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    assert {line.files_merged for line in maintain(warehouse, OF_LEDGER)} == {0}
+    assert {line.files_merged for line in maintain(warehouse, OF_LEDGER, gone={})} == {0}
     assert not (tmp_path / "warehouse").exists()
 
 

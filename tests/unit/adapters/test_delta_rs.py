@@ -12,6 +12,7 @@ from deltalake import DeltaTable, Schema
 
 from shardaudit.adapters.lake import delta_rs
 from shardaudit.adapters.lake.delta_rs import DeltaRs, WarehouseUnreadableError
+from shardaudit.adapters.lake.delta_schema import has_values
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import WarehouseVersionError
 from tests.noted import EVERYTHING, NOTED, T0, row
@@ -102,7 +103,7 @@ def test_table_that_stays_open_is_as_others_left_it(tables: DeltaRs, tmp_path: P
     DeltaTable(tmp_path / "noted").create_checkpoint()
     for commit in sorted((tmp_path / "noted" / "_delta_log").glob("*.json"))[:-1]:
         commit.unlink()
-    others.delete(NOTED, column="shard_id", value="a")
+    others.delete(NOTED, where=has_values({"shard_id": ["a"]}))
     assert tables.rows(NOTED, where=EVERYTHING) == [row("b", parents=["p"])]
 
 
@@ -233,10 +234,10 @@ def test_columns_as_they_are_merged_are_updated_or_inserted(tables: DeltaRs) -> 
 def test_rows_that_are_replaced_are_those_of_the_value_alone(tables: DeltaRs) -> None:
     odd = "o'dd"
     tables.append(told(row("a"), row("a", stream=odd), row("b", stream=odd)), NOTED)
-    tables.replace(told(row("c", stream=odd)), NOTED, having={"stream": [odd]})
+    tables.replace(told(row("c", stream=odd)), NOTED, where=has_values({"stream": [odd]}))
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
     assert found == [row("a"), row("c", stream=odd)]
-    tables.replace(told(), NOTED, having={"stream": [odd]})
+    tables.replace(told(), NOTED, where=has_values({"stream": [odd]}))
     assert tables.rows(NOTED, where=EVERYTHING) == [row("a")]
 
 
@@ -256,6 +257,6 @@ def test_columns_of_an_older_table_may_lie_in_another_order(tmp_path: Path) -> N
     tables.append(told(row("a")), NOTED)
     tables.merge(told(row("b")), NOTED)
     assert {found["shard_id"] for found in tables.rows(NOTED, where=EVERYTHING)} == {"a", "b"}
-    tables.replace(told(row("c"), row("d")), NOTED, having={"stream": ["s"]})
+    tables.replace(told(row("c"), row("d")), NOTED, where=has_values({"stream": ["s"]}))
     found = sorted(tables.rows(NOTED, where=EVERYTHING), key=lambda r: str(r["shard_id"]))
     assert found == [row("c"), row("d")]

@@ -182,7 +182,7 @@ def test_an_audit_that_ran_again_is_read_again(tmp_path: Path) -> None:
     write_rows(tmp_path, CELLS, cells("night", 0, 1, sent=3))
     sent = []
     for more in (4, 5):
-        DeltaRs(str(tmp_path), Aws()).delete(CELLS, column="audit_id", value="night")
+        DeltaRs(str(tmp_path), Aws()).delete(CELLS, where="audit_id = 'night'")
         write_rows(tmp_path, CELLS, cells("night", 0, 1, sent=more))
         found = read_budget(settings(tmp_path, 0.001), "events", now=NOW)
         sent.append(found and found.sent)

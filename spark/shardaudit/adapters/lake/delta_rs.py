@@ -25,7 +25,6 @@ from shardaudit.adapters.lake.delta_schema import (
     counts_by_value,
     delta_schema,
     files_among,
-    has_values,
     in_utc,
     is_within,
     known_version,
@@ -35,7 +34,6 @@ from shardaudit.adapters.lake.delta_schema import (
     stamp,
     with_all_columns,
 )
-from shardaudit.columns.sql_name import Having
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import RetryableError
 from shardaudit.model.tables.table import Table
@@ -99,15 +97,19 @@ class DeltaRs:
         """The size of a table's files, as its log says; 0 when it was never written."""
         return sum(file["size_bytes"] for file in self.files(table))
 
-    def files(self, table: Table) -> list[Row]:
-        """Of each file of a table, as its log says, `path`, `size_bytes` and its `partition.…`."""
+    def files(self, table: Table, *, bounds: Collection[str] = ()) -> list[Row]:
+        """Of each file of a table, as its log says, `path`, `size_bytes` and its `partition.…`.
+
+        `bounds`: columns of which it says `min.…` and `max.…`, too, where it knows them.
+        """
         found = self._found(table)
         if found is None:
             return []
-        names = [f"partition.{name}" for name in table.partitions]
+        wanted = {"path", "size_bytes", *(f"partition.{name}" for name in table.partitions)}
+        wanted |= {f"{of}.{name}" for name in bounds for of in ("min", "max")}
         with self._answering(table):
             told = pa.table(found.get_add_actions(flatten=True))
-            return [*told.select(["path", "size_bytes", *names]).to_pylist()]
+            return [*told.select([n for n in told.column_names if n in wanted]).to_pylist()]
 
     def columns(
         self, table: Table, *, names: Sequence[str], where: pc.Expression
@@ -204,12 +206,11 @@ class DeltaRs:
                 target = self._table(table)
                 write_deltalake(target, _cast(rows, target), mode="append")
 
-    def replace(self, rows: pa.Table, table: Table, *, having: Having) -> None:
-        """Puts rows in the place of all those that have one of these values each, in one commit."""
+    def replace(self, rows: pa.Table, table: Table, *, where: str) -> None:
+        """Puts rows in the place of all that meet a condition (of delta-rs' SQL), in one commit."""
         with self._answering(table):
             target = self._table(table)
-            of_these = has_values(having)
-            write_deltalake(target, _cast(rows, target), mode="overwrite", predicate=of_these)
+            write_deltalake(target, _cast(rows, target), mode="overwrite", predicate=where)
 
     def add(self, files: Sequence[AddAction], table: Table) -> None:
         """Takes files that lie in the table's folder into the table, in one commit."""
@@ -217,13 +218,11 @@ class DeltaRs:
             found = self._table(table)
             found.create_write_transaction([*files], "append", found.schema(), [*table.partitions])
 
-    def delete(self, table: Table, *, column: str, value: str) -> int:
-        """Deletes the rows whose `column` has `value`; says how many."""
+    def delete(self, table: Table, *, where: str) -> int:
+        """Deletes the rows that meet a condition (of delta-rs' SQL); says how many."""
         found = self._found(table)
-        if found is None:
-            return 0
         with self._answering(table):
-            return int(found.delete(has_values({column: [value]}))["num_deleted_rows"])
+            return int(found.delete(where)["num_deleted_rows"]) if found else 0
 
     def has_rows(self, table: Table, *, column: str, value: str) -> bool:
         """Whether any row's `column` has `value`; no other column is read."""

@@ -217,6 +217,14 @@ def has_values(having: Having) -> str:
     return has_one_of(having, literal=text)
 
 
+def is_before(column: str, then: datetime) -> str:
+    """That a time is before another one, as delta-rs wants to be told.
+
+    As a text, of which it makes the column's type: 1.6 compares no TIMESTAMP with what Delta has.
+    """
+    return f"`{column}` < '{then.astimezone(UTC).isoformat()}'"
+
+
 def counts_by_value(
     rows: ds.Dataset, *, by: Sequence[str], having: Mapping[str, str]
 ) -> Counter[tuple[Any, ...]]:  # Any: a column's type is what model/tables/audit_tables.py says

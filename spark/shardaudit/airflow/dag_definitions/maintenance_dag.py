@@ -1,7 +1,8 @@
-"""The warehouse's upkeep, each morning after the night's audits; no row changes.
+"""The warehouse's upkeep, each morning after the night's audits.
 
-Small files are merged, and those that have not been part of a table for a week are deleted. Without
-it an ingest every quarter of an hour leaves ever more files that every audit has to open.
+Rows go that are older than `keep.history` and that nothing reads any more. Small files are merged,
+and those that have not been part of a table for a week are deleted. Without it an ingest every
+quarter of an hour leaves ever more files that every audit has to open.
 """
 
 from collections.abc import Mapping

@@ -15,12 +15,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from shardaudit.model.config.choices import (
-    BackfillMode,
-    EngineName,
-    SinkFormat,
-    TraceFormat,
-)
+from shardaudit.model.config.choices import BackfillMode, EngineName, SinkFormat, TraceFormat
 from shardaudit.model.config.fields import (
     Duration,
     LostShare,
@@ -35,6 +30,7 @@ from shardaudit.model.config.fields import (
     explain_invalid,
     one_of,
 )
+from shardaudit.model.config.keep import Keep
 from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, Positions, asked_engine
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS, trace_columns
@@ -248,6 +244,7 @@ class Settings(_Frozen):
     spark: dict[str, SparkText] = {}
     embedded: Embedded = Embedded()
     notify: Notify = Notify()
+    keep: Keep = Keep()
     streams: dict[Name, Stream]
 
     @model_validator(mode="before")
@@ -263,9 +260,10 @@ class Settings(_Frozen):
         return raw
 
     @model_validator(mode="after")
-    def _streams_are_made_from_others(self) -> Self:
-        for name in self.streams:
+    def _streams_fit(self) -> Self:
+        for name, stream in self.streams.items():
             _check_origins(name, self.streams)
+            self.keep.check(name, stream.audit_window, stream.retention)
         return self
 
     @field_validator("expectations")
