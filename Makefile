@@ -114,9 +114,10 @@ mutants: setup ## small faults put into the product: which of them no check noti
 delta-tables: setup ## writes the Delta tables of the tests anew, by Apache Spark
 	$(BIN)/python -m tests.delta_tables.make
 
-bench: setup ## the commands, cold, against what a person would write instead; page and replay (an hour)
+bench: setup ## the commands, cold, against what a person would write instead; page and replay (two hours)
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.backfill
+	$(BIN)/python -m tests.bench.shapes
 
 docs: setup $(DOCS_READY) ## README and docs/ as a site, with pages of the commands and the tables, in .site/html
 	@$(BIN)/python -m tools.docs_site

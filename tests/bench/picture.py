@@ -88,7 +88,7 @@ def _grid(x: Axis, y: Axis) -> str:
         right = WIDTH - _RIGHT
         parts += [
             f'<line x1="{_LEFT}" x2="{right}" y1="{at}" y2="{at}" stroke="#dddddd"/>',
-            f'<text x="{_LEFT - 6}" y="{at}" dy="4" text-anchor="end">{value:,.0f} s</text>',
+            f'<text x="{_LEFT - 6}" y="{at}" dy="4" text-anchor="end">{value:g} s</text>',
         ]
     middle = (_LEFT + WIDTH - _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">messages</text>')

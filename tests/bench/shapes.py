@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import duckdb
 from deltalake import DeltaTable, write_deltalake
@@ -41,13 +42,20 @@ SMALL_DAY = 20_000  # messages, of a night of a hundred
 _TIME = "'%Y-%m-%dT%H:%M:%S.%gZ'"
 
 
-def main(shapes: Sequence[str]) -> None:
-    """Measures each shape, one process after the other."""
+def main(shapes: Sequence[str]) -> int:
+    """Measures each shape, one process after the other; 1: some could not be measured."""
+    failed = []
     for shape in shapes:
-        found = SHAPES[shape]()
+        try:
+            found = SHAPES[shape]()
+        except CalledProcessError as error:
+            failed.append(f"{shape}: {error}")
+            continue
         Console().print(measured_table(shape, found, load=os.getloadavg()[0]))
         said = {name: measured.seconds for name, measured in found.items()}
         (FOLDER / f"shape-{shape}.json").write_text(json.dumps(said, indent=2))
+    Console().print(*failed, sep="\n")
+    return int(bool(failed))
 
 
 def _json() -> Found:
@@ -243,4 +251,4 @@ SHAPES: dict[str, Callable[[], Found]] = {
 }
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or list(SHAPES))
+    sys.exit(main(sys.argv[1:] or list(SHAPES)))

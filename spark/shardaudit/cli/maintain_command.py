@@ -8,10 +8,13 @@ from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.report.render import upkeep_view
-from shardaudit.store.history import delete_audit_history, delete_watch_history
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, WATCH
-from shardaudit.store.maintain import maintain
+from shardaudit.store.maintain import (
+    delete_audit_history,
+    delete_watch_history,
+    maintain,
+)
 from shardaudit.store.migrations import tables_of_places
 
 EXAMPLES = """\

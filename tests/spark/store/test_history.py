@@ -22,9 +22,9 @@ from shardaudit.model.verdict import Level
 from shardaudit.model.window import Window
 from shardaudit.page.page_reading import read_map
 from shardaudit.page.page_state import PageState
-from shardaudit.store import history as module
+from shardaudit.store import maintain as module
 from shardaudit.store.audits import audits_of
-from shardaudit.store.history import delete_audit_history, delete_watch_history
+from shardaudit.store.maintain import delete_audit_history, delete_watch_history
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.notifications import ShardNews, due_notifications
 from shardaudit.watch.watch_history import history, told

@@ -13,7 +13,7 @@ from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.rates import wilson_interval
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
-from shardaudit.store.delivery import DELIVERED
+from shardaudit.store.read_deliveries import DELIVERED
 from tests.page_warehouse import STREAM, write_rows, write_warehouse
 
 HOUR = timedelta(hours=1)

@@ -15,8 +15,13 @@ from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.window import Window
 from shardaudit.store.audits import CELL_SUMS
-from shardaudit.store.delivery import DELIVERED, Delivery, latency_line
-from shardaudit.store.read_deliveries import Deliveries, read_deliveries
+from shardaudit.store.read_deliveries import (
+    DELIVERED,
+    Deliveries,
+    Delivery,
+    latency_line,
+    read_deliveries,
+)
 from tests.page_warehouse import Row, write_rows
 
 HOUR, BUCKET = timedelta(hours=1), timedelta(minutes=20)

@@ -10,8 +10,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.model.window import Window
-from shardaudit.store.delivery import DELIVERED, Delivery
-from shardaudit.store.read_deliveries import Deliveries
+from shardaudit.store.read_deliveries import DELIVERED, Deliveries, Delivery
 from shardaudit.store.read_places import read_places
 from tests.page_warehouse import Row, write_rows
 
