@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from shardaudit.adapters.clock import now
 from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
-from shardaudit.airflow.backfill_steps import REJECT, is_replaced, proposed, running_job
+from shardaudit.airflow.backfill_steps import REJECT, act_on_answer, is_replaced, propose
 from shardaudit.airflow.gate_check import check_audit
 from shardaudit.airflow.planned import PlannedAudit, configured
 from shardaudit.airflow.watch_news import alarm_extra, tell, tell_audits
@@ -42,10 +42,10 @@ def work(audit_id: str) -> None:
 
 
 def _answered() -> None:
-    plan = proposed(FORM, request_id=RUN, asker="ann", now=now())
+    plan = propose(FORM, request_id=RUN, asker="ann", now=now())
     assert not is_replaced(RUN)
     answer = {"chosen_options": [REJECT], "responded_by_user": {"id": "1", "name": "bob"}}
-    running_job(FORM, plan, answer, now=now())
+    act_on_answer(FORM, plan, answer, now=now())
 
 
 def look() -> None:

@@ -16,9 +16,9 @@ from shardaudit.airflow.backfill_steps import (
     VERIFY,
     Proposed,
     RejectedError,
+    act_on_answer,
     planning_job,
-    proposed,
-    running_job,
+    propose,
 )
 from shardaudit.airflow.planned import PlanRefusedError
 from shardaudit.backfill.rules.planned import Repair
@@ -46,7 +46,7 @@ def form(**fields: object) -> dict[str, object]:
 def asked(config: Path, form_: dict[str, object], plan_id: str = "p") -> Proposed:
     """What is asked of a run whose command has noted the plan."""
     request(config, plan_id=plan_id, what=Repair(str(form_.get("what", "missing"))))
-    return proposed(form_, request_id="r", asker="bob", now=NOW)
+    return propose(form_, request_id="r", asker="bob", now=NOW)
 
 
 def answer(option: str, user: dict[str, str] | None = USER) -> dict[str, Any]:
@@ -197,12 +197,12 @@ def test_policy_needs_no_person_up_to_its_size(config: Path) -> None:
 def test_plan_runs_in_the_name_of_who_approved_it(config: Path) -> None:
     store(config)
     plan = asked(config, form())
-    job = running_job(form(), plan, answer("Approve"), now=NOW)
+    job = act_on_answer(form(), plan, answer("Approve"), now=NOW)
     assert {action: words[2:] for action, words in job["arguments"].items()} == {
         REPAIR: ["backfill", "replay", "--plan=p", "--approve-as=ann"],
         VERIFY: ["backfill", "verify", "--plan=p"],
     }
-    by_policy = running_job(form(), plan, None, now=NOW)
+    by_policy = act_on_answer(form(), plan, None, now=NOW)
     assert by_policy["arguments"][REPAIR][2:] == ["backfill", "replay", "--plan=p"]
     assert states(config) == {("planned", None)}
 
@@ -212,7 +212,7 @@ def test_what_somebody_else_lands_goes_the_same_way(config: Path) -> None:
     config.write_text(config.read_text() + backfill)
     store(config)
     plan = asked(config, form())
-    job = running_job(form(), plan, answer("Approve"), now=NOW)
+    job = act_on_answer(form(), plan, answer("Approve"), now=NOW)
     assert job["arguments"][REPAIR][2:] == ["backfill", "replay", "--plan=p", "--approve-as=ann"]
     assert job["arguments"][VERIFY][2:] == ["backfill", "verify", "--plan=p"]
 
@@ -224,7 +224,7 @@ def test_rejected_plan_is_cancelled_with_who_and_when(
     store(config)
     plan = asked(config, form())
     with pytest.raises(RejectedError, match=who):
-        running_job(form(), plan, answer("Reject", user), now=NOW)
+        act_on_answer(form(), plan, answer("Reject", user), now=NOW)
     assert states(config) == {("cancelled", f"rejected by {who} at {NOW.isoformat()}")}
     assert NOW.tzinfo == UTC
 
@@ -242,7 +242,7 @@ def test_dedupe_is_planned_approved_and_run_as_a_backfill_is(config: Path) -> No
     assert plan["plan_id"] == "d"
     for words in ("5 messages", "7 rows", "removed_rows"):
         assert words in plan["markdown"]
-    job = running_job(duplicates, plan, answer("Approve"), now=NOW)
+    job = act_on_answer(duplicates, plan, answer("Approve"), now=NOW)
     of_plan = ["--plan=d", "--as-of=2026-11-02T00:00:00+00:00"]
     assert job["arguments"][REPAIR][2:] == ["dedupe", "remove", *of_plan, "--approve-as=ann"]
     assert job["arguments"][VERIFY][2:] == ["dedupe", "verify", *of_plan]
@@ -260,7 +260,7 @@ def test_rejected_dedupe_is_cancelled_and_no_backfill_with_it(config: Path) -> N
     store_dedupe(config)
     plan = asked(config, form(what="duplicates"), "d")
     with pytest.raises(RejectedError, match="nothing was done"):
-        running_job(form(what="duplicates"), plan, answer("Reject"), now=NOW)
+        act_on_answer(form(what="duplicates"), plan, answer("Reject"), now=NOW)
     assert states(config) == {("planned", None)}
     assert {state for state, _ in states(config, "dedupes")} == {"cancelled"}
 

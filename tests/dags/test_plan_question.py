@@ -14,9 +14,9 @@ from shardaudit.airflow.backfill_steps import (
     Proposed,
     RejectedError,
     ReplacedError,
+    act_on_answer,
     is_replaced,
-    proposed,
-    running_job,
+    propose,
 )
 from shardaudit.airflow.plan_question import LOOK, PlanQuestion
 from shardaudit.airflow.planned import PlanRefusedError
@@ -34,7 +34,7 @@ def asked(
     """A plan that was stored, noted for a run, and is asked for by it."""
     store(config, plan_id)
     request(config, request_id, plan_id=plan_id, scope=scope)
-    return proposed(FORM, request_id=request_id, asker=asker, now=NOW)
+    return propose(FORM, request_id=request_id, asker=asker, now=NOW)
 
 
 def answer(option: str, name: str | None = "ann") -> dict[str, Any]:
@@ -59,10 +59,10 @@ def test_a_run_proposes_its_own_plan_whatever_the_clocks_say(config: Path) -> No
 def test_no_plan_of_its_own_is_red_and_nothing_to_plan_is_not(config: Path) -> None:
     store(config, "other")
     with pytest.raises(NoPlanError, match="r1"):
-        proposed(FORM, request_id="r1", asker=None, now=NOW)
+        propose(FORM, request_id="r1", asker=None, now=NOW)
     request(config, "r1", plan_id=None)
     with pytest.raises(AirflowSkipException, match="nothing of events"):
-        proposed(FORM, request_id="r1", asker=None, now=NOW)
+        propose(FORM, request_id="r1", asker=None, now=NOW)
 
 
 def test_a_newer_plan_replaces_the_older_question_and_says_so(config: Path) -> None:
@@ -73,15 +73,15 @@ def test_a_newer_plan_replaces_the_older_question_and_says_so(config: Path) -> N
     assert is_replaced("r1")
     assert not is_replaced("r2")
     with pytest.raises(AirflowSkipException, match="plan p2 of the run r2 replaces it"):
-        running_job(FORM, older, answer("Reject", None), now=NOW)
+        act_on_answer(FORM, older, answer("Reject", None), now=NOW)
     with pytest.raises(ReplacedError, match="nothing was done"):
-        running_job(FORM, older, answer("Approve"), now=NOW)
-    assert running_job(FORM, newer, answer("Approve"), now=NOW)["stream"] == "events"
+        act_on_answer(FORM, older, answer("Approve"), now=NOW)
+    assert act_on_answer(FORM, newer, answer("Approve"), now=NOW)["stream"] == "events"
 
 
 def test_what_was_answered_is_not_replaced_nor_is_another_repairs_question(config: Path) -> None:
     first = asked(config, "p1", "r1")
-    running_job(FORM, first, answer("Approve"), now=NOW)
+    act_on_answer(FORM, first, answer("Approve"), now=NOW)
     request(config, "d", plan_id="d1", what=Repair.DUPLICATES)
     assert "replaces" not in asked(config, "p2", "r2")["markdown"]
     assert not is_replaced("d")
@@ -103,7 +103,7 @@ def test_a_plan_of_another_part_of_the_stream_replaces_no_question(config: Path)
 def test_a_question_for_the_same_plan_is_one_whatever_was_chosen(config: Path) -> None:
     asked(config, "p1", "r1")
     request(config, "r2", plan_id="p1", scope="--shard=s1")  # the others miss nothing
-    proposed(FORM, request_id="r2", asker=None, now=NOW)
+    propose(FORM, request_id="r2", asker=None, now=NOW)
     assert is_replaced("r1")
 
 
@@ -123,7 +123,7 @@ def test_a_run_that_comes_late_does_not_ask_for_an_older_plan(config: Path) -> N
     request(config, "r1", plan_id="p1")
     asked(config, "p2", "r2")
     with pytest.raises(AirflowSkipException, match="plan p1 is not asked for: plan p2"):
-        proposed(FORM, request_id="r1", asker=None, now=NOW)
+        propose(FORM, request_id="r1", asker=None, now=NOW)
     assert not is_replaced("r2")
 
 
@@ -132,7 +132,7 @@ def test_a_dry_run_replaces_no_question(config: Path) -> None:
     store(config, "p2")
     request(config, "r2", plan_id="p2")
     with pytest.raises(AirflowSkipException, match="dry run"):
-        proposed(FORM | {"dry_run": True}, request_id="r2", asker=None, now=NOW)
+        propose(FORM | {"dry_run": True}, request_id="r2", asker=None, now=NOW)
     assert not is_replaced("r1")
 
 
@@ -149,7 +149,7 @@ def test_a_rejection_that_cancels_nothing_says_so(config: Path, state: str) -> N
         "not_by": None,
     }
     with pytest.raises(RejectedError, match=f"cancels nothing: .*{state}"):
-        running_job(FORM, plan, answer("Reject"), now=NOW)
+        act_on_answer(FORM, plan, answer("Reject"), now=NOW)
 
 
 def test_only_who_is_named_is_asked_and_not_who_asked(config: Path) -> None:

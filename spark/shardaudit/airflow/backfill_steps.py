@@ -85,7 +85,7 @@ def _chosen(form: Mapping[str, object]) -> list[str]:
     return words
 
 
-def proposed(
+def propose(
     form: Mapping[str, object], *, request_id: str, asker: str | None, now: datetime
 ) -> Proposed:
     """The plan that was made for this run, for a person to read; it replaces an older question.
@@ -109,7 +109,7 @@ def proposed(
     if backfill.approvers and not approvers and not by_policy:
         said = f"streams.{name}.backfill.approvers: {not_by} alone, who asked for the plan"
         raise PlanRefusedError(f"{said}; wanted another name, as four_eyes is set")
-    replaced = _asks(settings, request_id, is_decided=by_policy, now=now)
+    replaced = _ask(settings, request_id, is_decided=by_policy, now=now)
     parts = [found.markdown]
     if replaced:
         parts.append(f"It replaces what was asked before and not answered: {', '.join(replaced)}.")
@@ -154,7 +154,7 @@ def _found(
     return found
 
 
-def _asks(settings: Settings, request_id: str, *, is_decided: bool, now: datetime) -> list[str]:
+def _ask(settings: Settings, request_id: str, *, is_decided: bool, now: datetime) -> list[str]:
     """Asks for the run's plan; the plans whose questions it replaces."""
     from shardaudit.backfill.questions import RequestState, ask_for  # noqa: PLC0415 - as above
 
@@ -182,7 +182,7 @@ def is_replaced(request_id: str) -> bool:
         return False
 
 
-def running_job(
+def act_on_answer(
     form: Mapping[str, object], plan: Proposed, answer: Mapping[str, Any] | None, *, now: datetime
 ) -> PlannedJob:
     """The job that runs the plan, in the name of who approved it: REPAIR, then VERIFY.
@@ -198,13 +198,13 @@ def running_job(
     settings = configured()
     by: list[str] = []
     if answer is not None:
-        _check_asked(settings, plan, answer, now=now)
-        by = [f"--approve-as={_approver(settings, form, plan, answer, now=now)}"]
+        _end_question(settings, plan, answer, now=now)
+        by = [f"--approve-as={_require_approval(settings, form, plan, answer, now=now)}"]
     words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
     return _job(settings, form, {REPAIR: [*words, *by], VERIFY: words})
 
 
-def _check_asked(
+def _end_question(
     settings: Settings, plan: Proposed, answer: Mapping[str, Any], *, now: datetime
 ) -> None:
     """Ends the question; returns when nothing has replaced it."""
@@ -219,7 +219,7 @@ def _check_asked(
     raise AirflowSkipException(said)
 
 
-def _approver(
+def _require_approval(
     settings: Settings,
     form: Mapping[str, object],
     plan: Proposed,

@@ -9,6 +9,7 @@ from shardaudit.adapters.engine.held import bare
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.evidence import Ingested, Sources, sources
+from shardaudit.audit.kept_days import keep_ledger_sums
 from shardaudit.audit.looked_into import Look, WindowLedger, is_audited, window_ledger
 from shardaudit.audit.placing import Placed, buckets_of
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, within_window
@@ -70,12 +71,13 @@ class Comparison:
     stamped_anew: int
 
 
-def compared(
+def compare(
     warehouse: Warehouse, request: AuditRequest, state: Ingested, planted: Canary
 ) -> Comparison:
-    """Compares the window's cells, and the canary's, and looks into those that differ."""
+    """Compares the window's cells, and the canary's; keeps what it learned of those that differ."""
     both = sources(warehouse, request, state, planted)
-    ledger = window_ledger(warehouse, request, both)
+    sums = keep_ledger_sums(warehouse, request, both)
+    ledger = window_ledger(warehouse, request, both, sums)
     cells = ledger.cells
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     judged = judged_evidence(beside(planted.evidence, stored), cells)

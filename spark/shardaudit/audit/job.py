@@ -12,7 +12,7 @@ from shardaudit.adapters.lake.sink_rows import UnsoundFilesError
 from shardaudit.audit.audit_news import tell_published, tell_rejected
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import canary
-from shardaudit.audit.comparison import compared
+from shardaudit.audit.comparison import compare
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates, store
 from shardaudit.audit.judged import broken_rules, judged, outcome_of
@@ -22,7 +22,7 @@ from shardaudit.audit.records import stored_holds
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.summaries import summaries
-from shardaudit.audit.watermarks import moved_watermark, unmoved_watermark
+from shardaudit.audit.watermarks import move_watermark, unmoved_watermark
 from shardaudit.ingest.batches import cell_shape
 from shardaudit.ingest.ingest_sink import SinkSide
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
@@ -56,7 +56,7 @@ def audit(
     """
     gates.quality.prepare()
     try:
-        return _audited(warehouse, request, gates, now=now, progress=progress)
+        return _audit(warehouse, request, gates, now=now, progress=progress)
     except UnsoundFilesError as error:
         sink = SinkSide(warehouse, request.name, request.stream)
         if sink.ingest_without(error.faults, now=now) is None:
@@ -64,7 +64,7 @@ def audit(
     return audit(warehouse, request, gates, now=now, progress=progress)
 
 
-def _audited(
+def _audit(
     warehouse: Warehouse, request: AuditRequest, gates: Gates, *, now: datetime, progress: Progress
 ) -> AuditReport:
     state = ingested(warehouse, request.name)
@@ -74,7 +74,7 @@ def _audited(
         planted = canary(warehouse.spark, request, state.damage)
         facts = _facts(request, planted.plan.judged_damage)
         with progress.stage("compare"):
-            comparison = compared(warehouse, request, state, planted)
+            comparison = compare(warehouse, request, state, planted)
         with progress.stage("classify"):
             said = judged(warehouse, comparison, request, facts, planted)
         with progress.stage("self-check"):
@@ -96,7 +96,7 @@ def _audited(
             mark = (
                 unmoved_watermark(warehouse, request)
                 if request.is_to_come(now)
-                else moved_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
+                else move_watermark(warehouse, request, outcome, judged=own, comparison=comparison)
             )
             noted = sentences(results, severity=Severity.WARN) + quiet_notes(
                 request.name, request.aligned, stored_holds(warehouse, request.name)

@@ -36,8 +36,8 @@ from shardaudit.store.warehouse import Warehouse
 _DAY, _TICK = timedelta(days=1), timedelta(microseconds=1)
 
 
-def ledger_sums(warehouse: Warehouse, request: AuditRequest, both: Sources) -> LedgerSums:
-    """What the whole ledger adds up to, the canary's too; read. Keeps what was not kept yet."""
+def keep_ledger_sums(warehouse: Warehouse, request: AuditRequest, both: Sources) -> LedgerSums:
+    """Adds up the whole ledger, the canary's too; keeps the hours of days that are over."""
     bucket, grace = request.stream.bucket, request.stream.settle_grace
     digests = day_digests(warehouse, request.name)
     looked_at = _looked_at(warehouse, request)

@@ -34,7 +34,7 @@ from shardaudit.store.warehouse import Warehouse
 log = logging.getLogger(__name__)
 
 
-def audited_with_late(
+def audit_with_late(
     warehouse: Warehouse,
     request: AuditRequest,
     gates: Gates,
@@ -53,10 +53,7 @@ def audited_with_late(
     night = _Night(warehouse, request, report.audit_id)
     with progress.stage("audit what came late"):
         if not request.is_to_come(now) and night.is_last:
-            looked_at = [
-                window for window in night.windows() if night.is_audited(window, gates, now=now)
-            ]
-            night.keep_what_waits(looked_at)
+            night.keep_what_waits(night.audit_spans(gates, now=now))
     # From the table: another run of the same request finds nothing late any more.
     return with_late(report, warehouse.rows(AUDITS, where=audits_beside(report)))
 
@@ -91,18 +88,21 @@ class _Night:
             tried=still_tried(map(_looked_at, rejected), published),
         )
 
-    def is_audited(self, window: Window, gates: Gates, *, now: datetime) -> bool:
-        """Audits such a span; whether the audit was published."""
-        span = f"{self.request.name}: {instant(window.start)} to {instant(window.end)}"
-        log.info("%s: not proven complete: audited, too", span)
-        over = judged_over(window, self.request.aligned)
-        late = replace(self.request, window=window, late_of=self.audit_id, judged_over=over)
-        try:
-            audit(self.warehouse, late, gates, now=now)
-        except FinalError as error:
-            log.error("%s: %s", span, error)
-            return False
-        return True
+    def audit_spans(self, gates: Gates, *, now: datetime) -> list[Window]:
+        """Audits each of them; those whose audit did not fail for good."""
+        looked_at = []
+        for window in self.windows():
+            span = f"{self.request.name}: {instant(window.start)} to {instant(window.end)}"
+            log.info("%s: not proven complete: audited, too", span)
+            over = judged_over(window, self.request.aligned)
+            late = replace(self.request, window=window, late_of=self.audit_id, judged_over=over)
+            try:
+                audit(self.warehouse, late, gates, now=now)
+            except FinalError as error:
+                log.error("%s: %s", span, error)
+            else:
+                looked_at.append(window)
+        return looked_at
 
     def keep_what_waits(self, looked_at: list[Window]) -> None:
         """Notes in the audit's row what there was no room for, or what was looked at in vain."""

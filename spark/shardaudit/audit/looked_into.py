@@ -13,7 +13,7 @@ from shardaudit.adapters.engine.held import held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
-from shardaudit.audit.kept_days import days_of, ledger_sums
+from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.placing import buckets_of
 from shardaudit.audit.rules.apart import other_places
 from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
@@ -195,7 +195,7 @@ def _read_later(warehouse: Warehouse, request: AuditRequest) -> datetime | None:
 class WindowLedger:
     """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
 
-    `sums`: of `ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
+    `sums`: of `keep_ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
     `missing`: of `Past`.
     """
 
@@ -212,10 +212,15 @@ class WindowLedger:
         return buckets_of(self.cells.where(are_such)) if has_left else []
 
 
-def window_ledger(warehouse: Warehouse, request: AuditRequest, both: Sources) -> WindowLedger:
-    """The ledger of an audit's window, and of the canary; read."""
+def window_ledger(
+    warehouse: Warehouse, request: AuditRequest, both: Sources, sums: LedgerSums
+) -> WindowLedger:
+    """The ledger of an audit's window, and of the canary; read.
+
+    Input:
+        sums: of `keep_ledger_sums`.
+    """
     stream, window = request.stream, request.aligned
-    sums = ledger_sums(warehouse, request, both)
     as_of, grace = request.as_of, stream.settle_grace
     last_days = days_of([looked_back(as_of, stream.bucket)]) & sums.near_days
     week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)

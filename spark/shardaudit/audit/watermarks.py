@@ -77,7 +77,7 @@ NO_TRACES = "no trace of it was ever read"
 TO_COME = "as of a time that is still to come: it moves nothing"
 
 
-def moved_watermark(
+def move_watermark(
     warehouse: Warehouse,
     request: AuditRequest,
     outcome: Outcome,

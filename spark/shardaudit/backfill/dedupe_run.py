@@ -98,7 +98,7 @@ class Dedupe:
             wanted = "a plan that `dedupe run` or `dedupe remove` began"
             raise ConfigError("--plan", self.plan_id, wanted)
         with self.progress.stage("verify"):
-            left = self._left_after_audit()
+            left = self._audit_again()
             error = f"{messages(left)} still in the sink more than once" if left else None
             state = WindowState.INCOMPLETE if left else WindowState.VERIFIED
             self._save(replace(self.plan, state=state, error=error))
@@ -134,8 +134,8 @@ class Dedupe:
             F.lit(self.now()).alias("removed_at"),
         )
 
-    def _left_after_audit(self) -> int:
-        """How many of the messages an audit still finds more than once."""
+    def _audit_again(self) -> int:
+        """Audits the span of the plan; how many of its messages are still found more than once."""
         assert self.gates is not None  # noqa: S101 - or it is not verified
         as_of, clock = self.now(), clock_now()
         ingest_stream(

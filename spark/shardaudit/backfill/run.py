@@ -162,9 +162,9 @@ class Running:
         policy = policy_of(backfill, sum(window.estimated_bytes for window in ledger.windows))
         who = approver(ledger.windows, asked=self.approve_as, policy=policy)
         with self.replay.writing():
-            self._approved_by(who, waiting, now)
+            self._store_approval(who, waiting, now)
 
-    def _approved_by(self, who: str, waiting: Sequence[StoredWindow], now: datetime) -> None:
+    def _store_approval(self, who: str, waiting: Sequence[StoredWindow], now: datetime) -> None:
         approved = [replace(w, state=WindowState.APPROVED, approved_by=who) for w in waiting]
         self.replay.ledger.store(approved, now=now)
         reason = f"backfill {self.replay.plan_id}, approved by {who}"

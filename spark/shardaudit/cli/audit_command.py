@@ -6,7 +6,7 @@ from datetime import datetime
 from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
-from shardaudit.audit.late import audited_with_late
+from shardaudit.audit.late import audit_with_late
 from shardaudit.cli.command import CommandContext, Reply
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             as_of=as_of,
             retention=retention_of(warehouse, name, stream),
         )
-        report = audited_with_late(warehouse, request, gates, now=now(), progress=progress)
+        report = audit_with_late(warehouse, request, gates, now=now(), progress=progress)
     return Reply(
         document=report, view=audit_view(report), exit_code=_exit_code(report, arguments.check)
     )

@@ -85,7 +85,7 @@ class SinkSide:
         written = []
         if self._batches.unfinished:
             batch, inputs = self._batches.unfinished
-            written.append(self._write(batch, self._resumed(batch, inputs), now=now))
+            written.append(self._write(batch, self._resume(batch, inputs), now=now))
         done = self._batches.done
         plan = self._new_plan(done[-1] if done else None)
         if plan is not None:
@@ -123,7 +123,7 @@ class SinkSide:
         except SinkSchemaError as error:
             raise error.of_stream(self._name) from error
 
-    def _resumed(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
+    def _resume(self, batch: Batch, inputs: SinkInputs) -> SinkPlan:
         spark, access = self._warehouse.spark, self._warehouse.access
         if not isinstance(inputs, DeltaInputs):
             return ParquetPlan(SinkReader(spark, access), inputs)
@@ -131,10 +131,10 @@ class SinkSide:
         if plan is not None:
             return plan
         anew = self._new_plan(replace(inputs, path=""))
-        return self._planned_again(batch, cast(SinkPlan, anew))  # of no place before, all is new
+        return self._plan_again(batch, cast(SinkPlan, anew))  # of no place before, all is new
 
-    def _planned_again(self, batch: Batch, plan: SinkPlan) -> SinkPlan:
-        """The plan, stored in the place of one that cannot be carried out."""
+    def _plan_again(self, batch: Batch, plan: SinkPlan) -> SinkPlan:
+        """Stores the plan in the place of one that cannot be carried out; returns it."""
         if batch.is_resumed:  # an earlier try may have counted what cannot be read any more
             self._warehouse.take_back(FINGERPRINTS, batch_id=batch.batch_id)
         self._batches.plan_again(batch, plan.inputs)
@@ -189,7 +189,7 @@ class SinkSide:
             if another is None:
                 raise
             log.warning("%s: a file could not be read; reading otherwise", batch.batch_id)
-        return self._measured(batch, self._planned_again(batch, another))
+        return self._measured(batch, self._plan_again(batch, another))
 
     def _cells(self, batch: Batch, inputs: SinkInputs, reading: Reading) -> DataFrame:
         added, gone = with_sound_times(reading.added(self._warehouse.spark)), reading.removed()

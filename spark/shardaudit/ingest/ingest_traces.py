@@ -164,7 +164,7 @@ class TraceSide:
     ) -> TraceBatch:
         """Writes the tables of a planned batch, in an order that any crash may interrupt."""
         if not is_begun:
-            inputs = self._planned_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
+            inputs = self._plan_again(batch, inputs, kept_copies(self._warehouse, batch, inputs))
         rows = kept_rows(self._warehouse, inputs, self._rules(batch, inputs))
         if rows is not None:
             counted = self._writing(batch).append_kept(rows, read_at=now)
@@ -172,13 +172,11 @@ class TraceSide:
         if inputs.kept and inputs.kept.columns:
             # The rows of the copies are judged one by one.
             kept = replace(inputs.kept, columns={}, spans=())
-            inputs = self._planned_again(batch, inputs, kept)
+            inputs = self._plan_again(batch, inputs, kept)
         return self._write_judged(batch, inputs, now=now)
 
-    def _planned_again(
-        self, batch: Batch, inputs: TraceInputs, kept: KeptFiles | None
-    ) -> TraceInputs:
-        """The inputs with these kept files: a crash is repaired by reading the same copies."""
+    def _plan_again(self, batch: Batch, inputs: TraceInputs, kept: KeptFiles | None) -> TraceInputs:
+        """Stores the plan with these kept files: a crash is repaired by reading the same copies."""
         if kept != inputs.kept:
             inputs = replace(inputs, kept=kept)
             self._batches.plan_again(batch, inputs)

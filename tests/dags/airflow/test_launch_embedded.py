@@ -14,8 +14,8 @@ from shardaudit.airflow.backfill_steps import (
     REPAIR,
     VERIFY,
     Proposed,
+    act_on_answer,
     planning_job,
-    running_job,
 )
 from shardaudit.airflow.launch import JobBusyError, JobKilledError, ShardauditJob
 from shardaudit.airflow.planned import (
@@ -200,4 +200,4 @@ def test_repair_is_planned_and_verified_on_the_engine_and_done_by_apache_spark(w
         "not_by": None,
     }
     wanted = {REPAIR: "spark", VERIFY: "embedded"}
-    assert running_job(form, plan, None, now=NIGHT)["engines"] == wanted
+    assert act_on_answer(form, plan, None, now=NIGHT)["engines"] == wanted

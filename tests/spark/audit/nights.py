@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.late import audited_with_late
+from shardaudit.audit.late import audit_with_late
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Verdict
@@ -39,7 +39,7 @@ def audited(
     lake.ingest(now=now)
     window = Window(T0 + (day if since is None else since) * DAY, end)
     request = AuditRequest(lake.name, lake.stream, window, now + ahead, Retention(kept))
-    return audited_with_late(lake.warehouse, request, ungated(), now=now, progress=progress)
+    return audit_with_late(lake.warehouse, request, ungated(), now=now, progress=progress)
 
 
 def published(lake: Lake, report: AuditReport) -> AuditReport:

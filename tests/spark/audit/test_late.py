@@ -8,7 +8,7 @@ import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.judged import broken_rules
-from shardaudit.audit.late import audited_with_late
+from shardaudit.audit.late import audit_with_late
 from shardaudit.cli.audit_command import AUDIT_STAGES
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
@@ -201,7 +201,7 @@ def test_audits_by_hand_as_of_one_time_are_each_for_themselves(lake: Lake) -> No
     now = T0 + 2 * DAY + HOUR
     lake.ingest(now=now)
     reports = [
-        audited_with_late(
+        audit_with_late(
             lake.warehouse,
             AuditRequest(
                 lake.name,

@@ -25,9 +25,9 @@ from shardaudit.airflow.backfill_steps import (
     REPAIR,
     VERIFY,
     Proposed,
+    act_on_answer,
     planning_job,
-    proposed,
-    running_job,
+    propose,
 )
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.gate_check import check_backfill
@@ -75,7 +75,7 @@ def _propose() -> Proposed:
     """The plan that was made for this run, for a person to read."""
     context = get_current_context()
     asker = context["dag_run"].triggering_user_name
-    return proposed(context["params"], request_id=context["run_id"], asker=asker, now=now())
+    return propose(context["params"], request_id=context["run_id"], asker=asker, now=now())
 
 
 @task.branch(task_id="who_approves")
@@ -89,7 +89,7 @@ def _decide(plan: Proposed) -> PlannedJob:
     """Acts on the answer."""
     context = get_current_context()
     answer = context["ti"].xcom_pull(task_ids="approve")
-    return running_job(context["params"], plan, answer, now=now())
+    return act_on_answer(context["params"], plan, answer, now=now())
 
 
 @task(task_id="gates", trigger_rule=TriggerRule.ALL_DONE)
