@@ -12,7 +12,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 
 from shardaudit.airflow import all_dags
-from shardaudit.airflow.planned import CONFIG
+from shardaudit.model.config.parts import CONFIG
 from tests.dags.fake_spark import read_calls
 
 ROOT = Path(__file__).parents[2]

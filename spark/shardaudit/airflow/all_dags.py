@@ -12,7 +12,7 @@ from shardaudit.airflow.dag_definitions.audit_dag import NIGHTLY, nightly_audit
 from shardaudit.airflow.dag_definitions.backfill_dag import backfill
 from shardaudit.airflow.dag_definitions.maintenance_dag import maintenance
 from shardaudit.airflow.dag_definitions.watch_dag import retention_watch
-from shardaudit.airflow.planned import CONFIG
+from shardaudit.model.config.parts import CONFIG
 from shardaudit.model.errors import ConfigError
 
 

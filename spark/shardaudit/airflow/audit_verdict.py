@@ -17,12 +17,11 @@ from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import harmless, instant
 from shardaudit.report.rate_lines import sampled_line
-from shardaudit.report.summary import AuditReport
+from shardaudit.report.summary import SHARD_COUNTS, AuditReport
 
 log = logging.getLogger(__name__)
 
 _SHOWN_SHARDS = 20
-_COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
 
 
 def keep_report(planned: PlannedAudit) -> None:
@@ -75,7 +74,7 @@ def lines(report: AuditReport) -> list[str]:
         f"audit {report.audit_id}: {instant(report.window_start)} to {instant(report.window_end)}, "
         f"as of {instant(report.as_of)}; "
         f"{harmless(complete_until(report.watermark, report.watermark_reason))}",
-        ", ".join(f"{report.counts[name]:,} {name}" for name in _COUNTS),
+        ", ".join(f"{report.counts[name]:,} {name}" for name in SHARD_COUNTS),
         *([sampled] if (sampled := sampled_line(report.rates)) else []),
         *late_lines(report.late, report.waiting),
         *(

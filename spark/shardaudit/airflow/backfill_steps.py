@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.forms import BACKFILL_FORM
-from shardaudit.airflow.planned import CONFIG, PlannedJob, PlanRefusedError, configured, planned_job
+from shardaudit.airflow.planned import PlannedJob, PlanRefusedError, configured, planned_job
 from shardaudit.backfill.rules.approval import policy_of, why_not_run
 from shardaudit.backfill.rules.planned import Repair
+from shardaudit.model.config.parts import CONFIG
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, FinalError, ShardauditError
 from shardaudit.model.window import parse_instant

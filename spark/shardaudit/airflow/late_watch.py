@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shardaudit.adapters.notifiers import OutgoingMessage, has_receiver, send
+from shardaudit.model.config.parts import CONFIG
 from shardaudit.model.config.settings import load_settings
 from shardaudit.model.verdict import Level
 
@@ -37,6 +38,6 @@ def _tell(context: Mapping[str, Any]) -> None:  # Any: as above
         "See its tasks in Airflow",
     )
     log.warning("%s: %s", letter.title, letter.text)
-    settings = load_settings(Path(os.environ["SHARDAUDIT_CONFIG"]))
+    settings = load_settings(Path(os.environ[CONFIG]))
     if has_receiver(settings.notify):
         send(settings.notify, letter)

@@ -12,12 +12,10 @@ from shardaudit.airflow.forms import AUDIT_FORM
 from shardaudit.backfill.rules.planned import SINK_WRITING
 from shardaudit.model.audit_id import audit_id
 from shardaudit.model.config.choices import EngineName
-from shardaudit.model.config.parts import ENGINE
+from shardaudit.model.config.parts import CONFIG, ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.errors import ConfigError, FinalError
 from shardaudit.model.window import Window, asked_window, parse_instant
-
-CONFIG = "SHARDAUDIT_CONFIG"  # names the shardaudit.toml, for Airflow as for the commands
 
 
 class PlannedJob(TypedDict):

@@ -23,6 +23,7 @@ import shardaudit
 from shardaudit.adapters.aws.kinesis_fan_out import FanOutPages
 from shardaudit.adapters.aws.kinesis_pages import ShardPages, StreamAddress
 from shardaudit.backfill.replay import WindowReader
+from shardaudit.backfill.rules.hand_over import json_value
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.reading import OldestRecord, ReadOutcome, ReadWindow, UserRecord
 from shardaudit.model.errors import ConfigError
@@ -93,7 +94,7 @@ def read_windows(
     # By value, as in adapters/files/sources.py: a cluster's workers need not have this package.
     cloudpickle.register_pickle_by_value(shardaudit)  # type: ignore[no-untyped-call]
     spark.dataSource.register(KinesisSource)
-    texts = [{key: _text(value) for key, value in asdict(w).items()} for w in windows]
+    texts = [{key: json_value(value) for key, value in asdict(w).items()} for w in windows]
     return (
         spark.read.format(KinesisSource.name())
         .option("address", json.dumps(asdict(reading.address)))
@@ -211,13 +212,9 @@ def _as_text(value: object) -> str:
 
 
 def _outcome_row(window: ReadWindow, outcome: ReadOutcome) -> pa.RecordBatch:
-    said = json.dumps({key: _text(value) for key, value in asdict(outcome).items()})
+    said = json.dumps({key: json_value(value) for key, value in asdict(outcome).items()})
     row = {"window_id": window.window_id, "shard_id": window.shard_id, "outcome": said}
     return pa.RecordBatch.from_pylist([row], schema=_ARROW)
-
-
-def _text(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _window(fields: dict[str, Any]) -> ReadWindow:  # Any: JSON

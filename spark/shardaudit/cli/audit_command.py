@@ -7,13 +7,13 @@ from shardaudit.adapters.clock import now
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.late import audit_with_late
-from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.cli.command import CommandContext, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.model.window import Window, asked_window, parse_instant
+from shardaudit.model.window import Window, asked_window
 from shardaudit.report.render import audit_view
 from shardaudit.report.summary import AuditReport
 
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings = context.settings()
     name = arguments.stream
     stream = settings.stream(name)
-    as_of = _instant(arguments.as_of, "--as-of") or now()
+    as_of = asked_instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, stream, as_of=as_of)
     gates = open_gates(settings.expectations)
     progress = context.progress(AUDIT_STAGES + (0 if arguments.no_ingest else INGEST_STAGES))
@@ -72,13 +72,9 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 
 
 def _window(arguments: argparse.Namespace, stream: Stream, *, as_of: datetime) -> Window:
-    end = _instant(arguments.end, "--to") or as_of
-    start = _instant(arguments.start, "--from") or end - stream.audit_window
+    end = asked_instant(arguments.end, "--to") or as_of
+    start = asked_instant(arguments.start, "--from") or end - stream.audit_window
     return asked_window(start, end, as_of=as_of, bucket=stream.bucket)
-
-
-def _instant(text: str | None, where: str) -> datetime | None:
-    return None if text is None else parse_instant(text, where=where)
 
 
 def _exit_code(report: AuditReport, check: bool) -> ExitCode:

@@ -23,13 +23,13 @@ from shardaudit.backfill.run import (
     run_backfill,
     stream_of,
 )
-from shardaudit.cli.command import CommandContext, RanBy, Reply
+from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant, asked_time
 from shardaudit.cli.session import long_session, session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.model.window import Window, parse_instant
+from shardaudit.model.window import Window
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.read_findings import findings_bytes
 from shardaudit.store.warehouse import Warehouse
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings, name = context.settings(), arguments.stream
     stream = settings.stream(name)
-    as_of = _instant(arguments.as_of, "--as-of") or now()
+    as_of = asked_instant(arguments.as_of, "--as-of") or now()
     window = _window(arguments, as_of)
     progress = context.progress(PLAN_STAGES)
     chosen = context.light("backfill plan", settings, reads=lambda: findings_bytes(settings))
@@ -146,7 +146,7 @@ def _request(
 def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     action, plan_id = arguments.action, arguments.plan
     settings = context.repair_settings() if action in SINK_WRITING else context.settings()
-    as_of, stages = _instant(arguments.as_of, "--as-of"), ACTIONS[action]
+    as_of, stages = asked_instant(arguments.as_of, "--as-of"), ACTIONS[action]
     gates = None if action == REPLAY else open_gates(settings.expectations)
     progress = context.progress(1 + len(stages))
     name = stream_of(settings, plan_id)
@@ -197,15 +197,7 @@ def _had_left(running: Running) -> bool:
 
 
 def _window(arguments: argparse.Namespace, as_of: datetime) -> Window | None:
-    start, end = _instant(arguments.start, "--from"), _instant(arguments.end, "--to")
-    if start is None and end is None:
-        return None
-    if start is None or end is None:
-        raise ConfigError("--from and --to", "one of them", "both, or neither")
-    if end > as_of:
-        raise ConfigError("--to", end.isoformat(), "a time that is over")
-    return Window(start, end)
-
-
-def _instant(text: str | None, where: str) -> datetime | None:
-    return None if text is None else parse_instant(text, where=where)
+    window = asked_time(arguments)
+    if window is not None and window.end > as_of:
+        raise ConfigError("--to", window.end.isoformat(), "a time that is over")
+    return window

@@ -20,9 +20,9 @@ from rich.text import Text
 from shardaudit.adapters.engine.light import LightChoice, light_choice
 from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ConfigError, ShardauditError
+from shardaudit.model.errors import ShardauditError
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.model.window import Window, parse_instant
+from shardaudit.model.window import Window, asked_span, parse_instant
 from shardaudit.report.plain import harmless, visible
 from shardaudit.report.progress import Live, Logged, Progress
 from shardaudit.report.summary import as_json, plain_value
@@ -115,13 +115,16 @@ def asked_time(arguments: argparse.Namespace) -> Window | None:
     Raises:
         ConfigError: one of them was, or they are no times, or not in this order.
     """
-    if arguments.start is None and arguments.end is None:
-        return None
-    if arguments.start is None or arguments.end is None:
-        raise ConfigError("--from, --to", "one of them", "both, or neither")
-    return Window(
-        parse_instant(arguments.start, where="--from"), parse_instant(arguments.end, where="--to")
-    )
+    return asked_span(arguments.start, arguments.end, prefix="--")
+
+
+def asked_instant(text: str | None, option: str) -> datetime | None:
+    """The instant that an option names; None: it was not given.
+
+    Raises:
+        ConfigError: it is no time.
+    """
+    return None if text is None else parse_instant(text, where=option)
 
 
 class Terminal:

@@ -20,12 +20,11 @@ from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import check_dedupe
 from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
-from shardaudit.cli.command import CommandContext, RanBy, Reply
+from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.model.window import parse_instant
 from shardaudit.model.words import counted, messages
 from shardaudit.report.plain import harmless
 from shardaudit.store.read_findings import findings_bytes
@@ -113,7 +112,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     action, plan_id, at = arguments.action, arguments.plan, arguments.as_of
     settings = context.repair_settings() if action in SINK_WRITING else context.settings()
-    as_of = None if at is None else parse_instant(at, where="--as-of")
+    as_of = asked_instant(at, "--as-of")
     gates = None if action == REMOVE else open_gates(settings.expectations)
     progress = context.progress(_STAGES[action])
     with session(settings, owner=f"dedupe {action} {plan_id}", progress=progress) as warehouse:

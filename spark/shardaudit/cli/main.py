@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 from shardaudit.cli.command import Command, CommandContext, Terminal
-from shardaudit.model.config.parts import ENGINE
+from shardaudit.model.config.parts import CONFIG, ENGINE
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.exit_code import ExitCode
 
@@ -140,8 +140,8 @@ def _options(asked: argparse.Namespace, command: Command) -> argparse.Namespace:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    config = os.environ.get("SHARDAUDIT_CONFIG", "shardaudit.toml")
-    text = "default: $SHARDAUDIT_CONFIG, then ./shardaudit.toml"
+    config = os.environ.get(CONFIG, "shardaudit.toml")
+    text = f"default: ${CONFIG}, then ./shardaudit.toml"
     parser.add_argument("--config", metavar="FILE", default=config, help=text)
     engine = os.environ.get(ENGINE) or None
     text = f"default: ${ENGINE}, then the file's, but for small commands; repairs always by spark"

@@ -4,14 +4,13 @@ import argparse
 from contextlib import ExitStack
 
 from shardaudit.adapters.clock import now
-from shardaudit.cli.command import CommandContext, RanBy, Reply
+from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.job import ingest
 from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.model.window import parse_instant
 from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import WATCH
 from shardaudit.watch.job import Watched, WatchRequest, watch
@@ -39,7 +38,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings = context.settings()
     name = arguments.stream
     stream = settings.stream(name)
-    asked = parse_instant(arguments.as_of, where="--as-of") if arguments.as_of else None
+    asked = asked_instant(arguments.as_of or None, "--as-of")
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
         ledger, busy = _claimed_ledger(stack, settings, owner)

@@ -7,6 +7,7 @@ from shardaudit.model.sequence import LENGTHS, MAX_DIGITS, NUMBER_AT
 
 CELL = ["shard_id", "bucket_start"]
 SUMS = ("n", "sum_lo", "sum_hi")
+ARRIVALS = ("arrived_from", "arrived_until")  # of traces alone, as the least sequence number
 _LATEST_US = 2 * 10**17  # in the year 8307: all that is before it has as many digits
 
 

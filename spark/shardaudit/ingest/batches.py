@@ -16,6 +16,7 @@ from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.source import SourceFile
 from shardaudit.model.tables.audit_tables import BATCHES, QUARANTINE
+from shardaudit.model.tables.table import Table
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 
@@ -211,8 +212,13 @@ _PLACE = ("file", "line", "reason")
 
 def quarantined(warehouse: Warehouse, batch: Batch) -> DataFrame:
     """What is stored of a batch's refused rows: QUARANTINE."""
+    return stored_rows(warehouse, QUARANTINE, batch)
+
+
+def stored_rows(warehouse: Warehouse, table: Table, batch: Batch) -> DataFrame:
+    """What is stored of a batch in a table."""
     own = (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
-    return warehouse.read(QUARANTINE).where(own)
+    return warehouse.read(table).where(own)
 
 
 def cell_shape(name: str, stream: Stream, previous: CellShape | None) -> CellShape:

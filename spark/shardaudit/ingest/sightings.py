@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.columns.instants import in_windows
-from shardaudit.ingest.batches import Batch
+from shardaudit.ingest.batches import Batch, stored_rows
 from shardaudit.ingest.rules.sighted import counted_sightings, handings_over, new_sightings
 from shardaudit.ingest.stream_traces import in_days
 from shardaudit.ingest.trace_writing import TraceTally
@@ -72,8 +72,7 @@ def _handed_over(sightings: DataFrame, place: str) -> DataFrame:
 
 def stored_sightings(warehouse: Warehouse, batch: Batch) -> DataFrame:
     """What is stored of a batch's traces of places: SIGHTINGS."""
-    own = (F.col("stream") == batch.stream) & (F.col("batch_id") == batch.batch_id)
-    return warehouse.read(SIGHTINGS).where(own)
+    return stored_rows(warehouse, SIGHTINGS, batch)
 
 
 def sightings_within(warehouse: Warehouse, stream: str, windows: Sequence[Window]) -> DataFrame:

@@ -3,16 +3,15 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from shardaudit.model.window import Window
+from shardaudit.model.window import NEVER, Window
 
 StoredAudit = Mapping[str, Any]  # a row of `audits`: types as model/tables/audit_tables.py says
 AuditOrder = tuple[datetime, datetime, str]
 
 _STAMP = "%Y%m%dT%H%M%SZ"
-_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def audit_id(stream: str, window: Window, as_of: datetime, config_digest: str) -> str:
@@ -29,7 +28,7 @@ def audit_id(stream: str, window: Window, as_of: datetime, config_digest: str) -
 
 def audit_order(row: StoredAudit) -> AuditOrder:
     """The key by which audits sort as they looked: by their time, then by when they ran."""
-    return row["as_of"], row["started_at"] or _NEVER, row["audit_id"]
+    return row["as_of"], row["started_at"] or NEVER, row["audit_id"]
 
 
 def ended_at(row: StoredAudit) -> datetime:

@@ -40,6 +40,9 @@ class Kind(StrEnum):
     MOVED = "moved"
 
 
+VANISHED = "vanished"  # it landed, and its rows left the sink when the stream no longer had it
+
+
 class Cause(StrEnum):
     """Why, as far as the evidence goes."""
 

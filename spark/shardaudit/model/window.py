@@ -8,6 +8,7 @@ from itertools import pairwise
 from shardaudit.model.errors import ConfigError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER = datetime.min.replace(tzinfo=UTC)  # sorts before any instant
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 LONGEST = timedelta(days=366)
@@ -75,6 +76,30 @@ class Window:
     def covers(self, instant: datetime) -> bool:
         """Whether the instant lies in it."""
         return self.start <= instant < self.end
+
+
+def asked_span(start: str | None, end: str | None, *, prefix: str = "") -> Window | None:
+    """The span between two times that a person typed; None: neither was.
+
+    Input:
+        prefix: stands before `from` and `to` where the person typed them, as `--`.
+
+    Raises:
+        ConfigError: one of them was, or they are no times, or not in this order.
+    """
+    if start is None and end is None:
+        return None
+    if start is None or end is None:
+        found = f"{start or 'none'}, {end or 'none'}"
+        raise ConfigError(f"{prefix}from, {prefix}to", found, "both, or neither")
+    return Window(
+        parse_instant(start, where=f"{prefix}from"), parse_instant(end, where=f"{prefix}to")
+    )
+
+
+def earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The earlier of two instants, of which there may be one or none."""
+    return min(filter(None, (one, other)), default=None)
 
 
 def asked_window(start: datetime, end: datetime, *, as_of: datetime, bucket: timedelta) -> Window:

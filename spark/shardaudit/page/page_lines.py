@@ -19,7 +19,7 @@ from shardaudit.model.audit_id import (
 )
 from shardaudit.model.rates import Rate, audit_rates, counts_of_rates, rate_changes
 from shardaudit.model.verdict import Level, Verdict, by_rank
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window, earlier
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
 from shardaudit.report.summary import HopLine
@@ -175,9 +175,9 @@ def due_shards(shards: Iterable[StoredRow], *, now: datetime) -> tuple[ShardDue,
             shard_id=row["shard_id"],
             state=row["state"],
             level=row["level"],
-            start_by=_first(row["start_by"], row["hole_start_by"]),
-            recoverable_until=_first(row["recoverable_until"], row["hole_recoverable_until"]),
-            hours_left=_hours(_first(row["start_by"], row["hole_start_by"]), now),
+            start_by=earlier(row["start_by"], row["hole_start_by"]),
+            recoverable_until=earlier(row["recoverable_until"], row["hole_recoverable_until"]),
+            hours_left=_hours(earlier(row["start_by"], row["hole_start_by"]), now),
             hours_to_read=row["hours_to_read"],
             hole_messages=row["hole_messages"] or 0,
             advice=row["advice"],
@@ -253,10 +253,6 @@ def _refused(audits: Iterable[StoredRow], newest: StoredRow | None) -> Refused |
         return None
     last = max(later, key=audit_order)
     return Refused(last["audit_id"], last["status"], last["as_of"], last["self_check"])
-
-
-def _first(ahead: datetime | None, hole: datetime | None) -> datetime | None:
-    return min(filter(None, (ahead, hole)), default=None)
 
 
 def _hours(until: datetime | None, now: datetime) -> float | None:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State
-from shardaudit.model.window import Window, parse_instant
+from shardaudit.model.window import Window, asked_span
 from shardaudit.page.page_words import Metric
 from shardaudit.report.plain import instant
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
@@ -78,12 +78,8 @@ class PageState:
 
 
 def _window(start: str, end: str) -> Window | None:
-    if not start and not end:
-        return None
-    if not start or not end:
-        raise ConfigError("from, to", f"{start or 'none'}, {end or 'none'}", "both, or neither")
-    window = Window(parse_instant(start, where="from"), parse_instant(end, where="to"))
-    if window.end - window.start > _LONGEST:
+    window = asked_span(start or None, end or None)
+    if window is not None and window.end - window.start > _LONGEST:
         raise ConfigError("from, to", f"{start}, {end}", f"at most {_LONGEST.days} days")
     return window
 

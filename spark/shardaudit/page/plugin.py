@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from airflow.plugins_manager import AirflowPlugin
 
+from shardaudit.model.config.parts import CONFIG
 from shardaudit.page.page_state import PREFIX
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from shardaudit.model.config.settings import Settings
-
-_CONFIG = "SHARDAUDIT_CONFIG"
 
 
 async def page(scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -74,7 +73,7 @@ def _settings() -> "Settings":
     from shardaudit.model.config.settings import load_settings  # noqa: PLC0415
     from shardaudit.model.errors import ConfigError  # noqa: PLC0415
 
-    file = os.environ.get(_CONFIG)
+    file = os.environ.get(CONFIG)
     if not file:
-        raise ConfigError(_CONFIG, "nothing", "the path of the shardaudit.toml, for the api-server")
+        raise ConfigError(CONFIG, "nothing", "the path of the shardaudit.toml, for the api-server")
     return load_settings(Path(file))

@@ -72,7 +72,7 @@ def _nearest(deadlines: tuple[DeadlineLine, ...]) -> list[DeadlineLine]:
 def _deadline(report: AuditReport, line: DeadlineLine) -> str:
     shard, until = harmless(line.shard_id), instant(line.recoverable_until)
     if line.recoverable_until <= report.as_of:
-        return f"{shard}: {messages(line.ids)} left the stream, the first at {until}"
+        return f"{shard}: {messages(line.ids)} {left_from(line.recoverable_until)}"
     left = length(line.recoverable_until - report.as_of)
     if line.cause is Cause.STUCK:
         return (
@@ -84,6 +84,11 @@ def _deadline(report: AuditReport, line: DeadlineLine) -> str:
         f"{shard}: {messages(line.ids)} {were} passed over, and can be read again until "
         f"{until} ({left} left)"
     )
+
+
+def left_from(until: datetime) -> str:
+    """What became of messages that nobody can read any more, the first of them since then."""
+    return f"left the stream, the first at {instant(until)}"
 
 
 def retention_note(kept_s: int | None, configured: timedelta | None) -> str | None:

@@ -16,6 +16,7 @@ from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import lost_told, place_told
 from shardaudit.report.summary import (
+    SHARD_COUNTS,
     AuditReport,
     DeadlineLine,
     FindingLine,
@@ -43,7 +44,6 @@ _COUNTS = {
     "untraced": "messages landed without a trace",
     "moved": "messages landed on another shard than traced",
 }
-_SHARD_COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
 
 
 def audit_view(report: AuditReport) -> RenderableType:
@@ -168,7 +168,7 @@ def _counts(report: AuditReport) -> Table:
 
 def _shards(lines: Sequence[ShardLine]) -> Table:
     """A row per shard; a count that is zero in all of them has no column."""
-    names = [name for name in _SHARD_COUNTS if any(getattr(line, name) for line in lines)]
+    names = [name for name in SHARD_COUNTS if any(getattr(line, name) for line in lines)]
     table = _table("shard", "verdict")
     for name in names:
         table.add_column(name, justify="right")

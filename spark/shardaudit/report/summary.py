@@ -26,6 +26,9 @@ class ShardLine:
     moved: int
 
 
+SHARD_COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
+
+
 @dataclass(frozen=True, slots=True)
 class DeadlineLine:
     """Messages of one shard that can be read again until the same, nearest time.

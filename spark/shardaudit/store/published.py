@@ -19,10 +19,9 @@ from shardaudit.model.window import Window
 from shardaudit.model.words import messages
 from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
-from shardaudit.report.next_steps import retention_note, stamping_note, vanished_note
-from shardaudit.report.plain import instant
+from shardaudit.report.next_steps import left_from, retention_note, stamping_note, vanished_note
 from shardaudit.report.route_lines import hops_from_json, route_notes
-from shardaudit.report.summary import AuditReport, DeadlineLine, ShardLine
+from shardaudit.report.summary import SHARD_COUNTS, AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
     CELL_SUMS,
     ShardSums,
@@ -37,8 +36,6 @@ from shardaudit.store.audits import (
     waiting_time,
 )
 
-_COUNTS = ("sent", "landed", "missing", "pending", "duplicated", "untraced", "moved")
-
 
 def worst_shards(
     shards: Iterable[tuple[str, Verdict, Mapping[str, int]]],
@@ -49,7 +46,7 @@ def worst_shards(
         shards: of each its name, its verdict, and what its cells add up to.
     """
     lines = [
-        ShardLine(shard_id, verdict, **{name: sums[name] for name in _COUNTS})
+        ShardLine(shard_id, verdict, **{name: sums[name] for name in SHARD_COUNTS})
         for shard_id, verdict, sums in shards
     ]
     lines.sort(key=lambda line: line.shard_id)
@@ -83,8 +80,7 @@ def audit_notes(
         of AUDITS. None: an older audit did not note it.
     """
     expired = (
-        f"{messages(ids.ids)} of {ids.shard_id} left the stream, the first at "
-        f"{instant(ids.recoverable_until)}"
+        f"{messages(ids.ids)} of {ids.shard_id} {left_from(ids.recoverable_until)}"
         for ids in sorted(missing, key=lambda ids: ids.order)
         if ids.state is State.EXPIRED
     )

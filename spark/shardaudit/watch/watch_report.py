@@ -12,6 +12,7 @@ from rich.text import Text
 
 from shardaudit.model.errors import ShardauditError
 from shardaudit.model.verdict import Level, ShardState, by_rank
+from shardaudit.model.window import earlier
 from shardaudit.model.words import counted, length
 from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.watch.rules.facts import Rules
@@ -233,19 +234,14 @@ def _shards(lines: Sequence[WatchLine]) -> Table:
             cell(line.shard_id),
             line.state,
             Text(line.level, style=_STYLES[line.level]),
-            instant(_first(line.oldest_ahead, line.hole_since)),
-            instant(_first(line.start_by, line.hole_start_by)),
-            instant(_first(line.recoverable_until, line.hole_recoverable_until)),
+            instant(earlier(line.oldest_ahead, line.hole_since)),
+            instant(earlier(line.start_by, line.hole_start_by)),
+            instant(earlier(line.recoverable_until, line.hole_recoverable_until)),
             f"{line.messages_ahead:,}",
             "–" if line.hours_to_read is None else f"≤ {line.hours_to_read:.1f}",
             f"≥ {line.hole_messages:,}" if line.holes else "–",
         )
     return table
-
-
-def _first(ahead: datetime | None, hole: datetime | None) -> datetime | None:
-    """The earlier of the two."""
-    return min(filter(None, (ahead, hole)), default=None)
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from shardaudit.audit.rules.canary.canary import GONE, MESSAGES, VERDICTS, Planted
+from shardaudit.audit.rules.canary.canary import MESSAGES, VERDICTS, Planted
 from shardaudit.audit.rules.canary.canary_answers import differences
 from shardaudit.audit.rules.canary.canary_plan import CanaryPlan
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Longer, Retention
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.verdict import VANISHED, Cause, Kind, State, Verdict
 from shardaudit.model.window import Window
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -48,7 +48,7 @@ def test_every_verdict_kind_cause_and_state_is_planted() -> None:
 
 def test_names_are_unique_and_a_cell_has_one_verdict() -> None:
     assert max(Counter(message.name for message in MESSAGES).values()) == 1
-    not_ok = {(m.home, m.slot) for m in MESSAGES if m.found or m.not_landed not in {None, GONE}}
+    not_ok = {(m.home, m.slot) for m in MESSAGES if m.found or m.not_landed not in {None, VANISHED}}
     assert not_ok <= VERDICTS.keys()
 
 

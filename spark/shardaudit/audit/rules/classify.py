@@ -10,11 +10,10 @@ from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, sequence_key
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route import SINK
-from shardaudit.model.verdict import Cause, Kind, Verdict
+from shardaudit.model.verdict import VANISHED, Cause, Kind, Verdict
 
 COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved", "vanished")
 INTERNAL_COUNTS = ("over_counted", "lost", "stuck", "displaced", "there")
-VANISHED = "vanished"  # it landed, and its rows left the sink when the stream no longer had it
 
 
 @dataclass(frozen=True, slots=True)

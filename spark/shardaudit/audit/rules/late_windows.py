@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from shardaudit.audit.rules.watermark import without
 from shardaudit.model.watermark import Held, Hold
-from shardaudit.model.window import Window, joined
+from shardaudit.model.window import NEVER, Window, joined
 
 _MOST_WINDOWS = 4  # each is an audit of its own
 _MOST_OF_CHANGED = 24  # where as many are far apart: what was lost in one hour leaves in one
 # What an audit can settle. What changed comes first, what was on its way is looked at each night.
 _LATE = (Held.CHANGED, Held.UNAUDITED, Held.DAMAGED, Held.PENDING)
-_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def early_holds(
@@ -64,10 +63,10 @@ def late_windows(
     alone: list[Window] = []
     pieces = _pieces(list(holds), own, bucket=bucket, kept_from=kept_from, tried=tried)
     for last, piece in pieces:
-        is_news = piece.why is Held.CHANGED and last == _NEVER
+        is_news = piece.why is Held.CHANGED and last == NEVER
         for most in (_MOST_WINDOWS, _MOST_OF_CHANGED) if is_news else (_MOST_WINDOWS,):
             wider, more = shared, alone
-            if last == _NEVER:
+            if last == NEVER:
                 wider = joined([*shared, piece.window], most=most)
             else:
                 more = [*alone, *(rest.window for rest in without([piece], [*shared, *alone]))]
@@ -114,7 +113,7 @@ def _pieces(
 ) -> list[tuple[datetime, Hold]]:
     """The spans in pieces of a quarter of the window: of each reason the first ones first.
 
-    Each with when it was looked at in vain, and not since; `_NEVER`: it was not.
+    Each with when it was looked at in vain, and not since; `NEVER`: it was not.
 
     So no reason takes all that there is, and what is longer than the window is done in some nights.
     The oldest first, but of what nobody ever looked at that which can still be recovered; and what
@@ -128,6 +127,6 @@ def _pieces(
         if why is Held.UNAUDITED:
             pieces.sort(key=lambda piece: (piece.end <= kept_from, piece.start))
         for nth, piece in enumerate(pieces):
-            last = max((at for span, at in tried if span.common(piece)), default=_NEVER)
+            last = max((at for span, at in tried if span.common(piece)), default=NEVER)
             ranked.append((last, nth, place, Hold(piece.start, piece.end, why)))
     return [(last, piece) for last, *_, piece in sorted(ranked, key=lambda one: one[:3])]

@@ -40,10 +40,11 @@ def request_document(windows: Sequence[StoredWindow], *, stream_name: str) -> st
         "plan_id": windows[0].plan_id,
         "stream_name": stream_name,
         "iterator_type": "AT_TIMESTAMP",
-        "windows": [{name: _plain(getattr(one, name)) for name in _WINDOW} for one in windows],
+        "windows": [{name: json_value(getattr(one, name)) for name in _WINDOW} for one in windows],
     }
     return json.dumps(document, indent=2) + "\n"
 
 
-def _plain(value: object) -> object:
+def json_value(value: object) -> object:
+    """A field as a JSON document holds it: an instant in ISO 8601."""
     return value.isoformat() if isinstance(value, datetime) else value

@@ -9,13 +9,19 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import bucket_start
-from shardaudit.columns.ledger_sums import CELL, SUMS, id_hash, sequence_key, sequence_number
+from shardaudit.columns.ledger_sums import (
+    ARRIVALS,
+    CELL,
+    SUMS,
+    id_hash,
+    sequence_key,
+    sequence_number,
+)
 from shardaudit.ingest.rules.coarse_times import landed_within
 from shardaudit.ingest.rules.deliveries import UNPLACED
+from shardaudit.model.route import SINK
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
-
-SINK_LOCATION = "sink"
 
 # The columns of FINGERPRINTS without those that say whose they are, in table order.
 MEASURES = (
@@ -27,11 +33,9 @@ MEASURES = (
     "own_n",
     "without_landed_at",
     "unnumbered_at",
-    "arrived_from",
-    "arrived_until",
+    *ARRIVALS,
     "min_sequence_number",
 )
-_ARRIVALS = ("arrived_from", "arrived_until")  # of traces alone, as the least sequence number
 _ROWS = ("own_n", "without_landed_at")  # counted besides `n`
 _BARE = "bare_n"  # rows with neither `landed_at` nor a sequence number: not for the ledger
 
@@ -174,7 +178,7 @@ def less_the_ledger(fresh: DataFrame, ledger: DataFrame) -> DataFrame:
             F.max("unnumbered_at").alias("unnumbered_at"),
         )
         .withColumns(_of_traces_alone())
-        .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_with_day(), "added", _BARE)
+        .select(F.lit(SINK).alias("location"), *CELL, *_with_day(), "added", _BARE)
     )
 
 
@@ -232,7 +236,7 @@ def _per_cell(per_bin: DataFrame) -> DataFrame:
     return (
         grouped.where(_is_hashed())
         .withColumns(_of_traces_alone())
-        .select(F.lit(SINK_LOCATION).alias("location"), *CELL, *_measures(), "added", _BARE)
+        .select(F.lit(SINK).alias("location"), *CELL, *_measures(), "added", _BARE)
     )
 
 
@@ -242,7 +246,7 @@ def _rows_in_bin(i: int) -> Column:
 
 def _of_traces_alone() -> dict[str, Column]:
     """What rows of the sink do not say."""
-    arrivals = {name: F.lit(None).cast("timestamp") for name in _ARRIVALS}
+    arrivals = {name: F.lit(None).cast("timestamp") for name in ARRIVALS}
     return arrivals | {"min_sequence_number": F.lit(None).cast("string")}
 
 
@@ -253,7 +257,7 @@ def _measures() -> list[Column]:
         *(F.col(name) for name in ("last_at", "latency_counts")),
         F.to_date("bucket_start").alias("sent_day"),
         *(F.col(name).cast("bigint").alias(name) for name in _ROWS),
-        *(F.col(name) for name in ("unnumbered_at", *_ARRIVALS, "min_sequence_number")),
+        *(F.col(name) for name in ("unnumbered_at", *ARRIVALS, "min_sequence_number")),
     ]
 
 

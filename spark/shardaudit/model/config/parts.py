@@ -20,6 +20,7 @@ from shardaudit.model.config.fields import (
 )
 from shardaudit.model.errors import ConfigError
 
+CONFIG = "SHARDAUDIT_CONFIG"  # in the environment: names the shardaudit.toml, for Airflow, too
 ENGINE = "SHARDAUDIT_ENGINE"  # in the environment: comes before the configuration's
 
 

@@ -14,9 +14,15 @@ from shardaudit.audit.rules.cell_verdicts import is_settled
 from shardaudit.audit.rules.classify import Damage, is_damaged
 from shardaudit.audit.rules.deadlines import arrival
 from shardaudit.audit.rules.hours import hour_start, slot
-from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs, sequence_key, sums_digest
-
-_ARRIVALS = ("arrived_from", "arrived_until")
+from shardaudit.columns.ledger_sums import (
+    ARRIVALS,
+    CELL,
+    SUMS,
+    cell_sums,
+    differs,
+    sequence_key,
+    sums_digest,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,7 @@ def _as_holes(cells: DataFrame, missing: Column) -> DataFrame:
         *CELL,
         "sent_n",
         "landed_n",
-        *(F.coalesce(name, "bucket_start").alias(name) for name in _ARRIVALS),
+        *(F.coalesce(name, "bucket_start").alias(name) for name in ARRIVALS),
         missing.alias("missing"),
         "is_sure",
         sums_digest().alias("sums_digest"),
@@ -258,7 +264,7 @@ def explained(cells: DataFrame, audited: DataFrame, live: DataFrame) -> DataFram
         *CELL,
         "sent_n",
         "landed_n",
-        *_ARRIVALS,
+        *ARRIVALS,
         missing.alias("missing"),
         (F.col("is_known") | (F.col("is_sure") & (besides > 0))).alias("is_sure"),
         F.col("is_known").alias("is_named"),

@@ -7,7 +7,7 @@ and what the messages add up to, say `canary_plan` and `canary_answers`.
 
 from dataclasses import dataclass, field
 
-from shardaudit.model.verdict import Cause, Kind, State, Verdict
+from shardaudit.model.verdict import VANISHED, Cause, Kind, State, Verdict
 
 # Shards, by what their consumer does.
 RUNNING, STALLED, SILENT, UNNUMBERED, AHEAD = "running", "stalled", "silent", "unnumbered", "ahead"
@@ -128,7 +128,6 @@ class PlantedGap:
 
 
 LOST, STUCK, PENDING = Cause.LOST.value, Cause.STUCK.value, Verdict.PENDING.value
-GONE = "vanished"
 
 MESSAGES = (
     # All is well; the settled frontier of RUNNING is 100. By text, 9 would be beyond it.
@@ -158,9 +157,9 @@ MESSAGES = (
             before=Earlier(State.REPLAYED, State.REPLAYED)),
     # Deleted when their cell, which was complete, had left the stream: of one all, of one half.
     Planted("deleted when old", ANCIENT, _one(AHEAD, "2"), _one(AHEAD, "2"),
-            gone=_one(AHEAD, "2"), not_landed=GONE),
+            gone=_one(AHEAD, "2"), not_landed=VANISHED),
     Planted("deleted alone", ANCIENT, _one(STALLED, "1"), _one(STALLED, "1"),
-            gone=_one(STALLED, "1"), not_landed=GONE,
+            gone=_one(STALLED, "1"), not_landed=VANISHED,
             before=Earlier(State.OPEN, State.FALSE_ALARM)),
     Planted("deleted too early", ANCIENT, _one(UNNUMBERED, None), _one(UNNUMBERED, None),
             gone=_one(UNNUMBERED, None), not_landed=LOST),
@@ -168,11 +167,11 @@ MESSAGES = (
     # Deleted when their cell had left the stream: an audit knew it, but for one that was lost. And
     # one of which an audit knew that it had been deleted so.
     Planted("deleted as seen", SEEN, _one(RUNNING, "2"), _one(RUNNING, "2"),
-            gone=_one(RUNNING, "2"), not_landed=GONE),
+            gone=_one(RUNNING, "2"), not_landed=VANISHED),
     Planted("lost as seen", SEEN, _one(RUNNING, "3"), not_landed=LOST, was_read=True,
             before=Earlier(State.EXPIRED, State.EXPIRED)),
     Planted("seen as deleted", SEEN, _one(STALLED, "8"), _one(STALLED, "8"),
-            gone=_one(STALLED, "8"), not_landed=GONE),
+            gone=_one(STALLED, "8"), not_landed=VANISHED),
     # Doubled.
     Planted("delivered twice", DOUBLED, _one(RUNNING, "12"), _one(RUNNING, "12", 2),
             causes={Kind.DUPLICATED: Cause.CONSUMER_REPLAY},

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.canary.canary import (
     DAMAGED,
-    GONE,
     MESSAGES,
     PLANTED_GAPS,
     PLANTED_SHARDS,
@@ -20,7 +19,7 @@ from shardaudit.audit.rules.canary.canary import (
 from shardaudit.audit.rules.canary.canary_plan import GAP_CLOSED, CanaryPlan, numbers
 from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.model.input_columns import CANARY
-from shardaudit.model.verdict import ENDED, LIVE, Kind, State, Verdict
+from shardaudit.model.verdict import ENDED, LIVE, VANISHED, Kind, State, Verdict
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import unix_micros
 
@@ -177,7 +176,7 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     unread = sum(gap.count for gap in PLANTED_GAPS if (gap.shard, gap.slot) == (shard, slot))
     missing = sum(Kind.MISSING in m.found for m in own) + unread
     pending = sum(m.not_landed == Verdict.PENDING for m in own)
-    vanished = sum(m.not_landed == GONE for m in own)
+    vanished = sum(m.not_landed == VANISHED for m in own)
     all_sent = sent.total() + unread
     matched = all_sent - missing - pending
     kinds = Counter(kind for m in own for kind in m.found)
@@ -208,7 +207,7 @@ def _is_clean(message: Planted) -> bool:
 def _is_emptied(message: Planted) -> bool:
     """Whether nothing is left of its cell, which was complete: nobody reads that by id."""
     cell = (message.slot, message.home)
-    return message.not_landed == GONE and not any(
+    return message.not_landed == VANISHED and not any(
         other.rows for other in MESSAGES if (other.slot, other.home) == cell
     )
 
