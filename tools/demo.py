@@ -47,8 +47,8 @@ from tools.demo_engines import (
     night_engine,
     proving_engines,
 )
-from tools.demo_repair import Repair, repair_view, repaired
-from tools.demo_result import Comparison, compared, comparison_view
+from tools.demo_repair import DemoRepair, repair_view, repaired
+from tools.demo_result import FoundPlanted, comparison_view, match_planted
 from tools.demo_route import NamedHops, add_orders, named_hops, route_view
 from tools.demo_runs import DemoFailedError, Run, followed
 
@@ -77,8 +77,8 @@ _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
 class DemoResult:
     """The comparisons with what was planted, of the route, too, and that of the engines."""
 
-    found: Comparison
-    repair: Repair
+    found: FoundPlanted
+    repair: DemoRepair
     route: NamedHops
     engines: Agreement
 
@@ -96,8 +96,7 @@ def demo(
         DemoFailedError: a task failed that must not.
     """
     config = folder / "shardaudit.toml"
-    own = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
-    env = own | _CREDENTIALS
+    env = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")} | _CREDENTIALS
     airflow = LocalAirflow(home, config, env)
     airflow.require_free()
     shutil.rmtree(folder, ignore_errors=True)
@@ -112,10 +111,9 @@ def demo(
         try:
             api, settings = airflow.api(), load_settings(config)
             run_id = _audited(api, scenario, progress=progress)
-            first = published_audit(
-                settings, scenario.stream, _audit_id(settings, scenario, scenario.as_of)
-            )
-            found = compared(_planted(folder), _findings(settings, scenario))
+            first_id = _audit_id(settings, scenario, scenario.as_of)
+            first = published_audit(settings, scenario.stream, first_id)
+            found = match_planted(_planted(folder), _findings(settings, scenario))
             _repair(api, scenario, progress=progress)
         finally:
             airflow.stop()
@@ -211,7 +209,7 @@ def _audit_row(settings: Settings, scenario: Scenario) -> Row:
     return row
 
 
-def _repaired(scenario: Scenario, settings: Settings, folder: Path) -> Repair:
+def _repaired(scenario: Scenario, settings: Settings, folder: Path) -> DemoRepair:
     audit = _audit_id(settings, scenario, scenario.as_of + SETTLED)
     return repaired(
         _planted(folder),

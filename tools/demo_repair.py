@@ -13,7 +13,7 @@ from rich.text import Text
 from shardaudit.model.verdict import Kind, State, Verdict
 from shardaudit.model.words import counted, messages
 from shardaudit.report.plain import cell
-from tools.demo_result import Comparison, Row, compared
+from tools.demo_result import FoundPlanted, Row, match_planted
 
 Cell = tuple[str, datetime]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ class FaultLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class DemoRepair:
     """What came of a repair. `findings`: as they must be now against as they are.
 
     `beyond`: messages that no repair brings back or changes; `cells_ok` and `cells_not_ok` of the
@@ -39,7 +39,7 @@ class Repair:
     """
 
     faults: tuple[FaultLine, ...]
-    findings: Comparison
+    findings: FoundPlanted
     beyond: int
     cells_ok: int
     cells_not_ok: int
@@ -53,7 +53,7 @@ class Repair:
 
 def repaired(
     planted: Iterable[Row], found: Iterable[Row], cells: Iterable[Row], *, bucket: timedelta
-) -> Repair:
+) -> DemoRepair:
     """The findings and the cells (of one audit) after a repair, against what was planted.
 
     What was open and missing or duplicated must be recovered, all else as it was; and every cell
@@ -63,9 +63,9 @@ def repaired(
     left = [row for row in wanted if row["state"] != State.RECOVERED]
     not_ok = {_cell(row) for row in judged if row["verdict"] != Verdict.OK}
     expected = {(row["shard_id"], _bucket_of(row["sent_at"], bucket)) for row in left}
-    return Repair(
+    return DemoRepair(
         faults=_faults(wanted, got),
-        findings=compared(wanted, got),
+        findings=match_planted(wanted, got),
         beyond=len(left),
         cells_ok=len(judged) - len(not_ok),
         cells_not_ok=len(not_ok),
@@ -73,7 +73,7 @@ def repaired(
     )
 
 
-def repair_view(repair: Repair) -> RenderableType:
+def repair_view(repair: DemoRepair) -> RenderableType:
     """The repair for people."""
     table = Table(
         title="\nPlanted, and after the repair", title_justify="left", box=box.SIMPLE_HEAD

@@ -32,7 +32,7 @@ class GroupLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FoundPlanted:
     """Each finding of one side that the other one lacks, or has otherwise, in words."""
 
     groups: tuple[GroupLine, ...]
@@ -46,13 +46,13 @@ class Comparison:
         return not (self.not_found or self.not_planted or self.different)
 
 
-def compared(planted: Iterable[Row], found: Iterable[Row]) -> Comparison:
+def match_planted(planted: Iterable[Row], found: Iterable[Row]) -> FoundPlanted:
     """Both sides matched by message id and kind; each is unique on them."""
     wanted = {_key(row): row for row in planted}
     got = {_key(row): row for row in found}
     both = sorted(wanted.keys() & got.keys())
     same = [key for key in both if not _differences(wanted[key], got[key])]
-    return Comparison(
+    return FoundPlanted(
         groups=_groups(wanted.values(), got.values(), [wanted[key] for key in same]),
         not_found=tuple(_named(wanted[key]) for key in sorted(wanted.keys() - got.keys())),
         not_planted=tuple(_named(got[key]) for key in sorted(got.keys() - wanted.keys())),
@@ -64,7 +64,7 @@ def compared(planted: Iterable[Row], found: Iterable[Row]) -> Comparison:
     )
 
 
-def comparison_view(comparison: Comparison) -> RenderableType:
+def comparison_view(comparison: FoundPlanted) -> RenderableType:
     """The comparison for people."""
     table = Table(title="\nPlanted against found", title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("kind", "cause", "state"):

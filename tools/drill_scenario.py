@@ -26,7 +26,7 @@ class Incident:
     @property
     def stuck_shard(self) -> str:
         """The shard that stops."""
-        return shard_name(self.stuck)
+        return drill_shard(self.stuck)
 
     def cells(self, since: datetime, until: datetime) -> Iterator[dict[str, object]]:
         """The fingerprints that an ingest at `until` would add to those of `since`."""
@@ -55,7 +55,7 @@ class Incident:
             "batch_id": f"drill/{side}/1",
             "side": side,
             "location": "producer" if side == "traces" else "sink",
-            "shard_id": shard_name(number),
+            "shard_id": drill_shard(number),
             "bucket_start": minute,
             "n": self.per_minute,
             "sum_lo": 0,
@@ -70,6 +70,6 @@ class Incident:
         }
 
 
-def shard_name(number: int) -> str:
+def drill_shard(number: int) -> str:
     """As Kinesis writes it."""
     return f"shardId-{number:012d}"

@@ -12,8 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from shardaudit.airflow.backfill_steps import (
     PLAN,
+    PROVE,
     REPAIR,
-    VERIFY,
     Proposed,
     RejectedError,
     act_on_answer,
@@ -200,7 +200,7 @@ def test_plan_runs_in_the_name_of_who_approved_it(config: Path) -> None:
     job = act_on_answer(form(), plan, answer("Approve"), now=NOW)
     assert {action: words[2:] for action, words in job["arguments"].items()} == {
         REPAIR: ["backfill", "replay", "--plan=p", "--approve-as=ann"],
-        VERIFY: ["backfill", "verify", "--plan=p"],
+        PROVE: ["backfill", "verify", "--plan=p"],
     }
     by_policy = act_on_answer(form(), plan, None, now=NOW)
     assert by_policy["arguments"][REPAIR][2:] == ["backfill", "replay", "--plan=p"]
@@ -214,7 +214,7 @@ def test_what_somebody_else_lands_goes_the_same_way(config: Path) -> None:
     plan = asked(config, form())
     job = act_on_answer(form(), plan, answer("Approve"), now=NOW)
     assert job["arguments"][REPAIR][2:] == ["backfill", "replay", "--plan=p", "--approve-as=ann"]
-    assert job["arguments"][VERIFY][2:] == ["backfill", "verify", "--plan=p"]
+    assert job["arguments"][PROVE][2:] == ["backfill", "verify", "--plan=p"]
 
 
 @pytest.mark.parametrize(("user", "who"), [(USER, "ann"), (None, "nobody in time")])
@@ -245,7 +245,7 @@ def test_dedupe_is_planned_approved_and_run_as_a_backfill_is(config: Path) -> No
     job = act_on_answer(duplicates, plan, answer("Approve"), now=NOW)
     of_plan = ["--plan=d", "--as-of=2026-11-02T00:00:00+00:00"]
     assert job["arguments"][REPAIR][2:] == ["dedupe", "remove", *of_plan, "--approve-as=ann"]
-    assert job["arguments"][VERIFY][2:] == ["dedupe", "verify", *of_plan]
+    assert job["arguments"][PROVE][2:] == ["dedupe", "verify", *of_plan]
 
 
 def test_no_policy_lets_rows_be_removed(config: Path) -> None:

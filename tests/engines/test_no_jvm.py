@@ -15,7 +15,7 @@ from shardaudit.ingest.new_bytes import bytes_to_ingest
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import load_settings
 from tests.engines.commands import AS_OF, FAULTS, STREAM, WINDOW, of, run, without_java
-from tools.demo_result import compared
+from tools.demo_result import match_planted
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_what_was_planted_is_found_when_there_is_no_java(audited: dict[str, obje
 @pytest.mark.usefixtures("audited")
 def test_each_finding_is_as_it_was_planted_to_the_deadline(lake: Path) -> None:
     found = DeltaTable(str(lake / "warehouse" / "findings")).to_pyarrow_table().to_pylist()
-    comparison = compared(pq.read_table(lake / "planted.parquet").to_pylist(), found)
+    comparison = match_planted(pq.read_table(lake / "planted.parquet").to_pylist(), found)
     assert comparison.is_equal, comparison
 
 

@@ -20,8 +20,8 @@ from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
-from shardaudit.backfill.rules.planned import Plan, StoredWindow
-from shardaudit.backfill.run import ACTIONS, REPLAY, VERIFY, Running, replay_of, run_backfill
+from shardaudit.backfill.rules.planned import REPLAY, VERIFY, Plan, StoredWindow
+from shardaudit.backfill.run import ACTIONS, Running, replay_of, run_backfill
 from shardaudit.backfill.verify import Verified
 from shardaudit.cli.backfill_command import exit_code
 from shardaudit.ingest.job import ingest

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PLAN, REPAIR, VERIFY = "plan", "repair", "verify"
+PLAN, REPAIR, PROVE = "plan", "repair", "verify"
 COMMANDS = {Repair.MISSING: "backfill", Repair.DUPLICATES: "dedupe"}
 REPAIRING = {Repair.MISSING: "replay", Repair.DUPLICATES: "remove"}  # the action of REPAIR
 AUDIT_OF = ("stream", "from", "to")
@@ -186,7 +186,7 @@ def is_replaced(request_id: str) -> bool:
 def act_on_answer(
     form: Mapping[str, object], plan: Proposed, answer: Mapping[str, Any] | None, *, now: datetime
 ) -> PlannedJob:
-    """The job that runs the plan, in the name of who approved it: REPAIR, then VERIFY.
+    """The job that runs the plan, in the name of who approved it: REPAIR, then PROVE.
 
     Input:
         answer: of the approval task; None when policy approves.
@@ -202,7 +202,7 @@ def act_on_answer(
         _end_question(settings, plan, answer, now=now)
         by = [f"--approve-as={_require_approval(settings, form, plan, answer, now=now)}"]
     words = [f"--plan={plan['plan_id']}", *_instants(form, "as_of")]
-    return _job(settings, form, {REPAIR: [*words, *by], VERIFY: words})
+    return _job(settings, form, {REPAIR: [*words, *by], PROVE: words})
 
 
 def _end_question(

@@ -28,7 +28,7 @@ from shardaudit.ingest.ingest_sink import SinkSide
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError, ShardauditError
 from shardaudit.model.gate import Severity, SuiteResult, sentences
 from shardaudit.report.held_back import quiet_notes
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.warehouse import Warehouse
 
@@ -39,7 +39,7 @@ def audit(
     gates: Gates,
     *,
     now: datetime,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> AuditReport:
     """Audits the window and publishes cells, findings and the audit's own row.
 

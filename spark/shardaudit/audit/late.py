@@ -26,7 +26,7 @@ from shardaudit.model.waiting import still_waiting, waiting_from_json
 from shardaudit.model.watermark import Held, Hold
 from shardaudit.model.window import Window
 from shardaudit.report.plain import instant
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.published import audits_beside, with_late
 from shardaudit.store.warehouse import Warehouse
@@ -40,7 +40,7 @@ def audit_with_late(
     gates: Gates,
     *,
     now: datetime,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> AuditReport:
     """The audit, and one of each span before its window that is not as it was when one looked.
 

@@ -13,9 +13,9 @@ from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.rules.quiet import (
     BUSY_HOURS_OF_THE_NEW,
-    DAY,
+    DAY_HOURS,
     QUIET_LOOK_BACK,
-    WEEK,
+    WEEK_HOURS,
     Silence,
     doubtful_silences,
     inherited,
@@ -118,7 +118,7 @@ def _shards(hours: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[s
             "shard_id",
             F.unix_micros("hour").alias("hour_us"),
             F.unix_micros("last_active").alias("last"),
-            F.coalesce(F.col("came_after_us") > DAY * hour_us, F.lit(False)).alias("is_late"),
+            F.coalesce(F.col("came_after_us") > DAY_HOURS * hour_us, F.lit(False)).alias("is_late"),
         )
         .withColumn("hour", (F.col("hour_us") / F.lit(hour_us)).cast("bigint"))
         .withColumn("begins", F.when(~F.col("is_late") & _begins_a_record(), F.col("hour")))
@@ -151,7 +151,7 @@ def _begins_a_record() -> Column:
     backwards = Window.partitionBy("shard_id", "is_late").orderBy(F.desc("hour"))
     after = F.lag("hour", 1).over(backwards)
     eighth = F.lag("hour", BUSY_HOURS_OF_THE_NEW - 1).over(backwards)
-    return (after <= F.col("hour") + DAY) & (eighth < F.col("hour") + WEEK)
+    return (after <= F.col("hour") + DAY_HOURS) & (eighth < F.col("hour") + WEEK_HOURS)
 
 
 def _with_lines(

@@ -22,10 +22,10 @@ from shardaudit.backfill.rules.copies import (
     CONTENT,
     COPY,
     DIGEST,
-    ID,
     INTERNAL_OF_COPIES,
     numbered_copies,
 )
+from shardaudit.backfill.rules.decode import ID
 from shardaudit.backfill.rules.planned import WindowState
 from shardaudit.ingest.job import ingest_stream
 from shardaudit.model.config.settings import Settings
@@ -35,7 +35,7 @@ from shardaudit.model.tables.backfill_tables import DEDUPE_IDS, REMOVED_ROWS
 from shardaudit.model.verdict import LIVE, Kind
 from shardaudit.model.window import Window
 from shardaudit.model.words import messages
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
@@ -55,7 +55,7 @@ class Dedupe:
     retention: Retention
     now: Callable[[], datetime]
     owner: str
-    progress: Progress = SILENT
+    progress: Progress = NO_PROGRESS
 
     @property
     def plan_id(self) -> str:
@@ -139,7 +139,7 @@ class Dedupe:
         assert self.gates is not None  # noqa: S101 - or it is not verified
         as_of, clock = self.now(), clock_now()
         ingest_stream(
-            self.warehouse, self.settings, self.name, now=max(as_of, clock), progress=SILENT
+            self.warehouse, self.settings, self.name, now=max(as_of, clock), progress=NO_PROGRESS
         )
         until = self.plan.sent_to + datetime.resolution
         request = AuditRequest(

@@ -27,7 +27,7 @@ from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.rounds import Replay, fan_out, in_rounds
 from shardaudit.backfill.rules.approval import approver, check_sink_is_safe, policy_of
 from shardaudit.backfill.rules.hand_over import request_document
-from shardaudit.backfill.rules.planned import StoredWindow, WindowState
+from shardaudit.backfill.rules.planned import REPLAY, RUN, VERIFY, StoredWindow, WindowState
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.choices import BackfillMode
@@ -36,7 +36,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.tables.backfill_tables import BACKFILLS
 from shardaudit.model.verdict import State
 from shardaudit.model.words import counted, messages
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.store.audits import read_rows
 from shardaudit.store.transitions import NewState
 from shardaudit.store.warehouse import Warehouse
@@ -151,7 +151,7 @@ class Running:
     settings: Settings
     gates: Gates | None
     approve_as: str | None
-    progress: Progress = SILENT
+    progress: Progress = NO_PROGRESS
     verified: Verified | None = field(default=None)
 
     def approve(self) -> None:
@@ -250,7 +250,6 @@ STAGES = (
     Stage("replay", _says_replay, Running.replay_and_land),
     Stage("verify", _says_verify, Running.verify),
 )
-RUN, REPLAY, VERIFY = "run", "replay", "verify"
 ACTIONS = {RUN: STAGES, REPLAY: STAGES[:-1], VERIFY: STAGES[-1:]}
 
 

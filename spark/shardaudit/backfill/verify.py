@@ -19,7 +19,7 @@ from shardaudit.model.gate import SummaryRow
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, QUARANTINE
 from shardaudit.model.verdict import State
 from shardaudit.model.words import counted, messages
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.store.transitions import NewState
 
 
@@ -47,7 +47,7 @@ def verify(
     gates: Gates,
     *,
     clock_now: datetime,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> Verified:
     """Ingests, audits the time of the plan's messages, and tells each window how it ended."""
     name, warehouse, as_of = replay.name, replay.warehouse, replay.now()

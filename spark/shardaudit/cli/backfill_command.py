@@ -11,12 +11,10 @@ from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
 from shardaudit.backfill.proposal import PlanReport, RunReport, minutes_to_read, window_lines
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import why_not_run
-from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
+from shardaudit.backfill.rules.planned import REPLAY, SINK_WRITING, VERIFY, Repair, WindowState
 from shardaudit.backfill.run import (
     ACTIONS,
-    REPLAY,
     STAGES,
-    VERIFY,
     Running,
     check_landing,
     replay_of,

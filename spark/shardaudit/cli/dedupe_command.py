@@ -19,7 +19,7 @@ from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import check_dedupe
-from shardaudit.backfill.rules.planned import SINK_WRITING, Repair, WindowState
+from shardaudit.backfill.rules.planned import RUN, SINK_WRITING, VERIFY, Repair, WindowState
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.list_shards import retention_of
@@ -34,8 +34,8 @@ EXAMPLES = """\
   shardaudit dedupe run --plan events-dedupe-0123456789abcdef --approve-as ann
   shardaudit dedupe purge --plan events-dedupe-0123456789abcdef
 """
-PLAN_STAGES, PURGE_STAGES = 2, 1
-RUN, REMOVE, VERIFY = "run", "remove", "verify"
+_PLAN_STAGES, _PURGE_STAGES = 2, 1
+REMOVE = "remove"
 _STAGES = {RUN: 4, REMOVE: 3, VERIFY: 2}
 
 
@@ -85,7 +85,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings, name = context.settings(), arguments.stream
     stream = settings.stream(name)
     check_dedupe(name, stream, spark_settings=settings.spark)
-    progress = context.progress(PLAN_STAGES)
+    progress = context.progress(_PLAN_STAGES)
     chosen = context.light("dedupe plan", settings, reads=lambda: findings_bytes(settings))
     with (
         session(chosen.settings, owner=f"dedupe plan {name}", progress=progress) as warehouse,
@@ -163,7 +163,7 @@ def _report(plan: StoredDedupe, *, engine: str) -> DedupeReport:
 
 def _purge(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings, plan_id = context.settings(), arguments.plan
-    with context.progress(PURGE_STAGES).stage("purge"):
+    with context.progress(_PURGE_STAGES).stage("purge"):
         purge = purge_removed_rows(settings, plan_id)
     text = (
         f"Dedupe {plan_id}: forgot {counted(purge.purged_rows, 'row')} that it removed; "

@@ -18,7 +18,7 @@ MAX_SHARD_CHARS = 128  # Kinesis API, pattern of ShardId
 _RAW_BYTES = 4096
 
 _TOO_OLD = "is before 2000"
-AHEAD = "is over a day ahead"
+DAY_AHEAD = "is over a day ahead"
 _FOREIGN = "the trace is of another"
 
 _CONTROLS = "\x0b\x0e\x0f\x1a\x1b\x1c\x1d\x1e\x1f"
@@ -88,7 +88,7 @@ def time_fault(name: str, instant: Column, *, is_given: Column) -> Column:
 
 def ahead_fault(name: str, instant: Column, *, of: Column, what: str) -> Column:
     """A time may not be over a day ahead of another."""
-    return fault(instant > of + F.lit(MAX_AHEAD), f"{name} {AHEAD} of {what}")
+    return fault(instant > of + F.lit(MAX_AHEAD), f"{name} {DAY_AHEAD} of {what}")
 
 
 def foreign_fault(stream: Column, streams: Sequence[str]) -> Column:
@@ -112,7 +112,7 @@ def event_fault(location: Column, event: Column) -> Column:
 
 def is_clock_fault(reason: Column) -> Column:
     """Whether somebody's clock is the reason."""
-    return reason.contains(_TOO_OLD) | reason.contains(AHEAD)
+    return reason.contains(_TOO_OLD) | reason.contains(DAY_AHEAD)
 
 
 def is_foreign_fault(reason: Column) -> Column:

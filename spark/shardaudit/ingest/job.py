@@ -6,7 +6,7 @@ from shardaudit.ingest.ingest_sink import SinkBatch, SinkSide
 from shardaudit.ingest.ingest_traces import TraceBatch, TraceSide
 from shardaudit.ingest.list_shards import record_shards
 from shardaudit.model.config.settings import Settings, Stream
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import IngestReport
 from shardaudit.store.warehouse import Warehouse
 
@@ -28,7 +28,7 @@ def ingest(
     stream: Stream,
     *,
     now: datetime,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> IngestReport:
     """Takes in everything that is new on both sides, exactly once.
 

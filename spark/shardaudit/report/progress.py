@@ -28,7 +28,7 @@ class Silent:
         return nullcontext()
 
 
-SILENT = Silent()
+NO_PROGRESS = Silent()
 
 
 class Logged:

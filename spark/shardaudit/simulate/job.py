@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.simulate.kinesis_stream import simulated_stream
 from shardaudit.simulate.messages import (
     connect,
@@ -68,7 +68,7 @@ def run(
     args: argparse.Namespace,
     *,
     show: Callable[[Mapping[str, object]], None],
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> int:
     """Does what the arguments say; hands the simulation's facts to `show`."""
     if args.action == "serve":
@@ -88,7 +88,7 @@ def simulate_stream(
     out: Path,
     *,
     endpoints: Endpoints = Endpoints(),
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> None:
     """Puts the messages on a stream, reads it, and leaves logs, sink and documents in the folder.
 
@@ -121,7 +121,7 @@ def simulate_stream(
 
 
 def simulate_files(
-    scenario: Scenario, out: Path, *, sink_format: str = "delta", progress: Progress = SILENT
+    scenario: Scenario, out: Path, *, sink_format: str = "delta", progress: Progress = NO_PROGRESS
 ) -> None:
     """Writes the traces (Parquet) and the sink of the same messages, without a stream between."""
     _require_empty(out)

@@ -18,8 +18,8 @@ MINUTE_MS = 60_000
 # Before the end of the window nothing is planted, before the end of the audit nothing lands late.
 CLEAN_END_MS, LATEST_LATE_MS = 10 * MINUTE_MS, 90 * MINUTE_MS
 
-LOST = "('lost', 'expired', 'cancel_lost')"
-DOUBLED = "('replay', 'cancel_doubled')"
+_LOST = "('lost', 'expired', 'cancel_lost')"
+_DOUBLED = "('replay', 'cancel_doubled')"
 # When the producer heard that a record is in the stream: its deadline is counted from then on.
 ACKED_MS = "arrived_ms + 30"
 
@@ -161,11 +161,11 @@ def _create_sink_rows(engine: duckdb.DuckDBPyConnection, scenario: Scenario, par
         with read as (
             select records.*, fault, {landed_ms} as landed_ms
             from records left join faults using (i)
-            where {landing(parts)} and (fault is null or fault not in {LOST})
+            where {landing(parts)} and (fault is null or fault not in {_LOST})
         )
         select * from read
         union all
-        select * replace ({again_ms} as landed_ms) from read where fault in {DOUBLED}
+        select * replace ({again_ms} as landed_ms) from read where fault in {_DOUBLED}
     """)  # noqa: S608 - whole numbers and our own expressions
     child = f"{scenario.shards} + case when shard = {parts.split or 0} then draw % 2 else 2 end"
     engine.execute(f"""

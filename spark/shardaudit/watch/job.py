@@ -14,7 +14,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ShardauditError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
 from shardaudit.watch.rules.facts import LedgerProgress as ShardProgress
@@ -57,7 +57,9 @@ class WatchRequest:
     busy: WarehouseBusyError | None = None
 
 
-def watch(warehouse: Warehouse, request: WatchRequest, *, progress: Progress = SILENT) -> Watched:
+def watch(
+    warehouse: Warehouse, request: WatchRequest, *, progress: Progress = NO_PROGRESS
+) -> Watched:
     """Judges every shard as of a time and stores what it found.
 
     When Kinesis or the positions do not answer, the ledger is judged with what was known last. When

@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from shardaudit.airflow.backfill_steps import (
     PLAN,
+    PROVE,
     REPAIR,
-    VERIFY,
     Proposed,
     act_on_answer,
     planning_job,
@@ -199,5 +199,5 @@ def test_repair_is_planned_and_verified_on_the_engine_and_done_by_apache_spark(w
         "approvers": [],
         "not_by": None,
     }
-    wanted = {REPAIR: "spark", VERIFY: "embedded"}
+    wanted = {REPAIR: "spark", PROVE: "embedded"}
     assert act_on_answer(form, plan, None, now=NIGHT)["engines"] == wanted

@@ -4,7 +4,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tools.demo_repair import Repair, repair_view, repaired
+from tools.demo_repair import DemoRepair, repair_view, repaired
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 UNTIL = START + timedelta(days=1)
@@ -44,7 +44,7 @@ AFTER = [
 CELLS = [cell(0), cell(1, "loss"), cell(2), cell(3, "untraced"), cell(4)]
 
 
-def compare(found: list[dict[str, object]], cells: list[dict[str, object]]) -> Repair:
+def compare(found: list[dict[str, object]], cells: list[dict[str, object]]) -> DemoRepair:
     return repaired(PLANTED, found, cells, bucket=MINUTE)
 
 

@@ -3,7 +3,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from tools.demo_result import GroupLine, compared, comparison_view
+from tools.demo_result import GroupLine, comparison_view, match_planted
 
 UNTIL = datetime(2026, 11, 8, tzinfo=UTC)
 
@@ -22,13 +22,13 @@ def finding(message_id: str, **more: object) -> dict[str, object]:
 
 def text(planted: list[dict[str, object]], found: list[dict[str, object]]) -> str:
     page = StringIO()
-    Console(file=page, width=140).print(comparison_view(compared(planted, found)))
+    Console(file=page, width=140).print(comparison_view(match_planted(planted, found)))
     return page.getvalue()
 
 
 def test_both_sides_are_equal_whatever_their_order() -> None:
     twice = finding("b", kind="duplicated", cause="consumer_replay", recoverable_until=None)
-    comparison = compared([finding("a"), twice], [twice, finding("a")])
+    comparison = match_planted([finding("a"), twice], [twice, finding("a")])
     assert comparison.is_equal
     assert comparison.groups == (
         GroupLine("duplicated", "consumer_replay", "open", planted=1, found=1, same=1),
@@ -37,23 +37,23 @@ def test_both_sides_are_equal_whatever_their_order() -> None:
 
 
 def test_nothing_planted_and_nothing_found_is_equal() -> None:
-    assert compared([], []).is_equal
+    assert match_planted([], []).is_equal
 
 
 def test_what_was_not_found_is_named() -> None:
-    comparison = compared([finding("a"), finding("b")], [finding("a")])
+    comparison = match_planted([finding("a"), finding("b")], [finding("a")])
     assert comparison.not_found == ("b (missing, lost, open)",)
     assert not comparison.is_equal
 
 
 def test_what_was_not_planted_is_named() -> None:
-    comparison = compared([], [finding("x")])
+    comparison = match_planted([], [finding("x")])
     assert comparison.not_planted == ("x (missing, lost, open)",)
     assert comparison.groups == (GroupLine("missing", "lost", "open", planted=0, found=1, same=0),)
 
 
 def test_counts_that_cancel_are_not_equal() -> None:
-    comparison = compared([finding("a")], [finding("b")])
+    comparison = match_planted([finding("a")], [finding("b")])
     assert (comparison.groups[0].planted, comparison.groups[0].found) == (1, 1)
     assert comparison.groups[0].same == 0
     assert not comparison.is_equal
@@ -61,13 +61,13 @@ def test_counts_that_cancel_are_not_equal() -> None:
 
 def test_another_deadline_is_a_difference() -> None:
     other = finding("a", recoverable_until=datetime(2026, 11, 9, tzinfo=UTC))
-    (difference,) = compared([finding("a")], [other]).different
+    (difference,) = match_planted([finding("a")], [other]).different
     assert "recoverable_until planted 2026-11-08" in difference
     assert "found 2026-11-09" in difference
 
 
 def test_another_cause_is_a_difference() -> None:
-    comparison = compared([finding("a")], [finding("a", cause="stuck")])
+    comparison = match_planted([finding("a")], [finding("a", cause="stuck")])
     assert comparison.different == ("a (missing, lost, open): cause planted lost, found stuck",)
 
 

@@ -8,7 +8,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.published import published_audit
 from tests.builders import T0, Line, sequence, shard, sink_row, trace_line
@@ -26,7 +26,7 @@ def audited(
     since: int | None = None,
     ahead: timedelta = timedelta(0),
     kept: timedelta = DAY,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> AuditReport:
     """The night after a day looks at that day alone; `ahead`: as of a time still to come.
 

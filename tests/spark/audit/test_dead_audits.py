@@ -12,7 +12,7 @@ from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.window import Window
-from shardaudit.report.progress import SILENT, Progress
+from shardaudit.report.progress import NO_PROGRESS, Progress
 from tests.builders import NOW, T0, sink_row, trace_line
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated
@@ -37,7 +37,7 @@ class Stopping:
         yield
 
 
-def audited(lake: Lake, as_of: datetime, progress: Progress = SILENT) -> None:
+def audited(lake: Lake, as_of: datetime, progress: Progress = NO_PROGRESS) -> None:
     window = Window(T0, T0 + timedelta(minutes=5))
     request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=7)))
     audit(lake.warehouse, request, ungated(), now=as_of, progress=progress)

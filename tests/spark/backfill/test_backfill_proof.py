@@ -17,8 +17,8 @@ from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.rounds import Replay
-from shardaudit.backfill.rules.planned import Plan, StoredWindow, WindowState
-from shardaudit.backfill.run import RUN, Running, run_backfill
+from shardaudit.backfill.rules.planned import RUN, Plan, StoredWindow, WindowState
+from shardaudit.backfill.run import Running, run_backfill
 from shardaudit.backfill.verify import Verified, verify
 from shardaudit.cli.backfill_command import exit_code
 from shardaudit.model.config.settings import Settings

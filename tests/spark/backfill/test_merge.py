@@ -19,7 +19,8 @@ from shardaudit.adapters.lake.delta_sink_writer import (
     depends_on_message_alone,
 )
 from shardaudit.backfill.landing import BackfillSink
-from shardaudit.backfill.rules.copies import COPY, ID, INTERNAL_OF_COPIES, numbered_copies
+from shardaudit.backfill.rules.copies import COPY, INTERNAL_OF_COPIES, numbered_copies
+from shardaudit.backfill.rules.decode import ID
 from shardaudit.backfill.rules.decode import ID as COPIED
 from shardaudit.model.config.choices import SinkFormat
 from shardaudit.model.input_columns import Origin, SinkField, Source

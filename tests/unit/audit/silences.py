@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Iterator
 from random import Random
 
-from shardaudit.audit.rules.quiet import DAY, WEEK, Silence, doubtful_silences
+from shardaudit.audit.rules.quiet import DAY_HOURS, WEEK_HOURS, Silence, doubtful_silences
 
-HOURS = 8 * WEEK
+HOURS = 8 * WEEK_HOURS
 FEW = (0.02, 0.1, 0.3, 1.0, 1.5)  # messages an hour
 MANY = (2, 3, 4, 5, 8, 20, 1000)
 
@@ -18,24 +18,26 @@ def _day_and_night(random: Random) -> Rate:
     jitter = random.choice([0, 0.5, 1])
     edges = [
         (begin + random.uniform(-jitter, jitter), end + random.uniform(-jitter, jitter))
-        for _ in range(HOURS // DAY)
+        for _ in range(HOURS // DAY_HOURS)
     ]
-    return lambda h: level if edges[h // DAY][0] <= h % DAY < edges[h // DAY][1] else 0
+    return lambda h: (
+        level if edges[h // DAY_HOURS][0] <= h % DAY_HOURS < edges[h // DAY_HOURS][1] else 0
+    )
 
 
 def _office(random: Random) -> Rate:
     days, first = _day_and_night(random), random.randrange(7)
-    return lambda h: 0 if (h // DAY + first) % 7 > 4 else days(h)
+    return lambda h: 0 if (h // DAY_HOURS + first) % 7 > 4 else days(h)
 
 
 def _but_weekends(random: Random) -> Rate:
     first = random.randrange(7)
-    return lambda h: 0 if (h // DAY + first) % 7 > 4 else 50
+    return lambda h: 0 if (h // DAY_HOURS + first) % 7 > 4 else 50
 
 
 def _low_nights(random: Random) -> Rate:
     low, high = random.choice([0.1, 0.3, 1]), random.choice([5, 20, 100])
-    return lambda h: high if 8 <= h % DAY < 20 else low
+    return lambda h: high if 8 <= h % DAY_HOURS < 20 else low
 
 
 def _steady(random: Random) -> Rate:
@@ -82,7 +84,7 @@ def told(active: list[int], *, until: int = HOURS) -> list[Silence]:
 def hours_until_told(active: list[int], stop: int) -> int | None:
     """How long after the beginning of an outage it is told; None: not in two weeks."""
     left = [hour for hour in active if hour < stop]
-    for hours in range(1, 2 * WEEK):
+    for hours in range(1, 2 * WEEK_HOURS):
         silences = told(left, until=stop + hours)
         if silences and silences[-1].end == stop + hours:
             return hours

@@ -7,13 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.audit.rules.quiet import DAY, WEEK, doubtful_silences, inherited, resharded
+from shardaudit.audit.rules.quiet import (
+    DAY_HOURS,
+    WEEK_HOURS,
+    doubtful_silences,
+    inherited,
+    resharded,
+)
 from tests.history import EPOCH, History, Question, Trace
 from tests.oracle_quiet import record_begins, silent_spans
 from tests.unit.audit.silences import HOURS, REGULAR, histories, hours_until_told, told
 
 HOUR = timedelta(hours=1)
-BUSY = list(range(3 * WEEK))
+BUSY = list(range(3 * WEEK_HOURS))
 
 
 @pytest.mark.parametrize("kind", REGULAR)
@@ -30,7 +36,7 @@ def test_outage_of_both_sides_is_told(kind: str, half: int, nearly_all: int) -> 
     random = Random(20261122)  # noqa: S311 - no secret
     delays = []
     for active in histories(kind, random, 20):
-        stop = random.choice([h for h in active if 3 * WEEK < h < 5 * WEEK]) + 1
+        stop = random.choice([h for h in active if 3 * WEEK_HOURS < h < 5 * WEEK_HOURS]) + 1
         delays.append(hours_until_told(active, stop) or HOURS)
     delays.sort()
     assert delays[len(delays) // 2] <= half
@@ -44,39 +50,39 @@ def test_outage_of_both_sides_is_told(kind: str, half: int, nearly_all: int) -> 
 def test_busy_shard_is_doubted_at_once_and_told_after_four_hours(
     silent: int, *, doubted: bool, is_told: bool
 ) -> None:
-    found = doubtful_silences(BUSY, until=3 * WEEK + silent, born=0)
+    found = doubtful_silences(BUSY, until=3 * WEEK_HOURS + silent, born=0)
     assert (bool(found), any(s.is_told for s in found)) == (doubted, is_told)
 
 
 def test_silence_that_ended_is_told_when_it_was_long_and_not_doubted_when_it_was_not() -> None:
-    again = 3 * WEEK + 10
+    again = 3 * WEEK_HOURS + 10
     for silent, is_told in ((3, False), (4, True)):
-        active = [*range(again - silent), *range(again, again + DAY)]
-        found = doubtful_silences(active, until=again + DAY, born=0)
+        active = [*range(again - silent), *range(again, again + DAY_HOURS)]
+        found = doubtful_silences(active, until=again + DAY_HOURS, born=0)
         assert [(s.start, s.end, s.is_told) for s in found] == [(again - silent, again, True)] * (
             is_told
         )
 
 
 def test_new_shard_is_doubted_after_a_busy_day_and_told_after_three() -> None:
-    assert doubtful_silences(list(range(7)), until=DAY + WEEK, born=0) == []
-    day = list(range(DAY))
-    [doubted] = doubtful_silences(day, until=DAY + 71, born=0)
-    [found] = doubtful_silences(day, until=DAY + 72, born=0)
+    assert doubtful_silences(list(range(7)), until=DAY_HOURS + WEEK_HOURS, born=0) == []
+    day = list(range(DAY_HOURS))
+    [doubted] = doubtful_silences(day, until=DAY_HOURS + 71, born=0)
+    [found] = doubtful_silences(day, until=DAY_HOURS + 72, born=0)
     assert (doubted.is_told, found.is_told) == (False, True)
 
 
 def test_new_shard_with_quiet_nights_is_doubted_by_day_and_not_by_night() -> None:
-    active = [day * DAY + hour for day in range(3) for hour in range(6, 22)]
-    active += [3 * DAY + hour for hour in range(6, 11)]
-    night, noon = 3 * DAY + 6, 3 * DAY + 12
+    active = [day * DAY_HOURS + hour for day in range(3) for hour in range(6, 22)]
+    active += [3 * DAY_HOURS + hour for hour in range(6, 11)]
+    night, noon = 3 * DAY_HOURS + 6, 3 * DAY_HOURS + 12
     assert doubtful_silences(active[:-5], until=night, born=6) == []
     [found] = doubtful_silences(active, until=noon, born=6)
-    assert (found.start, found.is_told) == (3 * DAY + 11, False)
+    assert (found.start, found.is_told) == (3 * DAY_HOURS + 11, False)
 
 
 def test_what_a_person_called_quiet_is_so_for_its_time_alone() -> None:
-    stop = 3 * WEEK
+    stop = 3 * WEEK_HOURS
     active = [*range(stop), *range(stop + 9, stop + 50)]
     until = stop + 50 + 20
     first, second = doubtful_silences(active, until=until, born=0)
@@ -88,10 +94,10 @@ def test_what_a_person_called_quiet_is_so_for_its_time_alone() -> None:
 
 
 def test_shard_that_pauses_at_random_is_told_after_a_week_at_most() -> None:
-    busy = [day * DAY + hour for day in (0, 3, 4, 8, 9, 14, 16, 20) for hour in range(12)]
-    active = [*busy, *(3 * WEEK + hour for hour in busy)]
+    busy = [day * DAY_HOURS + hour for day in (0, 3, 4, 8, 9, 14, 16, 20) for hour in range(12)]
+    active = [*busy, *(3 * WEEK_HOURS + hour for hour in busy)]
     last = active[-1] + 1
-    [found] = [s for s in doubtful_silences(active, until=last + WEEK, born=0) if s.lasts]
+    [found] = [s for s in doubtful_silences(active, until=last + WEEK_HOURS, born=0) if s.lasts]
     assert found.is_told
 
 
@@ -100,10 +106,10 @@ def stretches(draw: st.DrawFn) -> list[int]:
     """Hours with messages: stretches of activity and of silence, and some of every day alike."""
     hours, at = set(), 0
     for _ in range(draw(st.integers(1, 8))):
-        length = draw(st.sampled_from([1, 5, DAY, 3 * DAY, WEEK, 2 * WEEK]))
+        length = draw(st.sampled_from([1, 5, DAY_HOURS, 3 * DAY_HOURS, WEEK_HOURS, 2 * WEEK_HOURS]))
         every = draw(st.sampled_from([1, 1, 2, 7]))
         hours |= set(range(at, at + length, every))
-        at += length + draw(st.sampled_from([0, 1, 3, 4, 7, 10, 30, 75, WEEK]))
+        at += length + draw(st.sampled_from([0, 1, 3, 4, 7, 10, 30, 75, WEEK_HOURS]))
     return sorted(hours)
 
 

@@ -13,14 +13,14 @@ from shardaudit.cli.doctor import Line, port_line, pyspark_line, run
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
-from shardaudit.report.progress import SILENT
+from shardaudit.report.progress import NO_PROGRESS
 from tests.configurations import LEAST
 
 
 def checked(
     config: Path, *, engine: str | None = None, size: bool = False
 ) -> tuple[dict[str, Line], ExitCode]:
-    context = CommandContext(config=config, progress=lambda _: SILENT, engine=engine)
+    context = CommandContext(config=config, progress=lambda _: NO_PROGRESS, engine=engine)
     reply = run(argparse.Namespace(fetch_jars=False, size=size), context)
     assert isinstance(reply.document, dict)
     return {line.check: line for line in reply.document["checks"]}, reply.exit_code

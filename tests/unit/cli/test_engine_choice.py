@@ -15,7 +15,7 @@ from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import ENGINE
 from shardaudit.model.config.settings import Settings, load_settings
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.report.progress import SILENT
+from shardaudit.report.progress import NO_PROGRESS
 from tests.configurations import LEAST
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -95,7 +95,7 @@ def test_it_is_always_apache_spark_under_spark_submit(
 @pytest.mark.parametrize("asked", [None, "embedded", "spark"])
 def test_repairs_are_always_by_apache_spark(config: Path, asked: str | None) -> None:
     config.write_text(f'engine = "embedded"\n{config.read_text()}')
-    context = CommandContext(config=config, progress=lambda _: SILENT, engine=asked)
+    context = CommandContext(config=config, progress=lambda _: NO_PROGRESS, engine=asked)
     assert chosen(context.settings()) is (SPARK if asked == "spark" else EMBEDDED)
     assert chosen(context.repair_settings()) is SPARK
     assert context.repair_settings().streams == load_settings(config).streams

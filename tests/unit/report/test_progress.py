@@ -4,7 +4,7 @@ import logging
 import pytest
 from rich.console import Console
 
-from shardaudit.report.progress import SILENT, Live, Logged, Progress
+from shardaudit.report.progress import NO_PROGRESS, Live, Logged, Progress
 
 
 def work(progress: Progress) -> None:
@@ -28,5 +28,5 @@ def test_terminal_keeps_a_line_of_each_stage() -> None:
 
 def test_silent_progress_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    work(SILENT)
+    work(NO_PROGRESS)
     assert not caplog.messages

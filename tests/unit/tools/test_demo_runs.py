@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shardaudit.report.progress import SILENT
+from shardaudit.report.progress import NO_PROGRESS
 from tools import demo_runs as demo_airflow
 from tools.airflow_api import AirflowApi, TaskState
 from tools.demo_runs import DemoFailedError, Run, followed
@@ -47,14 +47,14 @@ class Scripted(AirflowApi):
 
 def test_mapped_task_is_over_when_all_of_it_is() -> None:
     airflow = Scripted(("success", "running"), ("success", "success"))
-    assert followed(airflow, RUN, approve="Approve", progress=SILENT) == "r"
+    assert followed(airflow, RUN, approve="Approve", progress=NO_PROGRESS) == "r"
     assert vars(airflow)["looks"] == []
 
 
 def test_mapped_task_that_failed_in_part_is_told_by_that_part() -> None:
     airflow = Scripted(("success", "failed", "waiting"), ("success", "failed", "success"))
     with pytest.raises(DemoFailedError, match=r"replay: failed: error: of 1 in backfill r"):
-        followed(airflow, RUN, approve="Approve", progress=SILENT)
+        followed(airflow, RUN, approve="Approve", progress=NO_PROGRESS)
 
 
 def test_each_part_of_a_mapped_task_has_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +62,6 @@ def test_each_part_of_a_mapped_task_has_the_whole_time(monkeypatch: pytest.Monke
     monkeypatch.setattr(demo_airflow, "_LOOK_SECONDS", 0)
     first, second = ("running", "scheduled"), ("success", "running")
     airflow = Scripted(first, first, second, second, ("success", "success"))
-    assert followed(airflow, RUN, approve="Approve", progress=SILENT) == "r"
+    assert followed(airflow, RUN, approve="Approve", progress=NO_PROGRESS) == "r"
     with pytest.raises(DemoFailedError, match="still running after 600 s"):
-        followed(Scripted(*[first] * 4), RUN, approve="Approve", progress=SILENT)
+        followed(Scripted(*[first] * 4), RUN, approve="Approve", progress=NO_PROGRESS)

@@ -22,8 +22,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 from shardaudit.adapters.clock import now
 from shardaudit.airflow.backfill_steps import (
     PLAN,
+    PROVE,
     REPAIR,
-    VERIFY,
     Proposed,
     act_on_answer,
     planning_job,
@@ -118,7 +118,7 @@ def _tasks() -> None:
 
     repair, verify = (
         ShardauditJob(task_id=command, command=command, planned=running, max_active_tis_per_dag=1)
-        for command in (REPAIR, VERIFY)
+        for command in (REPAIR, PROVE)
     )
     repair.execution_timeout = _TO_READ
     # The proof is also of a repair that failed: what it left is open again.

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-DAY, WEEK = 24, 7 * 24  # hours
+DAY_HOURS, WEEK_HOURS = 24, 7 * 24  # hours
 
 TOLD_TIMES, TOLD_HOURS = 3, 4
 TOLD_HOURS_OF_THE_NEW = 72  # longer than a weekend, of which it may have had none yet
@@ -33,7 +33,7 @@ BUSY_HOURS = 24  # of a week
 BUSY_HOURS_OF_THE_NEW = 8  # of a day
 
 QUIET_LOOK_BACK = (
-    4 * WEEK
+    4 * WEEK_HOURS
 )  # so far back the hours of a shard are read: the usual of its usual silences
 
 
@@ -76,7 +76,11 @@ def doubtful_silences(
         rule = _rule(active, usual, start=start, born=born)
         missed = 0
         for begin, stop in _not_quiet(start, end, is_quiet):
-            of_week = _hours(active, begin - WEEK, stop - WEEK) if start - born >= WEEK else 0
+            of_week = (
+                _hours(active, begin - WEEK_HOURS, stop - WEEK_HOURS)
+                if start - born >= WEEK_HOURS
+                else 0
+            )
             lacking = stop - begin if rule.is_new else of_week
             is_told = rule.is_busy and lacking >= rule.told_at
             lasts = after is None and stop == end
@@ -111,11 +115,11 @@ def inherited(
         if own := hours.get(name):
             is_young = len(own) < BUSY_HOURS_OF_THE_NEW
             since, until = (own[0], own[-1]) if is_young else (born[name], born[name])
-            taken = [h for h in line if since - DAY <= h < until]
+            taken = [h for h in line if since - DAY_HOURS <= h < until]
             if taken:
                 found[name] = taken
             line = sorted({*taken, *own})
-        lines[name] = line[-DAY:]
+        lines[name] = line[-DAY_HOURS:]
     return found
 
 
@@ -158,10 +162,10 @@ def _rule(
 ) -> _Rule:
     age, usual = start - born, _usual(silences, start)
     if _is_new(active, start, age):
-        is_busy = _hours(active, start - DAY, start) >= BUSY_HOURS_OF_THE_NEW
+        is_busy = _hours(active, start - DAY_HOURS, start) >= BUSY_HOURS_OF_THE_NEW
         return _Rule(True, is_busy, usual, TOLD_HOURS_OF_THE_NEW)
-    in_week = _hours(active, start - WEEK, start)
-    is_busy = age < 2 * WEEK or in_week >= BUSY_HOURS
+    in_week = _hours(active, start - WEEK_HOURS, start)
+    is_busy = age < 2 * WEEK_HOURS or in_week >= BUSY_HOURS
     # Never more than a week without a message, whatever is usual.
     return _Rule(False, is_busy, usual, min(TOLD_HOURS + TOLD_TIMES * usual, in_week))
 
@@ -176,18 +180,18 @@ def _not_quiet(start: int, end: int, is_quiet: Callable[[int], bool]) -> Iterabl
 
 def _is_new(known: Sequence[int], start: int, age: int) -> bool:
     """Whether too little is known of a shard to know its usual silences."""
-    never_paused = _hours(known, start - DAY, start) == DAY
-    return age < WEEK or (age < 2 * WEEK and not never_paused)
+    never_paused = _hours(known, start - DAY_HOURS, start) == DAY_HOURS
+    return age < WEEK_HOURS or (age < 2 * WEEK_HOURS and not never_paused)
 
 
 def _misses_the_day_before(active: Sequence[int], start: int, end: int) -> bool:
     """Whether a silence lacks what the day before it had, day after day."""
-    day = active[bisect_left(active, start - DAY) : bisect_left(active, start)]
-    return any(hour + DAY < end for hour in day)
+    day = active[bisect_left(active, start - DAY_HOURS) : bisect_left(active, start)]
+    return any(hour + DAY_HOURS < end for hour in day)
 
 
 def _usual(silences: Iterable[tuple[int, int]], start: int) -> int:
-    return max((missed for at, missed in silences if start - WEEK <= at < start), default=0)
+    return max((missed for at, missed in silences if start - WEEK_HOURS <= at < start), default=0)
 
 
 def _hours(known: Sequence[int], start: int, end: int) -> int:

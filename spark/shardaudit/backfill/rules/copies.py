@@ -3,9 +3,10 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from shardaudit.backfill.rules.decode import ID
 from shardaudit.columns.sql_name import quoted
 
-ID, COPY, DIGEST, CONTENT = "_sa_message_id", "_sa_copy", "_sa_digest", "_sa_content"
+COPY, DIGEST, CONTENT = "_sa_copy", "_sa_digest", "_sa_content"
 INTERNAL_OF_COPIES = (ID, COPY, DIGEST, CONTENT)
 
 

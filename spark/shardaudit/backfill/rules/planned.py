@@ -34,6 +34,8 @@ class Repair(StrEnum):
     DUPLICATES = "duplicates"
 
 
+RUN, REPLAY, VERIFY = "run", "replay", "verify"  # actions of a backfill; a dedupe has some, too
+
 # What writes into a user's sink: actions of both repairs, and the DAG's task that runs one of them.
 SINK_WRITING = frozenset({"run", "replay", "remove", "repair"})
 

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.columns.faults import (
-    AHEAD,
+    DAY_AHEAD,
     MAX_AHEAD,
     cut,
     event_fault,
@@ -173,7 +173,7 @@ def _number_fault(name: str, kind: str) -> Column:
 def _time_fault(name: str, now: datetime) -> Column:
     return first_fault(
         time_fault(name, F.col(name), is_given=_is_given(name)),
-        fault(F.col(name) > F.lit(now + MAX_AHEAD), f"{name} {AHEAD}"),
+        fault(F.col(name) > F.lit(now + MAX_AHEAD), f"{name} {DAY_AHEAD}"),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 # Kinesis quotas per shard: 1,000 records and 1 MiB a second in; 5 calls and 2 MiB a second out.
 PUT_PER_SECOND = (1000, 2**20)
 GET_PER_SECOND = (5, 2 * 2**20)
-PAGE_BYTES = 10 * 2**20  # GetRecords: at most 10 MiB a page
+_PAGE_BYTES = 10 * 2**20  # GetRecords: at most 10 MiB a page
 
 _INDEX_DIGITS = slice(38, 46)
 
@@ -145,7 +145,7 @@ class ServedShard:
         start = bisect_left(self._sequences, position)
         end, size_bytes = start, 0
         last = start if empty else min(len(self._sequences), start + limit)
-        while end < last and size_bytes + self._sizes[end] <= PAGE_BYTES:
+        while end < last and size_bytes + self._sizes[end] <= _PAGE_BYTES:
             size_bytes += self._sizes[end]
             end += 1
         is_last = end == len(self._sequences)

@@ -10,7 +10,7 @@ from shardaudit.simulate.stand_in.served_stream import ServedStream, Status
 from shardaudit.simulate.stand_in.shard_listing import described_shard
 
 ON_DEMAND_SHARDS = 4  # Kinesis: an on-demand stream begins with four
-MIN_RETENTION_HOURS, MAX_RETENTION_HOURS = 24, 8760  # Kinesis API, both retention operations
+_MIN_RETENTION_HOURS, _MAX_RETENTION_HOURS = 24, 8760  # Kinesis API, both retention operations
 MAX_SHARDS = 10_000
 
 
@@ -160,14 +160,14 @@ def _facts(account: Account, stream: ServedStream) -> dict[str, object]:
 def _set_retention(account: Account, request: Request, *, shorter: bool) -> Response:
     stream = account.stream(request)
     hours = request.whole("RetentionPeriodHours", at_least=-(2**31))
-    if hours < MIN_RETENTION_HOURS:
+    if hours < _MIN_RETENTION_HOURS:
         raise invalid_argument(
-            f"Minimum allowed retention period is {MIN_RETENTION_HOURS} hours. "
+            f"Minimum allowed retention period is {_MIN_RETENTION_HOURS} hours. "
             f"Requested retention period ({hours} hours) is too short."
         )
-    if hours > MAX_RETENTION_HOURS:
+    if hours > _MAX_RETENTION_HOURS:
         raise invalid_argument(
-            f"Maximum allowed retention period is {MAX_RETENTION_HOURS} hours. "
+            f"Maximum allowed retention period is {_MAX_RETENTION_HOURS} hours. "
             f"Requested retention period ({hours} hours) is too long."
         )
     with stream.lock:
