@@ -76,18 +76,24 @@ def _measure(folder: Path, engines: Sequence[str]) -> dict[str, Measured]:
     plan = ["backfill", "plan", "--stream", simulation["stream"], "--as-of", simulation["as_of"]]
     found = {"Spark script": run(script("spark", folder))}
     found |= {"DuckDB script": run(script("duckdb", folder))}
-    settings = (folder / "shardaudit.toml").read_text()
     for engine in engines:
-        shutil.rmtree(folder / "warehouse", ignore_errors=True)
-        # Not by --engine: what reads little runs embedded on either setting.
-        config = folder / f"{engine}.toml"
-        config.write_text(settings.replace('engine = "embedded"', f'engine = "{engine}"'))
+        config = fresh_warehouse(folder, engine)
         commands = {"first audit": audit, "again": audit, "watch": watch, "backfill plan": plan}
         for name, command in commands.items():
-            words = ["--config", str(config), "--json", *command]
+            words = ["--config", config, "--json", *command]
             found[f"{name}, {engine}"] = run(shardaudit(words))
     the_same(found)
     return found
+
+
+def fresh_warehouse(folder: Path, engine: str) -> str:
+    """Deletes the folder's warehouse; the path of a configuration that says that engine."""
+    shutil.rmtree(folder / "warehouse", ignore_errors=True)
+    # Not by --engine: what reads little runs embedded on either setting.
+    config = folder / f"{engine}.toml"
+    settings = (folder / "shardaudit.toml").read_text()
+    config.write_text(settings.replace('engine = "embedded"', f'engine = "{engine}"'))
+    return str(config)
 
 
 def the_same(found: Mapping[str, Measured]) -> None:

@@ -26,6 +26,7 @@ from tests.bench.commands import (
     FOLDER,
     SHARDS,
     Measured,
+    fresh_warehouse,
     measured_table,
     run,
     script,
@@ -70,9 +71,9 @@ def _gzip() -> Found:
     _empty_sink(folder)
     found = {"Spark script": run(script("spark_parse", folder))}
     for engine in ENGINES:
-        with _fresh_warehouse(folder, engine) as config:
-            ingest = ["--config", config, "ingest", "--stream", "events"]
-            found[f"ingest, {engine}"] = run(shardaudit(ingest))
+        config = fresh_warehouse(folder, engine)
+        ingest = ["--config", config, "ingest", "--stream", "events"]
+        found[f"ingest, {engine}"] = run(shardaudit(ingest))
     return found
 
 
@@ -103,16 +104,17 @@ def _day() -> Found:
         run(shardaudit(["simulate", "files", "--out", str(folder), *size, *faults]))
     start, end, as_of = _times(folder)
     last = end - timedelta(days=1)
-    with _fresh_warehouse(folder, "embedded") as config, _without_the_last(folder, days):
+    config = fresh_warehouse(folder, "embedded")
+    with _without_the_last(folder, days):
         run(shardaudit(_audit(config, start, last, as_of - timedelta(days=1))))
     shutil.copytree(folder / "warehouse", folder / "six-days", dirs_exist_ok=True)
     warm(folder)
     found = {"DuckDB script": run(script("duckdb", folder))}
     for engine in ENGINES:
-        with _fresh_warehouse(folder, engine) as config:
-            shutil.copytree(folder / "six-days", folder / "warehouse")
-            audit = _audit(config, last, end, as_of)
-            found[f"the seventh day, {engine}"] = run(shardaudit(audit))
+        config = fresh_warehouse(folder, engine)
+        shutil.copytree(folder / "six-days", folder / "warehouse")
+        audit = _audit(config, last, end, as_of)
+        found[f"the seventh day, {engine}"] = run(shardaudit(audit))
     return found
 
 
@@ -140,17 +142,17 @@ def _nights() -> Found:
     start, _, _ = _times(folder)
     away = folder / "to-come"
     found = {}
-    with _fresh_warehouse(folder, "embedded") as config:
-        for night in range(nights):
-            for side in ("traces", "sink"):
-                (folder / side).mkdir(exist_ok=True)
-                file = f"{night:03d}.parquet"
-                shutil.copy(away / side / file, folder / side / file)
-            day = start + timedelta(days=night)
-            end = day + timedelta(days=1)
-            measured = run(shardaudit(_audit(config, day, end, end + timedelta(minutes=30))))
-            if night % 10 in {0, 1, 9}:
-                found[f"night {night + 1}"] = measured
+    config = fresh_warehouse(folder, "embedded")
+    for night in range(nights):
+        for side in ("traces", "sink"):
+            (folder / side).mkdir(exist_ok=True)
+            file = f"{night:03d}.parquet"
+            shutil.copy(away / side / file, folder / side / file)
+        day = start + timedelta(days=night)
+        end = day + timedelta(days=1)
+        measured = run(shardaudit(_audit(config, day, end, end + timedelta(minutes=30))))
+        if night % 10 in {0, 1, 9}:
+            found[f"night {night + 1}"] = measured
     return found
 
 
@@ -178,9 +180,8 @@ def _audited(folder: Path) -> Found:
     found = {"Spark script": run(script("spark", folder))}
     found |= {"DuckDB script": run(script("duckdb", folder))}
     for engine in ENGINES:
-        with _fresh_warehouse(folder, engine) as config:
-            audit = _audit(config, *_times(folder))
-            found[f"first audit, {engine}"] = run(shardaudit(audit))
+        audit = _audit(fresh_warehouse(folder, engine), *_times(folder))
+        found[f"first audit, {engine}"] = run(shardaudit(audit))
     the_same(found)
     return found
 
@@ -195,16 +196,6 @@ def _times(folder: Path) -> tuple[datetime, datetime, datetime]:
     facts = json.loads((folder / "simulation.json").read_text())
     start, end, as_of = (facts[name] for name in ("window_start", "window_end", "as_of"))
     return datetime.fromisoformat(start), datetime.fromisoformat(end), datetime.fromisoformat(as_of)
-
-
-@contextmanager
-def _fresh_warehouse(folder: Path, engine: str) -> Iterator[str]:
-    """The path of a configuration that says that engine; the warehouse is gone."""
-    shutil.rmtree(folder / "warehouse", ignore_errors=True)
-    config = folder / f"{engine}.toml"
-    settings = (folder / "shardaudit.toml").read_text()
-    config.write_text(settings.replace('engine = "embedded"', f'engine = "{engine}"'))
-    yield str(config)
 
 
 def _copied(folder: Path, name: str) -> Path:
