@@ -12,7 +12,7 @@ from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, other_pla
 from shardaudit.audit.rules.canary.canary_answers import answers
 from shardaudit.audit.rules.carried import sampled_cells, with_bucket_digest, with_neighbours
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
-from shardaudit.audit.rules.cells import compared_cells, grid
+from shardaudit.audit.rules.cells import compared_cells, grid, with_unsent
 from shardaudit.audit.rules.classify import (
     Damage,
     cell_counts,
@@ -28,6 +28,7 @@ from shardaudit.audit.rules.drill_down import (
     suspects,
     traces_of,
     unclean,
+    unsent,
     with_hash,
 )
 from shardaudit.audit.rules.findings import (
@@ -199,7 +200,7 @@ def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
 def evidence(spark: SparkSession) -> DataFrame:
     _, cells = compared(spark)
     both = seen(traces(spark), sink_rows(spark), cells.where(F.col("differs")))
-    wanted = with_hash(suspects(both))
+    wanted = suspects(both)
     found = cell_ids(traces_of(traces(spark), wanted), rows_of(sink_rows(spark), wanted))
     return found.localCheckpoint()
 
@@ -314,7 +315,22 @@ def ids_whose_rows_are_gone(spark: SparkSession) -> DataFrame:
 @table()
 def unclean_ids(spark: SparkSession) -> DataFrame:
     cells = compared(spark)[1].select("shard_id", "bucket_start")
-    return by(unclean(seen(traces(spark), sink_rows(spark), cells)), "message_id")
+    return by(unclean(seen(traces(spark), sink_rows(spark), cells)), "id_hash")
+
+
+@table()
+def ids_that_nobody_sent(spark: SparkSession) -> DataFrame:
+    cells = compared(spark)[1].select("shard_id", "bucket_start")
+    sent = traces(spark).where(F.length("message_id") % 2 == 0)
+    return by(unsent(sent, sink_rows(spark), cells), "id_hash")
+
+
+@table()
+def cells_with_ids_that_nobody_sent(spark: SparkSession) -> DataFrame:
+    _, cells = compared(spark)
+    none = traces(spark).where(F.lit(False))
+    found = unsent(none, sink_rows(spark), cells)
+    return by(with_unsent(cells, found).select(*CELL, "unsent_n"), *CELL)
 
 
 @table()
@@ -400,7 +416,7 @@ def totals_of_shards(spark: SparkSession) -> DataFrame:
 def cells_that_disagree(spark: SparkSession) -> DataFrame:
     _, cells = compared(spark)
     drilled = cells.select("shard_id", "bucket_start")
-    some = seen(traces(spark), sink_rows(spark), drilled).where(F.col("message_id") < "a")
+    some = seen(traces(spark), sink_rows(spark), drilled).where(F.col("id_hash") < 0)
     return by(disagreeing_cells(some, cells, drilled), "shard_id", "bucket_start")
 
 

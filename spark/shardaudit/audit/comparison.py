@@ -10,7 +10,13 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.evidence import Ingested, Sources, sources
 from shardaudit.audit.kept_days import keep_ledger_sums
-from shardaudit.audit.looked_into import Look, WindowLedger, is_audited, window_ledger
+from shardaudit.audit.looked_into import (
+    Look,
+    WindowLedger,
+    is_audited,
+    window_ledger,
+    with_many_unsent,
+)
 from shardaudit.audit.placing import Placed, buckets_of
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, within_window
 from shardaudit.audit.rules.canary.canary_answers import without_canary
@@ -23,7 +29,7 @@ from shardaudit.audit.rules.carried import (
 )
 from shardaudit.audit.rules.classify import classified_ids
 from shardaudit.audit.rules.drill_down import difference_hash, ids
-from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
+from shardaudit.audit.rules.gaps import MOST_NAMED, less_the_unnamed, unlanded_rest
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.audit.rules.vanished import (
     is_emptied,
@@ -78,17 +84,16 @@ def compare(
     both = sources(warehouse, request, state, planted)
     sums = keep_ledger_sums(warehouse, request, both)
     ledger = window_ledger(warehouse, request, both, sums)
-    cells = ledger.cells
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
-    judged = judged_evidence(beside(planted.evidence, stored), cells)
+    judged = judged_evidence(beside(planted.evidence, stored), ledger.cells)
     known = carried(judged.localCheckpoint())
     apart = both.apart(request.aligned).localCheckpoint()
-    look = Look(both, request, cells, known, apart)
-    differing = _to_read(cells, known, _sample(cells, request), request).localCheckpoint()
+    ledger, differing = _differing(ledger, request, both, known)
+    look = Look(both, request, ledger, known, apart)
     looked = look.into(differing, _unread(ledger, known, both, apart))
     evidence = looked.evidence
     if looked.is_new:
-        _keep(warehouse, request, stored, evidence, cells)
+        _keep(warehouse, request, stored, evidence, ledger.cells)
     classified = _classified(evidence, ledger, both, request)
     is_inside = is_audited(request)
     crossing = crossing_ids(evidence, is_inside).localCheckpoint()
@@ -98,7 +103,7 @@ def compare(
         numbers=state.numbers,
         has_traces=state.counted["traces"] > 0,
         sums=ledger.sums.without_canary(),
-        cells=cells,
+        cells=ledger.cells,
         facts=ledger.facts,
         shards=ledger.shards,
         by_id=_by_id(differing, known, rest),
@@ -111,6 +116,17 @@ def compare(
         apart=without_canary(apart, "message_id"),
         stamped_anew=_stamped_anew(apart, request),
     )
+
+
+def _differing(
+    ledger: WindowLedger, request: AuditRequest, both: Sources, known: Carried
+) -> tuple[WindowLedger, DataFrame]:
+    """Of `_to_read`, read; and the ledger, with what is counted only."""
+    differing = _to_read(ledger.cells, known, request).localCheckpoint()
+    if ledger.in_doubt <= MOST_NAMED:
+        return ledger, differing
+    ledger = with_many_unsent(ledger, request, both, differing, known)
+    return ledger, _to_read(ledger.cells, known, request).localCheckpoint()
 
 
 def _by_id(differing: DataFrame, known: Carried, rest: DataFrame) -> DataFrame:
@@ -137,13 +153,14 @@ def _of_gaps(ledger: WindowLedger, known: Carried, both: Sources) -> DataFrame:
     Unique (`message_id`, `bucket_start`) each.
     """
     gaps = ledger.cells.where(F.col("is_gap"))
-    thin = (
-        gaps.where(F.col("landed_n") > 0).select(*CELL).join(known.covered, CELL, how="left_anti")
-    )
+    has_rows = F.col("landed_n") > F.col("unsent_n")
+    thin = gaps.where(has_rows).select(*CELL).join(known.covered, CELL, how="left_anti")
     named = ledger.named.join(gaps.select(*CELL), CELL, how="left_semi")
     ids = bare(named.select("message_id", "bucket_start"))
     starts = both.planted.left_out(buckets_of(thin))
-    return beside(ids, both.within(starts).landed_ids(thin)) if starts else ids
+    if not starts:
+        return ids
+    return beside(ids, both.within(starts).landed_ids(thin, but=ledger.unsent))
 
 
 def _classified(
@@ -191,19 +208,20 @@ def _sample(cells: DataFrame, request: AuditRequest) -> DataFrame:
     return sampled_cells(without_canary(cells), seed=seed, size=SAMPLED_CELLS)
 
 
-def _to_read(
-    cells: DataFrame, known: Carried, sample: DataFrame, request: AuditRequest
-) -> DataFrame:
+def _to_read(cells: DataFrame, known: Carried, request: AuditRequest) -> DataFrame:
     """The cells that differ and are not known yet, and the sample of clean ones.
 
-    Not those of which nothing is left: all that there was of them was complete. And no gap.
+    Not those of which nothing is left: all that there was of them was complete. And no gap, nor
+    where all that stands is told by its number.
 
     Output:
         CELL, unique; `id_hash`: of the one id by which a cell seems to differ; NULL: it is read in
         full.
     """
-    near = with_neighbours(sample, bucket=request.stream.bucket)
-    some = cells.where(~is_emptied() & ~F.col("is_gap"))
+    near = with_neighbours(_sample(cells, request), bucket=request.stream.bucket)
+    is_counted = (F.col("sent_n") == 0) & (F.col("unsent_n") > 0)
+    is_all_counted = is_counted & (F.col("unsent_n") == F.col("landed_n"))
+    some = cells.where(~is_emptied() & ~F.col("is_gap") & ~is_all_counted)
     differing = some.where(F.col("differs")).select(*CELL, difference_hash().alias("id_hash"))
     in_full = F.lit(None).cast("bigint").alias("id_hash")
     in_window = some.select(*CELL, in_full).join(near, CELL, how="left_semi")

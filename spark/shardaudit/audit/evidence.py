@@ -16,9 +16,9 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.placing import Placed, Placing
 from shardaudit.audit.rules.classify import Damage
-from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of
+from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of, unsent, with_hash
 from shardaudit.columns.instants import in_windows
-from shardaudit.columns.ledger_sums import CELL
+from shardaudit.columns.ledger_sums import CELL, id_hash
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger
@@ -116,14 +116,33 @@ class Near:
     traces: DataFrame
     landed: Scan
 
-    def seen(self, cells: DataFrame) -> DataFrame:
-        """What stands in the cells on both sides, in the columns that tell ids apart; read."""
-        return self.landed.materialized(seen(self.traces, self.landed.rows, cells))
+    def seen(self, cells: DataFrame, *, but: DataFrame | None) -> DataFrame:
+        """What stands in the cells on both sides, in the columns that tell ids apart; read.
 
-    def landed_ids(self, cells: DataFrame) -> DataFrame:
-        """The ids of the rows in the cells: unique (`message_id`, `bucket_start`); read."""
-        rows = self.landed.rows.join(F.broadcast(cells), list(CELL), how="left_semi")
+        Input:
+            but: rows of these ids are left out: of `drill_down.unsent`; None: all are wanted.
+        """
+        return self.landed.materialized(seen(self.traces, self._rows(but), cells))
+
+    def unsent(self, cells: DataFrame, *, part: int, parts: int) -> DataFrame:
+        """Of `drill_down.unsent`, of a part of all ids; read."""
+        of_part = F.pmod(id_hash(), F.lit(parts)) == part
+        found = unsent(self.traces.where(of_part), self.landed.rows.where(of_part), cells)
+        return self.landed.materialized(found)
+
+    def landed_ids(self, cells: DataFrame, *, but: DataFrame | None) -> DataFrame:
+        """The ids of the rows in the cells: unique (`message_id`, `bucket_start`); read.
+
+        Input:
+            but: as of `seen`.
+        """
+        rows = self._rows(but).join(F.broadcast(cells), list(CELL), how="left_semi")
         return self.landed.materialized(rows.select("message_id", "bucket_start").distinct())
+
+    def _rows(self, but: DataFrame | None) -> DataFrame:
+        if but is None:
+            return self.landed.rows
+        return with_hash(self.landed.rows).join(but.select("id_hash"), ["id_hash"], how="left_anti")
 
     def cell_ids(self, wanted: DataFrame) -> DataFrame:
         """Everything of the wanted ids in their buckets, one row per (id, cell); read."""

@@ -99,11 +99,12 @@ def outcome_of(said: "Judged", audit_id: str) -> Outcome:
         )
         for row in rows
     )
-    counted = (*TOTALS, "cells", "by_id", "without_verdict", "impossible")
+    counted = (*TOTALS, "unsent_n", "cells", "by_id", "without_verdict", "impossible")
     counts = collected(_counts(said, audit_id))
     found = Counter[str]()
     for row in counts:
         found[row.found] += row.ids
+    found[Kind.UNTRACED] += sum(row.unsent_n for row in rows)
     findings, gaps = ([r for r in counts if r.what == what] for what in (_FINDING, _GAP))
     return Outcome(
         shards=shards,

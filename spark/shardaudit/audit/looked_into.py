@@ -1,15 +1,16 @@
 """The ledger of a window, and a look into the cells of it that differ: at their ids."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import held, own_rows
+from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
@@ -21,9 +22,16 @@ from shardaudit.audit.rules.carried import (
     Carried,
     with_bucket_digest,
 )
-from shardaudit.audit.rules.cells import compared_cells, grid
-from shardaudit.audit.rules.drill_down import WANTED, suspects, unexplained, with_hash
+from shardaudit.audit.rules.cells import compared_cells, grid, with_unsent
+from shardaudit.audit.rules.drill_down import (
+    WANTED,
+    difference_hash,
+    suspects,
+    unexplained,
+    with_hash,
+)
 from shardaudit.audit.rules.gaps import (
+    MOST_NAMED,
     is_bare,
     small_lacking,
     with_bare,
@@ -51,6 +59,7 @@ from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
+MOST_AT_ONCE = 8_000_000  # traces and rows of which the ids are grouped at once
 
 
 def is_audited(request: AuditRequest, name: str = "bucket_start") -> Column:
@@ -73,11 +82,11 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Reads ids of a window. `cells`: the whole grid; `apart`: of `Sources.apart`."""
+    """Reads ids of a window. `ledger`: of `WindowLedger`; `apart`: of `Sources.apart`."""
 
     both: Sources
     request: AuditRequest
-    cells: DataFrame
+    ledger: "WindowLedger"
     known: Carried
     apart: DataFrame
 
@@ -89,19 +98,20 @@ class Look:
         """
         alone = differing.where(F.col("id_hash").isNotNull())
         read = differing.where(F.col("id_hash").isNull()).select(*CELL)
-        seen = self.both.within(buckets_of(read)).seen(read)
-        found = with_hash(suspects(seen).unionByName(retried)).select(*WANTED)
+        unsent = self.ledger.unsent
+        seen = self.both.within(buckets_of(read)).seen(read, but=unsent)
+        found = suspects(seen).union(with_hash(retried).select(*WANTED))
         # What a cell has too much may be sound where it was read in full. Presence only.
         hashes = F.broadcast(alone.select("id_hash"))
-        sound = with_hash(seen).join(hashes, ["id_hash"], how="left_semi").select(*WANTED)
+        sound = seen.join(hashes, ["id_hash"], how="left_semi").select(*WANTED)
         wanted = found.union(self.known.stale).union(alone.select(*WANTED)).union(sound)
         evidence, is_new = self._evidence(self.known.evidence, wanted)
-        rest = unexplained(alone, self.cells, evidence).localCheckpoint()
+        rest = unexplained(alone, self.ledger.cells, evidence).localCheckpoint()
         starts = buckets_of(rest)
         if starts:
-            more = self.both.within(starts).seen(rest)
+            more = self.both.within(starts).seen(rest, but=unsent)
             read, seen = read.union(rest), seen.unionByName(more)
-            evidence, _ = self._evidence(evidence, with_hash(suspects(seen)).select(*WANTED))
+            evidence, _ = self._evidence(evidence, suspects(seen))
         return Looked(read, seen, evidence, is_new)
 
     def _evidence(self, before: DataFrame, wanted: DataFrame) -> tuple[DataFrame, bool]:
@@ -118,7 +128,7 @@ class Look:
             followed = F.broadcast(followed)
         starts = [row.bucket_start for row in found]
         # Unique on the cell on the right; a cell outside of the window has no digest.
-        digests = self.cells.select(*CELL, "bucket_digest")
+        digests = self.ledger.cells.select(*CELL, "bucket_digest")
         fresh = self.both.within(starts).cell_ids(followed).join(digests, CELL, how="left")
         evidence = (
             with_hash(before)
@@ -196,7 +206,9 @@ class WindowLedger:
     """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
 
     `sums`: of `keep_ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
-    `missing`: of `Past`.
+    `missing`: of `Past`; `whole`, `standing`: what `with_bare` makes `cells` of; `unsent`: of
+    `drill_down.unsent`, those that are not named; None: all are; `in_doubt`: the rows in cells of
+    which the ids are read.
     """
 
     sums: LedgerSums
@@ -205,6 +217,10 @@ class WindowLedger:
     shards: list[Row]
     missing: DataFrame
     named: DataFrame
+    whole: DataFrame
+    standing: DataFrame
+    in_doubt: int
+    unsent: DataFrame | None = None
 
     def buckets_of_left(self, are_such: Column) -> list[datetime]:
         """The buckets of such cells; none where no row ever left the sink."""
@@ -239,13 +255,64 @@ def window_ledger(
     by = deadlines(request, both)
     over = overdue_cells(cells, known, by).localCheckpoint()
     gone = vanished_cells(over, known, by)
-    named = _named(warehouse, request, cells)
     standing = _standing_gaps(warehouse, request, both)
     lasting = with_vanished(cells, gone, standing.select(*CELL))
-    whole = with_bare(with_bucket_digest(lasting, near), named, standing).localCheckpoint()
-    [small] = collected(whole.select(small_lacking().alias("lacking")))
-    whole = with_gaps(whole, lacking=small.lacking).localCheckpoint()
-    return WindowLedger(sums, whole, facts, own_shards, known.missing, named)
+    whole = with_bucket_digest(lasting, near).localCheckpoint()
+    cells, named, in_doubt = _told_apart(warehouse, request, whole, standing)
+    return WindowLedger(
+        sums, cells, facts, own_shards, known.missing, named, whole, standing, in_doubt
+    )
+
+
+def _told_apart(
+    warehouse: Warehouse, request: AuditRequest, whole: DataFrame, standing: DataFrame
+) -> tuple[DataFrame, DataFrame, int]:
+    """Of `WindowLedger`: `cells`, `named`, `in_doubt`; read.
+
+    Input:
+        whole, standing: of `WindowLedger`.
+    """
+    named = _named(warehouse, request, whole)
+    near = with_bare(whole, named, standing)
+    is_read = F.col("differs") & ~F.col("is_bare") & difference_hash().isNull() & ~is_canary()
+    in_doubt = F.coalesce(F.sum(F.when(is_read, F.col("landed_n"))), F.lit(0))
+    [small] = collected(near.select(small_lacking().alias("lacking"), in_doubt.alias("in_doubt")))
+    cells = with_gaps(near, lacking=small.lacking).localCheckpoint()
+    return cells, named, small.in_doubt
+
+
+def with_many_unsent(
+    ledger: WindowLedger,
+    request: AuditRequest,
+    both: Sources,
+    differing: DataFrame,
+    known: Carried,
+) -> WindowLedger:
+    """The ledger, with `unsent` where more ids than are ever named landed and were not sent.
+
+    What of such a cell was sent and did not land may be a gap, whatever else landed there. Ids that
+    an audit named before go on being named.
+
+    Input:
+        differing: of `_to_read`.
+    """
+    warehouse = both.traces.warehouse
+    read = without_canary(differing.where(F.col("id_hash").isNull()).select(*CELL))
+    starts = buckets_of(read)
+    [of_all] = collected(ledger.whole.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
+    near, parts = both.within(starts), 1 + of_all.n // MOST_AT_ONCE
+    found = near.unsent(read, part=0, parts=parts)
+    for part in range(1, parts):
+        found = found.unionByName(near.unsent(read, part=part, parts=parts))
+    findings = findings_in(warehouse, request.name, Kind.UNTRACED, *STANDING)
+    told = (known.stale, with_hash(known.evidence), with_hash(findings))
+    hashes = reduce(DataFrame.union, (bare(ids.select("id_hash")) for ids in told))
+    unsent = found.join(hashes, ["id_hash"], how="left_anti").localCheckpoint()
+    if unsent.count() <= MOST_NAMED:
+        return ledger
+    whole = with_unsent(ledger.whole, unsent).localCheckpoint()
+    cells, named, in_doubt = _told_apart(warehouse, request, whole, ledger.standing)
+    return replace(ledger, cells=cells, named=named, whole=whole, in_doubt=in_doubt, unsent=unsent)
 
 
 def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -> DataFrame:

@@ -35,6 +35,7 @@ from shardaudit.model.tables.gap_tables import GAP_TRANSITIONS, GAPS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.model.watermark import Watermark
+from shardaudit.report.next_steps import unnamed_notes
 from shardaudit.report.route_lines import hops_as_json, route_notes
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
@@ -92,7 +93,12 @@ class AuditRow:
             self._report("published", outcome, "passed"),
             watermark=watermark.at,
             watermark_reason=watermark.reason,
-            notes=(*noted, *notes, *_route_notes(outcome)),
+            notes=(
+                *noted,
+                *notes,
+                *unnamed_notes(outcome.sums["unsent_n"]),
+                *_route_notes(outcome),
+            ),
         )
         self._finish(report, outcome)
         return report
@@ -120,6 +126,7 @@ class AuditRow:
             "watermark_reason": report.watermark_reason,
             "stamped_anew": outcome.stamped_anew,
             "vanished_until": outcome.vanished_until,
+            "unnamed": outcome.sums["unsent_n"],
             "hops": hops_as_json(outcome.hops),
             "shard_verdicts": self._shard_verdicts(outcome),
         }

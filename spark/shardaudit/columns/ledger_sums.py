@@ -16,6 +16,11 @@ def id_hash() -> Column:
     return F.xxhash64("message_id").alias("id_hash")
 
 
+def cell_hash() -> Column:
+    """What cells are told by where rows are many: `cell` (bigint)."""
+    return F.xxhash64(*CELL).alias("cell")
+
+
 def sequence_key(sequence_number: Column) -> Column:
     """What sequence numbers of one shard sort by: a text, their length (in 4 digits) before them.
 

@@ -17,7 +17,12 @@ from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seco
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
-from shardaudit.report.next_steps import late_lines, retention_note, stamping_note
+from shardaudit.report.next_steps import (
+    late_lines,
+    retention_note,
+    stamping_note,
+    unnamed_notes,
+)
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.store.audits import OpenCount, gaps_of, late_audits, newest_watch, waiting_time
@@ -98,6 +103,7 @@ def read_line(
         sampled_line(rates),
         retention_note(newest["retention_s"], stream.retention),
         stamping_note(newest["stamped_anew"]),
+        *unnamed_notes(newest["unnamed"]),
         *route_notes(hops, sent=newest["sent"], missing=newest["missing"]),
     )
     late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))

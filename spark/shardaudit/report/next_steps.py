@@ -120,6 +120,21 @@ def vanished_note(vanished: int | None, until: datetime | None) -> str | None:
     )
 
 
+def unnamed_notes(unnamed: int | None) -> tuple[str, ...]:
+    """What to know where untraced messages are counted, and no finding names them.
+
+    Input:
+        unnamed: how many; None: an older audit named all.
+    """
+    if not unnamed:
+        return ()
+    return (
+        f"{messages(unnamed)} landed and no trace tells of them: so many that they are counted, "
+        "and no finding names them. Traces were lost, or a producer writes none; where as many "
+        "are missing, an id is another in the sink than in the traces",
+    )
+
+
 def stamping_note(stamped_anew: int | None) -> str | None:
     """A sentence where a producer gives retries another `sent_at` as a habit.
 

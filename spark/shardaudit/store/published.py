@@ -19,7 +19,13 @@ from shardaudit.model.window import Window
 from shardaudit.model.words import messages
 from shardaudit.report.gate_lines import why_rejected
 from shardaudit.report.held_back import quiet_notes
-from shardaudit.report.next_steps import left_from, retention_note, stamping_note, vanished_note
+from shardaudit.report.next_steps import (
+    left_from,
+    retention_note,
+    stamping_note,
+    unnamed_notes,
+    vanished_note,
+)
 from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.report.summary import SHARD_COUNTS, AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
@@ -140,6 +146,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
+            *unnamed_notes(row["unnamed"]),
             *route_notes(hops, sent=row["sent"], missing=row["missing"]),
         ),
         hops=hops,

@@ -16,7 +16,7 @@ CELLS_DDL = (
     "shard_id string, bucket_start timestamp, sent_n bigint, sent_sum_lo bigint, "
     "sent_sum_hi bigint, landed_n bigint, landed_sum_lo bigint, landed_sum_hi bigint, "
     "sent_key string, differs boolean, by_ledger bigint, by_audit bigint, sent_by bigint, "
-    "has_gap boolean"
+    "has_gap boolean, unsent_n bigint"
 )
 COUNTS_DDL = "shard_id string, bucket_start timestamp, " + ", ".join(
     f"{name} bigint" for name in COUNTS + INTERNAL_COUNTS
@@ -135,7 +135,7 @@ def found(
         zeros = dict.fromkeys(("sent_sum_lo", "sent_sum_hi", "landed_sum_lo", "landed_sum_hi"), 0)
         was = bool(own.get("was_known"))
         known = {"differs": bool(numbers) or was, "by_ledger": 1 if was else None, "sent_by": 1}
-        known |= {"has_gap": False}
+        known |= {"has_gap": False, "unsent_n": 0}
         cells.append(cell | sums | zeros | known)
         if numbers:
             counts.append(dict.fromkeys((*COUNTS, *INTERNAL_COUNTS), 0) | cell | numbers)

@@ -12,6 +12,7 @@ from shardaudit.audit.rules.drill_down import (
     suspects,
     traces_of,
     unclean,
+    unsent,
     with_hash,
 )
 from tests.builders import T0
@@ -73,7 +74,8 @@ def test_ids_that_did_not_count_and_land_once_in_one_cell_are_looked_into(
         frame(spark, ROWS_DDL, rows),
         frame(spark, CELLS_DDL, cells),
     )
-    counts = {row.message_id: (row.counted, row.landed) for row in unclean(looked).collect()}
+    names = names_of(spark)
+    counts = {names[row.id_hash]: (row.counted, row.landed) for row in unclean(looked).collect()}
     assert counts == {
         "lost": (1, 0),
         "untraced": (0, 1),
@@ -89,11 +91,26 @@ def test_ids_that_did_not_count_and_land_once_in_one_cell_are_looked_into(
     assert len(set(found)) == len(found)
     minutes: dict[str, set[int]] = {}
     for row in found:
-        place = minutes.setdefault(row.message_id, set())
+        place = minutes.setdefault(names[row.id_hash], set())
         place.add((row.bucket_start.astimezone(UTC) - T0) // MINUTE)
     assert minutes == {name: {0} for name in counts} | {
         name: {0, 1} for name in ("doubled elsewhere", "later", "told twice")
     }
+
+
+def names_of(spark: SparkSession) -> dict[int, str]:
+    """The ids by their hash."""
+    ids = frame(spark, "message_id string", ({"message_id": name} for name in PLACES))
+    return {row.id_hash: row.message_id for row in with_hash(ids).collect()}
+
+
+def test_ids_that_landed_once_and_have_no_trace_are_told_apart(spark: SparkSession) -> None:
+    places = PLACES | {"untraced": ([], [("s0", 0)]), "twice": ([], [("s0", 0), ("s1", 0)])}
+    traces, rows = sides(places)
+    cells = [{"shard_id": s, "bucket_start": T0 + m * MINUTE} for s, m in LOOKED_AT]
+    cells_in_doubt = frame(spark, CELLS_DDL, cells)
+    found = unsent(frame(spark, TRACES_DDL, traces), frame(spark, ROWS_DDL, rows), cells_in_doubt)
+    assert [names_of(spark)[row.id_hash] for row in found.collect()] == ["untraced"]
 
 
 def evidence(spark: SparkSession, traces: list[Row], rows: list[Row]) -> dict[str, Row]:

@@ -25,6 +25,10 @@ from tests.builders import T0
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 CELL_DDL = "shard_id string, bucket_start timestamp"
+CELLS_DDL = (
+    f"{CELL_DDL}, sent_n bigint, landed_n bigint, differs boolean, by_ledger bigint, "
+    "by_audit bigint, has_gap boolean, sent_by bigint, bucket_digest bigint, unsent_n bigint"
+)
 AS_OF = T0 + HOUR
 SMALL_GAP = "few lack of a gap"
 DARK = Damage(traces=((T0 + 50 * MINUTE, T0 + 51 * MINUTE),))
@@ -46,12 +50,15 @@ def test_a_cell_is_a_gap_when_much_lacks_and_nearly_nothing_is_there(spark: Spar
         ("emptied as seen", 2000, 0, True, None, 7, False, 0, False),
         ("a gap as seen", 2000, 0, True, None, 7, True, 0, True),
         (SMALL_GAP, 900, 9, True, None, None, False, 0, True),
+        ("others landed", 2000, 2000, True, None, None, False, 0, True),
+        ("others, and too many", 2000, 2001, True, None, None, False, 0, False),
+        ("others after it was whole", 2000, 2000, True, 3, None, False, 0, False),
     ]
+    unsent = {name: 1980 for name, *_ in table if name.startswith("others")}
     cells = own_rows(
         spark,
-        [(name, T0, *rest[:6], 7, 1) for name, *rest in table],
-        f"{CELL_DDL}, sent_n bigint, landed_n bigint, differs boolean, by_ledger bigint, "
-        "by_audit bigint, has_gap boolean, sent_by bigint, bucket_digest bigint",
+        [(name, T0, *rest[:6], 7, 1, unsent.get(name, 0)) for name, *rest in table],
+        CELLS_DDL,
     )
     ids = [(f"{name}-{n}", name, T0) for name, *rest in table for n in range(rest[6])]  # type: ignore[arg-type] # a number
     named = own_rows(spark, ids, f"message_id string, {CELL_DDL}")
@@ -62,6 +69,7 @@ def test_a_cell_is_a_gap_when_much_lacks_and_nearly_nothing_is_there(spark: Spar
     kinds = {
         (row.bucket_digest, row.is_gap, row.shard_id in emptied, row.bucket_digest == 1)
         for row in found
+        if row.is_gap or not row.unsent_n
     }
     assert {kind[1:] for kind in kinds} == {
         *((True, False, False), (False, True, False), (False, False, True))
@@ -87,9 +95,8 @@ def test_cells_of_which_little_lacks_are_gaps_where_too_much_lacks_in_all_of_the
     ]
     cells = own_rows(
         spark,
-        [(name, T0, *rest[:3], None, None, False, 7, 1) for name, *rest in table],
-        f"{CELL_DDL}, sent_n bigint, landed_n bigint, differs boolean, by_ledger bigint, "
-        "by_audit bigint, has_gap boolean, sent_by bigint, bucket_digest bigint",
+        [(name, T0, *rest[:3], None, None, False, 7, 1, 0) for name, *rest in table],
+        CELLS_DDL,
     )
     nobody = own_rows(spark, [], f"message_id string, {CELL_DDL}")
     bare = with_bare(cells, nobody, _standing(spark)).localCheckpoint()

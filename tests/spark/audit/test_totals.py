@@ -6,23 +6,25 @@ from datetime import UTC, timedelta
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.rules.totals import TOTALS, disagreeing_cells, shard_totals
+from shardaudit.columns.ledger_sums import cell_hash
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 
+COUNTED = "counted"
 MINUTE = timedelta(minutes=1)
 JUDGED_DDL = (
     "shard_id string, verdict string, compared string, is_damaged boolean, is_quiet boolean, "
-    "lost bigint, bucket_end timestamp, gap_count bigint, "
+    "lost bigint, bucket_end timestamp, gap_count bigint, unsent_n bigint, "
     + ", ".join(f"{name} bigint" for name in TOTALS)
 )
 SOUND: dict[str, object] = {"verdict": "ok", "compared": "fingerprint"}
 SOUND |= {"is_damaged": False, "is_quiet": False, "bucket_end": T0} | dict.fromkeys(
-    (*TOTALS, "lost"), 0
+    (*TOTALS, "lost", "unsent_n"), 0
 )
 
 
 def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
-    numbers = {name: i for i, name in enumerate((*TOTALS, "lost"), start=2)}
+    numbers = {name: i for i, name in enumerate((*TOTALS, "lost", "unsent_n"), start=2)}
     judged: list[dict[str, object]] = [
         SOUND | numbers | {"shard_id": "s0", "verdict": "loss", "compared": "ids"},
         SOUND
@@ -35,7 +37,7 @@ def test_the_cells_of_a_shard_are_added_up(spark: SparkSession) -> None:
         row.shard_id: row.asDict()
         for row in shard_totals(frame(spark, JUDGED_DDL, judged)).collect()
     }
-    zeros = dict.fromkeys((*TOTALS, "lost"), 0)
+    zeros = dict.fromkeys((*TOTALS, "lost", "unsent_n"), 0)
     counts = {"by_id": 0, "without_verdict": 0, "impossible": 0}
     none = {"is_damaged": False, "is_quiet": False, "vanished_until": None} | zeros | counts
     until = found["s0"].pop("vanished_until")
@@ -70,20 +72,30 @@ def test_cells_in_which_other_rows_stand_than_the_ledger_counted_are_told(
         "a row less": (1, 2, 1, 1),
         "nothing stands": (1, 0, 0, 0),
         "not read": (1, 0, 0, 0),
+        COUNTED: (1, 6, 1, 1),
+        "others counted": (1, 7, 1, 1),
     }
     at = {"bucket_start": T0}
     seen, cells = [], []
     for name, (sent, landed, counted, rows) in cases.items():
-        cells.append({"shard_id": name, "sent_n": sent, "landed_n": landed} | at)
+        unsent = 5 * name.endswith(COUNTED)
+        cells.append(
+            {"shard_id": name, "sent_n": sent, "landed_n": landed, "unsent_n": unsent} | at
+        )
         seen += [{"shard_id": name, "counted": 1, "landed": 0} | at] * counted
         seen += [{"shard_id": name, "counted": 0, "landed": 1} | at] * rows
     drilled = [{"shard_id": name} | at for name in cases if name != "not read"]
     place = "shard_id string, bucket_start timestamp"
     told = disagreeing_cells(
-        frame(spark, f"{place}, counted int, landed int", seen),
-        frame(spark, f"{place}, sent_n bigint, landed_n bigint", cells),
+        frame(spark, f"{place}, counted int, landed int", seen).withColumn("cell", cell_hash()),
+        frame(spark, f"{place}, sent_n bigint, landed_n bigint, unsent_n bigint", cells),
         frame(spark, place, drilled),
     ).collect()
     assert {row.shard_id: (row.sent_n, row.landed_n, row.counted, row.rows) for row in told} == {
-        name: n for name, n in cases.items() if name not in ("sound", "empty", "not read")
+        **{
+            name: n
+            for name, n in cases.items()
+            if name not in ("sound", "empty", "not read", COUNTED)
+        },
+        "others counted": (1, 7, 1, 6),
     }

@@ -22,7 +22,7 @@ from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 MOST_SPANS = 50  # of a shard and reason; so few that a driver can hold all of them
 _SAID = (
     *("verdict", "compared", "sums_digest", "reason"),
-    *("lost", "is_damaged", "held_by", "is_quiet", "gap_count", "gap_cause"),
+    *("lost", "is_damaged", "held_by", "is_quiet", "gap_count", "gap_cause", "unsent_n"),
 )
 
 
@@ -56,7 +56,7 @@ def judged_cells(
         CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
         `Held`: why the cell cannot be called complete, findings aside; NULL when it can),
         `is_quiet` (no traces where there used to be some, longer than can be usual), `gap_count`,
-        `gap_cause` of `with_rest`.
+        `gap_cause` of `with_rest`, `unsent_n` (of `untraced`, those that are not named).
     """
     numbers = COUNTS + INTERNAL_COUNTS
     joined = (
@@ -68,7 +68,9 @@ def judged_cells(
         .fillna(judgement.settle_grace.total_seconds(), subset=["patience"])
     )
     sent = F.col("sent_n") - F.col("over_counted")
-    counted = with_rest(joined, judgement.rest)
+    counted = with_rest(joined, judgement.rest).withColumn(
+        "untraced", F.col("untraced") + F.col("unsent_n")
+    )
     return (
         _with_silence(counted, judgement.silences)
         .withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.columns.ledger_sums import CELL, SUMS, differs
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs
 from shardaudit.model.window import Window
 
 FEWEST_SHIFTED = 10  # so many cells of a shard that lie equally far apart are no accident
@@ -16,14 +16,31 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
     """The grid with both sides' sums and whether they differ: one row per cell, none is missing.
 
     Output:
-        the grid's columns and those of `cell_sums` (zeros where neither side was seen), `differs`.
+        the grid's columns and those of `cell_sums` (zeros where neither side was seen), `differs`,
+        `unsent_n` of `with_unsent`, 0.
     """
     counts = [f"{side}_{name}" for side in ("sent", "landed") for name in SUMS]
     counts.append("ledger_rows")
     # Both sides are unique on the cell: the grid by its making, the sums by their grouping.
     return (
-        grid.join(sums, CELL, how="left").fillna(0, subset=counts).withColumn("differs", differs())
+        grid.join(sums, CELL, how="left")
+        .fillna(0, subset=counts)
+        .withColumns({"differs": differs(), "unsent_n": F.lit(0).cast("bigint")})
     )
+
+
+def with_unsent(cells: DataFrame, unsent: DataFrame) -> DataFrame:
+    """The cells with `unsent_n`: of how many ids that landed there their number alone is told.
+
+    Input:
+        unsent: of `drill_down.unsent`.
+    """
+    counts = unsent.groupBy("cell").agg(F.count("*").alias("unsent_n"))
+    # Unique on the cell on the right, by its grouping.
+    found = (
+        cells.drop("unsent_n").withColumn("cell", cell_hash()).join(counts, ["cell"], how="left")
+    )
+    return found.fillna(0, subset=["unsent_n"]).drop("cell")
 
 
 def grid(shards: DataFrame, *, window: Window, bucket: timedelta) -> DataFrame:

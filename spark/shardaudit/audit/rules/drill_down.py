@@ -12,7 +12,14 @@ cell or shard is one id, not lost + extra.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.columns.ledger_sums import CELL, SUMS, id_hash, sequence_key, sequence_number
+from shardaudit.columns.ledger_sums import (
+    CELL,
+    SUMS,
+    cell_hash,
+    id_hash,
+    sequence_key,
+    sequence_number,
+)
 from shardaudit.ingest.rules.fingerprint import fingerprint_sums, trace_arrival
 
 WANTED = ["id_hash", "bucket_start"]  # what is read of ids: an id is told by its hash
@@ -64,47 +71,72 @@ def seen(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
     """What stands in the given cells on both sides: one row per trace and per row of the sink.
 
     Output:
-        `message_id, shard_id, bucket_start`, `counted`, `landed` (int, 0 or 1).
+        `id_hash`, `bucket_start`, `cell` (bigint, of `cell_hash`), `counted`, `landed` (int, 0 or
+        1).
     """
-    cell = F.xxhash64(*CELL).alias("cell")
     # One long to look up is a third cheaper than a text and a time. Presence only: nothing can
     # multiply, and a cell that has another's hash would be read in full, on both sides.
-    wanted = F.broadcast(cells.select(cell))
-    traced = traces.withColumn("cell", cell).join(wanted, ["cell"], how="left_semi")
-    landed = rows.withColumn("cell", cell).join(wanted, ["cell"], how="left_semi")
-    return traced.select(
-        "message_id", *CELL, F.col("counted").cast("int"), F.lit(0).alias("landed")
-    ).unionByName(
-        landed.select("message_id", *CELL, F.lit(0).alias("counted"), F.lit(1).alias("landed"))
+    wanted = F.broadcast(cells.select(cell_hash()))
+    counted, landed = F.col("counted").cast("int"), F.lit(1)
+    return _placed(traces, wanted, counted=counted, landed=F.lit(0)).unionByName(
+        _placed(rows, wanted, counted=F.lit(0), landed=landed)
     )
+
+
+def _placed(side: DataFrame, wanted: DataFrame, **tells: Column) -> DataFrame:
+    near = side.withColumn("cell", cell_hash()).join(wanted, ["cell"], how="left_semi")
+    return near.select(id_hash(), "bucket_start", "cell", *(c.alias(n) for n, c in tells.items()))
 
 
 def unclean(seen: DataFrame) -> DataFrame:
     """The ids that were not counted once and landed once in the same cell: one row per id.
 
     Output:
-        `message_id`, `counted`, `landed` (bigint: traces that count, rows). An id whose trace or
-        other row lies in a cell that was not looked into is among them.
+        `id_hash`, `counted`, `landed` (bigint: traces that count, rows). An id whose trace or other
+        row lies in a cell that was not looked into is among them.
     """
-    cell = F.xxhash64(*CELL)
-    per_id = seen.groupBy("message_id").agg(
+    per_id = seen.groupBy("id_hash").agg(
         F.sum("counted").alias("counted"),
         F.sum("landed").alias("landed"),
         # Read only where both counts are 1: then they are the one cell of each side.
-        F.max(F.when(F.col("counted") == 1, cell)).alias("counted_cell"),
-        F.max(F.when(F.col("landed") == 1, cell)).alias("landed_cell"),
+        F.max(F.when(F.col("counted") == 1, F.col("cell"))).alias("counted_cell"),
+        F.max(F.when(F.col("landed") == 1, F.col("cell"))).alias("landed_cell"),
     )
     whole = (F.col("counted") == 1) & (F.col("landed") == 1)
     is_clean = whole & F.col("counted_cell").eqNullSafe(F.col("landed_cell"))
-    return per_id.where(~is_clean).select("message_id", "counted", "landed")
+    return per_id.where(~is_clean).select("id_hash", "counted", "landed")
 
 
 def suspects(seen: DataFrame) -> DataFrame:
-    """The buckets in which the unclean ids were seen: unique (`message_id`, `bucket_start`)."""
+    """The buckets in which the unclean ids were seen: WANTED, unique."""
+    # Unique on the id on the right: presence only.
+    return seen.join(unclean(seen), ["id_hash"], how="left_semi").select(*WANTED).distinct()
+
+
+def unsent(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
+    """The ids of which one row stands in the cells, and no trace on any shard: unique.
+
+    Input:
+        traces, rows: of the buckets of these cells.
+    Output:
+        `id_hash`, `cell`.
+    """
+    wanted = F.broadcast(cells.select(cell_hash()))
+    landed = _placed(rows, wanted, traced=F.lit(0), landed=F.lit(1))
+    none = F.lit(None).cast("bigint").alias("cell")
+    traced = traces.select(
+        id_hash(), "bucket_start", none, F.lit(1).alias("traced"), F.lit(0).alias("landed")
+    )
     return (
-        seen.join(unclean(seen), ["message_id"], how="left_semi")
-        .select("message_id", "bucket_start")
-        .distinct()
+        landed.unionByName(traced)
+        .groupBy("id_hash")
+        .agg(
+            F.sum("traced").alias("traced"),
+            F.sum("landed").alias("landed"),
+            F.max("cell").alias("cell"),
+        )
+        .where((F.col("traced") == 0) & (F.col("landed") == 1))
+        .select("id_hash", "cell")
     )
 
 

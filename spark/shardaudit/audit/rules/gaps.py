@@ -1,6 +1,7 @@
 """Cells of which (nearly) nothing landed: each is one gap, and its ids are neither read nor named.
 
-By the ledger alone: no row of such a cell is in the sink, but for a few whose ids are looked up.
+By the ledger alone: no row of such a cell is in the sink, but for a few whose ids are looked up,
+and for those of ids that nobody sent, which are counted (`drill_down.unsent`).
 Each other id that was sent in it landed nowhere: had it landed elsewhere, the row would make that
 cell differ, and be looked up there. What is true of the last of them is said of all.
 Gaps live as findings do, by the counts of their cells.
@@ -60,8 +61,10 @@ def gap_measures(bucket: timedelta) -> tuple[Column, ...]:
 
 def is_bare() -> Column:
     """Whether (nearly) nothing of a cell is there: of rows of `compared_cells`."""
-    is_left = (F.col("landed_n") >= 0) & (F.col("landed_n") * LEAST_SENT <= F.col("sent_n"))
-    return F.col("differs") & (_lacking() > 0) & is_left
+    left = F.col("landed_n") - F.col("unsent_n")
+    return (
+        F.col("differs") & (_lacking() > 0) & (left >= 0) & (left * LEAST_SENT <= F.col("sent_n"))
+    )
 
 
 def with_bare(cells: DataFrame, named: DataFrame, standing: DataFrame) -> DataFrame:
@@ -79,12 +82,15 @@ def with_bare(cells: DataFrame, named: DataFrame, standing: DataFrame) -> DataFr
     small = standing.where(F.col("count") < LEAST_MISSING)
     small = small.select(*CELL, F.lit(True).alias("was_small"))
     are_few = F.col("named") * 2 < _lacking()
+    # Its messages may have left the sink before the others came.
+    may_have_left = F.coalesce("by_ledger", "by_audit").isNotNull() & (F.col("unsent_n") > 0)
+    is_gap = is_bare() & are_few & ~is_emptied() & ~may_have_left
     # Unique on the cell on the right, both.
     return (
         cells.join(F.broadcast(counts), CELL, how="left")
         .fillna(0, subset=["named"])
         .join(F.broadcast(small), CELL, how="left")
-        .withColumn("is_bare", is_bare() & are_few & ~is_emptied())
+        .withColumn("is_bare", is_gap)
         .withColumn("was_small", F.coalesce("was_small", F.lit(False)))
         .drop("named")
     )
@@ -105,7 +111,8 @@ def with_gaps(cells: DataFrame, *, lacking: int) -> DataFrame:
     is_one_of_many = (F.col("was_small") | F.lit(lacking > MOST_NAMED)) & ~is_canary()
     is_gap = F.col("is_bare") & ((_lacking() >= LEAST_MISSING) | is_one_of_many)
     # Of a cell that is not read some ids may be known; when it is to be read, that is not all.
-    unread = F.when(F.col("is_gap"), "gap").when(is_emptied(), "emptied")
+    is_counted = F.col("unsent_n") > 0
+    unread = F.when(F.col("is_gap"), "gap").when(is_emptied(), "emptied").when(is_counted, "unsent")
     digest = F.when(unread.isNotNull(), F.xxhash64("bucket_digest", unread))
     return (
         cells.withColumn("is_gap", is_gap)
@@ -115,7 +122,7 @@ def with_gaps(cells: DataFrame, *, lacking: int) -> DataFrame:
 
 
 def _lacking() -> Column:
-    return F.col("sent_n") - F.col("landed_n")
+    return F.col("sent_n") - F.col("landed_n") + F.col("unsent_n")
 
 
 def unlanded_rest(

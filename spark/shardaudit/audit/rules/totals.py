@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.classify import COUNTS
-from shardaudit.columns.ledger_sums import CELL, is_any
+from shardaudit.columns.ledger_sums import CELL, cell_hash, is_any
 from shardaudit.ingest.rules.fingerprint import UNKNOWN_SHARD
 from shardaudit.model.verdict import Verdict, by_rank
 
@@ -99,12 +99,12 @@ def shard_totals(judged: DataFrame) -> DataFrame:
     """One row per shard: the sums of its cells and what decides its verdict.
 
     Output:
-        `shard_id`, the names in `TOTALS` and `lost` (bigint), `verdicts` (array), `is_damaged`,
-        `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint), `vanished_until`
-        (timestamp or NULL: the end of the last cell from which rows are gone).
+        `shard_id`, the names in `TOTALS`, `lost` and `unsent_n` (bigint), `verdicts` (array),
+        `is_damaged`, `is_quiet`, `cells`, `by_id`, `without_verdict`, `impossible` (bigint),
+        `vanished_until` (timestamp or NULL: the end of the last cell from which rows are gone).
     """
     return judged.groupBy("shard_id").agg(
-        *(F.sum(name).alias(name) for name in (*TOTALS, "lost")),
+        *(F.sum(name).alias(name) for name in (*TOTALS, "lost", "unsent_n")),
         F.sort_array(F.collect_set("verdict")).alias("verdicts"),
         is_any(F.col("is_damaged")).alias("is_damaged"),
         is_any(F.col("is_quiet")).alias("is_quiet"),
@@ -121,14 +121,20 @@ def shard_totals(judged: DataFrame) -> DataFrame:
 def disagreeing_cells(seen: DataFrame, cells: DataFrame, drilled: DataFrame) -> DataFrame:
     """Cells that were read by id and in which the rows are not those that the ledger counted.
 
+    Input:
+        seen: of `drill_down.seen`, without the ids of `unsent_n`.
+
     No row means that ledger, traces and sink tell of the same rows.
     """
-    read = seen.groupBy(*CELL).agg(F.sum("counted").alias("counted"), F.sum("landed").alias("rows"))
+    sums = (F.sum("counted").alias("counted"), F.sum("landed").alias("rows"))
+    read = seen.groupBy("cell").agg(*sums)
     # All three are unique on the cell.
     return (
         cells.join(F.broadcast(drilled), CELL, how="left_semi")
-        .join(read, CELL, how="left")
+        .withColumn("cell", cell_hash())
+        .join(read, ["cell"], how="left")
         .fillna(0, subset=["counted", "rows"])
+        .withColumn("rows", F.col("rows") + F.col("unsent_n"))
         .where((F.col("counted") != F.col("sent_n")) | (F.col("rows") != F.col("landed_n")))
         .select(*CELL, "sent_n", "counted", "landed_n", "rows")
     )

@@ -274,6 +274,12 @@ AUDITS = Table(
             "JSON: seconds before the window that wait to be audited, their spans, and as of when "
             "each was first left; NULL: it looked at none",
         ),
+        (
+            "unnamed",
+            "bigint",
+            "of untraced those that are so many that no finding names them; NULL: an older audit "
+            "named all",
+        ),
     ),
     ("audit_id",),
 )
