@@ -206,9 +206,8 @@ class WindowLedger:
     """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
 
     `sums`: of `keep_ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
-    `missing`: of `Past`; `whole`, `standing`: what `with_bare` makes `cells` of; `unsent`: of
-    `drill_down.unsent`, those that are not named; None: all are; `in_doubt`: the rows in cells of
-    which the ids are read.
+    `missing`: of `Past`; `standing`: of `with_bare`; `unsent`: of `drill_down.unsent`, those that
+    are not named; None: all are; `in_doubt`: the rows in cells of which the ids are read.
     """
 
     sums: LedgerSums
@@ -217,7 +216,6 @@ class WindowLedger:
     shards: list[Row]
     missing: DataFrame
     named: DataFrame
-    whole: DataFrame
     standing: DataFrame
     in_doubt: int
     unsent: DataFrame | None = None
@@ -259,9 +257,7 @@ def window_ledger(
     lasting = with_vanished(cells, gone, standing.select(*CELL))
     whole = with_bucket_digest(lasting, near).localCheckpoint()
     cells, named, in_doubt = _told_apart(warehouse, request, whole, standing)
-    return WindowLedger(
-        sums, cells, facts, own_shards, known.missing, named, whole, standing, in_doubt
-    )
+    return WindowLedger(sums, cells, facts, own_shards, known.missing, named, standing, in_doubt)
 
 
 def _told_apart(
@@ -270,7 +266,7 @@ def _told_apart(
     """Of `WindowLedger`: `cells`, `named`, `in_doubt`; read.
 
     Input:
-        whole, standing: of `WindowLedger`.
+        whole: of `with_bucket_digest`, read; standing: of `WindowLedger`.
     """
     named = _named(warehouse, request, whole)
     near = with_bare(whole, named, standing)
@@ -299,7 +295,7 @@ def with_many_unsent(
     warehouse = both.traces.warehouse
     read = without_canary(differing.where(F.col("id_hash").isNull()).select(*CELL))
     starts = buckets_of(read)
-    [of_all] = collected(ledger.whole.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
+    [of_all] = collected(ledger.cells.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
     near, parts = both.within(starts), 1 + of_all.n // MOST_AT_ONCE
     found = near.unsent(read, part=0, parts=parts)
     for part in range(1, parts):
@@ -310,9 +306,12 @@ def with_many_unsent(
     unsent = found.join(hashes, ["id_hash"], how="left_anti").localCheckpoint()
     if unsent.count() <= MOST_NAMED:
         return ledger
-    whole = with_unsent(ledger.whole, unsent).localCheckpoint()
+    as_before = F.col("ledger_digest").alias("bucket_digest")
+    told_here = {"is_gap", "bucket_digest", "ledger_digest"}
+    kept = (name for name in ledger.cells.columns if name not in told_here)
+    whole = with_unsent(ledger.cells.select(*kept, as_before), unsent).localCheckpoint()
     cells, named, in_doubt = _told_apart(warehouse, request, whole, ledger.standing)
-    return replace(ledger, cells=cells, named=named, whole=whole, in_doubt=in_doubt, unsent=unsent)
+    return replace(ledger, cells=cells, named=named, in_doubt=in_doubt, unsent=unsent)
 
 
 def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -> DataFrame:

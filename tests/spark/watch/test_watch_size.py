@@ -80,7 +80,7 @@ dynamodb = "{nobody}"
 stream_name = "events"
 retention = "7d"
 traces = {{ path = "{folder}/traces" }}
-sink = {{ path = "{folder}/sink" }}
+sink = {{ path = "{folder}/sink", format = "parquet" }}
 """
 
 
@@ -93,6 +93,7 @@ def test_a_week_of_1800_shards_is_watched_within_seconds(
             rows = week(warehouse, day, side)
             warehouse.append(rows, FINGERPRINTS)
     as_of = START + timedelta(days=DAYS)
+    (tmp_path / "sink").mkdir()
     config = tmp_path / "shardaudit.toml"
     config.write_text(CONFIG.format(folder=tmp_path, nobody=NOBODY))
     turns = []

@@ -105,6 +105,8 @@ def small_lacking() -> Column:
 def with_gaps(cells: DataFrame, *, lacking: int) -> DataFrame:
     """The cells with `is_gap`: whether their ids are not read; with another digest where none are.
 
+    `ledger_digest`: the digest as it was.
+
     Input:
         cells: of `with_bare`, with `bucket_digest`; lacking: of `small_lacking`.
     """
@@ -115,7 +117,7 @@ def with_gaps(cells: DataFrame, *, lacking: int) -> DataFrame:
     unread = F.when(F.col("is_gap"), "gap").when(is_emptied(), "emptied").when(is_counted, "unsent")
     digest = F.when(unread.isNotNull(), F.xxhash64("bucket_digest", unread))
     return (
-        cells.withColumn("is_gap", is_gap)
+        cells.withColumns({"is_gap": is_gap, "ledger_digest": F.col("bucket_digest")})
         .withColumn("bucket_digest", F.coalesce(digest, F.col("bucket_digest")))
         .drop("is_bare", "was_small")
     )
