@@ -41,8 +41,8 @@ def _told(measured: Sequence[Measured]) -> str:
 def _first(days: int) -> Measured:
     folder = FOLDER / f"days-{days}"
     if not (folder / "simulation.json").exists():
-        size = (f"--messages={A_DAY * days}", f"--shards={SHARDS}", f"--hours={24 * days}")
-        size = (*size, "--start=2026-01-01T00:00:00Z")  # no day is to come
+        size = [f"--messages={A_DAY * days}", f"--shards={SHARDS}", f"--hours={24 * days}"]
+        size.append("--start=2026-01-01T00:00:00Z")  # no day is to come
         run(shardaudit(["simulate", "files", "--out", str(folder), *size]))
     shutil.rmtree(folder / "warehouse", ignore_errors=True)
     return _timed(days, "audit")

@@ -89,7 +89,8 @@ def _other() -> Found:
     sink = DeltaTable(str(folder / "sink"))
     columns = ", ".join(field.name for field in sink.schema().fields)
     files = f"read_parquet('{folder}/sink/**/*.parquet', hive_types_autocast = false)"
-    named = columns.replace("message_id", "message_id || '-x' as message_id")
+    other = "if(hash(message_id) % 1000 = 0, message_id, message_id || '-x')"  # else a gate shuts
+    named = columns.replace("message_id", f"{other} as message_id")
     rows = duckdb.connect().sql(f"select {named} from {files}").to_arrow_reader(500_000)  # noqa: S608 - our own folder
     write_deltalake(str(folder / "other"), rows, partition_by=["day"])
     shutil.rmtree(folder / "sink")
