@@ -48,7 +48,7 @@ from shardaudit.audit.rules.vanished import (
     with_vanished,
 )
 from shardaudit.columns.instants import bucket_start, in_windows
-from shardaudit.columns.ledger_sums import CELL
+from shardaudit.columns.ledger_sums import CELL, SUMS
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
@@ -59,6 +59,12 @@ from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
+# What of its sums is asked of each cell of a grid: the others are of shards and hours.
+_OF_GRID = (
+    *CELL,
+    *(f"{side}_{name}" for side in ("sent", "landed") for name in SUMS),
+    *("ledger_rows", "sent_key", "first_key", "first_arrival", "last_arrival"),
+)
 MOST_AT_ONCE = 8_000_000  # traces and rows of which the ids are grouped at once
 
 
@@ -246,7 +252,7 @@ def window_ledger(
     shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
     own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     windows = [window, *both.planted.plan.windows]
-    near = sums.near.where(in_windows(F.col("bucket_start"), windows))
+    near = sums.near.where(in_windows(F.col("bucket_start"), windows)).select(*_OF_GRID)
     cells = compared_cells(both.planted.grid(shards).unionByName(own), near)
     own_shards = [row for row in told if not row.shard_id.startswith(CANARY)]
     known = past(warehouse, request, both, own_shards)
