@@ -8,9 +8,17 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.canary_frames import canary
+from shardaudit.audit.evidence import ingested, sources
+from shardaudit.audit.kept_days import keep_ledger_sums
+from shardaudit.audit.rules.classify import Damage
+from shardaudit.model.config.settings import Stream, load_settings
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Level
+from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 from tests.bench.commands import run, shardaudit
 from tests.spark.watch.ledger import NOBODY
@@ -62,6 +70,17 @@ def week(warehouse: Warehouse, day: int, side: str) -> DataFrame:
     return rows.where(~stands) if is_sink else rows
 
 
+def keep_sums(warehouse: Warehouse, stream: Stream, day: datetime) -> None:
+    """What the audit of a day keeps of the ledger."""
+    window = Window(day, day + timedelta(days=1))
+    at = window.end + timedelta(minutes=5)
+    request = AuditRequest("events", stream, window, at, Retention(timedelta(days=7)))
+    planted = canary(warehouse.spark, request, Damage())
+    keep_ledger_sums(
+        warehouse, request, sources(warehouse, request, ingested(warehouse, "events"), planted)
+    )
+
+
 CONFIG = """
 warehouse = "{folder}/warehouse"
 engine = "embedded"
@@ -88,14 +107,16 @@ sink = {{ path = "{folder}/sink", format = "parquet" }}
 def test_a_week_of_1800_shards_is_watched_within_seconds(
     warehouse: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "sink").mkdir()
+    config = tmp_path / "shardaudit.toml"
+    config.write_text(CONFIG.format(folder=tmp_path, nobody=NOBODY))
+    stream = load_settings(config).stream("events")
     for day in range(DAYS):
         for side in ("traces", "sink"):
             rows = week(warehouse, day, side)
             warehouse.append(rows, FINGERPRINTS)
+        keep_sums(warehouse, stream, START + timedelta(days=day))
     as_of = START + timedelta(days=DAYS)
-    (tmp_path / "sink").mkdir()
-    config = tmp_path / "shardaudit.toml"
-    config.write_text(CONFIG.format(folder=tmp_path, nobody=NOBODY))
     turns = []
     for turn in range(3):
         at = (as_of + turn * timedelta(minutes=5)).isoformat()
