@@ -299,7 +299,7 @@ def with_many_unsent(
         differing: of `_to_read`.
     """
     warehouse = both.traces.warehouse
-    read = without_canary(differing.where(F.col("id_hash").isNull()).select(*CELL))
+    read = without_canary(differing.select(*CELL))
     starts = buckets_of(read)
     [of_all] = collected(ledger.cells.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
     near, parts = both.within(starts), 1 + of_all.n // MOST_AT_ONCE
