@@ -208,7 +208,7 @@ class WindowLedger:
     `sums`: of `keep_ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
     `missing`: of `Past`; `whole`, `standing`: what `with_bare` makes `cells` of; `unsent`: of
     `drill_down.unsent`, those that are not named; None: all are; `in_doubt`: the rows in cells of
-    which the ids are read.
+    which the ids are read, and those that a cell has too much by itself.
     """
 
     sums: LedgerSums
@@ -274,8 +274,10 @@ def _told_apart(
     """
     named = _named(warehouse, request, whole)
     near = with_bare(whole, named, standing)
-    is_read = F.col("differs") & ~F.col("is_bare") & difference_hash().isNull() & ~is_canary()
-    in_doubt = F.coalesce(F.sum(F.when(is_read, F.col("landed_n"))), F.lit(0))
+    is_looked_at = F.col("differs") & ~F.col("is_bare") & ~is_canary()
+    is_one_more = difference_hash().isNotNull() & (F.col("landed_n") > F.col("sent_n"))
+    of_cell = F.when(difference_hash().isNull(), F.col("landed_n")).when(is_one_more, 1)
+    in_doubt = F.coalesce(F.sum(F.when(is_looked_at, of_cell)), F.lit(0))
     [small] = collected(near.select(small_lacking().alias("lacking"), in_doubt.alias("in_doubt")))
     cells = with_gaps(near, lacking=small.lacking).localCheckpoint()
     return cells, named, small.in_doubt
@@ -297,15 +299,17 @@ def with_many_unsent(
         differing: of `_to_read`.
     """
     warehouse = both.traces.warehouse
-    read = without_canary(differing.where(F.col("id_hash").isNull()).select(*CELL))
-    starts = buckets_of(read)
+    read = without_canary(differing.select(*CELL))
+    # Of one that landed in a gap, too, nothing is left out there.
+    of_gaps = ledger.cells.where(F.col("is_gap") & (F.col("landed_n") > 0)).select(*CELL)
+    starts = buckets_of(read.union(of_gaps))
     [of_all] = collected(ledger.whole.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
     near, parts = both.within(starts), 1 + of_all.n // MOST_AT_ONCE
     found = near.unsent(read, part=0, parts=parts)
     for part in range(1, parts):
         found = found.unionByName(near.unsent(read, part=part, parts=parts))
     findings = findings_in(warehouse, request.name, Kind.UNTRACED, *STANDING)
-    told = (known.stale, with_hash(known.evidence), with_hash(findings))
+    told = (known.stale, *map(with_hash, (known.evidence, findings, ledger.named)))
     hashes = reduce(DataFrame.union, (bare(ids.select("id_hash")) for ids in told))
     unsent = found.join(hashes, ["id_hash"], how="left_anti").localCheckpoint()
     if unsent.count() <= MOST_NAMED:
