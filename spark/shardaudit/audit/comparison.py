@@ -30,7 +30,7 @@ from shardaudit.audit.rules.carried import (
 from shardaudit.audit.rules.cells import is_all_else_even
 from shardaudit.audit.rules.classify import classified_ids
 from shardaudit.audit.rules.drill_down import difference_hash, ids
-from shardaudit.audit.rules.gaps import MOST_NAMED, less_the_unnamed, unlanded_rest
+from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.audit.rules.vanished import (
     is_emptied,
@@ -124,7 +124,7 @@ def _differing(
 ) -> tuple[WindowLedger, DataFrame]:
     """Of `_to_read`, read; and the ledger, with what is counted only."""
     differing = _to_read(ledger.cells, known, request).localCheckpoint()
-    if ledger.in_doubt <= MOST_NAMED:
+    if not ledger.has_doubts:
         return ledger, differing
     ledger = with_many_unsent(ledger, request, both, differing, known)
     return ledger, _to_read(ledger.cells, known, request).localCheckpoint()
