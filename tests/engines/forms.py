@@ -54,7 +54,7 @@ from shardaudit.audit.rules.vanished import (
     with_vanished,
 )
 from shardaudit.backfill.rules.missing import missing_ids, stretches
-from shardaudit.columns.ledger_sums import CELL, cell_sums, sums_digest
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, sums_digest
 from shardaudit.ingest.rules.batch_summary import batch_summaries
 from shardaudit.ingest.rules.deliveries import (
     DELIVERY_DDL,
@@ -330,7 +330,8 @@ def cells_with_ids_that_nobody_sent(spark: SparkSession) -> DataFrame:
     _, cells = compared(spark)
     none = traces(spark).where(F.lit(False))
     found = unsent(none, sink_rows(spark), cells)
-    return by(with_unsent(cells, found).select(*CELL, "unsent_n"), *CELL)
+    sums = (f"unsent_{name}" for name in SUMS)
+    return by(with_unsent(cells, found).select(*CELL, *sums), *CELL)
 
 
 @table()

@@ -27,9 +27,10 @@ from shardaudit.audit.rules.carried import (
     sampled_cells,
     with_neighbours,
 )
+from shardaudit.audit.rules.cells import is_all_else_even
 from shardaudit.audit.rules.classify import classified_ids
 from shardaudit.audit.rules.drill_down import difference_hash, ids
-from shardaudit.audit.rules.gaps import MOST_NAMED, less_the_unnamed, unlanded_rest
+from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.audit.rules.vanished import (
     is_emptied,
@@ -123,7 +124,7 @@ def _differing(
 ) -> tuple[WindowLedger, DataFrame]:
     """Of `_to_read`, read; and the ledger, with what is counted only."""
     differing = _to_read(ledger.cells, known, request).localCheckpoint()
-    if ledger.in_doubt <= MOST_NAMED:
+    if not ledger.has_doubts:
         return ledger, differing
     ledger = with_many_unsent(ledger, request, both, differing, known)
     return ledger, _to_read(ledger.cells, known, request).localCheckpoint()
@@ -212,19 +213,17 @@ def _to_read(cells: DataFrame, known: Carried, request: AuditRequest) -> DataFra
     """The cells that differ and are not known yet, and the sample of clean ones.
 
     Not those of which nothing is left: all that there was of them was complete. And no gap, nor
-    where all that stands is told by its number.
+    where all is even but for what is told by its number.
 
     Output:
         CELL, unique; `id_hash`: of the one id by which a cell seems to differ; NULL: it is read in
         full.
     """
     near = with_neighbours(_sample(cells, request), bucket=request.stream.bucket)
-    is_counted = (F.col("sent_n") == 0) & (F.col("unsent_n") > 0)
-    is_all_counted = is_counted & (F.col("unsent_n") == F.col("landed_n"))
-    some = cells.where(~is_emptied() & ~F.col("is_gap") & ~is_all_counted)
+    some = cells.where(~is_emptied() & ~F.col("is_gap") & ~is_all_else_even())
     # Among many that nobody sent, two numbers that are nearly alike are no accident.
-    one = F.when(F.col("unsent_n") == 0, difference_hash()).alias("id_hash")
-    differing = some.where(F.col("differs")).select(*CELL, one)
+    alone = F.when(F.col("unsent_n") == 0, difference_hash()).alias("id_hash")
+    differing = some.where(F.col("differs")).select(*CELL, alone)
     in_full = F.lit(None).cast("bigint").alias("id_hash")
     in_window = some.select(*CELL, in_full).join(near, CELL, how="left_semi")
     return (

@@ -48,7 +48,7 @@ from shardaudit.audit.rules.vanished import (
     with_vanished,
 )
 from shardaudit.columns.instants import bucket_start, in_windows
-from shardaudit.columns.ledger_sums import CELL, SUMS
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
@@ -213,7 +213,8 @@ class WindowLedger:
 
     `sums`: of `keep_ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
     `missing`: of `Past`; `standing`: of `with_bare`; `unsent`: of `drill_down.unsent`, those that
-    are not named; None: all are; `in_doubt`: the rows in cells of which the ids are read.
+    are not named; None: all are; `has_doubts`: whether there may be such: by the rows in cells of
+    which the ids are read, and those that a cell has too much by itself.
     """
 
     sums: LedgerSums
@@ -223,7 +224,7 @@ class WindowLedger:
     missing: DataFrame
     named: DataFrame
     standing: DataFrame
-    in_doubt: int
+    has_doubts: bool
     unsent: DataFrame | None = None
 
     def buckets_of_left(self, are_such: Column) -> list[datetime]:
@@ -262,25 +263,28 @@ def window_ledger(
     standing = _standing_gaps(warehouse, request, both)
     lasting = with_vanished(cells, gone, standing.select(*CELL))
     whole = with_bucket_digest(lasting, near).localCheckpoint()
-    cells, named, in_doubt = _told_apart(warehouse, request, whole, standing)
-    return WindowLedger(sums, cells, facts, own_shards, known.missing, named, standing, in_doubt)
+    cells, named, has_doubts = _told_apart(warehouse, request, whole, standing)
+    return WindowLedger(sums, cells, facts, own_shards, known.missing, named, standing, has_doubts)
 
 
 def _told_apart(
     warehouse: Warehouse, request: AuditRequest, whole: DataFrame, standing: DataFrame
-) -> tuple[DataFrame, DataFrame, int]:
-    """Of `WindowLedger`: `cells`, `named`, `in_doubt`; read.
+) -> tuple[DataFrame, DataFrame, bool]:
+    """Of `WindowLedger`: `cells`, `named`, `has_doubts`; read.
 
     Input:
         whole: of `with_bucket_digest`, read; standing: of `WindowLedger`.
     """
     named = _named(warehouse, request, whole)
     near = with_bare(whole, named, standing)
-    is_read = F.col("differs") & ~F.col("is_bare") & difference_hash().isNull() & ~is_canary()
-    in_doubt = F.coalesce(F.sum(F.when(is_read, F.col("landed_n"))), F.lit(0))
-    [small] = collected(near.select(small_lacking().alias("lacking"), in_doubt.alias("in_doubt")))
+    is_looked_at = F.col("differs") & ~F.col("is_bare") & ~is_canary()
+    is_one_more = difference_hash().isNotNull() & (F.col("landed_n") > F.col("sent_n"))
+    of_cell = F.when(difference_hash().isNull(), F.col("landed_n")).when(is_one_more, 1)
+    in_doubt = F.coalesce(F.sum(F.when(is_looked_at, of_cell)), F.lit(0)).alias("in_doubt")
+    gaps = F.count_if(is_looked_at & F.col("has_gap") & (F.col("landed_n") > 0)).alias("gaps")
+    [small] = collected(near.select(small_lacking().alias("lacking"), in_doubt, gaps))
     cells = with_gaps(near, lacking=small.lacking).localCheckpoint()
-    return cells, named, small.in_doubt
+    return cells, named, small.in_doubt > MOST_NAMED or small.gaps > 0
 
 
 def with_many_unsent(
@@ -293,31 +297,35 @@ def with_many_unsent(
     """The ledger, with `unsent` where more ids than are ever named landed and were not sent.
 
     What of such a cell was sent and did not land may be a gap, whatever else landed there. Ids that
-    an audit named before go on being named.
+    an audit named before go on being named. Where they are fewer those in gaps alone are told so,
+    as long as nothing else came there: what was a gap stays one.
 
     Input:
         differing: of `_to_read`.
     """
     warehouse = both.traces.warehouse
     read = without_canary(differing.select(*CELL))
-    starts = buckets_of(read)
+    # Of one that landed in a gap, too, nothing is left out there.
+    of_gaps = ledger.cells.where(F.col("is_gap") & (F.col("landed_n") > 0)).select(*CELL)
+    starts = buckets_of(read.union(of_gaps))
     [of_all] = collected(ledger.cells.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
     near, parts = both.within(starts), 1 + of_all.n // MOST_AT_ONCE
     found = near.unsent(read, part=0, parts=parts)
     for part in range(1, parts):
         found = found.unionByName(near.unsent(read, part=part, parts=parts))
     findings = findings_in(warehouse, request.name, Kind.UNTRACED, *STANDING)
-    told = (known.stale, with_hash(known.evidence), with_hash(findings))
+    told = (known.stale, *map(with_hash, (known.evidence, findings, ledger.named)))
     hashes = reduce(DataFrame.union, (bare(ids.select("id_hash")) for ids in told))
     unsent = found.join(hashes, ["id_hash"], how="left_anti").localCheckpoint()
+    as_it_was = {"bucket_digest": F.col("ledger_digest")}
+    before = ledger.cells.drop("is_gap").withColumns(as_it_was).drop("ledger_digest")
+    whole = with_unsent(before, unsent).localCheckpoint()
     if unsent.count() <= MOST_NAMED:
-        return ledger
-    as_before = F.col("ledger_digest").alias("bucket_digest")
-    told_here = {"is_gap", "bucket_digest", "ledger_digest"}
-    kept = (name for name in ledger.cells.columns if name not in told_here)
-    whole = with_unsent(ledger.cells.select(*kept, as_before), unsent).localCheckpoint()
-    cells, named, in_doubt = _told_apart(warehouse, request, whole, ledger.standing)
-    return replace(ledger, cells=cells, named=named, in_doubt=in_doubt, unsent=unsent)
+        gaps = whole.where(F.col("has_gap") & is_bare()).select(cell_hash())
+        unsent = unsent.join(gaps, ["cell"], how="left_semi").localCheckpoint()
+        whole = with_unsent(before, unsent).localCheckpoint()
+    cells, named, _ = _told_apart(warehouse, request, whole, ledger.standing)
+    return replace(ledger, cells=cells, named=named, unsent=unsent)
 
 
 def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -> DataFrame:

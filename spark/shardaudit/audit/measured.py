@@ -16,11 +16,13 @@ from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.judged import Outcome
 from shardaudit.audit.records import shard_records
 from shardaudit.audit.rules.totals import Around, shard_coverages
-from shardaudit.columns.instants import in_windows
+from shardaudit.columns.instants import bucket_start, in_windows
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import STANDING, Cause, Kind
 from shardaudit.model.window import Window, unix_micros
+from shardaudit.store.newest_cells import unnamed_cells
 from shardaudit.store.warehouse import Warehouse
 
 _NO_FINDINGS = {"missing": 0, "lost": 0, "untraced": 0}
@@ -60,10 +62,11 @@ def _around(
         & F.col("state").isin(*STANDING)
         & _is_around("bucket_start", request, over)
     )
+    named = _audited(standing, unaudited, at="sent_at").select(
+        "shard_id", "sent_at", "kind", "cause", F.lit(1).cast("bigint").alias("count")
+    )
     counted = _sums(
-        _audited(standing, unaudited, at="sent_at").select(
-            "shard_id", "kind", "cause", F.lit(1).cast("bigint").alias("count")
-        ),
+        _with_unnamed(named, warehouse, request, over),
         _audited(gaps, unaudited).select(
             "shard_id", F.lit(Kind.MISSING.value).alias("kind"), "cause", "count"
         ),
@@ -81,6 +84,37 @@ def _around(
             untraced=of_shard["untraced"],
         )
     return around
+
+
+def _with_unnamed(
+    findings: DataFrame, warehouse: Warehouse, request: AuditRequest, over: Window
+) -> DataFrame:
+    """The findings; where audits only counted what is untraced, that as they counted it.
+
+    Input:
+        findings: `shard_id`, `sent_at`, `kind`, `cause`, `count`.
+    Output:
+        the same without `sent_at`.
+    """
+    columns = ("shard_id", "kind", "cause", "count")
+    cells = unnamed_cells(warehouse, request.name, over, but=request.audit_id)
+    if cells is None:
+        return findings.select(*columns)
+    cells = cells.where(_is_around("bucket_start", request, over))
+    start = bucket_start(F.col("sent_at"), request.stream.bucket)
+    others = findings.withColumn("bucket_start", start).join(
+        # Presence only.
+        cells.select(*CELL, F.lit(Kind.UNTRACED.value).alias("kind")),
+        [*CELL, "kind"],
+        how="left_anti",
+    )
+    counted = cells.select(
+        "shard_id",
+        F.lit(Kind.UNTRACED.value).alias("kind"),
+        F.lit(None).cast("string").alias("cause"),
+        F.col("untraced").alias("count"),
+    )
+    return bare(others.select(*columns)).union(bare(counted))
 
 
 def _sums(findings: DataFrame, gaps: DataFrame) -> DataFrame:

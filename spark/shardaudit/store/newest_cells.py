@@ -1,6 +1,6 @@
 """The cells that differed, as the newest published audit of each saw them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -13,7 +13,7 @@ from shardaudit.model.audit_id import audit_order
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS
 from shardaudit.model.window import Window as Span
 from shardaudit.store.audits import published_of
-from shardaudit.store.cell_grid import audit_spans, newest_segments
+from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -27,18 +27,54 @@ def audited_cells(
     Input:
         name: of the stream; but: the audit that is left out.
     """
-    published = warehouse.rows(AUDITS, where=published_of(name))
-    audits = [row for row in published if row["audit_id"] != but]
-    segments = newest_segments(audit_spans(audits), window)
+    audits = _audits(warehouse, name, but=but)
+    segments = newest_segments(audit_spans(audits.values()), window)
     if not segments:
         return None
-    by_id = {row["audit_id"]: row for row in audits}
+    newest = _of_newest(warehouse, audits, segments)
+    if not any(audits[of.audit_id]["pending"] for of in segments):
+        return newest
+    on_their_way = newest.where(F.col("pending") > 0).select(*CELL).localCheckpoint()
+    return newest.join(on_their_way, CELL, how="left_anti").unionByName(
+        _before(warehouse, on_their_way, audits.values()).select(newest.columns)
+    )
+
+
+def unnamed_cells(
+    warehouse: Warehouse, name: str, window: Span, *, but: str | None = None
+) -> DataFrame | None:
+    """The cells of a window in which no finding may name what is untraced: unique on the cell.
+
+    Input:
+        but: as of `audited_cells`.
+    Output:
+        CELLS; None: of all that audits saw there, findings name what is untraced.
+    """
+    audits = _audits(warehouse, name, but=but)
+    segments = newest_segments(audit_spans(audits.values()), window)
+    counted = [of for of in segments if audits[of.audit_id]["unnamed"]]
+    return _of_newest(warehouse, audits, counted) if counted else None
+
+
+def _audits(warehouse: Warehouse, name: str, *, but: str | None) -> dict[str, Row]:
+    published = warehouse.rows(AUDITS, where=published_of(name))
+    return {row["audit_id"]: row for row in published if row["audit_id"] != but}
+
+
+def _of_newest(
+    warehouse: Warehouse, audits: Mapping[str, Row], segments: Sequence[Segment]
+) -> DataFrame:
+    """The cells that differed, each as the audit saw it of whose segment it is; with its `as_of`.
+
+    Input:
+        audits: by id.
+    """
     of_newest = own_rows(
         warehouse.spark,
-        [(of.audit_id, of.start, of.end, by_id[of.audit_id]["as_of"]) for of in segments],
+        [(of.audit_id, of.start, of.end, audits[of.audit_id]["as_of"]) for of in segments],
         "audit_id string, audited_from timestamp, audited_until timestamp, as_of timestamp",
     )
-    newest = (
+    return (
         warehouse.read(CELLS)
         .where(F.col("audit_id").isin(sorted({segment.audit_id for segment in segments})))
         .where(F.col("sums_digest").isNotNull())
@@ -47,12 +83,6 @@ def audited_cells(
         .where(F.col("bucket_start") >= F.col("audited_from"))
         .where(F.col("bucket_start") < F.col("audited_until"))
         .drop("audited_from", "audited_until")
-    )
-    if not any(by_id[of.audit_id]["pending"] for of in segments):
-        return newest
-    on_their_way = newest.where(F.col("pending") > 0).select(*CELL).localCheckpoint()
-    return newest.join(on_their_way, CELL, how="left_anti").unionByName(
-        _before(warehouse, on_their_way, audits).select(newest.columns)
     )
 
 

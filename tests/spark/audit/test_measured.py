@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from shardaudit.audit import looked_into
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.audit.rules.late_windows import judged_over
@@ -42,15 +43,17 @@ def test_what_nobody_audited_of_a_night_does_not_count_as_traced(lake: Lake) -> 
 
 
 @pytest.mark.parametrize(
-    ("lost", "verdict"),
+    ("lost", "verdict", "most_named"),
     [
-        pytest.param(3, Verdict.UNTRACED, marks=pytest.mark.drill),
-        (12, Verdict.INCONCLUSIVE),
+        pytest.param(3, Verdict.UNTRACED, 100, marks=pytest.mark.drill),
+        pytest.param(12, Verdict.INCONCLUSIVE, 100, marks=pytest.mark.drill),
+        (12, Verdict.INCONCLUSIVE, 1),  # so they are only counted
     ],
 )
 def test_what_had_no_trace_in_other_minutes_of_the_night_counts(
-    lake: Lake, lost: int, verdict: Verdict
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, lost: int, verdict: Verdict, most_named: int
 ) -> None:
+    monkeypatch.setattr(looked_into, "MOST_NAMED", most_named)
     lake.settings["trace_coverage_floor"] = 0.9
     sent = [HOUR.seconds + 400 * n for n in range(30)]
     lake.log("sent.jsonl", map(trace_line, sent))

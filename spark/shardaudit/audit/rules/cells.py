@@ -6,9 +6,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs
+from shardaudit.ingest.rules.fingerprint import fingerprint_sums
 from shardaudit.model.window import Window
 
 FEWEST_SHIFTED = 10  # so many cells of a shard that lie equally far apart are no accident
+_UNSENT = [f"unsent_{name}" for name in SUMS]
 _MINUTE_US, _HALF_HOUR = 60_000_000, 30  # zones are whole numbers of half hours, but for three
 
 
@@ -17,7 +19,7 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
 
     Output:
         the grid's columns and those of `cell_sums` (zeros where neither side was seen), `differs`,
-        `unsent_n` of `with_unsent`, 0.
+        `unsent_n, …` of `with_unsent`, 0.
     """
     counts = [f"{side}_{name}" for side in ("sent", "landed") for name in SUMS]
     counts.append("ledger_rows")
@@ -25,7 +27,7 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
     return (
         grid.join(sums, CELL, how="left")
         .fillna(0, subset=counts)
-        .withColumns({"differs": differs(), "unsent_n": F.lit(0).cast("bigint")})
+        .withColumns({"differs": differs(), **dict.fromkeys(_UNSENT, F.lit(0).cast("bigint"))})
     )
 
 
@@ -34,13 +36,22 @@ def with_unsent(cells: DataFrame, unsent: DataFrame) -> DataFrame:
 
     Input:
         unsent: of `drill_down.unsent`.
+    Output:
+        also `unsent_sum_lo`, `unsent_sum_hi` of these.
     """
-    counts = unsent.groupBy("cell").agg(F.count("*").alias("unsent_n"))
+    sums = zip(fingerprint_sums(F.col("id_hash"), F.lit(1)), _UNSENT, strict=True)
+    counts = unsent.groupBy("cell").agg(*(column.alias(name) for column, name in sums))
     # Unique on the cell on the right, by its grouping.
-    found = (
-        cells.drop("unsent_n").withColumn("cell", cell_hash()).join(counts, ["cell"], how="left")
-    )
-    return found.fillna(0, subset=["unsent_n"]).drop("cell")
+    found = cells.drop(*_UNSENT).withColumn("cell", cell_hash()).join(counts, ["cell"], how="left")
+    return found.fillna(0, subset=_UNSENT).drop("cell")
+
+
+def is_all_else_even() -> Column:
+    """Whether a cell, but for what of `with_unsent` is told by its number, holds what was sent."""
+    same = [
+        F.col(f"sent_{name}") == F.col(f"landed_{name}") - F.col(f"unsent_{name}") for name in SUMS
+    ]
+    return (F.col("unsent_n") > 0) & same[0] & same[1] & same[2]
 
 
 def grid(shards: DataFrame, *, window: Window, bucket: timedelta) -> DataFrame:

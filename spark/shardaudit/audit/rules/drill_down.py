@@ -114,19 +114,17 @@ def suspects(seen: DataFrame) -> DataFrame:
 
 
 def unsent(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
-    """The ids of which one row stands in the cells, and no trace on any shard: unique.
+    """The ids of which one row stands in the cells, no other beside, and no trace: unique.
 
     Input:
-        traces, rows: of the buckets of these cells.
+        traces, rows: of the buckets of these cells, and of all in which another row may stand.
     Output:
         `id_hash`, `cell`.
     """
     wanted = F.broadcast(cells.select(cell_hash()))
-    landed = _placed(rows, wanted, traced=F.lit(0), landed=F.lit(1))
     none = F.lit(None).cast("bigint").alias("cell")
-    traced = traces.select(
-        id_hash(), "bucket_start", none, F.lit(1).alias("traced"), F.lit(0).alias("landed")
-    )
+    landed = rows.select(id_hash(), cell_hash(), F.lit(0).alias("traced"), F.lit(1).alias("landed"))
+    traced = traces.select(id_hash(), none, F.lit(1).alias("traced"), F.lit(0).alias("landed"))
     return (
         landed.unionByName(traced)
         .groupBy("id_hash")
@@ -136,6 +134,8 @@ def unsent(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
             F.max("cell").alias("cell"),
         )
         .where((F.col("traced") == 0) & (F.col("landed") == 1))
+        # Presence only.
+        .join(wanted, ["cell"], how="left_semi")
         .select("id_hash", "cell")
     )
 

@@ -82,8 +82,9 @@ def with_bare(cells: DataFrame, named: DataFrame, standing: DataFrame) -> DataFr
     small = standing.where(F.col("count") < LEAST_MISSING)
     small = small.select(*CELL, F.lit(True).alias("was_small"))
     are_few = F.col("named") * 2 < _lacking()
-    # Its messages may have left the sink before the others came.
-    may_have_left = F.coalesce("by_ledger", "by_audit").isNotNull() & (F.col("unsent_n") > 0)
+    # What had landed may have left the sink before other rows, or traces, came.
+    was_seen = F.col("by_audit").isNotNull() & (~F.col("has_gap") | (F.col("unsent_n") > 0))
+    may_have_left = F.col("by_ledger").isNotNull() | was_seen
     is_gap = is_bare() & are_few & ~is_emptied() & ~may_have_left
     # Unique on the cell on the right, both.
     return (
