@@ -30,7 +30,7 @@ from shardaudit.audit.rules import (
     vanished,
 )
 from shardaudit.audit.rules.carried import Carried
-from shardaudit.columns.ledger_sums import cell_sums, differs
+from shardaudit.columns.ledger_sums import cell_sums
 from shardaudit.model.errors import SelfCheckError
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
@@ -96,9 +96,8 @@ def landed_for_sent(sums: Callable[..., DataFrame]) -> Broken:
 
 
 def joined_by_time_alone(grid: DataFrame, sums: DataFrame) -> DataFrame:
-    counts = [f"{side}_{n}" for side in ("sent", "landed") for n in ("n", "sum_lo", "sum_hi")]
-    found = grid.join(sums.drop("shard_id"), ["bucket_start"], how="left")
-    return found.fillna(0, subset=[*counts, "ledger_rows"]).withColumn("differs", differs())
+    crossed = grid.join(sums.drop("shard_id"), ["bucket_start"], how="inner")
+    return cells.compared_cells(grid, crossed)
 
 
 def without_frontier(facts: Callable[..., DataFrame]) -> Broken:
