@@ -121,17 +121,17 @@ def vanished_note(vanished: int | None, until: datetime | None) -> str | None:
 
 
 def unnamed_notes(unnamed: int | None) -> tuple[str, ...]:
-    """What to know where untraced messages are counted, and no finding names them.
+    """What to know where untraced messages are only counted, and no finding names them.
 
     Input:
-        unnamed: how many; None: an older audit named all.
+        unnamed: how many, few perhaps: those in gaps stay so; None: an older audit named all.
     """
     if not unnamed:
         return ()
     return (
-        f"{messages(unnamed)} landed and no trace tells of them: so many that they are counted, "
-        "and no finding names them. Traces were lost, or a producer writes none; where as many "
-        "are missing, an id is another in the sink than in the traces",
+        f"{messages(unnamed)} landed without a trace and are only counted: no finding names them. "
+        "Traces were lost, or a producer writes none; or, where about as many are missing, "
+        "the sink writes other ids than the traces (cut, in capitals, with a prefix)",
     )
 
 

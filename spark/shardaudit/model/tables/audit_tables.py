@@ -277,7 +277,7 @@ AUDITS = Table(
         (
             "unnamed",
             "bigint",
-            "of untraced those that are so many that no finding names them; NULL: an older audit "
+            "of untraced those that are only counted: no finding names them; NULL: an older audit "
             "named all",
         ),
     ),
