@@ -120,12 +120,12 @@ class Near:
         """What stands in the cells on both sides, in the columns that tell ids apart; read.
 
         Input:
-            but: rows of these ids are left out: of `drill_down.unsent`; None: all are wanted.
+            but: rows of these ids are left out: of `WindowLedger`; None: all are wanted.
         """
         return self.landed.materialized(seen(self.traces, self._rows(but), cells))
 
     def unsent(self, cells: DataFrame, *, part: int, parts: int) -> DataFrame:
-        """Of `drill_down.unsent`, of a part of all ids; read."""
+        """Of `drill_down.unsent`, of one of so many parts of all ids; read."""
         of_part = F.pmod(id_hash(), F.lit(parts)) == part
         found = unsent(self.traces.where(of_part), self.landed.rows.where(of_part), cells)
         return self.landed.materialized(found)

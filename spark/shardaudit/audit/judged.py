@@ -51,6 +51,8 @@ _PLACE = ("shard_id", "cause", "state")
 class Outcome:
     """What an audit found, over the window and per shard.
 
+    `sums`: those of `shard_totals`, over all; `kinds`: by kind how many ids findings and gaps tell,
+    and how many are only counted;
     `stamped_anew`: messages that a producer gave another `sent_at` when it sent them again;
     `folded`: findings that it opened, saw again or closed; `changed`: of these, their state;
     `gaps`: gaps that it did this with;
@@ -104,6 +106,7 @@ def outcome_of(said: "Judged", audit_id: str) -> Outcome:
     found = Counter[str]()
     for row in counts:
         found[row.found] += row.ids
+    # Only counted: no finding is there to hold them against, so both sides of the rule have these.
     found[Kind.UNTRACED] += sum(row.unsent_n for row in rows)
     findings, gaps = ([r for r in counts if r.what == what] for what in (_FINDING, _GAP))
     return Outcome(

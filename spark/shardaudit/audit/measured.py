@@ -89,12 +89,12 @@ def _around(
 def _with_unnamed(
     findings: DataFrame, warehouse: Warehouse, request: AuditRequest, over: Window
 ) -> DataFrame:
-    """The findings; where audits only counted what is untraced, that as they counted it.
+    """The findings; of cells in which an audit only counted untraced ids, all that it counted.
 
     Input:
         findings: `shard_id`, `sent_at`, `kind`, `cause`, `count`.
     Output:
-        the same without `sent_at`.
+        the same without `sent_at`; of such a cell one row instead of its untraced findings.
     """
     columns = ("shard_id", "kind", "cause", "count")
     cells = unnamed_cells(warehouse, request.name, over, but=request.audit_id)

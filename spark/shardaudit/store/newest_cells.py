@@ -43,12 +43,14 @@ def audited_cells(
 def unnamed_cells(
     warehouse: Warehouse, name: str, window: Span, *, but: str | None = None
 ) -> DataFrame | None:
-    """The cells of a window in which no finding may name what is untraced: unique on the cell.
+    """The differing cells that the newest audits saw of which untraced ids were only counted.
+
+    Not all of these cells have some. Also those with findings are in their `untraced`.
 
     Input:
         but: as of `audited_cells`.
     Output:
-        CELLS; None: of all that audits saw there, findings name what is untraced.
+        CELLS with the audit's `as_of`, unique on the cell; None: there was no such audit.
     """
     audits = _audits(warehouse, name, but=but)
     segments = newest_segments(audit_spans(audits.values()), window)

@@ -56,7 +56,7 @@ def judged_cells(
         CELLS without `audit_id` and `stream`, and `lost`, `is_damaged`, `held_by` (a value of
         `Held`: why the cell cannot be called complete, findings aside; NULL when it can),
         `is_quiet` (no traces where there used to be some, longer than can be usual), `gap_count`,
-        `gap_cause` of `with_rest`, `unsent_n` (of `untraced`, those that are not named).
+        `gap_cause` of `with_rest`, `unsent_n` (of `untraced`, those that are only counted).
     """
     numbers = COUNTS + INTERNAL_COUNTS
     joined = (

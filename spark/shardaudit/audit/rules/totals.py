@@ -121,10 +121,10 @@ def shard_totals(judged: DataFrame) -> DataFrame:
 def disagreeing_cells(seen: DataFrame, cells: DataFrame, drilled: DataFrame) -> DataFrame:
     """Cells that were read by id and in which the rows are not those that the ledger counted.
 
-    Input:
-        seen: of `drill_down.seen`, without the ids of `unsent_n`.
-
     No row means that ledger, traces and sink tell of the same rows.
+
+    Input:
+        seen: of `drill_down.seen`, without the ids that are only counted.
     """
     sums = (F.sum("counted").alias("counted"), F.sum("landed").alias("rows"))
     read = seen.groupBy("cell").agg(*sums)
@@ -145,7 +145,7 @@ def broken_invariants(sums: dict[str, int], kinds: dict[str, int]) -> list[str]:
 
     Input:
         sums: over the window, the names in `TOTALS`, and `cells`, `grid_cells`, `without_verdict`,
-        `impossible`; kinds: findings by kind.
+        `impossible`; kinds: of `Outcome`.
     """
     equations = {
         "sent = matched + missing + pending": (
