@@ -27,7 +27,7 @@ from shardaudit.audit.rules.carried import (
     sampled_cells,
     with_neighbours,
 )
-from shardaudit.audit.rules.cells import is_all_else_even
+from shardaudit.audit.rules.cells import is_all_else_even, landed_besides
 from shardaudit.audit.rules.classify import classified_ids
 from shardaudit.audit.rules.drill_down import difference_hash, ids
 from shardaudit.audit.rules.gaps import less_the_unnamed, unlanded_rest
@@ -122,9 +122,9 @@ def compare(
 def _differing(
     ledger: WindowLedger, request: AuditRequest, both: Sources, known: Carried
 ) -> tuple[WindowLedger, DataFrame]:
-    """Of `_to_read`, read; and the ledger, with what is counted only."""
+    """The ledger, with what is only counted; and of `_to_read`, read."""
     differing = _to_read(ledger.cells, known, request).localCheckpoint()
-    if not ledger.has_doubts:
+    if not ledger.may_have_unsent:
         return ledger, differing
     ledger = with_many_unsent(ledger, request, both, differing, known)
     return ledger, _to_read(ledger.cells, known, request).localCheckpoint()
@@ -154,8 +154,7 @@ def _of_gaps(ledger: WindowLedger, known: Carried, both: Sources) -> DataFrame:
     Unique (`message_id`, `bucket_start`) each.
     """
     gaps = ledger.cells.where(F.col("is_gap"))
-    has_rows = F.col("landed_n") > F.col("unsent_n")
-    thin = gaps.where(has_rows).select(*CELL).join(known.covered, CELL, how="left_anti")
+    thin = gaps.where(landed_besides() > 0).select(*CELL).join(known.covered, CELL, how="left_anti")
     named = ledger.named.join(gaps.select(*CELL), CELL, how="left_semi")
     ids = bare(named.select("message_id", "bucket_start"))
     starts = both.planted.left_out(buckets_of(thin))
@@ -213,7 +212,7 @@ def _to_read(cells: DataFrame, known: Carried, request: AuditRequest) -> DataFra
     """The cells that differ and are not known yet, and the sample of clean ones.
 
     Not those of which nothing is left: all that there was of them was complete. And no gap, nor
-    where all is even but for what is told by its number.
+    one that is even but for what is only counted.
 
     Output:
         CELL, unique; `id_hash`: of the one id by which a cell seems to differ; NULL: it is read in
@@ -221,7 +220,7 @@ def _to_read(cells: DataFrame, known: Carried, request: AuditRequest) -> DataFra
     """
     near = with_neighbours(_sample(cells, request), bucket=request.stream.bucket)
     some = cells.where(~is_emptied() & ~F.col("is_gap") & ~is_all_else_even())
-    # Among many that nobody sent, two numbers that are nearly alike are no accident.
+    # Where many ids are untraced, sums that differ as if by one id are more often no accident.
     alone = F.when(F.col("unsent_n") == 0, difference_hash()).alias("id_hash")
     differing = some.where(F.col("differs")).select(*CELL, alone)
     in_full = F.lit(None).cast("bigint").alias("id_hash")

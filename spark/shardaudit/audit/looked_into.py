@@ -22,21 +22,15 @@ from shardaudit.audit.rules.carried import (
     Carried,
     with_bucket_digest,
 )
-from shardaudit.audit.rules.cells import compared_cells, grid, with_unsent
-from shardaudit.audit.rules.drill_down import (
-    WANTED,
-    difference_hash,
-    suspects,
-    unexplained,
-    with_hash,
+from shardaudit.audit.rules.cells import (
+    compared_cells,
+    gaps_no_more,
+    grid,
+    most_unsent,
+    with_unsent,
 )
-from shardaudit.audit.rules.gaps import (
-    MOST_NAMED,
-    is_bare,
-    small_lacking,
-    with_bare,
-    with_gaps,
-)
+from shardaudit.audit.rules.drill_down import WANTED, suspects, unexplained, with_hash
+from shardaudit.audit.rules.gaps import MOST_NAMED, is_bare, small_lacking, with_bare, with_gaps
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.audit.rules.shard_facts import shard_facts
@@ -211,10 +205,10 @@ def _read_later(warehouse: Warehouse, request: AuditRequest) -> datetime | None:
 class WindowLedger:
     """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
 
-    `sums`: of `keep_ledger_sums`; `cells`, `named`: of `with_gaps`; `shards`: of `Comparison`;
-    `missing`: of `Past`; `standing`: of `with_bare`; `unsent`: of `drill_down.unsent`, those that
-    are not named; None: all are; `has_doubts`: whether there may be such: by the rows in cells of
-    which the ids are read, and those that a cell has too much by itself.
+    `sums`: of `keep_ledger_sums`; `cells`: of `with_gaps`; `named`, `standing`: of `with_bare`;
+    `shards`: of `Comparison`; `missing`: of `Past`; `unsent`: of `drill_down.unsent`, those that
+    are only counted; None: all are named; `may_have_unsent`: whether there may be such, so that
+    they have to be looked for.
     """
 
     sums: LedgerSums
@@ -224,7 +218,7 @@ class WindowLedger:
     missing: DataFrame
     named: DataFrame
     standing: DataFrame
-    has_doubts: bool
+    may_have_unsent: bool
     unsent: DataFrame | None = None
 
     def buckets_of_left(self, are_such: Column) -> list[datetime]:
@@ -263,28 +257,25 @@ def window_ledger(
     standing = _standing_gaps(warehouse, request, both)
     lasting = with_vanished(cells, gone, standing.select(*CELL))
     whole = with_bucket_digest(lasting, near).localCheckpoint()
-    cells, named, has_doubts = _told_apart(warehouse, request, whole, standing)
-    return WindowLedger(sums, cells, facts, own_shards, known.missing, named, standing, has_doubts)
+    cells, named, may_have = _told_apart(warehouse, request, whole, standing)
+    return WindowLedger(sums, cells, facts, own_shards, known.missing, named, standing, may_have)
 
 
 def _told_apart(
     warehouse: Warehouse, request: AuditRequest, whole: DataFrame, standing: DataFrame
 ) -> tuple[DataFrame, DataFrame, bool]:
-    """Of `WindowLedger`: `cells`, `named`, `has_doubts`; read.
+    """Which cells are gaps. Of `WindowLedger`: `cells`, `named`, `may_have_unsent`; read.
 
     Input:
         whole: of `with_bucket_digest`, read; standing: of `WindowLedger`.
     """
     named = _named(warehouse, request, whole)
+    # Not held: two passes over the cells take less memory than the cells twice.
     near = with_bare(whole, named, standing)
-    is_looked_at = F.col("differs") & ~F.col("is_bare") & ~is_canary()
-    is_one_more = difference_hash().isNotNull() & (F.col("landed_n") > F.col("sent_n"))
-    of_cell = F.when(difference_hash().isNull(), F.col("landed_n")).when(is_one_more, 1)
-    in_doubt = F.coalesce(F.sum(F.when(is_looked_at, of_cell)), F.lit(0)).alias("in_doubt")
-    gaps = F.count_if(is_looked_at & F.col("has_gap") & (F.col("landed_n") > 0)).alias("gaps")
-    [small] = collected(near.select(small_lacking().alias("lacking"), in_doubt, gaps))
-    cells = with_gaps(near, lacking=small.lacking).localCheckpoint()
-    return cells, named, small.in_doubt > MOST_NAMED or small.gaps > 0
+    asked = {"lacking": small_lacking(), "unsent": most_unsent(), "no_more": gaps_no_more()}
+    [found] = collected(without_canary(near).select(*(of.alias(n) for n, of in asked.items())))
+    cells = with_gaps(near, lacking=found.lacking).localCheckpoint()
+    return cells, named, found.unsent > MOST_NAMED or found.no_more > 0
 
 
 def with_many_unsent(
@@ -294,11 +285,10 @@ def with_many_unsent(
     differing: DataFrame,
     known: Carried,
 ) -> WindowLedger:
-    """The ledger, with `unsent` where more ids than are ever named landed and were not sent.
+    """The ledger, with `unsent`, and with the gaps that there are when these are left out.
 
-    What of such a cell was sent and did not land may be a gap, whatever else landed there. Ids that
-    an audit named before go on being named. Where they are fewer those in gaps alone are told so,
-    as long as nothing else came there: what was a gap stays one.
+    Ids that an audit named before go on being named. Of MOST_NAMED others or fewer those alone are
+    only counted that landed in what was a gap, as long as nothing else came there: so it stays one.
 
     Input:
         differing: of `_to_read`.
@@ -310,9 +300,8 @@ def with_many_unsent(
     starts = buckets_of(read.union(of_gaps))
     [of_all] = collected(ledger.cells.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
     near, parts = both.within(starts), 1 + of_all.n // MOST_AT_ONCE
-    found = near.unsent(read, part=0, parts=parts)
-    for part in range(1, parts):
-        found = found.unionByName(near.unsent(read, part=part, parts=parts))
+    each = (near.unsent(read, part=part, parts=parts) for part in range(parts))
+    found = reduce(DataFrame.unionByName, each)
     findings = findings_in(warehouse, request.name, Kind.UNTRACED, *STANDING)
     told = (known.stale, *map(with_hash, (known.evidence, findings, ledger.named)))
     hashes = reduce(DataFrame.union, (bare(ids.select("id_hash")) for ids in told))

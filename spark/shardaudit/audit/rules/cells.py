@@ -5,6 +5,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.drill_down import difference_hash
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs
 from shardaudit.ingest.rules.fingerprint import fingerprint_sums
 from shardaudit.model.window import Window
@@ -32,10 +33,10 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
 
 
 def with_unsent(cells: DataFrame, unsent: DataFrame) -> DataFrame:
-    """The cells with `unsent_n`: of how many ids that landed there their number alone is told.
+    """The cells with `unsent_n`: how many untraced ids are only counted there, and not named.
 
     Input:
-        unsent: of `drill_down.unsent`.
+        unsent: of `drill_down.unsent`, those that no finding names.
     Output:
         also `unsent_sum_lo`, `unsent_sum_hi` of these.
     """
@@ -46,12 +47,33 @@ def with_unsent(cells: DataFrame, unsent: DataFrame) -> DataFrame:
     return found.fillna(0, subset=_UNSENT).drop("cell")
 
 
+def landed_besides(name: str = "n") -> Column:
+    """Of a sum of what landed in a cell, all but the ids of `with_unsent`."""
+    return F.col(f"landed_{name}") - F.col(f"unsent_{name}")
+
+
 def is_all_else_even() -> Column:
-    """Whether a cell, but for what of `with_unsent` is told by its number, holds what was sent."""
-    same = [
-        F.col(f"sent_{name}") == F.col(f"landed_{name}") - F.col(f"unsent_{name}") for name in SUMS
-    ]
+    """Whether a cell, but for some ids of `with_unsent`, holds just what was sent."""
+    same = [F.col(f"sent_{name}") == landed_besides(name) for name in SUMS]
     return (F.col("unsent_n") > 0) & same[0] & same[1] & same[2]
+
+
+def most_unsent() -> Column:
+    """How many untraced rows there are at most in the cells that are read by id: of `with_bare`."""
+    # One that differs as if by one id has one too many, or none.
+    is_one_more = F.col("landed_n") > F.col("sent_n")
+    is_by_one = difference_hash().isNotNull()
+    most = F.when(~is_by_one, F.col("landed_n")).when(is_one_more, 1)
+    return F.coalesce(F.sum(F.when(_is_read(), most)), F.lit(0))
+
+
+def gaps_no_more() -> Column:
+    """How many cells were gaps and are none by the rows that are there now: of `with_bare`."""
+    return F.count_if(_is_read() & F.col("has_gap") & (F.col("landed_n") > 0))
+
+
+def _is_read() -> Column:
+    return F.col("differs") & ~F.col("is_bare")
 
 
 def grid(shards: DataFrame, *, window: Window, bucket: timedelta) -> DataFrame:

@@ -77,13 +77,12 @@ def seen(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
     # One long to look up is a third cheaper than a text and a time. Presence only: nothing can
     # multiply, and a cell that has another's hash would be read in full, on both sides.
     wanted = F.broadcast(cells.select(cell_hash()))
-    counted, landed = F.col("counted").cast("int"), F.lit(1)
-    return _placed(traces, wanted, counted=counted, landed=F.lit(0)).unionByName(
-        _placed(rows, wanted, counted=F.lit(0), landed=landed)
-    )
+    traced = _standing_in(wanted, traces, counted=F.col("counted").cast("int"), landed=F.lit(0))
+    landed = _standing_in(wanted, rows, counted=F.lit(0), landed=F.lit(1))
+    return traced.unionByName(landed)
 
 
-def _placed(side: DataFrame, wanted: DataFrame, **tells: Column) -> DataFrame:
+def _standing_in(wanted: DataFrame, side: DataFrame, **tells: Column) -> DataFrame:
     near = side.withColumn("cell", cell_hash()).join(wanted, ["cell"], how="left_semi")
     return near.select(id_hash(), "bucket_start", "cell", *(c.alias(n) for n, c in tells.items()))
 
@@ -93,7 +92,7 @@ def unclean(seen: DataFrame) -> DataFrame:
 
     Output:
         `id_hash`, `counted`, `landed` (bigint: traces that count, rows). An id whose trace or other
-        row lies in a cell that was not looked into is among them.
+        row lies in a cell that was not looked into is among them. Two ids of one hash are one here.
     """
     per_id = seen.groupBy("id_hash").agg(
         F.sum("counted").alias("counted"),
@@ -114,10 +113,10 @@ def suspects(seen: DataFrame) -> DataFrame:
 
 
 def unsent(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
-    """The ids of which one row stands in the cells, no other beside, and no trace: unique.
+    """The untraced ids that may be only counted: one row in the cells, none elsewhere; unique.
 
     Input:
-        traces, rows: of the buckets of these cells, and of all in which another row may stand.
+        traces, rows: of the buckets of these cells, and of all in which another row is looked for.
     Output:
         `id_hash`, `cell`.
     """

@@ -1,7 +1,7 @@
 """Cells of which (nearly) nothing landed: each is one gap, and its ids are neither read nor named.
 
 By the ledger alone: no row of such a cell is in the sink, but for a few whose ids are looked up,
-and for those of ids that nobody sent, which are counted (`drill_down.unsent`).
+and for untraced rows that are only counted (`with_unsent`).
 Each other id that was sent in it landed nowhere: had it landed elsewhere, the row would make that
 cell differ, and be looked up there. What is true of the last of them is said of all.
 Gaps live as findings do, by the counts of their cells.
@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.canary.canary_answers import is_canary
+from shardaudit.audit.rules.cells import landed_besides
 from shardaudit.audit.rules.classify import Damage, is_damaged, position_says, seconds_between
 from shardaudit.audit.rules.deadlines import until
 from shardaudit.audit.rules.findings import (
@@ -60,18 +61,17 @@ def gap_measures(bucket: timedelta) -> tuple[Column, ...]:
 
 
 def is_bare() -> Column:
-    """Whether (nearly) nothing of a cell is there: of rows of `compared_cells`."""
-    left = F.col("landed_n") - F.col("unsent_n")
-    return (
-        F.col("differs") & (_lacking() > 0) & (left >= 0) & (left * LEAST_SENT <= F.col("sent_n"))
-    )
+    """Whether, by its sums, (nearly) nothing of a cell is there: of rows of `compared_cells`."""
+    left = landed_besides()
+    is_left = (left >= 0) & (left * LEAST_SENT <= F.col("sent_n"))
+    return F.col("differs") & (_lacking() > 0) & is_left
 
 
 def with_bare(cells: DataFrame, named: DataFrame, standing: DataFrame) -> DataFrame:
     """The cells with `is_bare`, and `was_small`: whether it is a gap of which little lacked before.
 
     Where findings name most of what lacks, as of an earlier version, they go on doing so: such a
-    cell counts as not bare.
+    cell counts as not bare. Nor does one of which something may have been there, and left the sink.
 
     Input:
         cells: of `with_vanished`.
@@ -85,13 +85,12 @@ def with_bare(cells: DataFrame, named: DataFrame, standing: DataFrame) -> DataFr
     # What had landed may have left the sink before other rows, or traces, came.
     was_seen = F.col("by_audit").isNotNull() & (~F.col("has_gap") | (F.col("unsent_n") > 0))
     may_have_left = F.col("by_ledger").isNotNull() | was_seen
-    is_gap = is_bare() & are_few & ~is_emptied() & ~may_have_left
     # Unique on the cell on the right, both.
     return (
         cells.join(F.broadcast(counts), CELL, how="left")
         .fillna(0, subset=["named"])
         .join(F.broadcast(small), CELL, how="left")
-        .withColumn("is_bare", is_gap)
+        .withColumn("is_bare", is_bare() & are_few & ~is_emptied() & ~may_have_left)
         .withColumn("was_small", F.coalesce("was_small", F.lit(False)))
         .drop("named")
     )
@@ -104,9 +103,9 @@ def small_lacking() -> Column:
 
 
 def with_gaps(cells: DataFrame, *, lacking: int) -> DataFrame:
-    """The cells with `is_gap`: whether their ids are not read; with another digest where none are.
+    """The cells with `is_gap`: whether their ids are not read; another digest where not all are.
 
-    `ledger_digest`: the digest as it was.
+    And `ledger_digest`: that of `with_bucket_digest`.
 
     Input:
         cells: of `with_bare`, with `bucket_digest`; lacking: of `small_lacking`.
@@ -125,7 +124,7 @@ def with_gaps(cells: DataFrame, *, lacking: int) -> DataFrame:
 
 
 def _lacking() -> Column:
-    return F.col("sent_n") - F.col("landed_n") + F.col("unsent_n")
+    return F.col("sent_n") - landed_besides()
 
 
 def unlanded_rest(
