@@ -48,6 +48,7 @@ from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import STANDING, Kind
+from shardaudit.model.window import coalesced
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
@@ -298,8 +299,7 @@ def with_many_unsent(
     # Of one that landed in a gap, too, nothing is left out there.
     of_gaps = ledger.cells.where(F.col("is_gap") & (F.col("landed_n") > 0)).select(*CELL)
     starts = buckets_of(read.union(of_gaps))
-    [of_all] = collected(ledger.cells.select(F.sum(F.col("sent_n") + F.col("landed_n")).alias("n")))
-    near, parts = both.within(starts), 1 + of_all.n // MOST_AT_ONCE
+    near, parts = both.within(starts), 1 + _near(ledger.cells, both, starts) // MOST_AT_ONCE
     each = (near.unsent(read, part=part, parts=parts) for part in range(parts))
     found = reduce(DataFrame.unionByName, each)
     findings = findings_in(warehouse, request.name, Kind.UNTRACED, *STANDING)
@@ -315,6 +315,14 @@ def with_many_unsent(
         whole = with_unsent(before, unsent).localCheckpoint()
     cells, named, _ = _told_apart(warehouse, request, whole, ledger.standing)
     return replace(ledger, cells=cells, named=named, unsent=unsent)
+
+
+def _near(cells: DataFrame, both: Sources, starts: list[datetime]) -> int:
+    """How many traces and rows `Sources.within` reads of the cells, for some buckets."""
+    windows = coalesced(both.planted.left_out(starts), width=both.bucket)
+    n = F.coalesce(F.sum(F.col("sent_n") + F.col("landed_n")), F.lit(0)).alias("n")
+    [found] = collected(cells.where(in_windows(F.col("bucket_start"), windows)).select(n))
+    return int(found.n)
 
 
 def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -> DataFrame:
