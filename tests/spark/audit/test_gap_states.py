@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.rules.cells import gaps_no_more, most_unsent
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.findings import AuditFacts
 from shardaudit.audit.rules.gaps import (
@@ -108,6 +109,30 @@ def test_cells_of_which_little_lacks_are_gaps_where_too_much_lacks_in_all_of_the
     many, few = (with_gaps(bare, lacking=n).collect() for n in (MOST_NAMED + 1, MOST_NAMED))
     assert {row.shard_id for row in many if row.is_gap} == {row[0] for row in table if row[-1]}
     assert not any(row.is_gap for row in few)
+
+
+def test_untraced_rows_may_be_those_of_cells_that_are_read_and_single_ones(
+    spark: SparkSession,
+) -> None:
+    # sent, landed, differs, is bare, has a gap; the sums of the landed ids less those of the sent.
+    table = [
+        ("read in full", 9, 7, True, False, False, -1, 0),
+        ("one more", 9, 10, True, False, False, 5, 5),
+        ("one less", 9, 8, True, False, False, -5, -5),
+        ("alike", 9, 9, False, False, False, 0, 0),
+        ("bare", 9, 0, True, True, True, -5, -5),
+        ("was a gap", 9, 3, True, False, True, -7, -5),
+        ("was a gap, empty", 9, 0, True, False, True, -7, -5),
+    ]
+    cells = own_rows(
+        spark,
+        [(name, T0, *rest[:5], 0, 0, *rest[5:]) for name, *rest in table],
+        f"{CELL_DDL}, sent_n bigint, landed_n bigint, differs boolean, is_bare boolean, "
+        "has_gap boolean, sent_sum_lo bigint, sent_sum_hi bigint, landed_sum_lo bigint, "
+        "landed_sum_hi bigint",
+    )
+    [found] = cells.select(most_unsent().alias("most"), gaps_no_more().alias("gaps")).collect()
+    assert (found.most, found.gaps) == (7 + 1 + 3, 1)
 
 
 def test_what_is_true_of_the_last_message_is_said_of_all(spark: SparkSession) -> None:
