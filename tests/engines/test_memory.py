@@ -43,14 +43,13 @@ def recoverable(lake: Path) -> tuple[int, int]:
     return in_gaps, sum(row["state"] == "open" for row in findings)
 
 
-@pytest.mark.parametrize(
-    ("lost", "missing"), [("true", MESSAGES), ("message_id like '%0'", MESSAGES // 10)]
-)
-def test_many_messages_are_missing(lake: Path, tmp_path: Path, lost: str, missing: int) -> None:
+@pytest.mark.parametrize("lost", ["true", "message_id like '%0'"])
+def test_many_messages_are_missing(lake: Path, tmp_path: Path, lost: str) -> None:
     """All of each cell, which gaps tell, and some of each, which findings name."""
     folder = tmp_path / "events"
     shutil.copytree(lake, folder)
-    DeltaTable(str(folder / "sink")).delete(lost)
+    missing = DeltaTable(str(folder / "sink")).delete(lost)["num_deleted_rows"]
+    assert missing > MESSAGES / 20
     assert counts(folder)["missing"] == missing
     done = run(of(folder, "backfill", "plan", *STREAM, *AS_OF, *STUCK), without_java(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
