@@ -71,7 +71,7 @@ from shardaudit.ingest.rules.fingerprint import (
     trace_fingerprints,
 )
 from shardaudit.ingest.rules.refused_traces import TraceRules, judged_traces, sampled
-from shardaudit.ingest.rules.repeats import known_places, new_traces, repeated_ids
+from shardaudit.ingest.rules.repeats import known_places, repeated_ids, single_traces, told_traces
 from shardaudit.ingest.rules.sighted import counted_sightings, new_sightings, seen_at
 from shardaudit.model.input_columns import CANARY
 from shardaudit.model.retention import Longer, Retention, Shorter
@@ -645,7 +645,10 @@ def traces_that_are_new(spark: SparkSession) -> DataFrame:
         F.col("line") < 300
     )
     known = known.withColumn("counted_in", F.lit(None).cast("timestamp"))
-    told = new_traces(judged, known, repeated_ids(judged, known_places(judged, known)))
+    repeated = repeated_ids(judged, known_places(judged, known))
+    good = judged.where(F.col("reason").isNull())
+    fresh = good.join(F.broadcast(repeated), ["id_hash"], how="left_semi")
+    told = single_traces(judged, repeated).unionByName(told_traces(fresh, known))
     return by(told, "message_id", "shard_id", "sequence_number", "bucket_start")
 
 

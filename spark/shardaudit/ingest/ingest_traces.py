@@ -168,7 +168,8 @@ class TraceSide:
         rows = kept_rows(self._warehouse, inputs, self._rules(batch, inputs))
         if rows is not None:
             counted = self._writing(batch).append_kept(rows, read_at=now)
-            return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
+            if counted is not None:
+                return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
         if inputs.kept and inputs.kept.columns:
             # The rows of the copies are judged one by one.
             kept = replace(inputs.kept, columns={}, spans=())

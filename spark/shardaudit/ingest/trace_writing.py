@@ -30,9 +30,10 @@ from shardaudit.ingest.rules.refused_traces import (
 from shardaudit.ingest.rules.repeats import (
     REACH,
     known_places,
-    new_traces,
     repeated_ids,
+    single_traces,
     told_traces,
+    unknown_traces,
 )
 from shardaudit.ingest.sink_reading import Scan
 from shardaudit.ingest.stream_traces import TRACED, StreamTraces
@@ -47,6 +48,7 @@ _MOST_BYTES = 5 * 2**30  # S3 copies no more in one request
 _MIB = 2**20
 _FEW = 16
 _FEW_AHEAD = 1_000_000  # of more the rows are read one by one
+MOST_REPEATED = 500_000  # ids that come again of which all traces are compared at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,8 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
 class TraceWriting:
     """Writes what a batch brings. `earlier`: the traces of the batches before it.
 
-    An id that comes again, in the batch or since, has all of its traces near put into TRACES: who
-    is there is looked for in no kept file.
+    An id of which the batch brings another trace, or keeps one that was there, has all of its
+    traces near put into TRACES: who is there is looked for in no kept file.
     """
 
     warehouse: Warehouse
@@ -214,20 +216,44 @@ class TraceWriting:
     def append_judged(self, judged: DataFrame, tally: TraceTally, *, read_at: datetime) -> int:
         """Writes all good rows of a batch; gives how many ids it counts.
 
+        In parts, by ids: so no night has too many that come again for the engine's memory. What an
+        earlier try wrote of the batch is taken back before.
+
         Input:
             judged: `judged_traces`, read.
         """
         if tally.buckets is None:
             return 0
-        known, repeated = self._known(judged, tally.buckets)
-        self._append_traces(new_traces(judged, known, repeated), known, read_at=read_at)
+        near, repeated = self._repeated(judged, tally.buckets)
+        parts = 1 + repeated.count() // MOST_REPEATED
+        for part in range(parts):
+            is_of_part = F.pmod("id_hash", F.lit(parts)) == part
+            some, rows = repeated.where(is_of_part), judged.where(is_of_part)
+            good = rows.where(F.col("reason").isNull())
+            # Presence only: `some` is unique on its column.
+            fresh = good.join(F.broadcast(some), ["id_hash"], how="left_semi")
+            known = self._known(near, some)
+            unknown = unknown_traces(fresh, known).localCheckpoint()
+            # Of what only comes again nothing is stored, and nothing moved.
+            ids = F.broadcast(unknown.select("message_id").distinct())
+            known = known.join(ids, ["message_id"], how="left_semi")
+            new = single_traces(rows, some).unionByName(told_traces(unknown, known))
+            self._append_traces(new, known, read_at=read_at)
         return self.append_fingerprints(tally)
 
-    def append_kept(self, rows: KeptRows, *, read_at: datetime) -> int:
-        """Writes the traces of ids that come again, or are ahead; fingerprints; counts the ids."""
+    def append_kept(self, rows: KeptRows, *, read_at: datetime) -> int | None:
+        """Writes the traces of ids that come again, or are ahead; fingerprints; counts the ids.
+
+        Output:
+            None, and nothing is written, where so many come again that no kept file should have
+            them: each audit would read them twice.
+        """
         if rows.tally.buckets is None:
             return 0
-        known, repeated = self._known(rows.ids, rows.tally.buckets)
+        near, repeated = self._repeated(rows.ids, rows.tally.buckets)
+        if repeated.count() > MOST_REPEATED:
+            return None
+        known = self._known(near, repeated)
         # A file does not say when it was read: by then they had arrived, see `trace_arrival`.
         wanted = repeated.union(rows.ahead).distinct().localCheckpoint()
         traces = rows.traces.withColumn("id_hash", id_hash())
@@ -235,7 +261,7 @@ class TraceWriting:
             nowhere = {"file": F.lit(None).cast("string"), "line": F.lit(None).cast("bigint")}
             fresh = traces.join(F.broadcast(wanted), ["id_hash"], how="left_semi")
             told = told_traces(fresh.withColumns(nowhere), known)
-            self._append_traces(told, known, read_at=read_at)
+            self._append_traces(told, known, read_at=read_at, retried=self.batch.retried)
         stored = self.own(rows.tally.days)
         # A version that died over the batch may have written those alone that came again.
         ahead = stored.select(id_hash()).join(F.broadcast(rows.ahead), ["id_hash"], how="left_semi")
@@ -265,10 +291,10 @@ class TraceWriting:
         )
         return stored if days is None else stored.where(F.col("sent_day").isin(sorted(days)))
 
-    def _known(
+    def _repeated(
         self, judged: DataFrame, buckets: tuple[datetime, datetime]
-    ) -> tuple[DataFrame, DataFrame]:
-        """What other batches brought of the ids that come again; and the hashes of those; read.
+    ) -> tuple[list[Window], DataFrame]:
+        """Where other batches brought ids that come again; `id_hash` of all that do; read.
 
         Input:
             judged: `reason`, `id_hash`, `bucket_start` of the batch's rows.
@@ -279,13 +305,21 @@ class TraceWriting:
         places = known_places(judged, known).localCheckpoint()
         repeated = repeated_ids(judged, places).localCheckpoint()
         starts = [row.bucket_start for row in collected(places.select("bucket_start").distinct())]
-        near = coalesced(starts, width=self.bucket)
+        return coalesced(starts, width=self.bucket), repeated
+
+    def _known(self, near: Sequence[Window], repeated: DataFrame) -> DataFrame:
+        """What other batches brought of the ids that come again; read.
+
+        Input:
+            near, repeated: of `_repeated`.
+        """
         known = self.earlier.within(near, but=self.batch.batch_id).withColumn("id_hash", id_hash())
         # Presence only: `repeated` is unique on its column.
-        known = known.join(F.broadcast(repeated), ["id_hash"], how="left_semi")
-        return known.localCheckpoint(), repeated
+        return known.join(F.broadcast(repeated), ["id_hash"], how="left_semi").localCheckpoint()
 
-    def _append_traces(self, new: DataFrame, known: DataFrame, *, read_at: datetime) -> None:
+    def _append_traces(
+        self, new: DataFrame, known: DataFrame, *, read_at: datetime, retried: str | None = None
+    ) -> None:
         """Writes new traces, and those of their ids that were in kept files alone."""
         moved = known.where(F.col("is_kept")).select(*TRACED).withColumn("moved", F.lit(True))
         traces = (
@@ -297,7 +331,7 @@ class TraceWriting:
             .withColumn("stream", F.lit(self.batch.stream))
             .withColumn("sent_day", F.to_date("bucket_start"))
         )
-        self.warehouse.append(traces, TRACES, retried=self.batch.retried)
+        self.warehouse.append(traces, TRACES, retried=retried)
 
     def _append_fingerprints(self, own: DataFrame, *, most: int) -> None:
         # From what is stored or kept, not from what was read: after a crash both are the same.

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.engine.collected import collected
+from shardaudit.ingest import trace_writing
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, TRACES
@@ -147,6 +148,21 @@ def test_all_traces_of_an_id_are_in_the_table_when_it_comes_again(lake: Lake) ->
     assert counted(lake) == 51
 
 
+def test_nothing_is_stored_when_very_many_come_again_in_another_file(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a job that makes few files of many, and of one that was not yet seen."""
+    monkeypatch.setattr(trace_writing, "MOST_REPEATED", 10)
+    in_parquet(lake, "a.parquet", [trace(n) for n in range(50)])
+    lake.ingest()
+    in_parquet(lake, "compacted.parquet", [trace(n) for n in range(50)])
+    summary = lake.ingest()
+    assert (summary.trace_rows, stored(lake), len(copies(lake))) == (50, 0, 1)
+    in_parquet(lake, "longer.parquet", [trace(n) for n in range(53)])
+    lake.ingest()
+    assert (stored(lake), len(copies(lake)), len(all_of(lake)), counted(lake)) == (3, 1, 53, 53)
+
+
 SEEDS = [
     0,
     1,
@@ -156,9 +172,11 @@ SEEDS = [
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_kept_traces_are_those_of_json_when_ids_come_again_and_again(
-    spark: SparkSession, tmp_path: Path, seed: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     chosen = random.Random(seed)  # noqa: S311 - a choice of cases
+    # Of 2 no kept file has more, and a batch has several parts.
+    monkeypatch.setattr(trace_writing, "MOST_REPEATED", (1000, 2)[seed % 2])
     lakes = [
         Lake(spark, Warehouse(spark, str(tmp_path / name / "warehouse")), tmp_path / name)
         for name in ("json", "parquet", "mixed")

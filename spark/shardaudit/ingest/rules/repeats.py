@@ -5,8 +5,9 @@ first attempt would be one more on both sides, and nobody would see it.
 """
 
 from datetime import timedelta
+from functools import reduce
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from shardaudit.columns.ledger_sums import id_hash
@@ -17,11 +18,12 @@ from shardaudit.ingest.rules.refused_traces import GIVEN
 REACH = timedelta(days=1)
 
 # By what the first of alike traces is chosen; those of a kept file have no line.
+_PARTS = 64
+_PLACE = ("message_id", "shard_id", "sequence_number", "bucket_start")
 _TIES = (
     *("sent_at", "file", "line"),
     *("attempt", "acked_at", "location", "producer_id", "session", "session_seq"),
 )
-_COUNTING = ("counted", "counted_in")
 
 
 def known_places(judged: DataFrame, known: DataFrame) -> DataFrame:
@@ -30,7 +32,7 @@ def known_places(judged: DataFrame, known: DataFrame) -> DataFrame:
     Narrow, as it compares all traces of a day: the hash of an id, and its bucket.
 
     Input:
-        judged, known: as for `new_traces`.
+        judged: `judged_traces`; known: traces of other batches.
     Output:
         `id_hash` (bigint), `bucket_start`, unique. Two ids with one hash are both meant.
     """
@@ -44,7 +46,7 @@ def repeated_ids(judged: DataFrame, places: DataFrame) -> DataFrame:
     """The ids that have more than one trace, one of them new: mostly few, or none.
 
     Input:
-        judged: as for `new_traces`; places: of `known_places`.
+        judged: `judged_traces`; places: of `known_places`.
     Output:
         `id_hash` (bigint), unique.
     """
@@ -53,39 +55,46 @@ def repeated_ids(judged: DataFrame, places: DataFrame) -> DataFrame:
     return several.select("id_hash").union(places.select("id_hash")).distinct()
 
 
-def new_traces(judged: DataFrame, known: DataFrame, repeated: DataFrame) -> DataFrame:
-    """The good traces that no batch brought before, each told whether it counts.
-
-    Unique on `message_id`, `shard_id`, `sequence_number`, `bucket_start`.
-
-    Of the traces of an id, over all shards and buckets, one counts: the one that was known first;
-    within a batch the least (shard, sequence number, bucket).
+def single_traces(judged: DataFrame, repeated: DataFrame) -> DataFrame:
+    """The good traces of ids that do not come again: all of them count.
 
     Input:
-        judged: `judged_traces`.
-        known: traces of the repeated ids, without this batch's own: GIVEN, `counted_in`.
-        repeated: of `repeated_ids`; only these are compared with one another.
+        judged: `judged_traces`; repeated: of `repeated_ids`.
     Output:
         GIVEN, `counted`, `counted_in`.
     """
-    # Presence only: `repeated` is unique on its column.
-    several = F.broadcast(repeated)
+    counted = {"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")}
     good = judged.where(F.col("reason").isNull())
-    single = good.join(several, ["id_hash"], how="left_anti").withColumns(
-        {"counted": F.lit(True), "counted_in": F.lit(None).cast("timestamp")}
-    )
-    told = told_traces(good.join(several, ["id_hash"], how="left_semi"), known)
-    return single.select(*GIVEN, *_COUNTING).unionByName(told)
+    # Presence only: `repeated` is unique on its column.
+    single = good.join(F.broadcast(repeated), ["id_hash"], how="left_anti")
+    return single.withColumns(counted).select(*GIVEN, *counted)
+
+
+def unknown_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
+    """Those of the traces that no batch brought before.
+
+    Input:
+        fresh, known: as for `told_traces`; known: few enough for the memory of each worker.
+    """
+    places = known.select(*_PLACE).distinct()
+    same = [F.col(f"fresh.{name}").eqNullSafe(F.col(f"known.{name}")) for name in _PLACE]
+    # Presence only: unique on the right.
+    known_ones = F.broadcast(places.alias("known"))
+    return fresh.alias("fresh").join(known_ones, same, how="left_anti")
 
 
 def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     """Those of the traces of repeated ids that are no repetitions, each told whether it counts.
 
-    What is further than REACH from the one before counts by itself: no audit of either would look
-    for the other.
+    Unique on `message_id`, `shard_id`, `sequence_number`, `bucket_start`.
+
+    Of the traces of an id, over all shards and buckets, one counts: the one that was known first;
+    within a batch the least (shard, sequence number, bucket). What is further than REACH from the
+    one before counts by itself: no audit of either would look for the other.
 
     Input:
-        fresh: GIVEN, `file`, `line`; known: as for `new_traces`.
+        fresh: the good traces of ids that come again: GIVEN, `file`, `line`.
+        known: theirs, without this batch's own: GIVEN, `counted_in`.
     Output:
         GIVEN, `counted`, `counted_in`.
     """
@@ -99,9 +108,8 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     nothing = {name: F.lit(None).cast(kinds[name]) for name in others}
     old = known.select(*columns, home).withColumns({"is_old": F.lit(True), **nothing})
     old = old.select(new.columns)
-    # One shuffle serves all windows: whatever shares an id lies together.
-    of_id = Window.partitionBy("message_id", "stretch")
-    in_order = of_id.orderBy(
+    in_order = Window.partitionBy("part").orderBy(
+        "stretch",
         "shard_id",
         F.length("sequence_number"),
         "sequence_number",
@@ -109,29 +117,38 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
         F.desc("is_old"),
         *_TIES,
     )
-    place = ("shard_id", "sequence_number", "bucket_start")
-    is_repeated = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in place]
-    is_counted = (F.col("rank") == 1) & F.col("known_home").isNull()
+    of_stretch = Window.partitionBy("part").orderBy("stretch").rangeBetween(0, 0)
+    is_alike = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in ("stretch", *_PLACE)]
+    is_least = F.col("is_least") & F.col("known_home").isNull()
     return (
         _in_stretches(new.unionByName(old))
-        .withColumn("is_repeated", is_repeated[0] & is_repeated[1] & is_repeated[2])
-        .withColumn("rank", F.row_number().over(in_order))
-        .withColumn("known_home", F.min("home").over(of_id))
-        .withColumn("first", F.min(F.when(F.col("rank") == 1, F.col("bucket_start"))).over(of_id))
+        .withColumn("is_repeated", reduce(Column.__and__, is_alike))
+        .withColumn("is_least", ~is_alike[0])
+        .withColumn("known_home", F.min("home").over(of_stretch))
+        .withColumn(
+            "first", F.min(F.when(F.col("is_least"), F.col("bucket_start"))).over(of_stretch)
+        )
         .withColumn("home", F.coalesce("known_home", "first"))
         .where(~F.col("is_old") & ~F.col("is_repeated"))
         .select(
             *GIVEN,
-            is_counted.alias("counted"),
+            is_least.alias("counted"),
             F.when(F.col("home") != F.col("bucket_start"), F.col("home")).alias("counted_in"),
         )
     )
 
 
 def _in_stretches(traces: DataFrame) -> DataFrame:
-    """With `stretch` (bigint): within one no trace of an id is over REACH from the one before."""
-    by_time = Window.partitionBy("message_id").orderBy("bucket_start")
-    is_far = F.col("bucket_start") > F.lag("bucket_start").over(by_time) + F.lit(REACH)
-    return traces.withColumn("is_far", F.coalesce(is_far, F.lit(False)).cast("bigint")).withColumn(
-        "stretch", F.sum("is_far").over(by_time)
+    """With `part`, `stretch` (bigint): one of each per id and time.
+
+    Within a stretch no trace of an id is over REACH from the one before. The ids are in _PARTS
+    parts, each in order: a window of its own for each id takes ten times as long.
+    """
+    by_time = Window.partitionBy("part").orderBy("message_id", "bucket_start")
+    is_same = F.col("message_id").eqNullSafe(F.lag("message_id").over(by_time))
+    is_near = F.col("bucket_start") <= F.lag("bucket_start").over(by_time) + F.lit(REACH)
+    return (
+        traces.withColumn("part", F.pmod(id_hash(), F.lit(_PARTS)))
+        .withColumn("begins", (~(is_same & F.coalesce(is_near, F.lit(False)))).cast("bigint"))
+        .withColumn("stretch", F.sum("begins").over(by_time))
     )
