@@ -13,7 +13,12 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.producer.log_arguments import check_arguments
 from shardaudit.producer.log_holder import LogHolder
-from shardaudit.producer.message_fields import FieldSource, MessageFields, instant_with_ms
+from shardaudit.producer.message_fields import (
+    FieldSource,
+    MessageFields,
+    Prepared,
+    instant_with_ms,
+)
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.sample import is_sampled
 from shardaudit.producer.trace_folder import trace_folder
@@ -95,14 +100,17 @@ class TracedPlace(LogHolder):
             return
         at = instant_with_ms(now())
         try:
-            traces = [self._traced(record, event, at) for record in records]
+            prepared = self._fields.prepared(records, at)
+            each = zip(records, prepared, strict=True)
+            traces = [self._traced(record, fields, event, at) for record, fields in each]
         except Exception as error:  # noqa: BLE001 - a list of the caller's own kind
             traces = [f"the records could not be read: {type(error).__name__}"]
         self._log.add(each for each in traces if each is not None)
 
-    def _traced(self, record: ReceivedRecord, event: str, at: str) -> Trace | str | None:
+    def _traced(
+        self, record: ReceivedRecord, prepared: Prepared, event: str, at: str
+    ) -> Trace | str | None:
         """The trace, or why there is none; None: it is not in the sample."""
-        prepared = self._fields.prepared(record, at)
         if prepared.fault is not None:
             return prepared.fault
         if not is_sampled(prepared.message_id, self._sample_rate):

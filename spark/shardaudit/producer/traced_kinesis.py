@@ -83,7 +83,7 @@ class TracedKinesis(LogHolder):
 
     def put_record(self, **request: Any) -> PutAnswer:
         """boto3's `put_record`."""
-        prepared = [self._fields.prepared(request, instant_with_ms(now()))]
+        prepared = self._fields.prepared([request], instant_with_ms(now()))
         return _first_or_as_given(self._put_one, request, prepared, records=[request])
 
     def put_records(self, **request: Any) -> PutAnswer:
@@ -91,8 +91,7 @@ class TracedKinesis(LogHolder):
         records = request.get("Records")
         if not isinstance(records, Sequence):
             return self._client.put_records(**request)  # type: ignore[no-any-return] # boto3's
-        at = instant_with_ms(now())
-        prepared = [self._fields.prepared(record, at) for record in records]
+        prepared = self._fields.prepared(records, instant_with_ms(now()))
         return _first_or_as_given(self._put_all, request, prepared, records=records)
 
     def __getattr__(self, name: str) -> Any:

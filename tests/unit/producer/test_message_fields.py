@@ -33,7 +33,7 @@ def test_both_are_added_and_all_else_stays_when_a_payload_has_neither(
     text = blank + json.dumps(payload, ensure_ascii=False)
     record = {"Data": text if as_text else text.encode(), "PartitionKey": "k"}
     before = dict(record)
-    found = MessageFields().prepared(record, NOW)
+    [found] = MessageFields().prepared([record], NOW)
     assert found.fault is None
     content = found.record["Data"]
     assert type(content) is type(record["Data"])
@@ -46,7 +46,7 @@ def test_both_are_added_and_all_else_stays_when_a_payload_has_neither(
 
 def test_what_is_there_stays_when_only_one_is_added() -> None:
     record = {"Data": b'{"message_id": 17, "price": 1.50}'}
-    found = MessageFields().prepared(record, NOW)
+    [found] = MessageFields().prepared([record], NOW)
     assert found.message_id == "17"
     rest = b'"message_id": 17, "price": 1.50}'
     assert found.record["Data"] == b'{"sent_at":"%s",' % str(found.sent_at).encode() + rest
@@ -70,14 +70,14 @@ def test_they_are_taken_from_where_the_caller_says(
 ) -> None:
     payload = {"meta": {"id": "a", "at": AT}, "number": 7, "ms": 1795183200000}
     record = {"Data": json.dumps(payload), "PartitionKey": "key"}
-    found = MessageFields(message_id, sent_at).prepared(record, NOW)
+    [found] = MessageFields(message_id, sent_at).prepared([record], NOW)
     assert (found.message_id, found.sent_at) == expected
     assert found.record is record
 
 
 def test_payload_is_not_read_when_both_are_functions() -> None:
     record = {"Data": b"\x00\xff", "PartitionKey": "key"}
-    found = MessageFields(lambda r: r["PartitionKey"], lambda _: AT).prepared(record, NOW)
+    [found] = MessageFields(lambda r: r["PartitionKey"], lambda _: AT).prepared([record], NOW)
     assert (found.message_id, found.fault) == ("key", None)
 
 
@@ -103,6 +103,6 @@ def test_record_goes_as_it_is_when_it_cannot_be_traced(
     data: object, message_id: FieldSource, sent_at: FieldSource, fault: str
 ) -> None:
     record = {"Data": data, "PartitionKey": "k"}
-    found = MessageFields(message_id, sent_at).prepared(record, NOW)
+    [found] = MessageFields(message_id, sent_at).prepared([record], NOW)
     assert found.record is record
     assert found.fault == fault
