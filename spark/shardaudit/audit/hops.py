@@ -93,13 +93,13 @@ class _Counts:
         lines = tuple(
             HopLine(
                 location=name,
-                after=hop.after,
-                share=hop.share,
+                after=place.after,
+                share=place.share,
                 received=row.received,
                 sent=row.sent,
                 coverage=row.of_landed / cells.matched if cells.matched else None,
             )
-            for name, hop in route.hops.items()
+            for name, place in route.places.items()
             for row in [found.get(name, _NOTHING)]
         )
         traced = {name: row.traced or 0 for name, row in found.items()}
@@ -142,7 +142,7 @@ def with_hops(
         found: of `kinds`; cells: of `judged_cells`.
     """
     route = request.stream.route
-    if not route.hops:
+    if not route.places:
         return found, ()
     counts = _counts(warehouse, request, cells)
     hops, window = counts.lines(route)
@@ -222,7 +222,7 @@ def _group(row: Row, route: Route) -> _Group:
     sightings = {}
     for told in filter(None, row.seen.split(",")):
         name, received, sent = told.split(":")
-        if name in route.hops:  # an earlier configuration may have had another
+        if name in route.places:  # an earlier configuration may have had another
             sightings[name] = Sighting(int(received), int(sent))
     return _Group(row.bucket_start, row.kind, row.seen, row["count"], sightings)
 

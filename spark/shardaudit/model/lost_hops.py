@@ -81,7 +81,7 @@ class LostHops:
         Source: A. P. Dempster, N. M. Laird, D. B. Rubin, Maximum likelihood from incomplete data
             via the EM algorithm, Journal of the Royal Statistical Society B 39 (1977), 1-38.
         """
-        traffic = self._weights({}, dict.fromkeys(self.route.hops, 1.0))
+        traffic = self._weights({}, dict.fromkeys(self.route.places, 1.0))
         weighed = [(self._weights(seen, self.losses), count) for seen, count in missing]
         rates: dict[_Way, float] = {}
         for _ in range(_ROUNDS):
@@ -96,12 +96,12 @@ class LostHops:
         """By hop, how likely a message came to it that has these traces, and no later one."""
         here = defaultdict[str, float](float, dict.fromkeys(self._last_seen(seen), 1.0))
         weights = defaultdict[_Way, float](float)
-        for name in (PRODUCER, *self.route.hops):
+        for name in (PRODUCER, *self.route.places):
             if name not in here:
                 continue
             for following, part in self._behind(name, seen).items():
                 weights[name, following] += here[name] * part
-                if following in self.route.hops:
+                if following in self.route.places:
                     here[str(following)] += here[name] * part * losses.get(str(following), 0.0)
         return {way: weight for way, weight in weights.items() if weight}
 
@@ -111,14 +111,14 @@ class LostHops:
 
     def _behind(self, name: str, seen: _Seen) -> dict[str | None, float]:
         """Which part of what a place had goes to each of the next that are not silent."""
-        hops = self.route.hops
-        direct = [one for one, hop in hops.items() if name in hop.after]
-        whole = sum(hops[one].share for one in direct)
+        places = self.route.places
+        direct = [one for one, place in places.items() if name in place.after]
+        whole = sum(places[one].share for one in direct)
         parts = defaultdict[str | None, float](float)
         if self._leaves_out(name, seen):
             parts[None] = 1.0
         for one in direct:
-            part = hops[one].share / whole if len(direct) > 1 else 1.0
+            part = places[one].share / whole if len(direct) > 1 else 1.0
             is_silent = one in self.silent
             further = self._behind(one, seen) if is_silent else {one: 1.0}
             for following, share in further.items():
@@ -130,7 +130,7 @@ class LostHops:
     def _leaves_out(self, name: str, seen: _Seen) -> bool:
         if name == PRODUCER or self.route.lands_all:
             return False
-        return self.route.hops[name].share < 1 and not seen.get(name, Sighting()).sent
+        return self.route.places[name].share < 1 and not seen.get(name, Sighting()).sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def losses_of_a_minute(route: Route, minute: Traced, window: Traced) -> dict[str
         name: weight * own.get(name, loss) + (1 - weight) * loss for name, loss in usual.items()
     }
     greatest = max(told.values(), default=0.0)
-    return {name: told.get(name, greatest) for name in route.hops}
+    return {name: told.get(name, greatest) for name in route.places}
 
 
 def _shares(weights: Mapping[_Way, float], rates: Mapping[_Way, float]) -> dict[_Way, float]:
@@ -269,7 +269,7 @@ def _shares(weights: Mapping[_Way, float], rates: Mapping[_Way, float]) -> dict[
 def _groups(route: Route) -> list[tuple[str, ...]]:
     """The places, with those to which a message goes instead; in the route's order."""
     groups: list[tuple[str, ...]] = []
-    for name in route.hops:
+    for name in route.places:
         if not any(name in group for group in groups):
             groups.append(_with_others(route, name))
     return groups
@@ -277,13 +277,13 @@ def _groups(route: Route) -> list[tuple[str, ...]]:
 
 def _with_others(route: Route, name: str) -> tuple[str, ...]:
     group, before = {name}, set[str]()
-    while before != (now := {one for other in group for one in route.hops[other].after}):
+    while before != (now := {one for other in group for one in route.places[other].after}):
         before = now
-        group = {other for other, hop in route.hops.items() if before & set(hop.after)}
+        group = {other for other, place in route.places.items() if before & set(place.after)}
     # Where one of them leads to another a message may pass both: each is for itself.
     if any(route.is_before(other, group) for other in group):
         return (name,)
-    return tuple(other for other in route.hops if other in group)
+    return tuple(other for other in route.places if other in group)
 
 
 def _passed(
@@ -292,8 +292,8 @@ def _passed(
     """How many of the messages that landed passed one of the places; None: nobody knows."""
     if _is_passed_by_all(route, group):
         return traced.landed
-    before = {one for name in group for one in route.hops[name].after}
-    leads = {name for name, hop in route.hops.items() if before & set(hop.after)}
+    before = {one for name in group for one in route.places[name].after}
+    leads = {name for name, place in route.places.items() if before & set(place.after)}
     if leads - set(group) or not before <= losses.keys() or any(losses[n] == 1 for n in before):
         return None
     return sum(traced.by_place.get(name, 0) / (1 - losses[name]) for name in before)
@@ -302,7 +302,7 @@ def _passed(
 def _is_passed_by_all(route: Route, group: tuple[str, ...]) -> bool:
     """Whether no way leads round all of them from the producer to the sink."""
     reached = {PRODUCER}
-    for name, hop in route.hops.items():
-        if name not in group and reached & set(hop.after):
+    for name, place in route.places.items():
+        if name not in group and reached & set(place.after):
             reached.add(name)
     return not reached & set(route.last)

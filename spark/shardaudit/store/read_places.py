@@ -44,13 +44,13 @@ def read_places(
         return [], 0
     had: dict[str, tuple[int | None, int | None]] = {
         place: (sum(n for n, _ in each.values()), sum(n for _, n in each.values()))
-        for place, each in ((place, traced.get(place, {})) for place in route.hops)
+        for place, each in ((place, traced.get(place, {})) for place in route.places)
     }
     had = {PRODUCER: (None, whole.counts["sent"]), **had, SINK: (whole.landed_ids, None)}
     losses = _trace_losses(route, deliveries, traced)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
-    after = {place: hop.after for place, hop in route.hops.items()} | {SINK: route.last}
+    after = {name: place.after for name, place in route.places.items()} | {SINK: route.last}
     lines = [
         PlaceLine(
             place,

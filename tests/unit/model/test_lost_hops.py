@@ -1,6 +1,7 @@
 """On which hop a message was lost: the ones that lead on from where it was seen last."""
 
 import random
+import re
 from collections import Counter
 
 import pytest
@@ -14,17 +15,17 @@ from shardaudit.model.lost_hops import (
     place_of,
     way_lines,
 )
-from shardaudit.model.route import Hop, Route, Sighting
+from shardaudit.model.route import Route, RoutePlace, Sighting
 from shardaudit.model.verdict import Verdict
 from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, Seen
 
 TWO_SENT, TWICE = Sighting(1, 2), Sighting(2, 2)
-BOTH_ENDS = {"eu": Hop(("producer",), 0.5), "us": Hop(("producer",), 0.5)}
-DEAD_END = {"router": Hop(("producer",)), "eu": Hop(("router",), 0.3)}
+BOTH_ENDS = {"eu": RoutePlace(("producer",), 0.5), "us": RoutePlace(("producer",), 0.5)}
+DEAD_END = {"router": RoutePlace(("producer",)), "eu": RoutePlace(("router",), 0.3)}
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "silent", "found"),
+    ("places", "seen", "silent", "found"),
     [
         ({}, {}, (), "producer>sink 1"),
         (LINE, {}, (), "producer>router 1"),
@@ -45,13 +46,13 @@ DEAD_END = {"router": Hop(("producer",)), "eu": Hop(("router",), 0.3)}
     ],
 )
 def test_message_is_lost_behind_where_it_was_seen_last(
-    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], found: str
+    places: dict[str, RoutePlace], seen: Seen, silent: tuple[str, ...], found: str
 ) -> None:
-    lost = LostHops(Route.of(hops), frozenset(silent)).of(seen)
+    lost = LostHops(Route.of(places), frozenset(silent)).of(seen)
     assert ", ".join(f"{h.after}>{h.before} {round(h.probability, 4):g}" for h in lost) == found
     assert lost_hops_from_json(lost_hops_as_json(lost)) == lost
-    places = {hop.before for hop in lost}
-    assert place_of(lost) == (places.pop() if len(places) == 1 else None)
+    never_reached = set(re.findall(r">(\w+)", found))
+    assert {place_of(lost)} == (never_reached if len(never_reached) == 1 else {None})
 
 
 @pytest.mark.parametrize(
@@ -109,17 +110,17 @@ def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: f
     assert told[True] > told[None] / 2
 
 
-def counted(hops: dict[str, Hop], found: Found, silent: tuple[str, ...]) -> str:
+def counted(places: dict[str, RoutePlace], found: Found, silent: tuple[str, ...]) -> str:
     """What the ways of a route have that is not nothing: lost, doubtful and doubled."""
     return ", ".join(
         f"{way.after}>{way.before} {way.lost}/{way.doubtful}/{way.doubled}"
-        for way in way_lines(Route.of(hops), [found], silent=silent)
+        for way in way_lines(Route.of(places), [found], silent=silent)
         if way.lost or way.doubtful or way.doubled
     )
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "silent", "ways"),
+    ("places", "seen", "silent", "ways"),
     [
         (LINE, {}, (), "producer>router 3/0/0"),
         (LINE, {"writer": BOTH}, (), "writer>sink 3/0/0"),
@@ -137,14 +138,14 @@ def counted(hops: dict[str, Hop], found: Found, silent: tuple[str, ...]) -> str:
     ],
 )
 def test_lost_messages_count_on_the_way_that_lost_them(
-    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], ways: str
+    places: dict[str, RoutePlace], seen: Seen, silent: tuple[str, ...], ways: str
 ) -> None:
-    lost = LostHops(Route.of(hops), frozenset(silent)).of(seen)
-    assert counted(hops, Found(3, seen, lost), silent) == ways
+    lost = LostHops(Route.of(places), frozenset(silent)).of(seen)
+    assert counted(places, Found(3, seen, lost), silent) == ways
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "ways"),
+    ("places", "seen", "ways"),
     [
         (LINE, {}, "producer>router 0/0/2"),
         (LINE, {"router": TWO_SENT}, "router>enricher 0/0/2"),
@@ -160,9 +161,9 @@ def test_lost_messages_count_on_the_way_that_lost_them(
     ],
 )
 def test_doubled_messages_count_on_the_way_that_they_took(
-    hops: dict[str, Hop], seen: Seen, ways: str
+    places: dict[str, RoutePlace], seen: Seen, ways: str
 ) -> None:
-    assert counted(hops, Found(2, seen), ()) == ways
+    assert counted(places, Found(2, seen), ()) == ways
 
 
 def test_each_way_of_a_route_is_there_once_when_nothing_is_found() -> None:
