@@ -12,8 +12,9 @@ from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import in_utc
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.lost_hops import Traced, lost_hops_from_json, trace_losses
-from shardaudit.model.route import SINK, Route
+from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
+from shardaudit.model.route.route import SINK, Route
+from shardaudit.model.route.trace_loss import Traced, trace_losses
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.model.verdict import STANDING, Kind
@@ -112,16 +113,15 @@ def _found(
 
     And how many missing ones are in the first two.
     """
-    lost, doubtful, doubled, placed = Counter[str](), Counter[str](), Counter[str](), 0
+    doubled = Counter[str]()
+    missing: list[tuple[int, tuple[LostHop, ...]]] = []
     for kind, location, hops, count in _findings(tables, name, deliveries):
         if kind == Kind.DUPLICATED.value:
             doubled[location] += count
-            continue
-        # One before which a filter may have left it out is no place that lost it.
-        places = {hop.before for hop in lost_hops_from_json(hops)}
-        named = [place for place in places if place is not None]
-        placed += count if named else 0
-        (lost if len(places) == 1 else doubtful).update(dict.fromkeys(named, count))
+        else:
+            missing.append((count, lost_hops_from_json(hops)))
+    lost, doubtful = lost_before(missing)
+    placed = sum(count for count, hops in missing if any(hop.before for hop in hops))
     return lost, doubtful, doubled, placed
 
 

@@ -1,6 +1,6 @@
 """Small routes, and what their places may have traced of a message."""
 
-from shardaudit.model.route import RoutePlace, Sighting
+from shardaudit.model.route.route import RoutePlace, Sighting
 
 RECEIVED, BOTH, SENT = Sighting(1, 0), Sighting(1, 1), Sighting(0, 1)
 LINE = {

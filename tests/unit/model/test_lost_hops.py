@@ -6,16 +6,16 @@ from collections import Counter
 
 import pytest
 
-from shardaudit.model.lost_hops import (
-    Found,
+from shardaudit.model.route.lost_hops import (
     LostHops,
+    TracedAlike,
     WayLine,
     lost_hops_as_json,
     lost_hops_from_json,
     place_of,
     way_lines,
 )
-from shardaudit.model.route import Route, RoutePlace, Sighting
+from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from shardaudit.model.verdict import Verdict
 from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, Seen
 
@@ -76,14 +76,16 @@ def test_loss_that_trace_loss_explains_is_inconclusive(
     losses: dict[str, float], missing: tuple[int, int, int], found: str
 ) -> None:
     seen: tuple[Seen, ...] = ({}, {"router": BOTH}, {"enricher": RECEIVED})
-    lost = LostHops(Route.of(LINE), losses=losses).with_rates(list(zip(seen, missing, strict=True)))
+    lost = LostHops(Route.of(LINE), trace_losses=losses).with_loss_rates(
+        list(zip(seen, missing, strict=True))
+    )
     told = ", ".join(f"{h.after}>{h.before} {h.probability:.2g}" for h in lost.of({}))
     assert told == found
 
 
 def test_what_a_filter_left_out_is_not_lost_before_it_where_it_loses_traces() -> None:
-    lost = LostHops(Route.of(FILTER), losses={"sieve": 0.01})
-    lost = lost.with_rates([({"sieve": RECEIVED}, 7000), ({"sieve": BOTH}, 5), ({}, 70)])
+    lost = LostHops(Route.of(FILTER), trace_losses={"sieve": 0.01})
+    lost = lost.with_loss_rates([({"sieve": RECEIVED}, 7000), ({"sieve": BOTH}, 5), ({}, 70)])
     assert place_of(lost.of({})) is None
     assert [hop.before for hop in lost.of({"sieve": BOTH})] == ["writer"]
 
@@ -100,7 +102,7 @@ def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: f
                 way = ("router", chance.choice(("eu", "us")), "writer", "sink")
                 seen = frozenset(p for p in way[:hop] if chance.random() >= trace_loss)
                 lost[seen, way[hop]] += 1
-        hops = LostHops(route, losses=losses).with_rates(
+        hops = LostHops(route, trace_losses=losses).with_loss_rates(
             [(dict.fromkeys(seen, BOTH), count) for (seen, _), count in lost.items()]
         )
         for (seen, place), count in lost.items():
@@ -110,7 +112,7 @@ def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: f
     assert told[True] > told[None] / 2
 
 
-def counted(places: dict[str, RoutePlace], found: Found, silent: tuple[str, ...]) -> str:
+def counted(places: dict[str, RoutePlace], found: TracedAlike, silent: tuple[str, ...]) -> str:
     """What the ways of a route have that is not nothing: lost, doubtful and doubled."""
     return ", ".join(
         f"{way.after}>{way.before} {way.lost}/{way.doubtful}/{way.doubled}"
@@ -141,7 +143,7 @@ def test_lost_messages_count_on_the_way_that_lost_them(
     places: dict[str, RoutePlace], seen: Seen, silent: tuple[str, ...], ways: str
 ) -> None:
     lost = LostHops(Route.of(places), frozenset(silent)).of(seen)
-    assert counted(places, Found(3, seen, lost), silent) == ways
+    assert counted(places, TracedAlike(3, seen, lost), silent) == ways
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_lost_messages_count_on_the_way_that_lost_them(
 def test_doubled_messages_count_on_the_way_that_they_took(
     places: dict[str, RoutePlace], seen: Seen, ways: str
 ) -> None:
-    assert counted(places, Found(2, seen), ()) == ways
+    assert counted(places, TracedAlike(2, seen), ()) == ways
 
 
 def test_each_way_of_a_route_is_there_once_when_nothing_is_found() -> None:

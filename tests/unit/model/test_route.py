@@ -3,7 +3,7 @@
 import pytest
 
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.route import Route, RoutePlace, Sighting
+from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, SENT, Seen
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shardaudit.model.lost_hops import Traced, losses_of_a_minute, trace_losses
-from shardaudit.model.route import Route, RoutePlace
+from shardaudit.model.route.route import Route, RoutePlace
+from shardaudit.model.route.trace_loss import Traced, losses_of_a_minute, trace_losses
 from tests.unit.model.routes import BRANCHES, FILTER, LINE
 
 PIPELINES = {

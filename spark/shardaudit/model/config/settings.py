@@ -35,7 +35,7 @@ from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, Posit
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS, trace_columns
 from shardaudit.model.retention import MAX_RETENTION
-from shardaudit.model.route import Route, RoutePlace
+from shardaudit.model.route.route import Route, RoutePlace
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.window import LONGEST
