@@ -8,7 +8,7 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import PRODUCER
 
 SINK = "sink"  # the end of each route; it bears no traces, its rows tell
-_OWN = (PRODUCER, SINK)
+ENDS = (PRODUCER, SINK)  # no place in between has their names
 _ROUNDING = 1e-9
 
 
@@ -198,7 +198,7 @@ class Route:
 
 def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, RoutePlace]) -> None:
     where = f"locations.{name}"
-    if name in _OWN:
+    if name in ENDS:
         raise ConfigError(where, name, f"a name of its own: each route has its {name} anyway")
     if not after:
         raise ConfigError(f"{where}.after", [], f"what leads to it: {PRODUCER}, or other places")
