@@ -24,7 +24,7 @@ from shardaudit.store.cells import field_within, micros
 from shardaudit.store.read_deliveries import Deliveries
 
 _FINDING = ["kind", "location", "hops"]
-_Traced = Mapping[str, Mapping[datetime, tuple[int, int]]]  # by place and bucket: received, sent
+_Sighted = Mapping[str, Mapping[datetime, tuple[int, int]]]  # by place and bucket: received, sent
 
 
 def read_places(
@@ -44,10 +44,10 @@ def read_places(
     if not seconds:
         return [], 0
     had: dict[str, tuple[int | None, int | None]] = {
-        place: (sum(n for n, _ in each.values()), sum(n for _, n in each.values()))
-        for place, each in ((place, traced.get(place, {})) for place in route.places)
+        PRODUCER: (None, whole.counts["sent"]),
+        **{place: _summed(traced.get(place, {})) for place in route.places},
+        SINK: (whole.landed_ids, None),
     }
-    had = {PRODUCER: (None, whole.counts["sent"]), **had, SINK: (whole.landed_ids, None)}
     losses = _trace_losses(route, deliveries, traced)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
@@ -70,7 +70,11 @@ def read_places(
     return lines, max(0, whole.counts["missing"] - placed)
 
 
-def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Traced:
+def _summed(buckets: Mapping[datetime, tuple[int, int]]) -> tuple[int, int]:
+    return sum(n for n, _ in buckets.values()), sum(n for _, n in buckets.values())
+
+
+def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
     """What the places traced in the buckets that audits looked at."""
     window = deliveries.window
     where = (
@@ -92,7 +96,7 @@ def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Traced:
     return found
 
 
-def _trace_losses(route: Route, deliveries: Deliveries, traced: _Traced) -> dict[str, float]:
+def _trace_losses(route: Route, deliveries: Deliveries, traced: _Sighted) -> dict[str, float]:
     """By place, in the buckets in which all that was sent has landed: there all passed by it."""
     whole = [
         at
