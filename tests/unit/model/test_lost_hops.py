@@ -19,6 +19,7 @@ from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from shardaudit.model.verdict import Verdict
 from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, Seen
 
+TO_ROUTER = {"router": BOTH}
 TWO_SENT, TWICE = Sighting(1, 2), Sighting(2, 2)
 BOTH_ENDS = {"eu": RoutePlace(("producer",), 0.5), "us": RoutePlace(("producer",), 0.5)}
 DEAD_END = {"router": RoutePlace(("producer",)), "eu": RoutePlace(("router",), 0.3)}
@@ -35,6 +36,7 @@ DEAD_END = {"router": RoutePlace(("producer",)), "eu": RoutePlace(("router",), 0
         (LINE, {"router": BOTH}, ("enricher", "writer"), "router>sink 1"),
         (BRANCHES, {"router": BOTH}, (), "router>eu 0.4, router>us 0.6"),
         (BRANCHES, {"router": BOTH}, ("us",), "router>eu 0.4, router>writer 0.6"),
+        (BRANCHES, {}, ("router",), "producer>eu 0.4, producer>us 0.6"),
         (BRANCHES, {"us": BOTH}, (), "us>writer 1"),
         (BRANCHES, {"eu": BOTH, "us": BOTH}, (), "eu>writer 0.5, us>writer 0.5"),
         (BRANCHES, {"eu": BOTH, "router": BOTH, "writer": RECEIVED}, (), "writer>sink 1"),
@@ -42,6 +44,7 @@ DEAD_END = {"router": RoutePlace(("producer",)), "eu": RoutePlace(("router",), 0
         (FILTER, {}, (), "producer>sieve 1"),
         (FILTER, {"sieve": RECEIVED}, (), ""),
         (FILTER, {"sieve": BOTH}, (), "sieve>writer 1"),
+        (FILTER, {"writer": RECEIVED}, (), "writer>sink 1"),
         (DEAD_END, {"eu": BOTH}, (), "eu>sink 1"),
     ],
 )
@@ -88,6 +91,32 @@ def test_what_a_filter_left_out_is_not_lost_before_it_where_it_loses_traces() ->
     lost = lost.with_loss_rates([({"sieve": RECEIVED}, 7000), ({"sieve": BOTH}, 5), ({}, 70)])
     assert place_of(lost.of({})) is None
     assert [hop.before for hop in lost.of({"sieve": BOTH})] == ["writer"]
+
+
+def test_message_goes_on_by_the_shares_of_branches_where_these_lose_traces() -> None:
+    filters = BRANCHES | {
+        "eu": RoutePlace(("router",), 0.2),
+        "us": RoutePlace(("router",), 0.3),
+    }
+    lost = LostHops(Route.of(filters), trace_losses={"eu": 0.5, "us": 0.5})
+    found = [(hop.after, hop.before, round(hop.probability, 4)) for hop in lost.of(TO_ROUTER)]
+    assert found == [
+        *(("router", "eu", 0.2), ("router", "us", 0.3)),
+        *(("eu", None, 0.1), ("eu", "writer", 0.1)),
+        *(("us", None, 0.15), ("us", "writer", 0.15)),
+    ]
+
+
+def test_at_a_filter_a_message_was_left_out_as_likely_as_lost_behind_it() -> None:
+    route = Route.of({"sieve": RoutePlace(("producer",), 0.3)})
+    lost = LostHops(route, trace_losses={"sieve": 0.01})
+    lost = lost.with_loss_rates([({"sieve": RECEIVED}, 7000), ({}, 150)])
+    # Without a trace are 1 % of what came to the sieve: 71 of the 7,071, beside 80 before it.
+    assert {(hop.after, hop.before): round(hop.probability, 2) for hop in lost.of({})} == {
+        ("producer", "sieve"): 0.53,
+        ("sieve", None): 0.23,
+        ("sieve", "sink"): 0.23,
+    }
 
 
 @pytest.mark.parametrize(("trace_loss", "most_wrong"), [(0.0, 0.0), (0.01, 0.01), (0.2, 0.03)])

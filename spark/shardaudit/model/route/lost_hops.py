@@ -94,13 +94,13 @@ class LostHops:
     def _weights(self, seen: _Seen, trace_losses: Mapping[str, float]) -> dict[_Way, float]:
         """By hop, how likely a message came to it that has these traces, and no later one."""
         here = defaultdict[str, float](float, dict.fromkeys(self._last_seen(seen), 1.0))
-        weights = defaultdict[_Way, float](float)
+        weights: dict[_Way, float] = {}
         for name in (PRODUCER, *self.route.places):
             if name not in here:
                 continue
             for following, part in self._behind(name, seen).items():
-                weights[name, following] += here[name] * part
-                if following is not None and following != SINK:
+                weights[name, following] = here[name] * part
+                if following is not None:
                     here[following] += here[name] * part * trace_losses.get(following, 0.0)
         return {way: weight for way, weight in weights.items() if weight}
 
@@ -117,13 +117,13 @@ class LostHops:
         if self._leaves_out(name, seen):
             parts[None] = 1.0
         for one in direct:
-            part = places[one].share / whole if len(direct) > 1 else 1.0
+            part = places[one].share / whole
             is_silent = one in self.silent
             further = self._behind(one, seen) if is_silent else {one: 1.0}
             for following, share in further.items():
                 parts[following] += part * share
         if not direct:
-            parts[SINK] += 1.0
+            parts[SINK] = 1.0
         return parts
 
     def _leaves_out(self, name: str, seen: _Seen) -> bool:
