@@ -21,7 +21,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.consumer import trace
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.route import SINK
+from shardaudit.model.route.route import SINK
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.window import Window
 from shardaudit.model.words import messages

@@ -20,19 +20,17 @@ from shardaudit.audit.rules.findings import KEY
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
-from shardaudit.model.lost_hops import (
-    Found,
-    LostHop,
+from shardaudit.model.route.lost_hops import (
     LostHops,
-    Traced,
+    TracedAlike,
     WayLine,
-    losses_of_a_minute,
+    lost_before,
     lost_hops_as_json,
     place_of,
-    trace_losses,
     way_lines,
 )
-from shardaudit.model.route import SINK, Route, Sighting
+from shardaudit.model.route.route import SINK, Route, Sighting
+from shardaudit.model.route.trace_loss import Traced, losses_of_a_minute, trace_losses
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import HopLine
@@ -93,13 +91,13 @@ class _Counts:
         lines = tuple(
             HopLine(
                 location=name,
-                after=hop.after,
-                share=hop.share,
+                after=place.after,
+                share=place.share,
                 received=row.received,
                 sent=row.sent,
                 coverage=row.of_landed / cells.matched if cells.matched else None,
             )
-            for name, hop in route.hops.items()
+            for name, place in route.places.items()
             for row in [found.get(name, _NOTHING)]
         )
         traced = {name: row.traced or 0 for name, row in found.items()}
@@ -142,7 +140,7 @@ def with_hops(
         found: of `kinds`; cells: of `judged_cells`.
     """
     route = request.stream.route
-    if not route.hops:
+    if not route.places:
         return found, ()
     counts = _counts(warehouse, request, cells)
     hops, window = counts.lines(route)
@@ -156,31 +154,18 @@ def with_hops(
     landed = counts.landed([group for group in groups if group.is_missing], told)
     window = sum(landed.values(), start=window)
     silent = _silent(warehouse, request, hops)
-    ways = _lost_on(groups, landed, window, LostHops(route, silent))
-    answers = [
-        (
-            *(group.bucket_start, group.kind, group.text),
-            place_of(lost) if group.is_missing else route.doubled_after(group.seen),
-            lost_hops_as_json(lost),
-        )
-        for group, lost in zip(groups, ways, strict=True)
-    ]
-    places = F.broadcast(own_rows(warehouse.spark, answers, _HOP_DDL))
+    alike = _lost_on(groups, landed, window, LostHops(route, silent))
+    answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
-    placed = told.join(places, list(_ALIKE), how="inner")
-    hops = _with_lost(hops, [(g.ids, lost) for g, lost in zip(groups, ways, strict=True)])
-    each = [
-        Found(group.ids, group.seen, lost if group.is_missing else None)
-        for group, lost in zip(groups, ways, strict=True)
-    ]
-    hops = _with_ways(hops, way_lines(route, each, silent=silent))
+    placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
+    hops = _with_ways(_with_lost(hops, alike), way_lines(route, alike, silent=silent))
     return _placed(found, placed), _with_losses(hops, trace_losses(route, window))
 
 
 def _lost_on(
     groups: Sequence[_Group], landed: Mapping[datetime, Traced], window: Traced, lost: LostHops
-) -> list[tuple[LostHop, ...]]:
-    """Of each group the hops on which it may be lost; none of doubled messages.
+) -> list[TracedAlike]:
+    """The groups, the missing ones with the hops on which they may be lost.
 
     Input:
         landed: by bucket what its places traced of what landed; window: of all of the window.
@@ -191,14 +176,34 @@ def _lost_on(
         ids[group.text] += group.ids
     seen = {group.text: group.seen for group in missing}
     usual = losses_of_a_minute(lost.route, Traced(), window)
-    lost = replace(lost, losses=usual).with_rates([(seen[text], ids[text]) for text in ids])
+    lost = replace(lost, trace_losses=usual).with_loss_rates(
+        [(seen[text], ids[text]) for text in ids]
+    )
     there = {
-        start: replace(lost, losses=losses_of_a_minute(lost.route, minute, window))
+        start: replace(lost, trace_losses=losses_of_a_minute(lost.route, minute, window))
         for start, minute in landed.items()
     }
     return [
-        there.get(group.bucket_start, lost).of(group.seen) if group.is_missing else ()
+        TracedAlike(
+            group.ids,
+            group.seen,
+            there.get(group.bucket_start, lost).of(group.seen) if group.is_missing else None,
+        )
         for group in groups
+    ]
+
+
+def _answers(
+    groups: Sequence[_Group], alike: Sequence[TracedAlike], route: Route
+) -> list[tuple[datetime, str, str, str | None, str | None]]:
+    """Of each group its place and its hops: `_HOP_DDL`."""
+    return [
+        (
+            *(group.bucket_start, group.kind, group.text),
+            route.doubled_after(each.seen) if each.lost is None else place_of(each.lost),
+            lost_hops_as_json(each.lost or ()),
+        )
+        for group, each in zip(groups, alike, strict=True)
     ]
 
 
@@ -222,7 +227,7 @@ def _group(row: Row, route: Route) -> _Group:
     sightings = {}
     for told in filter(None, row.seen.split(",")):
         name, received, sent = told.split(":")
-        if name in route.hops:  # an earlier configuration may have had another
+        if name in route.places:  # an earlier configuration may have had another
             sightings[name] = Sighting(int(received), int(sent))
     return _Group(row.bucket_start, row.kind, row.seen, row["count"], sightings)
 
@@ -239,14 +244,9 @@ def _with_ways(hops: Sequence[HopLine], ways: Sequence[WayLine]) -> tuple[HopLin
     return tuple(replace(hop, ways=tuple(by_place[hop.location])) for hop in hops)
 
 
-def _with_lost(
-    hops: Sequence[HopLine], lost_on: Sequence[tuple[int, Sequence[LostHop]]]
-) -> tuple[HopLine, ...]:
+def _with_lost(hops: Sequence[HopLine], alike: Sequence[TracedAlike]) -> tuple[HopLine, ...]:
     """The places, with the messages that were lost before them, and those that may be."""
-    lost, doubtful = Counter[str | None](), Counter[str | None]()
-    for ids, ways in lost_on:
-        places = {way.before for way in ways}
-        (lost if len(places) == 1 else doubtful).update(dict.fromkeys(places, ids))
+    lost, doubtful = lost_before((one.ids, one.lost) for one in alike if one.lost is not None)
     return tuple(
         replace(hop, lost=lost[hop.location], doubtful=doubtful[hop.location]) for hop in hops
     )

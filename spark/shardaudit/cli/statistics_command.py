@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
 
 
 def _check(by: str, stream: Stream) -> None:
-    if by == "hop" and not stream.route.hops:
+    if by == "hop" and not stream.route.places:
         raise ConfigError("--by", by, "a stream with `locations` between producer and sink")
     if by == "hour" and _HOUR % stream.bucket:
         raise ConfigError("--by", by, f"a stream whose bucket, {stream.bucket}, divides an hour")

@@ -10,7 +10,7 @@ from typing import Any
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.route.route import ENDS
 from shardaudit.producer.log_arguments import check_arguments
 from shardaudit.producer.log_holder import LogHolder
 from shardaudit.producer.message_fields import (
@@ -47,7 +47,7 @@ def trace(  # noqa: PLR0913 - the contract
 
     Input:
         stream: that of the audit, whatever stream the place sends on to.
-        location: the place's name in the route; `producer` is that of the producers alone.
+        location: the place's name in the route; no place is called `producer` or `sink`.
         producer_id: which process or function it is, as the traces say it.
         sample_rate: the share of ids that is traced; not less than in the audit's configuration.
         message_id, sent_at: paths in a JSON payload (`meta.id`), or functions of the record; None:
@@ -63,8 +63,9 @@ def trace(  # noqa: PLR0913 - the contract
         sources={"message_id": message_id, "sent_at": sent_at},
         sample_rate=sample_rate,
     )
-    if location == PRODUCER:  # its traces would count as acknowledgements
-        raise ConfigError("trace(): location", location, "the name of a place behind the producer")
+    if location in ENDS:  # the producer's would count as acknowledgements, the sink bears none
+        wanted = "the name of a place between the producer and the sink"
+        raise ConfigError("trace(): location", location, wanted)
     teller = Teller(producer_id, session="", location=location, sample_rate=sample_rate)
     log = TraceLog(trace_folder(to, s3), teller, LogLimits())
     # Named, so that nothing is added where they are absent: the message is somebody else's.

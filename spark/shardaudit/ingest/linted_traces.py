@@ -58,7 +58,8 @@ def linted_traces(
     """What the ingest would make of files, in their order.
 
     Input:
-        stream: its name and configuration; None: any stream, standard names, JSON Lines.
+        stream: its name and configuration; None: any stream, standard names, JSON Lines, also
+            `parent_ids`, which the ingest reads of few streams.
 
     Raises:
         ConfigError: there is no such file.
@@ -95,7 +96,11 @@ def _judged(
     stream: tuple[str, Stream] | None,
     now: datetime,
 ) -> DataFrame:
-    columns = read_columns(stream[1]) if stream else trace_columns({}, with_event=False)
+    columns = (
+        read_columns(stream[1])
+        if stream
+        else trace_columns({}, with_event=False, with_parents=True)
+    )
     places = tuple(stream[1].locations) if stream else ()
     kind = TraceReading(
         columns,

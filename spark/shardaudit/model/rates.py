@@ -65,14 +65,16 @@ def rate_changes(audits: Sequence[tuple[int, int]]) -> dict[int, float]:
         if len(before) < _BEFORE_IT:
             continue
         usual = median(count / of for count, of in before)
-        if _side(audits[at : at + _IN_A_ROW], before, usual):
+        if _is_beyond(audits[at : at + _IN_A_ROW], before, usual):
             found[at] = usual
             first = at
     return found
 
 
-def _side(some: Sequence[tuple[int, int]], before: Sequence[tuple[int, int]], usual: float) -> int:
-    """1: all of some lie above what was usual, -1: below, 0: neither."""
+def _is_beyond(
+    some: Sequence[tuple[int, int]], before: Sequence[tuple[int, int]], usual: float
+) -> bool:
+    """Whether all of some lie above what was usual before, or all of them below."""
     intervals = [wilson_interval(*one) for one in some]
     (least, most), (lowest, highest) = (
         wilson_interval(sum(count for count, _ in of), sum(n for _, n in of))
@@ -80,7 +82,7 @@ def _side(some: Sequence[tuple[int, int]], before: Sequence[tuple[int, int]], us
     )
     is_above = all(low > usual for low, _ in intervals) and least > highest
     is_below = all(high < usual for _, high in intervals) and most < lowest
-    return is_above - is_below
+    return is_above or is_below
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:

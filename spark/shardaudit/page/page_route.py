@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.lost_hops import WayLine
-from shardaudit.model.route import SINK
+from shardaudit.model.route.lost_hops import WayLine
+from shardaudit.model.route.route import SINK
 from shardaudit.page.page_map import letter
 from shardaudit.page.page_words import UNKNOWN
 from shardaudit.report.summary import HopLine

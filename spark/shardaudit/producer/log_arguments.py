@@ -17,6 +17,7 @@ def check_arguments(
     Input:
         call: the function, as the error names it.
         texts, sources: arguments by their names; sources say where an id or a time is.
+        sample_rate: as a fraction.
 
     Raises:
         ConfigError: an argument cannot be used.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.lost_hops import WayLine, lost_hops_from_json
+from shardaudit.model.route.lost_hops import WayLine, lost_hops_from_json, place_of
 from shardaudit.model.verdict import Kind
 from shardaudit.model.words import counted
 from shardaudit.report.plain import harmless
@@ -48,12 +48,17 @@ def lost_told(hops: str | None) -> str | None:
     Input:
         hops: of a finding.
     """
-    lost = [hop for hop in lost_hops_from_json(hops) if hop.before is not None]
-    ways = [f"{hop.after} → {hop.before}" for hop in lost]
-    if len({hop.before for hop in lost}) == 1:
-        return " or ".join(ways)
-    likely = [f"{way} {hop.probability:.0%}" for way, hop in zip(ways, lost, strict=True)]
-    return f"inconclusive: {', '.join(likely)}" if likely else None
+    lost = lost_hops_from_json(hops)
+    # Beside a hop on which a filter may have left it out, the other one is not sure.
+    is_sure = place_of(lost) is not None
+    told = [
+        f"{hop.after} → {hop.before}{'' if is_sure else f' {hop.probability:.0%}'}"
+        for hop in lost
+        if hop.before is not None
+    ]
+    if is_sure:
+        return " or ".join(told)
+    return f"inconclusive: {', '.join(told)}" if told else None
 
 
 def route_notes(hops: Sequence[HopLine], *, sent: int, missing: int) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from shardaudit.model.lost_hops import WayLine
 from shardaudit.model.rates import Rate
+from shardaudit.model.route.lost_hops import WayLine
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 

@@ -18,7 +18,7 @@ from shardaudit.store.audits import audits_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.cells import field_within, micros, newest_batches
 
-Sums = tuple[int, int]
+Sums = tuple[int, int]  # messages, and buckets in which some cell is inconclusive
 
 
 @dataclass(frozen=True, slots=True)

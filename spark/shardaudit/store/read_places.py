@@ -12,8 +12,9 @@ from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import in_utc
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.lost_hops import Traced, lost_hops_from_json, trace_losses
-from shardaudit.model.route import SINK, Route
+from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
+from shardaudit.model.route.route import SINK, Route
+from shardaudit.model.route.trace_loss import Traced, trace_losses
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.model.verdict import STANDING, Kind
@@ -23,7 +24,7 @@ from shardaudit.store.cells import field_within, micros
 from shardaudit.store.read_deliveries import Deliveries
 
 _FINDING = ["kind", "location", "hops"]
-_Traced = Mapping[str, Mapping[datetime, tuple[int, int]]]  # by place and bucket: received, sent
+_Sighted = Mapping[str, Mapping[datetime, tuple[int, int]]]  # by place and bucket: received, sent
 
 
 def read_places(
@@ -43,14 +44,14 @@ def read_places(
     if not seconds:
         return [], 0
     had: dict[str, tuple[int | None, int | None]] = {
-        place: (sum(n for n, _ in each.values()), sum(n for _, n in each.values()))
-        for place, each in ((place, traced.get(place, {})) for place in route.hops)
+        PRODUCER: (None, whole.counts["sent"]),
+        **{place: _summed(traced.get(place, {})) for place in route.places},
+        SINK: (whole.landed_ids, None),
     }
-    had = {PRODUCER: (None, whole.counts["sent"]), **had, SINK: (whole.landed_ids, None)}
     losses = _trace_losses(route, deliveries, traced)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
-    after = {place: hop.after for place, hop in route.hops.items()} | {SINK: route.last}
+    after = {name: place.after for name, place in route.places.items()} | {SINK: route.last}
     lines = [
         PlaceLine(
             place,
@@ -69,7 +70,11 @@ def read_places(
     return lines, max(0, whole.counts["missing"] - placed)
 
 
-def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Traced:
+def _summed(buckets: Mapping[datetime, tuple[int, int]]) -> tuple[int, int]:
+    return sum(n for n, _ in buckets.values()), sum(n for _, n in buckets.values())
+
+
+def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
     """What the places traced in the buckets that audits looked at."""
     window = deliveries.window
     where = (
@@ -91,7 +96,7 @@ def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Traced:
     return found
 
 
-def _trace_losses(route: Route, deliveries: Deliveries, traced: _Traced) -> dict[str, float]:
+def _trace_losses(route: Route, deliveries: Deliveries, traced: _Sighted) -> dict[str, float]:
     """By place, in the buckets in which all that was sent has landed: there all passed by it."""
     whole = [
         at
@@ -112,16 +117,15 @@ def _found(
 
     And how many missing ones are in the first two.
     """
-    lost, doubtful, doubled, placed = Counter[str](), Counter[str](), Counter[str](), 0
+    doubled = Counter[str]()
+    missing: list[tuple[int, tuple[LostHop, ...]]] = []
     for kind, location, hops, count in _findings(tables, name, deliveries):
         if kind == Kind.DUPLICATED.value:
             doubled[location] += count
-            continue
-        # One before which a filter may have left it out is no place that lost it.
-        places = {hop.before for hop in lost_hops_from_json(hops)}
-        named = [place for place in places if place is not None]
-        placed += count if named else 0
-        (lost if len(places) == 1 else doubtful).update(dict.fromkeys(named, count))
+        else:
+            missing.append((count, lost_hops_from_json(hops)))
+    lost, doubtful = lost_before(missing)
+    placed = sum(count for count, hops in missing if any(hop.before for hop in hops))
     return lost, doubtful, doubled, placed
 
 

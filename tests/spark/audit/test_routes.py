@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.lost_hops import lost_hops_from_json
+from shardaudit.model.route.lost_hops import lost_hops_from_json
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.route_tables import SIGHTINGS
 from shardaudit.model.verdict import Verdict

@@ -135,6 +135,7 @@ def test_place_goes_on_when_the_log_cannot_be_written_or_is_closed(tmp_path: Pat
     [
         *({name: wrong} for name in ("stream", "location", "producer_id") for wrong in ("", 7)),
         {"location": "producer"},
+        {"location": "sink"},
         {"sample_rate": 0},
         {"message_id": 7},
         {"sent_at": ""},

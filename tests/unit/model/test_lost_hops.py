@@ -1,30 +1,32 @@
 """On which hop a message was lost: the ones that lead on from where it was seen last."""
 
 import random
+import re
 from collections import Counter
 
 import pytest
 
-from shardaudit.model.lost_hops import (
-    Found,
+from shardaudit.model.route.lost_hops import (
     LostHops,
+    TracedAlike,
     WayLine,
     lost_hops_as_json,
     lost_hops_from_json,
     place_of,
     way_lines,
 )
-from shardaudit.model.route import Hop, Route, Sighting
+from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from shardaudit.model.verdict import Verdict
 from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, Seen
 
+TO_ROUTER = {"router": BOTH}
 TWO_SENT, TWICE = Sighting(1, 2), Sighting(2, 2)
-BOTH_ENDS = {"eu": Hop(("producer",), 0.5), "us": Hop(("producer",), 0.5)}
-DEAD_END = {"router": Hop(("producer",)), "eu": Hop(("router",), 0.3)}
+BOTH_ENDS = {"eu": RoutePlace(("producer",), 0.5), "us": RoutePlace(("producer",), 0.5)}
+DEAD_END = {"router": RoutePlace(("producer",)), "eu": RoutePlace(("router",), 0.3)}
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "silent", "found"),
+    ("places", "seen", "silent", "found"),
     [
         ({}, {}, (), "producer>sink 1"),
         (LINE, {}, (), "producer>router 1"),
@@ -34,6 +36,7 @@ DEAD_END = {"router": Hop(("producer",)), "eu": Hop(("router",), 0.3)}
         (LINE, {"router": BOTH}, ("enricher", "writer"), "router>sink 1"),
         (BRANCHES, {"router": BOTH}, (), "router>eu 0.4, router>us 0.6"),
         (BRANCHES, {"router": BOTH}, ("us",), "router>eu 0.4, router>writer 0.6"),
+        (BRANCHES, {}, ("router",), "producer>eu 0.4, producer>us 0.6"),
         (BRANCHES, {"us": BOTH}, (), "us>writer 1"),
         (BRANCHES, {"eu": BOTH, "us": BOTH}, (), "eu>writer 0.5, us>writer 0.5"),
         (BRANCHES, {"eu": BOTH, "router": BOTH, "writer": RECEIVED}, (), "writer>sink 1"),
@@ -41,17 +44,18 @@ DEAD_END = {"router": Hop(("producer",)), "eu": Hop(("router",), 0.3)}
         (FILTER, {}, (), "producer>sieve 1"),
         (FILTER, {"sieve": RECEIVED}, (), ""),
         (FILTER, {"sieve": BOTH}, (), "sieve>writer 1"),
+        (FILTER, {"writer": RECEIVED}, (), "writer>sink 1"),
         (DEAD_END, {"eu": BOTH}, (), "eu>sink 1"),
     ],
 )
 def test_message_is_lost_behind_where_it_was_seen_last(
-    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], found: str
+    places: dict[str, RoutePlace], seen: Seen, silent: tuple[str, ...], found: str
 ) -> None:
-    lost = LostHops(Route.of(hops), frozenset(silent)).of(seen)
+    lost = LostHops(Route.of(places), frozenset(silent)).of(seen)
     assert ", ".join(f"{h.after}>{h.before} {round(h.probability, 4):g}" for h in lost) == found
     assert lost_hops_from_json(lost_hops_as_json(lost)) == lost
-    places = {hop.before for hop in lost}
-    assert place_of(lost) == (places.pop() if len(places) == 1 else None)
+    never_reached = set(re.findall(r">(\w+)", found))
+    assert {place_of(lost)} == (never_reached if len(never_reached) == 1 else {None})
 
 
 @pytest.mark.parametrize(
@@ -75,16 +79,44 @@ def test_loss_that_trace_loss_explains_is_inconclusive(
     losses: dict[str, float], missing: tuple[int, int, int], found: str
 ) -> None:
     seen: tuple[Seen, ...] = ({}, {"router": BOTH}, {"enricher": RECEIVED})
-    lost = LostHops(Route.of(LINE), losses=losses).with_rates(list(zip(seen, missing, strict=True)))
+    lost = LostHops(Route.of(LINE), trace_losses=losses).with_loss_rates(
+        list(zip(seen, missing, strict=True))
+    )
     told = ", ".join(f"{h.after}>{h.before} {h.probability:.2g}" for h in lost.of({}))
     assert told == found
 
 
 def test_what_a_filter_left_out_is_not_lost_before_it_where_it_loses_traces() -> None:
-    lost = LostHops(Route.of(FILTER), losses={"sieve": 0.01})
-    lost = lost.with_rates([({"sieve": RECEIVED}, 7000), ({"sieve": BOTH}, 5), ({}, 70)])
+    lost = LostHops(Route.of(FILTER), trace_losses={"sieve": 0.01})
+    lost = lost.with_loss_rates([({"sieve": RECEIVED}, 7000), ({"sieve": BOTH}, 5), ({}, 70)])
     assert place_of(lost.of({})) is None
     assert [hop.before for hop in lost.of({"sieve": BOTH})] == ["writer"]
+
+
+def test_message_goes_on_by_the_shares_of_branches_where_these_lose_traces() -> None:
+    filters = BRANCHES | {
+        "eu": RoutePlace(("router",), 0.2),
+        "us": RoutePlace(("router",), 0.3),
+    }
+    lost = LostHops(Route.of(filters), trace_losses={"eu": 0.5, "us": 0.5})
+    found = [(hop.after, hop.before, round(hop.probability, 4)) for hop in lost.of(TO_ROUTER)]
+    assert found == [
+        *(("router", "eu", 0.2), ("router", "us", 0.3)),
+        *(("eu", None, 0.1), ("eu", "writer", 0.1)),
+        *(("us", None, 0.15), ("us", "writer", 0.15)),
+    ]
+
+
+def test_at_a_filter_a_message_was_left_out_as_likely_as_lost_behind_it() -> None:
+    route = Route.of({"sieve": RoutePlace(("producer",), 0.3)})
+    lost = LostHops(route, trace_losses={"sieve": 0.01})
+    lost = lost.with_loss_rates([({"sieve": RECEIVED}, 7000), ({}, 150)])
+    # Without a trace are 1 % of what came to the sieve: 71 of the 7,071, beside 80 before it.
+    assert {(hop.after, hop.before): round(hop.probability, 2) for hop in lost.of({})} == {
+        ("producer", "sieve"): 0.53,
+        ("sieve", None): 0.23,
+        ("sieve", "sink"): 0.23,
+    }
 
 
 @pytest.mark.parametrize(("trace_loss", "most_wrong"), [(0.0, 0.0), (0.01, 0.01), (0.2, 0.03)])
@@ -99,7 +131,7 @@ def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: f
                 way = ("router", chance.choice(("eu", "us")), "writer", "sink")
                 seen = frozenset(p for p in way[:hop] if chance.random() >= trace_loss)
                 lost[seen, way[hop]] += 1
-        hops = LostHops(route, losses=losses).with_rates(
+        hops = LostHops(route, trace_losses=losses).with_loss_rates(
             [(dict.fromkeys(seen, BOTH), count) for (seen, _), count in lost.items()]
         )
         for (seen, place), count in lost.items():
@@ -109,17 +141,17 @@ def test_hop_that_is_named_is_hardly_ever_wrong(trace_loss: float, most_wrong: f
     assert told[True] > told[None] / 2
 
 
-def counted(hops: dict[str, Hop], found: Found, silent: tuple[str, ...]) -> str:
+def counted(places: dict[str, RoutePlace], found: TracedAlike, silent: tuple[str, ...]) -> str:
     """What the ways of a route have that is not nothing: lost, doubtful and doubled."""
     return ", ".join(
         f"{way.after}>{way.before} {way.lost}/{way.doubtful}/{way.doubled}"
-        for way in way_lines(Route.of(hops), [found], silent=silent)
+        for way in way_lines(Route.of(places), [found], silent=silent)
         if way.lost or way.doubtful or way.doubled
     )
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "silent", "ways"),
+    ("places", "seen", "silent", "ways"),
     [
         (LINE, {}, (), "producer>router 3/0/0"),
         (LINE, {"writer": BOTH}, (), "writer>sink 3/0/0"),
@@ -137,14 +169,14 @@ def counted(hops: dict[str, Hop], found: Found, silent: tuple[str, ...]) -> str:
     ],
 )
 def test_lost_messages_count_on_the_way_that_lost_them(
-    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], ways: str
+    places: dict[str, RoutePlace], seen: Seen, silent: tuple[str, ...], ways: str
 ) -> None:
-    lost = LostHops(Route.of(hops), frozenset(silent)).of(seen)
-    assert counted(hops, Found(3, seen, lost), silent) == ways
+    lost = LostHops(Route.of(places), frozenset(silent)).of(seen)
+    assert counted(places, TracedAlike(3, seen, lost), silent) == ways
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "ways"),
+    ("places", "seen", "ways"),
     [
         (LINE, {}, "producer>router 0/0/2"),
         (LINE, {"router": TWO_SENT}, "router>enricher 0/0/2"),
@@ -160,9 +192,9 @@ def test_lost_messages_count_on_the_way_that_lost_them(
     ],
 )
 def test_doubled_messages_count_on_the_way_that_they_took(
-    hops: dict[str, Hop], seen: Seen, ways: str
+    places: dict[str, RoutePlace], seen: Seen, ways: str
 ) -> None:
-    assert counted(hops, Found(2, seen), ()) == ways
+    assert counted(places, TracedAlike(2, seen), ()) == ways
 
 
 def test_each_way_of_a_route_is_there_once_when_nothing_is_found() -> None:

@@ -38,11 +38,16 @@ def test_a_rate_changed_where_three_audits_in_a_row_are_beyond_what_was_usual() 
     assert rate_changes([usual] * 7 + [incident] + [usual] * 8) == {}  # one bad night
     assert rate_changes([usual] * 7 + [incident, incident] + [usual] * 5) == {}
     assert rate_changes([usual] * 4 + [more] * 3) == {}  # too few to know what is usual
+    assert rate_changes([usual] * 5 + [more] * 3) == {5: 1e-5}
     assert rate_changes([usual] * 7 + [more] * 3) == {7: 1e-5}
     assert rate_changes([usual] * 7 + [more] * 9 + [usual] * 3) == {7: 1e-5, 16: 1e-4}
     assert rate_changes([(0, 10**6)] * 20 + [(5, 10**6)] * 3) == {20: 0.0}
     rare = [(1, 10**6), (0, 10**6), (0, 10**6), (2, 10**6), (0, 10**6)]
     assert rate_changes(rare * 2 + [(1, 10**6)] * 3) == {}  # one here and there
+
+
+def test_a_rate_did_not_change_where_nothing_was_sent_or_all_is_as_ever() -> None:
+    usual, more = (10, 10**6), (100, 10**6)
     assert rate_changes([(10, 10)] * 9) == {}  # nothing has a trace, as ever
     assert rate_changes([(0, 0)] * 20 + [more] * 3) == {}  # nothing was sent
     assert rate_changes([usual] * 7 + [more] * 2 + [(0, 0), more]) == {}

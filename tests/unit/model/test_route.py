@@ -3,13 +3,13 @@
 import pytest
 
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.route import Hop, Route, Sighting
+from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, SENT, Seen
 
 
 def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
     route = Route.of(dict(reversed(BRANCHES.items())))
-    assert list(route.hops) == ["router", "us", "eu", "writer"]
+    assert list(route.places) == ["router", "us", "eu", "writer"]
     assert route.arriving == pytest.approx({"router": 1, "us": 1, "eu": 1, "writer": 1})
     assert route.last == ("writer",)
     assert route.landing == pytest.approx(1)
@@ -18,35 +18,50 @@ def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hops", "where", "found"),
+    ("places", "where", "found"),
     [
-        ({"sink": Hop(("producer",))}, "locations.sink", "sink"),
-        ({"producer": Hop(("producer",))}, "locations.producer", "producer"),
-        ({"a": Hop(())}, "locations.a.after", []),
-        ({"a": Hop(("b",))}, "locations.a.after", "b"),
-        ({"a": Hop(("sink",))}, "locations.a.after", "sink"),
-        ({"a": Hop(("producer", "producer"))}, "locations.a.after", ["producer", "producer"]),
-        ({"a": Hop(("a",))}, "locations", "a after a"),
+        ({"sink": RoutePlace(("producer",))}, "locations.sink", "sink"),
+        ({"producer": RoutePlace(("producer",))}, "locations.producer", "producer"),
+        ({"a": RoutePlace(())}, "locations.a.after", []),
+        ({"a": RoutePlace(("b",))}, "locations.a.after", "b"),
+        ({"a": RoutePlace(("sink",))}, "locations.a.after", "sink"),
         (
-            {"x": Hop(("producer",)), "a": Hop(("x", "b")), "b": Hop(("c",)), "c": Hop(("b",))},
+            {"a": RoutePlace(("producer", "producer"))},
+            "locations.a.after",
+            ["producer", "producer"],
+        ),
+        ({"a": RoutePlace(("a",))}, "locations", "a after a"),
+        (
+            {
+                "x": RoutePlace(("producer",)),
+                "a": RoutePlace(("x", "b")),
+                "b": RoutePlace(("c",)),
+                "c": RoutePlace(("b",)),
+            },
             "locations",
             "b after c after b",
         ),
         (
-            {"a": Hop(("producer",)), "b": Hop(("a",), 0.7), "c": Hop(("a",), 0.7)},
+            {
+                "a": RoutePlace(("producer",)),
+                "b": RoutePlace(("a",), 0.7),
+                "c": RoutePlace(("a",), 0.7),
+            },
             "locations",
             "shares that bring each message 1.4 times to the sink",
         ),
     ],
 )
-def test_what_is_no_route_is_refused(hops: dict[str, Hop], where: str, found: object) -> None:
+def test_what_is_no_route_is_refused(
+    places: dict[str, RoutePlace], where: str, found: object
+) -> None:
     with pytest.raises(ConfigError) as refused:
-        Route.of(hops)
+        Route.of(places)
     assert (refused.value.where, refused.value.found) == (where, found)
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "silent", "place"),
+    ("places", "seen", "silent", "place"),
     [
         ({}, {}, (), "sink"),
         (LINE, {}, (), "router"),
@@ -70,13 +85,13 @@ def test_what_is_no_route_is_refused(hops: dict[str, Hop], where: str, found: ob
     ],
 )
 def test_missing_message_never_reached(
-    hops: dict[str, Hop], seen: Seen, silent: tuple[str, ...], place: str | None
+    places: dict[str, RoutePlace], seen: Seen, silent: tuple[str, ...], place: str | None
 ) -> None:
-    assert Route.of(hops).never_reached(seen, silent=silent) == place
+    assert Route.of(places).never_reached(seen, silent=silent) == place
 
 
 @pytest.mark.parametrize(
-    ("hops", "seen", "place"),
+    ("places", "seen", "place"),
     [
         ({}, {}, "producer"),
         (LINE, {}, "producer"),
@@ -93,5 +108,7 @@ def test_missing_message_never_reached(
         (BRANCHES, {"eu": BOTH, "us": BOTH}, "producer"),
     ],
 )
-def test_doubled_message_was_single_until(hops: dict[str, Hop], seen: Seen, place: str) -> None:
-    assert Route.of(hops).doubled_after(seen) == place
+def test_doubled_message_was_single_until(
+    places: dict[str, RoutePlace], seen: Seen, place: str
+) -> None:
+    assert Route.of(places).doubled_after(seen) == place

@@ -2,25 +2,25 @@
 
 import pytest
 
-from shardaudit.model.lost_hops import Traced, losses_of_a_minute, trace_losses
-from shardaudit.model.route import Hop, Route
+from shardaudit.model.route.route import Route, RoutePlace
+from shardaudit.model.route.trace_loss import Traced, losses_of_a_minute, trace_losses
 from tests.unit.model.routes import BRANCHES, FILTER, LINE
 
 PIPELINES = {
-    "a": Hop(("producer",), 0.5),
-    "b": Hop(("producer",), 0.5),
-    "c": Hop(("a",)),
-    "d": Hop(("b",)),
+    "a": RoutePlace(("producer",), 0.5),
+    "b": RoutePlace(("producer",), 0.5),
+    "c": RoutePlace(("a",)),
+    "d": RoutePlace(("b",)),
 }
 ROUND = {
-    "router": Hop(("producer",)),
-    "extra": Hop(("router",), 0.5),
-    "writer": Hop(("router", "extra"), 0.5),
+    "router": RoutePlace(("producer",)),
+    "extra": RoutePlace(("router",), 0.5),
+    "writer": RoutePlace(("router", "extra"), 0.5),
 }
 
 
 @pytest.mark.parametrize(
-    ("hops", "traced", "losses"),
+    ("places", "traced", "losses"),
     [
         (LINE, {"router": 100, "enricher": 90}, {"router": 0, "enricher": 0.1, "writer": 1}),
         (LINE, {"router": 103, "enricher": 100, "writer": 100}, dict.fromkeys(LINE, 0)),
@@ -41,11 +41,11 @@ ROUND = {
     ],
 )
 def test_place_lost_what_landed_without_its_trace(
-    hops: dict[str, Hop], traced: dict[str, int], losses: dict[str, float]
+    places: dict[str, RoutePlace], traced: dict[str, int], losses: dict[str, float]
 ) -> None:
-    found = trace_losses(Route.of(hops), Traced(100, traced))
+    found = trace_losses(Route.of(places), Traced(100, traced))
     assert {name: round(loss, 2) for name, loss in found.items()} == losses
-    assert trace_losses(Route.of(hops), Traced()) == {}
+    assert trace_losses(Route.of(places), Traced()) == {}
 
 
 def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:
@@ -57,4 +57,4 @@ def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:
     )
     assert losses_of_a_minute(route, Traced(), window)["router"] == pytest.approx(0.01)
     assert losses_of_a_minute(route, broken, window + broken)["router"] > 0.9
-    assert losses_of_a_minute(route, Traced(), Traced()) == dict.fromkeys(route.hops, 0.0)
+    assert losses_of_a_minute(route, Traced(), Traced()) == dict.fromkeys(route.places, 0.0)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from shardaudit.model.lost_hops import WayLine
+from shardaudit.model.route.lost_hops import WayLine
 from shardaudit.page.page_route import RouteGraph, RouteWay, route_graph, way_words
 from shardaudit.report.summary import HopLine
 

@@ -7,7 +7,7 @@ from rich.console import Console, RenderableType
 from shardaudit.model.rates import audit_rates, wilson_interval
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.report.render import audit_view, findings_view, ingest_view
-from shardaudit.report.summary import FindingLine, IngestReport, as_json
+from shardaudit.report.summary import FindingLine, HopLine, IngestReport, as_json
 from tests.unit.report.reports import NOON, deadline, report, shard
 
 
@@ -42,6 +42,19 @@ def test_audit_page_is_short_when_nothing_is_wrong() -> None:
 def test_audit_page_says_gone_when_the_deadline_is_over() -> None:
     page = shown(audit_view(report(deadlines=(deadline(recoverable_until=NOON),))))
     assert "left the stream, the first at 2026-11-20T12:00:00Z" in page
+
+
+def test_audit_page_has_a_line_for_each_place_of_the_route() -> None:
+    hops = (
+        HopLine("router", ("producer",), 1.0, 1000, 990, 0.99, trace_loss=0.0125, lost=2),
+        HopLine("writer", ("eu", "us"), 1.0, 0, 0, None, doubtful=3),
+    )
+    lines = shown(audit_view(report(hops=hops))).partition("\nRoute\n")[2].splitlines()
+    [router] = [line.split() for line in lines if "router" in line]
+    [writer] = [line.split() for line in lines if "writer" in line]
+    assert router == ["router", "producer", "1,000", "990", "99.00%", "1.250%", "2"]
+    assert writer == ["writer", "eu,", "us", "0", "0", "–", "–", "0,", "3", "inconclusive"]
+    assert "\nRoute\n" not in shown(audit_view(report()))
 
 
 def test_most_urgent_shard_of_each_cause_is_what_to_look_at() -> None:

@@ -1,9 +1,12 @@
 """What is said of a route, and how the tables keep it."""
 
+import json
 from dataclasses import replace
 
-from shardaudit.model.lost_hops import WayLine
-from shardaudit.report.route_lines import hops_as_json, hops_from_json, route_notes
+import pytest
+
+from shardaudit.model.route.lost_hops import WayLine
+from shardaudit.report.route_lines import hops_as_json, hops_from_json, lost_told, route_notes
 from shardaudit.report.summary import HopLine
 
 
@@ -15,3 +18,21 @@ def test_missing_messages_that_are_on_no_hop_are_told() -> None:
     assert route_notes(hops, sent=100, missing=3) == ()
     assert route_notes([replace(hops[0], ways=())], sent=100, missing=10) == ()
     assert hops_from_json(hops_as_json(hops)) == tuple(hops)
+
+
+@pytest.mark.parametrize(
+    ("hops", "told"),
+    [
+        ([], None),
+        ([("us", "writer", 1.0)], "us → writer"),
+        ([("eu", "writer", 0.5), ("us", "writer", 0.5)], "eu → writer or us → writer"),
+        ([("a", "b", 0.4), ("b", "c", 0.6)], "inconclusive: a → b 40%, b → c 60%"),
+        ([("sieve", None, 1.0)], None),
+        ([("a", "sieve", 0.4), ("sieve", None, 0.6)], "inconclusive: a → sieve 40%"),
+    ],
+)
+def test_hop_is_told_as_sure_when_no_other_may_have_lost_the_message(
+    hops: list[tuple[str, str | None, float]], told: str | None
+) -> None:
+    names = ("after", "before", "probability")
+    assert lost_told(json.dumps([dict(zip(names, hop, strict=True)) for hop in hops])) == told

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, sequence_key
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.route import SINK
+from shardaudit.model.route.route import SINK
 from shardaudit.model.verdict import VANISHED, Cause, Kind, Verdict
 
 COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved", "vanished")

@@ -19,7 +19,7 @@ from shardaudit.columns.ledger_sums import (
 )
 from shardaudit.ingest.rules.coarse_times import landed_within
 from shardaudit.ingest.rules.deliveries import UNPLACED
-from shardaudit.model.route import SINK
+from shardaudit.model.route.route import SINK
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
 

@@ -35,7 +35,7 @@ from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, Posit
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS, trace_columns
 from shardaudit.model.retention import MAX_RETENTION
-from shardaudit.model.route import Hop, Route
+from shardaudit.model.route.route import Route, RoutePlace
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.window import LONGEST
@@ -207,8 +207,10 @@ class Stream(_Frozen):
         Raises:
             ConfigError: they are no route.
         """
-        hops = {name: Hop(tuple(one.after), one.share) for name, one in self.locations.items()}
-        return Route.of(hops)
+        places = {
+            name: RoutePlace(tuple(one.after), one.share) for name, one in self.locations.items()
+        }
+        return Route.of(places)
 
     @property
     def backfill_mode(self) -> BackfillMode:

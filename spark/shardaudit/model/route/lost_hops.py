@@ -6,18 +6,17 @@ How likely the latter is tell the messages that landed: they passed the place, w
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.route import SINK, Route, Sighting
+from shardaudit.model.route.route import SINK, Route, Sighting
 from shardaudit.model.verdict import Verdict
 
 SURE = 0.95  # likely enough to be said; what is less is inconclusive
 _SHOWN = 0.01  # less likely hops are not listed
-_ROUNDS = 50  # of the estimate of `rates`, which comes to rest long before
-_AT_MOST = 0.5  # of a loss that no message tells: what a hop counts as, of which none is known
-_WEIGHT = 10  # messages of the whole window that stand beside those of a minute
+_ROUNDS = 50  # of the estimate of `loss_rates`, which comes to rest long before
+_UNTOLD = 0.5  # messages that each hop counts as lost, beside those that are known
 
 _Way = tuple[str, str | None]  # from a place to the next; None: a filter left the message out
 _Seen = Mapping[str, Sighting]
@@ -39,15 +38,15 @@ class LostHop:
 class LostHops:
     """Where messages of a route were lost.
 
-    `silent`: places of which there are no traces at all; `losses`: by place, the share of its
-    messages that it did not trace; `rates`: by hop, how often it loses a message, in any unit;
-    those that are absent lose as often as each other.
+    `silent`: places of which there are no traces at all; `trace_losses`: by place, the share of its
+    messages that it did not trace; `loss_rates`: by hop, how often it loses a message, in any
+    unit; those that are absent lose as often as each other.
     """
 
     route: Route
     silent: frozenset[str] = frozenset()
-    losses: Mapping[str, float] = field(default_factory=dict)
-    rates: Mapping[_Way, float] = field(default_factory=dict)
+    trace_losses: Mapping[str, float] = field(default_factory=dict)
+    loss_rates: Mapping[_Way, float] = field(default_factory=dict)
 
     def of(self, seen: _Seen) -> tuple[LostHop, ...]:
         """The hops that a missing message may have been lost on, in the route's order.
@@ -61,7 +60,7 @@ class LostHops:
         """
         if self.route.never_reached(seen, silent=self.silent) is None:
             return ()
-        shares = _shares(self._weights(seen, self.losses), self.rates)
+        shares = _shares(self._weights(seen, self.trace_losses), self.loss_rates)
         places = defaultdict[str | None, float](float)
         for (_, before), share in shares.items():
             places[before] += share
@@ -72,8 +71,8 @@ class LostHops:
             if shares[after, before] >= _SHOWN and (share < SURE or before == place)
         )
 
-    def with_rates(self, missing: Sequence[tuple[_Seen, int]]) -> "LostHops":
-        """The same, with the rates under which these missing messages are the likeliest.
+    def with_loss_rates(self, missing: Sequence[tuple[_Seen, int]]) -> "LostHops":
+        """The same, with the loss rates under which these missing messages are the likeliest.
 
         Input:
             missing: by which places messages were traced, and how many they are.
@@ -81,28 +80,28 @@ class LostHops:
         Source: A. P. Dempster, N. M. Laird, D. B. Rubin, Maximum likelihood from incomplete data
             via the EM algorithm, Journal of the Royal Statistical Society B 39 (1977), 1-38.
         """
-        traffic = self._weights({}, dict.fromkeys(self.route.hops, 1.0))
-        weighed = [(self._weights(seen, self.losses), count) for seen, count in missing]
+        traffic = self._weights({}, dict.fromkeys(self.route.places, 1.0))
+        weighed = [(self._weights(seen, self.trace_losses), count) for seen, count in missing]
         rates: dict[_Way, float] = {}
         for _ in range(_ROUNDS):
-            lost = dict.fromkeys(traffic, _AT_MOST)
+            lost = dict.fromkeys(traffic, _UNTOLD)
             for weights, count in weighed:
                 for way, share in _shares(weights, rates).items():
                     lost[way] += count * share
             rates = {way: lost[way] / traffic[way] for way in traffic}
-        return replace(self, rates=rates)
+        return replace(self, loss_rates=rates)
 
-    def _weights(self, seen: _Seen, losses: Mapping[str, float]) -> dict[_Way, float]:
+    def _weights(self, seen: _Seen, trace_losses: Mapping[str, float]) -> dict[_Way, float]:
         """By hop, how likely a message came to it that has these traces, and no later one."""
         here = defaultdict[str, float](float, dict.fromkeys(self._last_seen(seen), 1.0))
-        weights = defaultdict[_Way, float](float)
-        for name in (PRODUCER, *self.route.hops):
+        weights: dict[_Way, float] = {}
+        for name in (PRODUCER, *self.route.places):
             if name not in here:
                 continue
             for following, part in self._behind(name, seen).items():
-                weights[name, following] += here[name] * part
-                if following in self.route.hops:
-                    here[str(following)] += here[name] * part * losses.get(str(following), 0.0)
+                weights[name, following] = here[name] * part
+                if following is not None:
+                    here[following] += here[name] * part * trace_losses.get(following, 0.0)
         return {way: weight for way, weight in weights.items() if weight}
 
     def _last_seen(self, seen: _Seen) -> Sequence[str]:
@@ -111,33 +110,33 @@ class LostHops:
 
     def _behind(self, name: str, seen: _Seen) -> dict[str | None, float]:
         """Which part of what a place had goes to each of the next that are not silent."""
-        hops = self.route.hops
-        direct = [one for one, hop in hops.items() if name in hop.after]
-        whole = sum(hops[one].share for one in direct)
+        places = self.route.places
+        direct = [one for one, place in places.items() if name in place.after]
+        whole = sum(places[one].share for one in direct)
         parts = defaultdict[str | None, float](float)
         if self._leaves_out(name, seen):
             parts[None] = 1.0
         for one in direct:
-            part = hops[one].share / whole if len(direct) > 1 else 1.0
+            part = places[one].share / whole
             is_silent = one in self.silent
             further = self._behind(one, seen) if is_silent else {one: 1.0}
             for following, share in further.items():
                 parts[following] += part * share
         if not direct:
-            parts[SINK] += 1.0
+            parts[SINK] = 1.0
         return parts
 
     def _leaves_out(self, name: str, seen: _Seen) -> bool:
         if name == PRODUCER or self.route.lands_all:
             return False
-        return self.route.hops[name].share < 1 and not seen.get(name, Sighting()).sent
+        return self.route.places[name].share < 1 and not seen.get(name, Sighting()).sent
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """So many missing messages that were traced alike, or doubled ones: these have no hops.
+class TracedAlike:
+    """So many missing or doubled messages that the same places traced.
 
-    `seen`: by which places; `lost`: of `LostHops.of`.
+    `seen`: by which places; `lost`: of `LostHops.of`; None: they are doubled.
     """
 
     ids: int
@@ -170,7 +169,7 @@ class WayLine:
 
 
 def way_lines(
-    route: Route, found: Sequence[Found], *, silent: Collection[str] = ()
+    route: Route, found: Sequence[TracedAlike], *, silent: Collection[str] = ()
 ) -> tuple[WayLine, ...]:
     """The ways of a route, in its order, with what was lost and doubled on them.
 
@@ -202,6 +201,22 @@ def place_of(hops: Sequence[LostHop]) -> str | None:
     return places.pop() if len(places) == 1 else None
 
 
+def lost_before(
+    missing: Iterable[tuple[int, Sequence[LostHop]]],
+) -> tuple[Counter[str], Counter[str]]:
+    """Missing messages by place: that never reached it, and that may not have reached it.
+
+    Input:
+        missing: so many messages, with the hops on which they may have been lost.
+    """
+    lost, doubtful = Counter[str](), Counter[str]()
+    for ids, hops in missing:
+        # One before which a filter may have left it out is no place that lost it.
+        places = {hop.before for hop in hops if hop.before is not None}
+        (doubtful if place_of(hops) is None else lost).update(dict.fromkeys(places, ids))
+    return lost, doubtful
+
+
 def lost_hops_as_json(hops: Sequence[LostHop]) -> str | None:
     """The text that FINDINGS holds; None: nothing is known."""
     told = [
@@ -216,93 +231,8 @@ def lost_hops_from_json(text: str | None) -> tuple[LostHop, ...]:
     return tuple(LostHop(**hop) for hop in json.loads(text or "[]"))
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
-    """Messages that landed, and how many of them each place traced; both add up."""
-
-    landed: int = 0
-    by_place: Mapping[str, int] = field(default_factory=dict)
-
-    def __add__(self, other: "Traced") -> "Traced":
-        traced = Counter(self.by_place)
-        traced.update(other.by_place)
-        return Traced(self.landed + other.landed, traced)
-
-
-def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
-    """By place, which share of the messages that passed it it did not trace.
-
-    Of places to which a message goes instead of each other it is of all of them together: which
-    one a message without a trace took is not known. A place that is not here may be gone round, or
-    nothing came there.
-    """
-    losses: dict[str, float] = {}
-    for group in _groups(route):
-        passed = _passed(route, group, traced, losses)
-        if passed:
-            seen = sum(traced.by_place.get(name, 0) for name in group)
-            losses |= dict.fromkeys(group, min(1.0, max(0.0, 1 - seen / passed)))
-    return losses
-
-
-def losses_of_a_minute(route: Route, minute: Traced, window: Traced) -> dict[str, float]:
-    """The trace losses of a minute: its own, as far as it has messages, else the window's.
-
-    Where one cannot be told, the greatest of the others stands for it.
-    """
-    usual, own = trace_losses(route, window), trace_losses(route, minute)
-    weight = minute.landed / (minute.landed + _WEIGHT)
-    told = {
-        name: weight * own.get(name, loss) + (1 - weight) * loss for name, loss in usual.items()
-    }
-    greatest = max(told.values(), default=0.0)
-    return {name: told.get(name, greatest) for name in route.hops}
-
-
 def _shares(weights: Mapping[_Way, float], rates: Mapping[_Way, float]) -> dict[_Way, float]:
     """What is likely by how messages come there and how often they are lost there: sums to 1."""
     each = {way: weight * rates.get(way, 1.0) for way, weight in weights.items()}
     whole = sum(each.values())
     return {way: share / whole for way, share in each.items()}
-
-
-def _groups(route: Route) -> list[tuple[str, ...]]:
-    """The places, with those to which a message goes instead; in the route's order."""
-    groups: list[tuple[str, ...]] = []
-    for name in route.hops:
-        if not any(name in group for group in groups):
-            groups.append(_with_others(route, name))
-    return groups
-
-
-def _with_others(route: Route, name: str) -> tuple[str, ...]:
-    group, before = {name}, set[str]()
-    while before != (now := {one for other in group for one in route.hops[other].after}):
-        before = now
-        group = {other for other, hop in route.hops.items() if before & set(hop.after)}
-    # Where one of them leads to another a message may pass both: each is for itself.
-    if any(route.is_before(other, group) for other in group):
-        return (name,)
-    return tuple(other for other in route.hops if other in group)
-
-
-def _passed(
-    route: Route, group: tuple[str, ...], traced: Traced, losses: Mapping[str, float]
-) -> float | None:
-    """How many of the messages that landed passed one of the places; None: nobody knows."""
-    if _is_passed_by_all(route, group):
-        return traced.landed
-    before = {one for name in group for one in route.hops[name].after}
-    leads = {name for name, hop in route.hops.items() if before & set(hop.after)}
-    if leads - set(group) or not before <= losses.keys() or any(losses[n] == 1 for n in before):
-        return None
-    return sum(traced.by_place.get(name, 0) / (1 - losses[name]) for name in before)
-
-
-def _is_passed_by_all(route: Route, group: tuple[str, ...]) -> bool:
-    """Whether no way leads round all of them from the producer to the sink."""
-    reached = {PRODUCER}
-    for name, hop in route.hops.items():
-        if name not in group and reached & set(hop.after):
-            reached.add(name)
-    return not reached & set(route.last)

@@ -8,12 +8,12 @@ from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import PRODUCER
 
 SINK = "sink"  # the end of each route; it bears no traces, its rows tell
-_OWN = (PRODUCER, SINK)
+ENDS = (PRODUCER, SINK)  # no place in between has their names
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class RoutePlace:
     """A place: what it comes after, and which share of what arrives it passes on."""
 
     after: tuple[str, ...]
@@ -41,18 +41,18 @@ class Route:
     others, a message takes one of them, by their shares; a message lands once.
     """
 
-    hops: Mapping[str, Hop]
+    places: Mapping[str, RoutePlace]
 
     @classmethod
-    def of(cls, hops: Mapping[str, Hop]) -> "Route":
+    def of(cls, places: Mapping[str, RoutePlace]) -> "Route":
         """The route that a configuration says.
 
         Raises:
             ConfigError: none can be gone as it says.
         """
-        for name, hop in hops.items():
-            _check_names(name, hop.after, known=hops)
-        route = cls({name: hops[name] for name in _in_order(hops)})
+        for name, place in places.items():
+            _check_names(name, place.after, known=places)
+        route = cls({name: places[name] for name in _in_order(places)})
         if route.landing > 1 + _ROUNDING:
             raise ConfigError(
                 "locations",
@@ -65,23 +65,25 @@ class Route:
     def arriving(self) -> dict[str, float]:
         """By place the share of the producer's messages that arrive there."""
         arriving: dict[str, float] = {}
-        for name, hop in self.hops.items():
-            passed = (arriving[one] * self.hops[one].share for one in hop.after if one in arriving)
-            arriving[name] = (PRODUCER in hop.after) + sum(passed)
+        for name, place in self.places.items():
+            passed = (
+                arriving[one] * self.places[one].share for one in place.after if one in arriving
+            )
+            arriving[name] = (PRODUCER in place.after) + sum(passed)
         return arriving
 
     @property
     def last(self) -> tuple[str, ...]:
         """The places that nothing comes after: what they pass on lands."""
-        followed = {one for hop in self.hops.values() for one in hop.after}
-        return tuple(name for name in self.hops if name not in followed) or (PRODUCER,)
+        followed = {one for place in self.places.values() for one in place.after}
+        return tuple(name for name in self.places if name not in followed) or (PRODUCER,)
 
     @property
     def landing(self) -> float:
         """How often a message of the producer lands, by the shares."""
-        if not self.hops:
+        if not self.places:
             return 1.0
-        return sum(self.arriving[name] * self.hops[name].share for name in self.last)
+        return sum(self.arriving[name] * self.places[name].share for name in self.last)
 
     @property
     def lands_all(self) -> bool:
@@ -103,8 +105,8 @@ class Route:
             silent: places of which there are no traces at all: that theirs lacks says nothing.
         """
         reached = self._reached(seen, silent)
-        for name, hop in self.hops.items():
-            is_due = self._is_passed_on(hop.after, reached, seen)
+        for name, place in self.places.items():
+            is_due = self._is_passed_on(place.after, reached, seen)
             if is_due and not {name, *self._beside(name)} & reached and name not in silent:
                 return name
         is_anywhere = self.lands_all and reached.issuperset(self.last)
@@ -116,18 +118,18 @@ class Route:
         A place that received it once and sent it several times is that place. Where its copies
         went by several places, it is one that all of them had passed.
         """
-        twice = next((name for name in self.hops if name in seen and seen[name].copies > 1), None)
+        twice = next((name for name in self.places if name in seen and seen[name].copies > 1), None)
         if twice is not None and seen[twice].received == 1:
             return twice
-        earlier = set(self.hops) if twice is None else self._before[twice]
-        single = [name for name in self.hops if name in seen and name in earlier]
+        earlier = set(self.places) if twice is None else self._before[twice]
+        single = [name for name in self.places if name in seen and name in earlier]
         common = [name for name in single if all(self._in_line(name, one) for one in single)]
         return common[-1] if common else PRODUCER
 
     @property
     def ways(self) -> tuple[tuple[str, str], ...]:
         """From each place to each of the next, in their order; those to the sink at the end."""
-        ways = [(one, name) for name, hop in self.hops.items() for one in hop.after]
+        ways = [(one, name) for name, place in self.places.items() for one in place.after]
         return (*ways, *((one, SINK) for one in self.last))
 
     def ways_between(
@@ -160,8 +162,8 @@ class Route:
     def _before(self) -> dict[str, set[str]]:
         """By place all places that are before it, the producer aside."""
         before: dict[str, set[str]] = {}
-        for name, hop in self.hops.items():
-            direct = [one for one in hop.after if one != PRODUCER]
+        for name, place in self.places.items():
+            direct = [one for one in place.after if one != PRODUCER]
             before[name] = set(direct).union(*(before[one] for one in direct))
         return before
 
@@ -170,14 +172,14 @@ class Route:
 
     def _beside(self, name: str) -> set[str]:
         """The other places to which a message may have gone instead."""
-        after = set(self.hops[name].after)
-        return {other for other, hop in self.hops.items() if after & set(hop.after)} - {name}
+        after = set(self.places[name].after)
+        return {other for other, place in self.places.items() if after & set(place.after)} - {name}
 
     def _reached(self, seen: Mapping[str, Sighting], silent: Collection[str]) -> set[str]:
         """Where a message was: what a later place saw had passed the earlier ones."""
         reached = {PRODUCER, *seen}.union(*(self._before[name] for name in seen))
-        for name, hop in self.hops.items():
-            if name in silent and self._is_passed_on(hop.after, reached, seen):
+        for name, place in self.places.items():
+            if name in silent and self._is_passed_on(place.after, reached, seen):
                 reached.add(name)
         return reached
 
@@ -188,15 +190,15 @@ class Route:
         return any(self._passes(name, reached, seen) for name in by if name in reached)
 
     def _passes(self, name: str, reached: set[str], seen: Mapping[str, Sighting]) -> bool:
-        if name == PRODUCER or self.hops[name].share == 1 or seen.get(name, Sighting()).sent:
+        if name == PRODUCER or self.places[name].share == 1 or seen.get(name, Sighting()).sent:
             return True
         # It took this branch, and all branches together pass everything on.
         return self.lands_all and not self._beside(name) & reached
 
 
-def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, Hop]) -> None:
+def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, RoutePlace]) -> None:
     where = f"locations.{name}"
-    if name in _OWN:
+    if name in ENDS:
         raise ConfigError(where, name, f"a name of its own: each route has its {name} anyway")
     if not after:
         raise ConfigError(f"{where}.after", [], f"what leads to it: {PRODUCER}, or other places")
@@ -208,18 +210,18 @@ def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, Hop]) -
         raise ConfigError(f"{where}.after", list(after), "each place once")
 
 
-def _in_order(hops: Mapping[str, Hop]) -> list[str]:
+def _in_order(places: Mapping[str, RoutePlace]) -> list[str]:
     """The places, each behind all that it comes after, else as they were given."""
     ordered: list[str] = []
-    while len(ordered) < len(hops):
+    while len(ordered) < len(places):
         ready = (
             name
-            for name, hop in hops.items()
-            if name not in ordered and {*hop.after} <= {PRODUCER, *ordered}
+            for name, place in places.items()
+            if name not in ordered and {*place.after} <= {PRODUCER, *ordered}
         )
         following = next(ready, None)
         if following is None:
-            found = _cycle({name: hops[name] for name in hops if name not in ordered})
+            found = _cycle({name: places[name] for name in places if name not in ordered})
             raise ConfigError(
                 "locations", found, "an order from the producer to the sink: no place before itself"
             )
@@ -227,9 +229,9 @@ def _in_order(hops: Mapping[str, Hop]) -> list[str]:
     return ordered
 
 
-def _cycle(hops: Mapping[str, Hop]) -> str:
+def _cycle(places: Mapping[str, RoutePlace]) -> str:
     """One of the cycles among places of which each comes after another of them."""
-    path = [next(iter(hops))]
+    path = [next(iter(places))]
     while path[-1] not in path[:-1]:
-        path.append(next(one for one in hops[path[-1]].after if one in hops))
+        path.append(next(one for one in places[path[-1]].after if one in places))
     return " after ".join(path[path.index(path[-1]) :])

@@ -1,0 +1,1 @@
+"""A stream's route: its places, the hop that lost a message, the traces that places lose."""

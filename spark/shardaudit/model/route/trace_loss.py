@@ -1,0 +1,98 @@
+"""Which share of the messages that passed a place it did not trace.
+
+Messages that landed tell: they passed the places of their way, with a trace or not.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.route.route import Route
+
+_WEIGHT = 10  # messages of the whole window that stand beside those of a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """Messages that landed, and how many of them each place traced; both add up."""
+
+    landed: int = 0
+    by_place: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: "Traced") -> "Traced":
+        traced = Counter(self.by_place)
+        traced.update(other.by_place)
+        return Traced(self.landed + other.landed, traced)
+
+
+def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
+    """By place, which share of the messages that passed it it did not trace.
+
+    Of places to which a message goes instead of each other it is of all of them together: which
+    one a message without a trace took is not known. A place that is not here may be gone round, or
+    nothing came there.
+    """
+    losses: dict[str, float] = {}
+    for group in _groups(route):
+        passed = _passed(route, group, traced, losses)
+        if passed:
+            seen = sum(traced.by_place.get(name, 0) for name in group)
+            losses |= dict.fromkeys(group, min(1.0, max(0.0, 1 - seen / passed)))
+    return losses
+
+
+def losses_of_a_minute(route: Route, minute: Traced, window: Traced) -> dict[str, float]:
+    """The trace losses of a minute: its own, as far as it has messages, else the window's.
+
+    Where one cannot be told, the greatest of the others stands for it.
+    """
+    usual, own = trace_losses(route, window), trace_losses(route, minute)
+    weight = minute.landed / (minute.landed + _WEIGHT)
+    told = {
+        name: weight * own.get(name, loss) + (1 - weight) * loss for name, loss in usual.items()
+    }
+    greatest = max(told.values(), default=0.0)
+    return {name: told.get(name, greatest) for name in route.places}
+
+
+def _groups(route: Route) -> list[tuple[str, ...]]:
+    """The places, with those to which a message goes instead; in the route's order."""
+    groups: list[tuple[str, ...]] = []
+    for name in route.places:
+        if not any(name in group for group in groups):
+            groups.append(_with_others(route, name))
+    return groups
+
+
+def _with_others(route: Route, name: str) -> tuple[str, ...]:
+    group, before = {name}, set[str]()
+    while before != (now := {one for other in group for one in route.places[other].after}):
+        before = now
+        group = {other for other, place in route.places.items() if before & set(place.after)}
+    # Where one of them leads to another a message may pass both: each is for itself.
+    if any(route.is_before(other, group) for other in group):
+        return (name,)
+    return tuple(other for other in route.places if other in group)
+
+
+def _passed(
+    route: Route, group: tuple[str, ...], traced: Traced, losses: Mapping[str, float]
+) -> float | None:
+    """How many of the messages that landed passed one of the places; None: nobody knows."""
+    if _is_passed_by_all(route, group):
+        return traced.landed
+    before = {one for name in group for one in route.places[name].after}
+    leads = {name for name, place in route.places.items() if before & set(place.after)}
+    if leads - set(group) or not before <= losses.keys() or any(losses[n] == 1 for n in before):
+        return None
+    return sum(traced.by_place.get(name, 0) / (1 - losses[name]) for name in before)
+
+
+def _is_passed_by_all(route: Route, group: tuple[str, ...]) -> bool:
+    """Whether no way leads round all of them from the producer to the sink."""
+    reached = {PRODUCER}
+    for name, place in route.places.items():
+        if name not in group and reached & set(place.after):
+            reached.add(name)
+    return not reached & set(route.last)
