@@ -190,7 +190,9 @@ def groups_by_instants(spark: SparkSession) -> DataFrame:
     )
 
 
-@table(".partitionBy .orderBy .over F.row_number F.lag F.max F.min F.count F.sum F.desc")
+@table(
+    ".partitionBy .orderBy .rangeBetween .over F.row_number F.lag F.max F.min F.count F.sum F.desc"
+)
 def windows(spark: SparkSession) -> DataFrame:
     groups: tuple[list[tuple[object, object]], ...] = (
         [(1, "a"), (2, "b"), (3, None)], [(None, "x"), (1, "y"), (None, "w")], [(5, "q")],
@@ -215,6 +217,9 @@ def windows(spark: SparkSession) -> DataFrame:
         F.max(sequence_key(F.col("v"))).over(of_group).alias("greatest_key"),
         F.count("*").over(of_group).alias("rows"),
         F.sum("o").over(of_group).alias("sum"),
+        F.sum("case").over(of_group.orderBy("o")).alias("running"),
+        F.min("v").over(of_group.orderBy("o").rangeBetween(0, 0)).alias("least_of_peers"),
+        F.min("case").over(of_group.orderBy("o").rangeBetween(0, 0)).alias("first_of_peers"),
     )
 
 

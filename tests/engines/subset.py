@@ -22,8 +22,8 @@ METHODS = [
     "columns", "contains", "count", "createDataFrame", "desc", "distinct", "drop", "dtypes",
     "endswith", "eqNullSafe", "fillna", "filter", "first", "groupBy", "isEmpty", "isNotNull",
     "isNull", "isin", "join", "limit", "localCheckpoint", "mapInArrow", "orderBy", "otherwise",
-    "over", "partitionBy", "range", "rlike", "schema", "select", "sortWithinPartitions",
-    "startswith", "try_cast", "union", "unionByName", "when", "where", "withColumn",
+    "over", "partitionBy", "range", "rangeBetween", "rlike", "schema", "select",
+    "sortWithinPartitions", "startswith", "try_cast", "union", "unionByName", "when", "where", "withColumn",
     "withColumns",
 ]  # fmt: skip
 
