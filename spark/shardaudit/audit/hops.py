@@ -105,10 +105,13 @@ class _Counts:
         traced = {name: row.traced or 0 for name, row in found.items()}
         return lines, Traced(cells.landed or 0, traced)
 
-    def landed(self, missing: Sequence[_Group], told: DataFrame) -> dict[datetime, Traced]:
-        """By bucket with missing messages what its places traced of what landed.
+    def landed(
+        self, missing: Sequence[_Group], told: DataFrame
+    ) -> tuple[dict[datetime, Traced], set[datetime]]:
+        """By bucket with missing messages what its places traced of what landed, at least.
 
-        Nothing of buckets with messages of which no traces were looked up.
+        Of messages on their way, and those of gaps, no traces were looked up: places may have
+        traced all of them, and so much less of what landed. And the buckets without such ones.
 
         Input:
             missing: all that are; told: of `_seen`.
@@ -126,11 +129,14 @@ class _Counts:
         for group in missing:
             named[group.bucket_start] += group.ids
             by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
-        return {
-            row.bucket_start: Traced(row.landed, by_bucket[row.bucket_start])
-            for row in cells
-            if not row.pending and row.missing == named[row.bucket_start]
-        }
+        landed, exact = {}, set[datetime]()
+        for row in cells:
+            traced_here = by_bucket[row.bucket_start]
+            if not (unseen := row.pending + max(0, row.missing - named[row.bucket_start])):
+                exact.add(row.bucket_start)
+            of_landed = {name: max(0, ids - unseen) for name, ids in traced_here.items()}
+            landed[row.bucket_start] = Traced(row.landed, of_landed)
+        return landed, exact
 
 
 def with_hops(
@@ -153,10 +159,11 @@ def with_hops(
         hops = _with_ways(hops, way_lines(route, ()))
         return found, _with_losses(hops, trace_losses(route, window))
     groups = [_group(row, route) for row in collected(told.groupBy(*_ALIKE).count())]
-    landed = counts.landed([group for group in groups if group.is_missing], told)
-    window = sum(landed.values(), start=window)
+    landed, exact = counts.landed([group for group in groups if group.is_missing], told)
+    window = sum((landed[start] for start in exact), start=window)
     silent = _silent(warehouse, request, hops)
-    ways = _lost_on(groups, landed, window, LostHops(route, silent))
+    usual = window if window.landed else sum(landed.values(), start=window)
+    ways = _lost_on(groups, landed, usual, LostHops(route, silent))
     answers = [
         (
             *(group.bucket_start, group.kind, group.text),
