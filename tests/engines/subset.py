@@ -23,8 +23,8 @@ METHODS = [
     "endswith", "eqNullSafe", "fillna", "filter", "first", "groupBy", "isEmpty", "isNotNull",
     "isNull", "isin", "join", "limit", "localCheckpoint", "mapInArrow", "orderBy", "otherwise",
     "over", "partitionBy", "range", "rangeBetween", "rlike", "schema", "select",
-    "sortWithinPartitions", "startswith", "try_cast", "union", "unionByName", "when", "where", "withColumn",
-    "withColumns",
+    "sortWithinPartitions", "startswith", "try_cast", "union", "unionByName", "when", "where",
+    "withColumn", "withColumns",
 ]  # fmt: skip
 
 # Of a reader and a writer; `PLACES` says where.

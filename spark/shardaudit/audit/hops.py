@@ -17,6 +17,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.looked_into import FEW_IDS
 from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
 from shardaudit.audit.rules.findings import KEY
+from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
@@ -103,10 +104,13 @@ class _Counts:
         traced = {name: row.traced or 0 for name, row in found.items()}
         return lines, Traced(cells.landed or 0, traced)
 
-    def landed(self, missing: Sequence[_Group], told: DataFrame) -> dict[datetime, Traced]:
-        """By bucket with missing messages what its places traced of what landed.
+    def landed(
+        self, missing: Sequence[_Group], told: DataFrame
+    ) -> tuple[dict[datetime, Traced], set[datetime]]:
+        """By bucket with missing messages what its places traced of what landed, at least.
 
-        Nothing of buckets with messages of which no traces were looked up.
+        Of messages on their way, and those of gaps, no traces were looked up: places may have
+        traced all of them, and so much less of what landed. And the buckets without such ones.
 
         Input:
             missing: all that are; told: of `_seen`.
@@ -124,11 +128,14 @@ class _Counts:
         for group in missing:
             named[group.bucket_start] += group.ids
             by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
-        return {
-            row.bucket_start: Traced(row.landed, by_bucket[row.bucket_start])
-            for row in cells
-            if not row.pending and row.missing == named[row.bucket_start]
-        }
+        landed, exact = {}, set[datetime]()
+        for row in cells:
+            traced_here = by_bucket[row.bucket_start]
+            if not (unseen := row.pending + max(0, row.missing - named[row.bucket_start])):
+                exact.add(row.bucket_start)
+            of_landed = {name: max(0, ids - unseen) for name, ids in traced_here.items()}
+            landed[row.bucket_start] = Traced(row.landed, of_landed)
+        return landed, exact
 
 
 def with_hops(
@@ -144,6 +151,7 @@ def with_hops(
         return found, ()
     counts = _counts(warehouse, request, cells)
     hops, window = counts.lines(route)
+    hops = _with_unsent(hops, warehouse, request, counts)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
@@ -151,10 +159,11 @@ def with_hops(
         hops = _with_ways(hops, way_lines(route, ()))
         return found, _with_losses(hops, trace_losses(route, window))
     groups = [_group(row, route) for row in collected(told.groupBy(*_ALIKE).count())]
-    landed = counts.landed([group for group in groups if group.is_missing], told)
-    window = sum(landed.values(), start=window)
+    landed, exact = counts.landed([group for group in groups if group.is_missing], told)
+    window = sum((landed[start] for start in exact), start=window)
     silent = _silent(warehouse, request, hops)
-    alike = _lost_on(groups, landed, window, LostHops(route, silent))
+    usual = window if window.landed else sum(landed.values(), start=window)
+    alike = _lost_on(groups, landed, usual, LostHops(route, silent))
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
@@ -250,6 +259,40 @@ def _with_lost(hops: Sequence[HopLine], alike: Sequence[TracedAlike]) -> tuple[H
     return tuple(
         replace(hop, lost=lost[hop.location], doubtful=doubtful[hop.location]) for hop in hops
     )
+
+
+def _with_unsent(
+    hops: Sequence[HopLine], warehouse: Warehouse, request: AuditRequest, counts: _Counts
+) -> tuple[HopLine, ...]:
+    """The places, with the messages that they traced beyond all that were sent, or landed.
+
+    Only of buckets of which the producers' traces may be expected to be there. A place's time may
+    be cut otherwise than the producer's: what the buckets beside one lack may be in it.
+    """
+    bucket, window = request.stream.bucket, request.aligned
+    # Beyond the window nothing is known of what lacks.
+    end = min(request.as_of - request.stream.settle_grace, window.end - bucket) - bucket
+    sent = F.coalesce(F.col("landed") + F.col("missing") + F.col("pending"), F.lit(0))
+    start, is_more = F.col("bucket_start"), F.col("traced") > sent
+    is_within = (start > F.lit(window.start)) & (start <= F.lit(end))
+    more = collected(counts.traced.where(is_more & is_within).select("location", "bucket_start"))
+    if not more:
+        return tuple(hops)
+    around = (Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more)
+    near = joined(around, most=SCAN_WINDOWS)
+    # Again, message by message: a place may have traced one in several ingests.
+    each = ["location", "bucket_start", "message_id"]
+    messages = sightings_within(warehouse, request.name, near).select(*each).distinct()
+    traced = Counter[tuple[str, datetime]]()
+    for row in collected(messages.groupBy(*each[:2]).agg(F.count("*").alias("ids"))):
+        traced[row.location, row.bucket_start] = row.ids
+    of_cells = counts.cells.where(in_windows(start, near)).select(start, sent.alias("sent"))
+    known = Counter({row.bucket_start: row.sent for row in collected(of_cells)})
+    unsent = Counter[str]()
+    for name, at in more:
+        lacking = sum(max(0, known[by] - traced[name, by]) for by in (at - bucket, at + bucket))
+        unsent[name] += max(0, traced[name, at] - known[at] - lacking)
+    return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
 
 
 def _placed(found: DataFrame, told: DataFrame) -> DataFrame:

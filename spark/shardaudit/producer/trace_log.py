@@ -73,7 +73,7 @@ class TraceLog:
         self._asked = self._done = 0
         self._is_closed = self._has_news = False
         self._thread: threading.Thread | None = None
-        self._changed = threading.Condition()
+        self._changed = self._queue.changed
 
     def begin_in_child(self) -> None:
         """After a fork: what waits is the parent's to write, and so is its session."""
@@ -114,7 +114,9 @@ class TraceLog:
             self._asked += 1
             asked = self._asked
             self._changed.notify_all()
-            return self._changed.wait_for(lambda: self._done >= asked, patience)
+            # Not longer than there is somebody to wait for.
+            self._changed.wait_for(lambda: self._done >= asked or not self._is_at_work(), patience)
+            return self._done >= asked
 
     def close(self) -> None:
         """Flushes, and ends the thread; what cannot be written in ten seconds is dropped."""
@@ -126,9 +128,7 @@ class TraceLog:
             self._is_closed = True
             self._until = time.monotonic() + self._limits.patience_s
             self._changed.notify_all()
-        thread = self._thread
-        if thread is not None:
-            thread.join(self._limits.patience_s)
+            self._changed.wait_for(lambda: not self._is_at_work(), self._limits.patience_s)
         if dropped := self.stats.dropped:
             log.warning("%d traces of session %s were dropped", dropped, self._teller.session)
 
@@ -164,8 +164,9 @@ class TraceLog:
             self._work()
         except BaseException:
             log.exception("traces of session %s are lost", self._teller.session)
-            with self._changed:
-                self._thread = None
+        with self._changed:
+            self._thread = None
+            self._changed.notify_all()
 
     def _work(self) -> None:
         while True:

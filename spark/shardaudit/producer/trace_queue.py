@@ -51,7 +51,10 @@ class TraceQueue:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._lock = threading.RLock()  # a signal's handler may close what it interrupted
+        self._lock = threading.RLock()
+        # Waited on, it lets go of the lock however often it is held: a signal's handler may flush
+        # or close what it interrupted while it was adding.
+        self.changed = threading.Condition(self._lock)
         self._entries: list[Numbered | Gap] = []
         self._is_shut = False
         self.numbered = 0  # of both kinds, since the start
@@ -77,7 +80,8 @@ class TraceQueue:
                 if isinstance(trace, str) or is_full:
                     self._drop(number, trace if isinstance(trace, str) else FULL, is_full=is_full)
                 else:
-                    self._entries.append(Numbered(number, trace))
+                    numbered = Numbered(number, trace)  # before, as a signal may come with it
+                    self._entries.append(numbered)
 
     def shut(self) -> None:
         """What comes from now on is counted as dropped, and nothing else."""
@@ -96,4 +100,5 @@ class TraceQueue:
         if isinstance(last, Gap) and (is_full or last.reason == reason):
             last.count += 1
         else:
-            self._entries.append(Gap(number, 1, reason))
+            gap = Gap(number, 1, reason)
+            self._entries.append(gap)

@@ -83,6 +83,12 @@ def route_notes(hops: Sequence[HopLine], *, sent: int, missing: int) -> tuple[st
             f"{' or '.join(doubtful)}, or further on: inconclusive, as traces of places are lost, "
             "too, or a place leads to several. Their findings say how likely each hop is"
         )
+    if unsent := max((hop.unsent for hop in hops), default=0):
+        where = [harmless(hop.location) for hop in hops if hop.unsent]
+        notes.append(
+            f"{counted(unsent, 'message')} or more that {', '.join(where)} traced did not land, "
+            "and no producer traced them: lost, as are the producers' traces, and not counted"
+        )
     ways = [way for hop in hops for way in hop.ways]
     placed = sum(way.lost + way.doubtful for way in ways)
     if ways and missing > placed:

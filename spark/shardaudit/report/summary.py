@@ -72,7 +72,8 @@ class HopLine:
     `share`: of what arrives, passed on; `coverage`: of what landed, how much it traced, about;
     `trace_loss`: of what passed it, how much it did not trace, None: nobody knows; `lost`: messages
     that never reached it; `doubtful`: those of which that is inconclusive; `ways`: those that lead
-    to it, and the one from it to the sink; none in audits from before they were kept.
+    to it, and the one from it to the sink; none in audits from before they were kept; `unsent`:
+    messages that it traced, and that no producer did, nor did they land, at least.
     """
 
     location: str
@@ -85,6 +86,7 @@ class HopLine:
     lost: int = 0
     doubtful: int = 0
     ways: tuple[WayLine, ...] = ()
+    unsent: int = 0
 
     @property
     def is_silent(self) -> bool:

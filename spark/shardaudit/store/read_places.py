@@ -29,8 +29,11 @@ _Sighted = Mapping[str, Mapping[datetime, tuple[int, int]]]  # by place and buck
 
 def read_places(
     settings: Settings, name: str, deliveries: Deliveries
-) -> tuple[list[PlaceLine], int]:
+) -> tuple[list[PlaceLine], int | None]:
     """The producer, the route's places in its order, the sink; missing messages of no known hop.
+
+    None of them, and None: no audit looked. What was lost before a place of which there is no
+    trace, or doubled after it, nobody knows.
 
     Of the time that audits looked at; what was lost and doubled as findings stand now.
 
@@ -42,12 +45,11 @@ def read_places(
     lost, doubtful, doubled, placed = _found(tables, name, deliveries)
     whole, seconds = deliveries.whole, deliveries.whole.audited.total_seconds()
     if not seconds:
-        return [], 0
-    had: dict[str, tuple[int | None, int | None]] = {
-        PRODUCER: (None, whole.counts["sent"]),
-        **{place: _summed(traced.get(place, {})) for place in route.places},
-        SINK: (whole.landed_ids, None),
-    }
+        return [], None
+    had: dict[str, tuple[int | None, int | None]]
+    had = {place: _summed(traced.get(place, {})) for place in route.places}
+    silent = {place for place, counts in had.items() if not any(counts)}
+    had = {PRODUCER: (None, whole.counts["sent"]), **had, SINK: (whole.landed_ids, None)}
     losses = _trace_losses(route, deliveries, traced)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
@@ -60,9 +62,9 @@ def read_places(
             sent,
             received_per_s=None if received is None else received / seconds,
             sent_per_s=None if sent is None else sent / seconds,
-            lost=None if place == PRODUCER else lost[place],
-            doubtful=None if place == PRODUCER else doubtful[place],
-            doubled=None if place == SINK else doubled[place],
+            lost=None if place in {PRODUCER, *silent} else lost[place],
+            doubtful=None if place in {PRODUCER, *silent} else doubtful[place],
+            doubled=None if place in {SINK, *silent} else doubled[place],
             trace_loss=losses.get(place),
         )
         for place, (received, sent) in had.items()

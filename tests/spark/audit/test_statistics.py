@@ -51,3 +51,21 @@ def test_statistics_add_up_to_what_the_audit_said(lake: Lake) -> None:
     assert sum(one.doubled or 0 for one in places) == FAULTS // 4
     assert (told["producer"].sent, told["sink"].received) == (SENT, SENT - FAULTS // 2 + 1)
     assert unplaced == 0
+
+
+def test_nothing_is_said_of_a_place_without_traces_nor_of_time_that_no_audit_saw(
+    lake: Lake,
+) -> None:
+    lake.settings = {"locations": {**ROUTE, "archive": {"after": ["writer"]}}}
+    lake.log("all.jsonl", [trace_line(0), trace_line(1), *passed(0, ("router", "writer"))])
+    lake.land([sink_row(0)])
+    lake.ingest()
+    report = audited(lake)
+    window = Window(report.window_start, report.window_end)
+    settings = settings_of(lake)
+    places, _ = read_places(settings, lake.name, read_deliveries(settings, lake.name, window))
+    [silent] = [one for one in places if one.location == "archive"]
+    assert (silent.received, silent.lost, silent.doubtful, silent.doubled) == (0, None, None, None)
+    before = Window(window.start - (window.end - window.start), window.start)
+    unknown = read_deliveries(settings, lake.name, before)
+    assert read_places(settings, lake.name, unknown) == ([], None)

@@ -152,7 +152,8 @@ def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         ('"60s"', '"0s"', "events.bucket: found '0s'"),
         ('"168h"', '"9000h"', "events.retention: found '9000h', wanted at most 8760h"),
         ('"7d"', '"400d"', "events.audit_window: .*wanted at most 8784h"),
-        ("sample_rate = 1.0", "sample_rate = 0", "sample_rate: found 0, wanted greater than 0"),
+        ("sample_rate = 1.0", "sample_rate = 0", "sample_rate: found 0, wanted greater than"),
+        ("sample_rate = 1.0", "sample_rate = 4e-7", "sample_rate: found 4e-07, wanted greater"),
         ("sample_rate = 1.0", 'sample_rate = "1"', "sample_rate: found '1', wanted a valid number"),
         *(
             ("tolerance = 0.0", f"loss_budget = {value}", f"loss_budget: found .*, wanted {said}")

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from shardaudit.producer.packed_lines import PackedLines
 from shardaudit.producer.trace_folder import DiskFolder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
-from shardaudit.producer.trace_queue import FULL
+from shardaudit.producer.trace_queue import FULL, Trace
 from tests.unit.producer.puts import (
     QUICK,
     TELLER,
@@ -277,3 +278,22 @@ def test_close_tries_soon_again_when_the_pauses_had_grown() -> None:
     threading.Timer(0.1, lambda: setattr(folder, "is_stopped", False)).start()
     log.close()
     assert log.stats[:3] == (1, 0, 0)
+
+
+@pytest.mark.parametrize("end", ["flush", "close"])
+def test_signal_waits_for_no_trace_that_it_interrupted(end: str) -> None:
+    folder = StubbornFolder()
+    log = TraceLog(folder, TELLER, QUICK)
+    written: list[int] = []
+
+    def interrupted() -> Iterator[Trace]:
+        yield from traces(0, 3)
+        getattr(log, end)()  # as a handler of SIGTERM does, in the thread that adds
+        written.append(len(folder.lines()))
+        yield from traces(3)
+
+    log.add(traces(9))  # its thread is there
+    log.add(interrupted())
+    log.close()
+    assert written == [4]
+    assert log.stats[:3] == ((5, 0, 0) if end == "flush" else (4, 1, 0))

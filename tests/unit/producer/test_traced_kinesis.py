@@ -207,7 +207,7 @@ def test_s3_gets_whole_objects_by_the_clients_own_key() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *({"sample_rate": wrong} for wrong in (0, 1.1, "1", True, math.nan, Decimal("0.5"))),
+        *({"sample_rate": wrong} for wrong in (0, 4e-7, 1.1, "1", True, math.nan, Decimal("0.5"))),
         *({"producer_id": wrong} for wrong in ("", 4711, None, b"p")),
         *({"message_id": wrong} for wrong in ("", 7, ["id"])),
         *({"sent_at": wrong} for wrong in ("", 7)),

@@ -67,4 +67,4 @@ def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> 
 
 def test_of_places_nothing_is_told_where_no_audit_looked(tmp_path: Path) -> None:
     window = Window(START, START + MINUTE)
-    assert read_places(settings(tmp_path), "events", Deliveries(window, {}, {})) == ([], 0)
+    assert read_places(settings(tmp_path), "events", Deliveries(window, {}, {})) == ([], None)

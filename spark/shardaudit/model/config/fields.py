@@ -120,6 +120,8 @@ JsonPath = Annotated[str, StringConstraints(pattern=r"^\$($|\.|\[)")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
+# Ids are sampled by millionths: of less there would be none.
+SampleRate = Annotated[float, Field(ge=1e-6, le=1)]
 LostShare = Annotated[float, Field(gt=0, lt=1)]
 
 

@@ -22,6 +22,7 @@ from shardaudit.model.config.fields import (
     Name,
     Place,
     PositiveShare,
+    SampleRate,
     Share,
     SparkText,
     Text,
@@ -128,7 +129,7 @@ class Stream(_Frozen):
     settle_grace: Duration = timedelta(minutes=10)
     latency_slo: Duration = timedelta(minutes=5)
     audit_window: Duration = timedelta(days=7)
-    sample_rate: PositiveShare = 1.0
+    sample_rate: SampleRate = 1.0
     trace_coverage_floor: Share = 0.99
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
     loss_budget: LostShare | None = None

@@ -1,0 +1,48 @@
+"""Messages that a place traced, and whose producer's traces are lost, do not get lost unseen."""
+
+from datetime import timedelta
+
+import pytest
+
+from shardaudit.model.verdict import Verdict
+from shardaudit.store.published import published_audit
+from tests.builders import T0, Line, sink_row, trace_line
+from tests.spark.audit.nights import settings_of
+from tests.spark.audit.on_routes import audited, passed
+from tests.spark.lake import Lake
+
+ROUTE = {"router": {"after": ["producer"]}, "writer": {"after": ["router"]}}
+SENT, KILLED = 480, range(240, 270)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_messages_of_a_killed_producer_that_a_place_saw_and_that_did_not_land_are_told(
+    lake: Lake, *, is_lost: bool
+) -> None:
+    lake.settings = {"locations": ROUTE}
+    lines: list[Line] = []
+    rows: list[Line] = []
+    for number in range(SENT):
+        is_untraced = number in KILLED
+        lines += [] if is_untraced else [trace_line(number)]
+        if is_untraced and is_lost:
+            lines += passed(number, ("router",))
+            continue
+        lines += passed(number, ("router", "writer") if number != 419 else ("router",))
+        rows.append(sink_row(number))
+    lake.log("all.jsonl", lines)
+    lake.land(rows)
+    lake.ingest()
+    # A place that rounds a time puts it into the next minute.
+    late = {"sent_at": (T0 + timedelta(seconds=420)).isoformat(), "sequence_number": "1"}
+    lake.log("rounded.jsonl", [trace_line(419, location="writer", event="sent", **late)])
+    again = [line for number in range(60) for line in passed(number, ("router",), copies=2)]
+    lake.log("again.jsonl", again)  # a batch that came again
+    lake.ingest()
+    report = audited(lake)
+    assert (report.verdict is Verdict.OK) is is_lost  # the others are untraced
+    assert [hop.unsent for hop in report.hops] == [len(KILLED) if is_lost else 0, 0]
+    published = published_audit(settings_of(lake), lake.name, report.audit_id)
+    told = f"{len(KILLED)} messages or more that router traced did not land"
+    for notes in (report.notes, published.notes):
+        assert [told in note for note in notes if "no producer traced" in note] == [True] * is_lost
