@@ -13,6 +13,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shardaudit.adapters.aws.whole_answers import with_whole_answers
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
 
@@ -103,12 +104,13 @@ class StreamFacts:
 def kinesis_client(settings: Settings) -> "KinesisClient":
     """A client with the usual credential chain; a stand-in's address comes from the settings."""
     options = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard"})
-    return boto3.client(
+    client = boto3.client(
         "kinesis",
         region_name=settings.aws.region,
         endpoint_url=settings.aws.endpoint("kinesis"),
         config=options,
     )
+    return with_whole_answers(client)
 
 
 def stream_facts(client: "KinesisClient", stream_name: str) -> StreamFacts:

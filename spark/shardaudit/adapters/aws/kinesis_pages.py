@@ -23,6 +23,7 @@ from shardaudit.adapters.aws.kinesis import (
     kinesis_error,
     kinesis_errors,
 )
+from shardaudit.adapters.aws.whole_answers import with_whole_answers
 from shardaudit.model.stream_page import (
     IteratorExpiredError,
     PlaceGoneError,
@@ -163,7 +164,7 @@ def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
     session.register_component("data_loader", _descriptions())
     parsers = session.get_component("response_parser_factory")
     parsers.set_parser_defaults(timestamp_parser=_instant)
-    return boto3.Session(botocore_session=session).client(
+    client = boto3.Session(botocore_session=session).client(
         "kinesis",
         region_name=address.region,
         endpoint_url=url,
@@ -171,6 +172,7 @@ def stream_client(address: StreamAddress, *, tries: int = 1) -> "KinesisClient":
         aws_secret_access_key=any_secret,
         config=Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": tries}),
     )
+    return with_whole_answers(client)
 
 
 @cache

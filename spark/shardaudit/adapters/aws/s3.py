@@ -6,6 +6,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from shardaudit.adapters.aws.whole_answers import with_whole_answers
 from shardaudit.adapters.files.access_refused import is_refused, plain_words
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.errors import FinalError, RetryableError, ShardauditError
@@ -35,7 +36,8 @@ def s3_client(aws: Aws) -> "S3Client":
         read_timeout=20,
         retries={"mode": "standard"},
     )
-    return boto3.client("s3", region_name=aws.region, endpoint_url=endpoint, config=options)
+    client = boto3.client("s3", region_name=aws.region, endpoint_url=endpoint, config=options)
+    return with_whole_answers(client)
 
 
 def bucket_and_prefix(place: str) -> tuple[str, str]:
