@@ -5,7 +5,7 @@ They change no verdict: they say where a message was seen, and so how far it cam
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame, Row
@@ -15,9 +15,9 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.looked_into import FEW_IDS
-from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
+from shardaudit.audit.route.place_counts import SeenAlike, place_counts
+from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.findings import KEY
-from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
@@ -38,104 +38,11 @@ from shardaudit.report.summary import HopLine
 from shardaudit.store.warehouse import Warehouse
 
 _LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
-_NOTHING = Row(received=0, sent=0, of_landed=0, traced=0)
 _PLACED = ("location", "hops")
 _ALIKE = ("bucket_start", "kind", "seen")
 _HOP_DDL = (
     "bucket_start timestamp, kind string, seen string, placed_location string, placed_hops string"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """So many found messages of a bucket that were seen alike. `text`: of `seen_at`."""
-
-    bucket_start: datetime
-    kind: str
-    text: str
-    ids: int
-    seen: Mapping[str, Sighting]
-
-    @property
-    def is_missing(self) -> bool:
-        return self.kind == Kind.MISSING.value
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """Messages of a window by bucket: those that landed or not, and what each place traced.
-
-    `cells`: `bucket_start`, unique; `matched`, `landed`, `missing`, `pending` (bigint).
-    `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `traced` (bigint),
-        messages; and what `cells` has.
-    """
-
-    cells: DataFrame
-    traced: DataFrame
-
-    def lines(self, route: Route) -> tuple[tuple[HopLine, ...], Traced]:
-        """The places in the route's order; and what they traced where all has landed."""
-        is_whole = (F.col("missing") == 0) & (F.col("pending") == 0)
-        [cells] = collected(
-            self.cells.agg(
-                F.sum("matched").alias("matched"),
-                F.sum(F.when(is_whole, F.col("landed"))).alias("landed"),
-            )
-        )
-        sums = self.traced.groupBy("location").agg(
-            F.sum("received").alias("received"),
-            F.sum("sent").alias("sent"),
-            F.sum(F.least("traced", F.coalesce("matched", F.lit(0)))).alias("of_landed"),
-            F.sum(F.when(is_whole, F.col("traced"))).alias("traced"),
-        )
-        found = {row.location: row for row in collected(sums)}
-        lines = tuple(
-            HopLine(
-                location=name,
-                after=place.after,
-                share=place.share,
-                received=row.received,
-                sent=row.sent,
-                coverage=row.of_landed / cells.matched if cells.matched else None,
-            )
-            for name, place in route.places.items()
-            for row in [found.get(name, _NOTHING)]
-        )
-        traced = {name: row.traced or 0 for name, row in found.items()}
-        return lines, Traced(cells.landed or 0, traced)
-
-    def landed(
-        self, missing: Sequence[_Group], told: DataFrame
-    ) -> tuple[dict[datetime, Traced], set[datetime]]:
-        """By bucket with missing messages what its places traced of what landed, at least.
-
-        Of messages on their way, and those of gaps, no traces were looked up: places may have
-        traced all of them, and so much less of what landed. And the buckets without such ones.
-
-        Input:
-            missing: all that are; told: of `_seen`.
-        """
-        buckets = told.where(F.col("kind") == Kind.MISSING.value).select("bucket_start").distinct()
-        cells, traced = (
-            # Presence only.
-            collected(rows.join(F.broadcast(buckets), ["bucket_start"], how="left_semi"))
-            for rows in (self.cells, self.traced)
-        )
-        by_bucket: dict[datetime, Counter[str]] = defaultdict(Counter)
-        named = Counter[datetime]()
-        for row in traced:
-            by_bucket[row.bucket_start][row.location] += row.traced
-        for group in missing:
-            named[group.bucket_start] += group.ids
-            by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
-        landed, exact = {}, set[datetime]()
-        for row in cells:
-            traced_here = by_bucket[row.bucket_start]
-            if not (unseen := row.pending + max(0, row.missing - named[row.bucket_start])):
-                exact.add(row.bucket_start)
-            of_landed = {name: max(0, ids - unseen) for name, ids in traced_here.items()}
-            landed[row.bucket_start] = Traced(row.landed, of_landed)
-        return landed, exact
 
 
 def with_hops(
@@ -149,9 +56,9 @@ def with_hops(
     route = request.stream.route
     if not route.places:
         return found, ()
-    counts = _counts(warehouse, request, cells)
-    hops, window = counts.lines(route)
-    hops = _with_unsent(hops, warehouse, request, counts)
+    counts = place_counts(warehouse, request, cells)
+    hops, window = counts.lines()
+    hops = counts.with_unsent(hops)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
@@ -172,7 +79,7 @@ def with_hops(
 
 
 def _lost_on(
-    groups: Sequence[_Group], landed: Mapping[datetime, Traced], window: Traced, lost: LostHops
+    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], window: Traced, lost: LostHops
 ) -> list[TracedAlike]:
     """The groups, the missing ones with the hops on which they may be lost.
 
@@ -203,7 +110,7 @@ def _lost_on(
 
 
 def _answers(
-    groups: Sequence[_Group], alike: Sequence[TracedAlike], route: Route
+    groups: Sequence[SeenAlike], alike: Sequence[TracedAlike], route: Route
 ) -> list[tuple[datetime, str, str, str | None, str | None]]:
     """Of each group its place and its hops: `_HOP_DDL`."""
     return [
@@ -216,29 +123,13 @@ def _answers(
     ]
 
 
-def _counts(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> _Counts:
-    sums = ("received", "sent")
-    traced = (
-        sighting_counts(warehouse, request.name, request.aligned)
-        .groupBy("location", "bucket_start")
-        .agg(*(F.sum(name).alias(name) for name in sums))
-        .withColumn("traced", F.greatest(*sums))
-    )
-    landed = (F.col("matched") + F.col("untraced")).alias("landed")
-    counted = without_canary(cells).select("bucket_start", "matched", landed, "missing", "pending")
-    names = ("matched", "landed", "missing", "pending")
-    by_bucket = counted.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in names))
-    # Unique on the bucket on the right, by its grouping.
-    return _Counts(by_bucket, traced.join(by_bucket, ["bucket_start"], how="left"))
-
-
-def _group(row: Row, route: Route) -> _Group:
+def _group(row: Row, route: Route) -> SeenAlike:
     sightings = {}
     for told in filter(None, row.seen.split(",")):
         name, received, sent = told.split(":")
         if name in route.places:  # an earlier configuration may have had another
             sightings[name] = Sighting(int(received), int(sent))
-    return _Group(row.bucket_start, row.kind, row.seen, row["count"], sightings)
+    return SeenAlike(row.bucket_start, row.kind, row.seen, row["count"], sightings)
 
 
 def _with_losses(hops: Sequence[HopLine], losses: Mapping[str, float]) -> tuple[HopLine, ...]:
@@ -259,40 +150,6 @@ def _with_lost(hops: Sequence[HopLine], alike: Sequence[TracedAlike]) -> tuple[H
     return tuple(
         replace(hop, lost=lost[hop.location], doubtful=doubtful[hop.location]) for hop in hops
     )
-
-
-def _with_unsent(
-    hops: Sequence[HopLine], warehouse: Warehouse, request: AuditRequest, counts: _Counts
-) -> tuple[HopLine, ...]:
-    """The places, with the messages that they traced beyond all that were sent, or landed.
-
-    Only of buckets of which the producers' traces may be expected to be there. A place's time may
-    be cut otherwise than the producer's: what the buckets beside one lack may be in it.
-    """
-    bucket, window = request.stream.bucket, request.aligned
-    # Beyond the window nothing is known of what lacks.
-    end = min(request.as_of - request.stream.settle_grace, window.end - bucket) - bucket
-    sent = F.coalesce(F.col("landed") + F.col("missing") + F.col("pending"), F.lit(0))
-    start, is_more = F.col("bucket_start"), F.col("traced") > sent
-    is_within = (start > F.lit(window.start)) & (start <= F.lit(end))
-    more = collected(counts.traced.where(is_more & is_within).select("location", "bucket_start"))
-    if not more:
-        return tuple(hops)
-    around = (Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more)
-    near = joined(around, most=SCAN_WINDOWS)
-    # Again, message by message: a place may have traced one in several ingests.
-    each = ["location", "bucket_start", "message_id"]
-    messages = sightings_within(warehouse, request.name, near).select(*each).distinct()
-    traced = Counter[tuple[str, datetime]]()
-    for row in collected(messages.groupBy(*each[:2]).agg(F.count("*").alias("ids"))):
-        traced[row.location, row.bucket_start] = row.ids
-    of_cells = counts.cells.where(in_windows(start, near)).select(start, sent.alias("sent"))
-    known = Counter({row.bucket_start: row.sent for row in collected(of_cells)})
-    unsent = Counter[str]()
-    for name, at in more:
-        lacking = sum(max(0, known[by] - traced[name, by]) for by in (at - bucket, at + bucket))
-        unsent[name] += max(0, traced[name, at] - known[at] - lacking)
-    return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
 
 
 def _placed(found: DataFrame, told: DataFrame) -> DataFrame:
