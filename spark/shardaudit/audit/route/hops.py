@@ -31,10 +31,19 @@ from shardaudit.model.route.lost_hops import (
     way_lines,
 )
 from shardaudit.model.route.route import SINK, Route, Sighting
-from shardaudit.model.route.trace_loss import Traced, losses_of_a_minute, trace_losses
+from shardaudit.model.route.trace_loss import (
+    Traced,
+    is_thin,
+    losses_of_a_minute,
+    trace_losses,
+    usual_losses,
+)
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
+from shardaudit.report.route_lines import hops_from_json
 from shardaudit.report.summary import HopLine
+from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
 
 _LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
@@ -69,8 +78,11 @@ def with_hops(
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
     window = sum((landed[start] for start in exact), start=window)
     silent = _silent(warehouse, request, hops)
-    usual = window if window.landed else sum(landed.values(), start=window)
-    alike = _lost_on(groups, landed, usual, LostHops(route, silent))
+    if is_thin(usual := window):
+        usual = sum((landed[start] for start in landed.keys() - exact), start=window)
+    before = _losses_before(warehouse, request) if is_thin(usual) else {}
+    lost = LostHops(route, silent, usual_losses(route, usual, before))
+    alike = _lost_on(groups, landed, lost)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
@@ -79,26 +91,19 @@ def with_hops(
 
 
 def _lost_on(
-    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], window: Traced, lost: LostHops
+    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], lost: LostHops
 ) -> list[TracedAlike]:
     """The groups, the missing ones with the hops on which they may be lost.
 
     Input:
-        landed: by bucket what its places traced of what landed; window: of all of the window.
+        landed: by bucket what its places traced of what landed; lost: with the usual trace losses,
+            without any where they are not known.
     """
-    missing = [group for group in groups if group.is_missing]
-    ids = Counter[str]()
-    for group in missing:
-        ids[group.text] += group.ids
-    seen = {group.text: group.seen for group in missing}
-    usual = losses_of_a_minute(lost.route, Traced(), window)
-    lost = replace(lost, trace_losses=usual).with_loss_rates(
-        [(seen[text], ids[text]) for text in ids]
-    )
-    there = {
-        start: replace(lost, trace_losses=losses_of_a_minute(lost.route, minute, window))
-        for start, minute in landed.items()
-    }
+    there: dict[datetime, LostHops] = {}
+    if lost.trace_losses:
+        lost, there = _by_minute(groups, landed, lost)
+    else:
+        lost = lost.unknowing()
     return [
         TracedAlike(
             group.ids,
@@ -107,6 +112,25 @@ def _lost_on(
         )
         for group in groups
     ]
+
+
+def _by_minute(
+    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], lost: LostHops
+) -> tuple[LostHops, dict[datetime, LostHops]]:
+    """With how often each hop loses messages; and the same with the trace losses of each minute."""
+    route, usual = lost.route, lost.trace_losses
+    missing = [group for group in groups if group.is_missing]
+    ids = Counter[str]()
+    for group in missing:
+        ids[group.text] += group.ids
+    seen = {group.text: group.seen for group in missing}
+    lost = replace(lost, trace_losses=losses_of_a_minute(route, Traced(), usual))
+    lost = lost.with_loss_rates([(seen[text], ids[text]) for text in ids])
+    there = {
+        start: replace(lost, trace_losses=losses_of_a_minute(route, minute, usual))
+        for start, minute in landed.items()
+    }
+    return lost, there
 
 
 def _answers(
@@ -161,6 +185,19 @@ def _placed(found: DataFrame, told: DataFrame) -> DataFrame:
     # Unique on the key on the right, as what was found is.
     both = found.join(placed, KEY, how="left").withColumns(values)
     return both.drop(*new, "is_placed").localCheckpoint()
+
+
+def _losses_before(warehouse: Warehouse, request: AuditRequest) -> dict[str, float]:
+    """By place of the route its trace loss in the newest audit before that tells it."""
+    rows = warehouse.rows(AUDITS, where=published_of(request.name))
+    # One of the same time is of the same night: they may run again, in any order.
+    before = [row for row in rows if row["as_of"] < request.as_of]
+    known: dict[str, float] = {}
+    for row in sorted(before, key=lambda row: (row["as_of"], row["window_end"], row["audit_id"])):
+        if not is_thin(Traced(row["matched"] + row["untraced"])):
+            hops = hops_from_json(row["hops"])
+            known |= {hop.location: hop.trace_loss for hop in hops if hop.trace_loss is not None}
+    return {name: loss for name, loss in known.items() if name in request.stream.route.places}
 
 
 def _silent(warehouse: Warehouse, request: AuditRequest, hops: Sequence[HopLine]) -> frozenset[str]:
