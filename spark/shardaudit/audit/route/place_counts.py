@@ -5,7 +5,7 @@ some of them again there: where it matters they are counted message by message.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -49,7 +49,8 @@ class PlaceCounts:
 
     `cells`: `bucket_start`, unique; `matched`, `landed`, `missing`, `pending` (bigint).
     `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `traced` (bigint),
-        messages, again in each ingest that brought traces of them; and what `cells` has.
+        messages, again in each ingest that brought traces of them; `is_split`: there were several
+        such; and what `cells` has.
     """
 
     warehouse: Warehouse
@@ -107,8 +108,14 @@ class PlaceCounts:
         )
         by_bucket: dict[datetime, Counter[str]] = defaultdict(Counter)
         named = Counter[datetime]()
+        # Again, message by message: what a place traced twice would stand for what it did not.
+        split = {row.bucket_start for row in traced if row.is_split}
+        messages = self._messages(
+            Window(start, start + self.request.stream.bucket) for start in split
+        )
         for row in traced:
-            by_bucket[row.bucket_start][row.location] += row.traced
+            place = (row.location, row.bucket_start)
+            by_bucket[row.bucket_start][row.location] += messages.get(place, row.traced)
         for group in missing:
             named[group.bucket_start] += group.ids
             by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
@@ -137,10 +144,11 @@ class PlaceCounts:
         more = collected(rows)
         if not more:
             return tuple(hops)
-        around = (Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more)
-        near = joined(around, most=SCAN_WINDOWS)
-        traced = self._messages(near)
-        of_cells = self.cells.where(in_windows(start, near)).select(start, sent.alias("sent"))
+        around = [Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more]
+        # Again, message by message: a place may have traced one in several ingests.
+        traced = self._messages(around)
+        near = in_windows(start, joined(around, most=SCAN_WINDOWS))
+        of_cells = self.cells.where(near).select(start, sent.alias("sent"))
         known = Counter({row.bucket_start: row.sent for row in collected(of_cells)})
         unsent = Counter[str]()
         for name, at in more:
@@ -148,15 +156,15 @@ class PlaceCounts:
             unsent[name] += max(0, traced[name, at] - known[at] - lacking)
         return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
 
-    def _messages(self, near: Sequence[Window]) -> Counter[tuple[str, datetime]]:
+    def _messages(self, spans: Iterable[Window]) -> Counter[tuple[str, datetime]]:
         """How many messages each place traced, by bucket, each once however often it came."""
+        traced = Counter[tuple[str, datetime]]()
+        if not (near := joined(spans, most=SCAN_WINDOWS)):
+            return traced
         each = ["location", "bucket_start", "message_id"]
         sightings = sightings_within(self.warehouse, self.request.name, near)
-        messages = (
-            sightings.select(*each).distinct().groupBy(*each[:2]).agg(F.count("*").alias("ids"))
-        )
-        traced = Counter[tuple[str, datetime]]()
-        for row in collected(messages):
+        messages = sightings.select(*each).distinct()
+        for row in collected(messages.groupBy(*each[:2]).agg(F.count("*").alias("ids"))):
             traced[row.location, row.bucket_start] = row.ids
         return traced
 
@@ -171,7 +179,10 @@ def place_counts(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) 
     traced = (
         sighting_counts(warehouse, request.name, request.aligned)
         .groupBy("location", "bucket_start")
-        .agg(*(F.sum(name).alias(name) for name in sums))
+        .agg(
+            *(F.sum(name).alias(name) for name in sums),
+            (F.min("batch_id") < F.max("batch_id")).alias("is_split"),
+        )
         .withColumn("traced", F.greatest(*sums))
     )
     landed = (F.col("matched") + F.col("untraced")).alias("landed")
