@@ -24,7 +24,7 @@ from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import HopLine
 from shardaudit.store.warehouse import Warehouse
 
-_NOTHING = Row(received=0, sent=0, of_landed=0, traced=0)
+_NOTHING = Row(received=0, sent=0, traced=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SeenAlike:
 class PlaceCounts:
     """Messages of a window by bucket: those that landed or not, and what each place traced.
 
-    `cells`: `bucket_start`, unique; `matched`, `landed`, `missing`, `pending` (bigint).
+    `cells`: `bucket_start`, unique; `landed`, `missing`, `pending` (bigint).
     `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `traced` (bigint),
         messages, again in each ingest that brought traces of them; `is_split`: there were several
         such; and what `cells` has.
@@ -61,16 +61,11 @@ class PlaceCounts:
     def lines(self) -> tuple[tuple[HopLine, ...], Traced]:
         """The places in the route's order; and what they traced where all has landed."""
         is_whole = (F.col("missing") == 0) & (F.col("pending") == 0)
-        [cells] = collected(
-            self.cells.agg(
-                F.sum("matched").alias("matched"),
-                F.sum(F.when(is_whole, F.col("landed"))).alias("landed"),
-            )
-        )
+        landed = F.sum(F.when(is_whole, F.col("landed"))).alias("landed")
+        [cells] = collected(self.cells.agg(landed))
         sums = self.traced.groupBy("location").agg(
             F.sum("received").alias("received"),
             F.sum("sent").alias("sent"),
-            F.sum(F.least("traced", F.coalesce("matched", F.lit(0)))).alias("of_landed"),
             F.sum(F.when(is_whole, F.col("traced"))).alias("traced"),
         )
         found = {row.location: row for row in collected(sums)}
@@ -81,7 +76,6 @@ class PlaceCounts:
                 share=place.share,
                 received=row.received,
                 sent=row.sent,
-                coverage=row.of_landed / cells.matched if cells.matched else None,
             )
             for name, place in self.request.stream.route.places.items()
             for row in [found.get(name, _NOTHING)]
@@ -186,8 +180,8 @@ def place_counts(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) 
         .withColumn("traced", F.greatest(*sums))
     )
     landed = (F.col("matched") + F.col("untraced")).alias("landed")
-    counted = without_canary(cells).select("bucket_start", "matched", landed, "missing", "pending")
-    names = ("matched", "landed", "missing", "pending")
+    counted = without_canary(cells).select("bucket_start", landed, "missing", "pending")
+    names = ("landed", "missing", "pending")
     by_bucket = counted.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in names))
     # Unique on the bucket on the right, by its grouping.
     joint = traced.join(by_bucket, ["bucket_start"], how="left")
