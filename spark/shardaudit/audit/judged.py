@@ -12,7 +12,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
-from shardaudit.audit.hops import with_hops
+from shardaudit.audit.route.hops import with_hops
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds

@@ -88,11 +88,15 @@ class TracedPlace(LogHolder):
         self._stream, self._sample_rate = stream, sample_rate
 
     def received(self, records: Sequence[ReceivedRecord]) -> None:
-        """Traces what has come in; what cannot be traced is counted."""
+        """Traces what has come in; what cannot be traced is counted.
+
+        What is no list but a generator counts as one, however many records it would have given: to
+        count them is to consume them.
+        """
         self._trace("received", records)
 
     def sent(self, records: Sequence[ReceivedRecord]) -> None:
-        """Traces what the next place has acknowledged, by the records that came in."""
+        """Traces what the next place has acknowledged, by the records that came in; a list, too."""
         self._trace("sent", records)
 
     def _trace(self, event: str, records: Sequence[ReceivedRecord]) -> None:

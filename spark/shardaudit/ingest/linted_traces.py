@@ -59,7 +59,7 @@ def linted_traces(
 
     Input:
         stream: its name and configuration; None: any stream, standard names, JSON Lines, also
-            `parent_ids`, which the ingest reads of few streams.
+            `event` and `parent_ids`, which the ingest reads of few streams.
 
     Raises:
         ConfigError: there is no such file.
@@ -97,11 +97,9 @@ def _judged(
     now: datetime,
 ) -> DataFrame:
     columns = (
-        read_columns(stream[1])
-        if stream
-        else trace_columns({}, with_event=False, with_parents=True)
+        read_columns(stream[1]) if stream else trace_columns({}, with_event=True, with_parents=True)
     )
-    places = tuple(stream[1].locations) if stream else ()
+    places = tuple(stream[1].locations) if stream else None
     kind = TraceReading(
         columns,
         stream is not None and stream[1].traces.format is TraceFormat.PARQUET,

@@ -6,8 +6,12 @@ from math import sqrt
 from statistics import median
 
 _IN_A_ROW = 3  # audits that must agree before a rate has changed
-_BEFORE_IT = 5  # audits that say what was usual, at least
+_BEFORE_IT = 10  # audits that say what was usual, at least
+_LEFT_OUT = 30  # of so many the worst one is no measure
+_FARTHER = 1.5  # times as far from the usual as all before
+_SMALL = 10  # audits of less than such a part of the usual number of messages say nothing
 _Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
+_Z_SURE = 3.290526731491926  # 99.9 % of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +56,25 @@ def rate_changes(audits: Sequence[tuple[int, int]]) -> dict[int, float]:
     """Where a rate changed: the first audit of the change, and what was usual before, a fraction.
 
     Usual is the middle one of all audits since the change before, of which there must be some.
-    It changed where several audits in a row lie on one side of it, each with its interval, and all
-    of them together beside all before: neither some bad nights nor a rare loss is a change.
+    It changed where several audits in a row lie farther from it on one side than all before, by
+    half of that, and all of them together are surely beside all before: neither nights as bad as
+    some that were, nor a rare loss, is a change. The worst one in thirty is left out on each side.
 
     Input:
-        audits: counts as of `wilson_interval`, oldest first, of windows that do not overlap.
+        audits: counts as of `wilson_interval`, oldest first, of windows that do not overlap; those
+            of far fewer messages than the middle one are passed over.
     """
+    least = median(of for _, of in audits) / _SMALL if audits else 0
+    told = [at for at, (_, of) in enumerate(audits) if of and of >= least]
     found: dict[int, float] = {}
     first = 0
-    for at in range(len(audits) - _IN_A_ROW + 1):
-        before = [one for one in audits[first:at] if one[1]]
+    for at in range(len(told) - _IN_A_ROW + 1):
+        before = [audits[one] for one in told[first:at]]
         if len(before) < _BEFORE_IT:
             continue
         usual = median(count / of for count, of in before)
-        if _is_beyond(audits[at : at + _IN_A_ROW], before, usual):
-            found[at] = usual
+        if _is_beyond([audits[one] for one in told[at : at + _IN_A_ROW]], before, usual):
+            found[told[at]] = usual
             first = at
     return found
 
@@ -74,28 +82,36 @@ def rate_changes(audits: Sequence[tuple[int, int]]) -> dict[int, float]:
 def _is_beyond(
     some: Sequence[tuple[int, int]], before: Sequence[tuple[int, int]], usual: float
 ) -> bool:
-    """Whether all of some lie above what was usual before, or all of them below."""
-    intervals = [wilson_interval(*one) for one in some]
-    (least, most), (lowest, highest) = (
-        wilson_interval(sum(count for count, _ in of), sum(n for _, n in of))
-        for of in (some, before)
+    """Whether all of some lie beyond all before, or all of them on this side of it."""
+    shares = [count / of for count, of in some]
+    left_out = len(before) // _LEFT_OUT
+    ordered = sorted(before, key=lambda one: one[0] / one[1])[left_out : len(before) - left_out]
+    lowest, highest = (count / of for count, of in (ordered[0], ordered[-1]))
+    is_above = min(shares) > usual + _FARTHER * (highest - usual)
+    is_below = max(shares) < usual - _FARTHER * (usual - lowest)
+    if not (is_above or is_below):
+        return False
+    now, earlier = (
+        wilson_interval(sum(count for count, _ in of), sum(n for _, n in of), z=_Z_SURE)
+        for of in (some, ordered)
     )
-    is_above = all(low > usual for low, _ in intervals) and least > highest
-    is_below = all(high < usual for _, high in intervals) and most < lowest
-    return is_above or is_below
+    return now[0] > earlier[1] if is_above else now[1] < earlier[0]
 
 
-def wilson_interval(count: int, of: int) -> tuple[float, float]:
+def wilson_interval(count: int, of: int, *, z: float = _Z) -> tuple[float, float]:
     """Where the share of all lies, as fractions, when `count` of a sample of `of` were found.
 
     95 of 100 such intervals hold it. Of a sample of nothing: from 0 to 1.
+
+    Input:
+        z: so many standard deviations make another interval than of 95 %.
 
     Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference,
         Journal of the American Statistical Association 22 (1927), 209-212.
     """
     if of == 0:
         return 0.0, 1.0
-    share, weight = count / of, _Z * _Z / of
+    share, weight = count / of, z * z / of
     middle = (share + weight / 2) / (1 + weight)
     reach = sqrt(weight * share * (1 - share) + weight * weight / 4) / (1 + weight)
     # At the ends the sums above are off by a rounding error.

@@ -119,7 +119,7 @@ def _told_by_the_log(line: Mapping[str, Json], columns: Mapping[str, str]) -> st
     if type(line.get(HEALTH)) is dict:
         return PASSED_OVER
     gap = line.get(GAP)
-    if type(gap) is not int:
+    if type(gap) is not int or gap < 1:
         return None
     location = as_text(line.get(columns["location"]))
     whose = OF_PRODUCER if location in {None, PRODUCER} else f"by the location {location}"

@@ -195,13 +195,13 @@ def _deadlines(report: AuditReport) -> Table:
 
 def _route(hops: Sequence[HopLine]) -> Table:
     table = _table("location", "after")
-    names = ("received", "sent on", "traced of what landed", "trace loss", "lost before it")
+    names = ("received", "sent on", "trace loss", "lost before it")
     for name in names:
         table.add_column(name, justify="right")
     for hop in hops:
         counts = (
-            *(f"{hop.received:,}", f"{hop.sent:,}", _percent(hop.coverage)),
-            *(_percent(hop.trace_loss, digits=3), _lost_before(hop)),
+            *(f"{hop.received:,}", f"{hop.sent:,}"),
+            *(_percent(hop.trace_loss), _lost_before(hop)),
         )
         table.add_row(cell(hop.location), cell(", ".join(hop.after)), *counts)
     return table
@@ -257,8 +257,8 @@ def _share(coverage: float | None) -> str:
     return "nothing landed" if coverage is None else f"{coverage:.4%} of the landed messages"
 
 
-def _percent(share: float | None, digits: int = 2) -> str:
-    return "–" if share is None else f"{share:.{digits}%}"
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.3%}"
 
 
 def _versions(line: IngestReport) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.lost_hops import WayLine, lost_hops_from_json, place_of
@@ -10,6 +10,8 @@ from shardaudit.model.verdict import Kind
 from shardaudit.model.words import counted
 from shardaudit.report.plain import harmless
 from shardaudit.report.summary import HopLine
+
+_TOLD = {each.name for each in fields(HopLine)}
 
 
 def hops_as_json(hops: Sequence[HopLine]) -> str | None:
@@ -22,7 +24,8 @@ def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
     rows = json.loads(text) if text else []
     return tuple(
         HopLine(
-            **row
+            # Audits of before may have told more of a place.
+            **{name: value for name, value in row.items() if name in _TOLD}
             | {
                 "after": tuple(row["after"]),
                 "ways": tuple(WayLine(**way) for way in row.get("ways", ())),

@@ -69,11 +69,11 @@ class LateAudit:
 class HopLine:
     """One place between producer and sink over the window of an audit; counts are messages.
 
-    `share`: of what arrives, passed on; `coverage`: of what landed, how much it traced, about;
-    `trace_loss`: of what passed it, how much it did not trace, None: nobody knows; `lost`: messages
-    that never reached it; `doubtful`: those of which that is inconclusive; `ways`: those that lead
-    to it, and the one from it to the sink; none in audits from before they were kept; `unsent`:
-    messages that it traced, and that no producer did, nor did they land, at least.
+    `share`: of what arrives, passed on; `trace_loss`: of what passed it, how much it did not trace,
+    None: nobody knows; `lost`: messages that never reached it; `doubtful`: those of which that is
+    inconclusive; `ways`: those that lead to it, and the one from it to the sink; none in audits
+    from before they were kept; `unsent`: messages that it traced, and that no producer did, nor did
+    they land, at least.
     """
 
     location: str
@@ -81,7 +81,6 @@ class HopLine:
     share: float
     received: int
     sent: int
-    coverage: float | None
     trace_loss: float | None = None
     lost: int = 0
     doubtful: int = 0

@@ -164,9 +164,6 @@ def test_lost_traces_of_places_make_no_loss_and_later_evidence_beats_them(lake: 
     assert [(hop.location, hop.received) for hop in report.hops] == [
         *(("router", 70), ("enricher", 100), ("eu", 50), ("us", 50), ("archive", 0), ("store", 0)),
     ]
-    coverage = [hop.coverage for hop in report.hops]
-    assert coverage[0] is not None and 0.7 <= coverage[0] < 0.72
-    assert coverage[4:] == [0, 0]
     assert [note for note in report.notes if "archive, store" in note]
     assert len(lake.rows(SIGHTINGS)) == len(seen)
     assert ['"kept":null' in row.inputs for row in lake.batches() if row.side == "traces"] == [

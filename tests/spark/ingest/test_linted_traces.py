@@ -20,12 +20,17 @@ BAD: list[Line | str] = [
     '{"gap": 3, "session": "s", "session_seq": 7}',
     trace_line(2, sent_at="2026-11-24T12:00:00"),
     trace_line(3, parent_ids=["m2", "m3"]),
+    trace_line(4, location="router", event="sent"),
+    trace_line(5, location="router", event="arrived"),
+    trace_line(6, event="whatever a producer says"),
 ]
 FAULTS = [
     "bad.jsonl:2: the line is not JSON",
     "bad.jsonl:3: sequence_number is not a text: as a JSON number it may have lost digits",
     "bad.jsonl:5: sent_at is not an ISO 8601 time with a zone, nor epoch milliseconds",
     "bad.jsonl:6: parent_ids names the message itself",
+    "bad.jsonl:7: the trace is of another location than producer",
+    "bad.jsonl:8: event is neither received nor sent",
 ]
 
 
@@ -48,8 +53,8 @@ def test_faults_are_named_by_file_and_line(spark: SparkSession, tmp_path: Path) 
     bad = write_lines(tmp_path / "bad.jsonl", BAD)
     report, faults = lint(spark, bad, sound, torn, bad)
     assert faults == [*FAULTS, "a-torn.jsonl.gz: the gzip file breaks off"]
-    assert (report.files, report.gaps, report.faulty) == (3, 1, 5)
-    assert 9 + 1 < report.traces < 2000 + 10
+    assert (report.files, report.gaps, report.faulty) == (3, 1, 7)
+    assert 9 + 2 < report.traces < 2000 + 11
 
 
 def test_names_and_stream_are_those_of_the_configuration(lake: Lake) -> None:

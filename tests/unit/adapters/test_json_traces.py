@@ -97,6 +97,7 @@ def test_what_a_log_tells_of_itself_is_no_trace() -> None:
     lines: list[Line | str] = [trace_line(), json.dumps(gap), json.dumps(health), trace_line(1)]
     lines.append(json.dumps(gap | {"location": "router"}))
     lines += [trace_line(2, gap=1, health={"heart": "beats"}), '{"gap": "wide", "health": 1}']
+    lines += [json.dumps(gap | {"gap": dropped}) for dropped in (0, -12, True)]
     rows = read(jsonl(lines))
     assert [(row["line"], row["message_id"], row["fault"]) for row in rows] == [
         (1, "m0", None),
@@ -104,7 +105,7 @@ def test_what_a_log_tells_of_itself_is_no_trace() -> None:
         (4, "m1", None),
         (5, None, "gap: 12 traces were dropped by the location router"),
         (6, "m2", None),
-        (7, None, None),  # without an id, as any
+        *((line, None, None) for line in (7, 8, 9, 10)),  # without an id, as any
     ]
     assert rows[1]["raw"] == json.dumps(gap)
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from shardaudit.model.rates import Rate, audit_rates, rate_changes, wilson_interval
+from shardaudit.model.rates import Rate, audit_rates, wilson_interval
 from shardaudit.producer.sample import is_sampled
 
 Words = npt.NDArray[np.uint64]
@@ -31,27 +31,6 @@ _ALL = 2**64 - 1
 )
 def test_the_interval_is_the_published_one(count: int, of: int, least: float, most: float) -> None:
     assert wilson_interval(count, of) == pytest.approx((least, most), abs=5e-5)
-
-
-def test_a_rate_changed_where_three_audits_in_a_row_are_beyond_what_was_usual() -> None:
-    usual, incident, more = (10, 10**6), (5000, 10**6), (100, 10**6)
-    assert rate_changes([usual] * 7 + [incident] + [usual] * 8) == {}  # one bad night
-    assert rate_changes([usual] * 7 + [incident, incident] + [usual] * 5) == {}
-    assert rate_changes([usual] * 4 + [more] * 3) == {}  # too few to know what is usual
-    assert rate_changes([usual] * 5 + [more] * 3) == {5: 1e-5}
-    assert rate_changes([usual] * 7 + [more] * 3) == {7: 1e-5}
-    assert rate_changes([usual] * 7 + [more] * 9 + [usual] * 3) == {7: 1e-5, 16: 1e-4}
-    assert rate_changes([(0, 10**6)] * 20 + [(5, 10**6)] * 3) == {20: 0.0}
-    rare = [(1, 10**6), (0, 10**6), (0, 10**6), (2, 10**6), (0, 10**6)]
-    assert rate_changes(rare * 2 + [(1, 10**6)] * 3) == {}  # one here and there
-
-
-def test_a_rate_did_not_change_where_nothing_was_sent_or_all_is_as_ever() -> None:
-    usual, more = (10, 10**6), (100, 10**6)
-    assert rate_changes([(10, 10)] * 9) == {}  # nothing has a trace, as ever
-    assert rate_changes([(0, 0)] * 20 + [more] * 3) == {}  # nothing was sent
-    assert rate_changes([usual] * 7 + [more] * 2 + [(0, 0), more]) == {}
-    assert rate_changes([]) == {}
 
 
 def test_each_end_is_where_the_normal_approximation_would_just_not_refuse_what_was_seen() -> None:

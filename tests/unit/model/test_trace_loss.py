@@ -3,7 +3,7 @@
 import pytest
 
 from shardaudit.model.route.route import Route, RoutePlace
-from shardaudit.model.route.trace_loss import Traced, losses_of_a_minute, trace_losses
+from shardaudit.model.route.trace_loss import Traced, losses_of_a_minute, trace_losses, usual_losses
 from tests.unit.model.routes import BRANCHES, FILTER, LINE
 
 PIPELINES = {
@@ -52,9 +52,21 @@ def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:
     route = Route.of(ROUND)
     window = Traced(1000, {"router": 990, "extra": 1, "writer": 1000})
     broken = Traced(90, {"writer": 90})
-    assert losses_of_a_minute(route, broken, window) == pytest.approx(
+    usual = usual_losses(route, window, {})
+    assert losses_of_a_minute(route, broken, usual) == pytest.approx(
         {"router": 0.901, "extra": 0.901, "writer": 0}
     )
-    assert losses_of_a_minute(route, Traced(), window)["router"] == pytest.approx(0.01)
-    assert losses_of_a_minute(route, broken, window + broken)["router"] > 0.9
-    assert losses_of_a_minute(route, Traced(), Traced()) == dict.fromkeys(route.places, 0.0)
+    assert losses_of_a_minute(route, Traced(), usual)["router"] == pytest.approx(0.01)
+    usual = usual_losses(route, window + broken, {})
+    assert losses_of_a_minute(route, broken, usual)["router"] > 0.9
+
+
+def test_usual_losses_are_those_of_before_where_few_landed_and_unknown_without() -> None:
+    route = Route.of(ROUND)
+    few, more = (Traced(landed, {"router": 0, "writer": landed}) for landed in (9, 10))
+    assert usual_losses(route, Traced(), {}) == {}
+    assert usual_losses(route, few, {}) == usual_losses(route, few, {"router": 0.01}) == {}
+    assert usual_losses(route, more, {}) == {"router": 1, "writer": 0}
+    before = {"router": 0.01, "writer": 0.5}
+    assert usual_losses(route, Traced(), before) == before
+    assert usual_losses(route, more, before) == pytest.approx({"router": 0.505, "writer": 0.25})

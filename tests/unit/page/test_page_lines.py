@@ -175,13 +175,13 @@ def test_the_trend_is_per_million_and_of_published_audits_alone() -> None:
 
 
 def test_an_audit_with_which_a_rate_changed_says_what_was_usual() -> None:
-    ends = [NOW - (10 - n) * 24 * H for n in range(10)]
-    lost = [40 * (n > 6) for n in range(10)]
+    ends = [NOW - (13 - n) * 24 * H for n in range(13)]
+    lost = [40 * (n > 9) for n in range(13)]
     apart = [
         audit(f"{n}", end=end, window_start=end - 24 * H, missing=lost[n])
         for n, end in enumerate(ends)
     ]
-    assert {p.audit_id: p.usual for p in trend(apart) if p.usual} == {"7": {"missing": 0.0}}
+    assert {p.audit_id: p.usual for p in trend(apart) if p.usual} == {"10": {"missing": 0.0}}
     # Of a week each: the three nights that lost something have the same loss in them.
     weeks = [audit(f"{n}", end=end, missing=lost[n]) for n, end in enumerate(ends)]
     assert not any(point.usual for point in trend(weeks))

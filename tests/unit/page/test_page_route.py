@@ -7,7 +7,7 @@ from shardaudit.page.page_route import RouteGraph, RouteWay, route_graph, way_wo
 from shardaudit.report.summary import HopLine
 
 BRANCHES = {"router": "producer", "eu": "router", "us": "router", "writer": "eu us"}
-HOPS = [HopLine(n, tuple(a.split()), 1.0, 0, 0, None) for n, a in BRANCHES.items()]
+HOPS = [HopLine(n, tuple(a.split()), 1.0, 0, 0) for n, a in BRANCHES.items()]
 
 
 def graph_of(hops: list[HopLine]) -> RouteGraph:

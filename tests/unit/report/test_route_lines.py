@@ -12,12 +12,19 @@ from shardaudit.report.summary import HopLine
 
 def test_missing_messages_that_are_on_no_hop_are_told() -> None:
     ways = (WayLine("producer", "router", lost=2), WayLine("router", "sink", doubtful=1))
-    hops = [HopLine("router", ("producer",), 1.0, 90, 90, 1.0, ways=ways)]
+    hops = [HopLine("router", ("producer",), 1.0, 90, 90, ways=ways)]
     [note] = route_notes(hops, sent=100, missing=10)
     assert "7 missing messages or more are on no hop" in note
     assert route_notes(hops, sent=100, missing=3) == ()
     assert route_notes([replace(hops[0], ways=())], sent=100, missing=10) == ()
-    assert hops_from_json(hops_as_json(hops)) == tuple(hops)
+
+
+def test_places_are_read_as_they_were_kept_also_with_what_was_told_once() -> None:
+    hops = (HopLine("router", ("producer",), 1.0, 90, 90, ways=(WayLine("producer", "router"),)),)
+    kept = hops_as_json(hops)
+    assert kept is not None and hops_from_json(kept) == hops
+    older = [{**row, "coverage": 0.4} for row in json.loads(kept)]
+    assert hops_from_json(json.dumps(older)) == hops
 
 
 @pytest.mark.parametrize(

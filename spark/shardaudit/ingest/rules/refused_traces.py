@@ -63,12 +63,15 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class TraceRules:
-    """What a trace is judged by. `places`: other locations than the producer's that are known."""
+    """What a trace is judged by.
+
+    `places`: other locations than the producer's that are known; None: it is not known which.
+    """
 
     stream_names: Sequence[str]
     bucket: timedelta
     now: datetime
-    places: Sequence[str] = ()
+    places: Sequence[str] | None = ()
 
 
 def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
@@ -147,8 +150,7 @@ def _reason(rules: TraceRules) -> Column:
         F.col("fault"),
         message_id_fault(F.col("message_id")),
         foreign_fault(F.col("stream"), rules.stream_names),
-        location_fault(F.col("location"), rules.places),
-        event_fault(F.col("location"), F.col("event")),
+        *_place_faults(rules.places),
         shard_id_fault(F.col("shard_id")),
         sequence_number_fault(F.col("sequence_number")),
         fault(~_is_given("sent_at"), "sent_at is missing"),
@@ -157,6 +159,13 @@ def _reason(rules: TraceRules) -> Column:
         *(_number_fault(name, kind) for name, (kind, _) in _NUMBERS.items()),
         F.col("attributes_fault"),
     )
+
+
+def _place_faults(places: Sequence[str] | None) -> Sequence[Column]:
+    event = event_fault(F.col("location"), F.col("event"))
+    location = location_fault(F.col("location"), places or ())
+    # What is wrong by all configurations first.
+    return (event, location) if places is None else (location, event)
 
 
 def _number(name: str) -> Column:

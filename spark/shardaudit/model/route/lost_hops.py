@@ -71,6 +71,13 @@ class LostHops:
             if shares[after, before] >= _SHOWN and (share < SURE or before == place)
         )
 
+    def unknowing(self) -> "LostHops":
+        """The same where nobody knows how many traces places lose: each hop is as likely.
+
+        None of those that trace loss alone may explain is sure.
+        """
+        return replace(self, trace_losses=dict.fromkeys(self.route.places, 1.0), loss_rates={})
+
     def with_loss_rates(self, missing: Sequence[tuple[_Seen, int]]) -> "LostHops":
         """The same, with the loss rates under which these missing messages are the likeliest.
 

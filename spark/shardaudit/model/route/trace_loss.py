@@ -4,13 +4,13 @@ Messages that landed tell: they passed the places of their way, with a trace or 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.route import Route
 
-_WEIGHT = 10  # messages of the whole window that stand beside those of a minute
+_WEIGHT = 10  # messages: as so many count the window beside a minute, what was before beside it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,54 @@ def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
     return losses
 
 
-def losses_of_a_minute(route: Route, minute: Traced, window: Traced) -> dict[str, float]:
-    """The trace losses of a minute: its own, as far as it has messages, else the window's.
+def usual_losses(route: Route, window: Traced, before: Mapping[str, float]) -> dict[str, float]:
+    """By place the trace loss over a window, and what was known before; none: nobody knows any.
+
+    Fewer than ten messages say nothing without what was known before of all places.
+
+    Input:
+        before: what is known of the time before it; the fewer messages, the more that counts.
+    """
+    if is_thin(window) and not _knowable(route) <= before.keys():
+        return {}
+    own = trace_losses(route, window)
+    return {**before, **_joint(window, own, before)}
+
+
+def losses_of_a_minute(
+    route: Route, minute: Traced, usual: Mapping[str, float]
+) -> dict[str, float]:
+    """The trace losses of a minute: its own, as far as it has messages, else the usual ones.
 
     Where one cannot be told, the greatest of the others stands for it.
+
+    Input:
+        usual: of `usual_losses`.
     """
-    usual, own = trace_losses(route, window), trace_losses(route, minute)
-    weight = minute.landed / (minute.landed + _WEIGHT)
-    told = {
-        name: weight * own.get(name, loss) + (1 - weight) * loss for name, loss in usual.items()
-    }
+    own = {name: loss for name, loss in trace_losses(route, minute).items() if name in usual}
+    told = {**usual, **_joint(minute, own, usual)}
     greatest = max(told.values(), default=0.0)
     return {name: told.get(name, greatest) for name in route.places}
+
+
+def is_thin(window: Traced) -> bool:
+    """Whether too few messages landed to say what places lose of their traces."""
+    return window.landed < _WEIGHT
+
+
+def _knowable(route: Route) -> Set[str]:
+    """The places of which messages that landed can tell it."""
+    return trace_losses(route, Traced(1, dict.fromkeys(route.places, 1))).keys()
+
+
+def _joint(
+    traced: Traced, own: Mapping[str, float], others: Mapping[str, float]
+) -> dict[str, float]:
+    """What places lose by these messages, and by others, as if those were `_WEIGHT` messages."""
+    weight = traced.landed / (traced.landed + _WEIGHT)
+    return {
+        name: weight * loss + (1 - weight) * others.get(name, loss) for name, loss in own.items()
+    }
 
 
 def _groups(route: Route) -> list[tuple[str, ...]]:

@@ -1,0 +1,237 @@
+"""What the places between producer and sink say of an audit's window, and of what it found.
+
+They change no verdict: they say where a message was seen, and so how far it came.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.looked_into import FEW_IDS
+from shardaudit.audit.route.place_counts import SeenAlike, place_counts
+from shardaudit.audit.rules.canary.canary_answers import is_canary
+from shardaudit.audit.rules.findings import KEY
+from shardaudit.ingest.rules.sighted import seen_at
+from shardaudit.ingest.sightings import sighting_counts, sightings_within
+from shardaudit.model.config.settings import DAY
+from shardaudit.model.route.lost_hops import (
+    LostHops,
+    TracedAlike,
+    WayLine,
+    lost_before,
+    lost_hops_as_json,
+    place_of,
+    way_lines,
+)
+from shardaudit.model.route.route import SINK, Route, Sighting
+from shardaudit.model.route.trace_loss import (
+    Traced,
+    is_thin,
+    losses_of_a_minute,
+    trace_losses,
+    usual_losses,
+)
+from shardaudit.model.tables.audit_tables import AUDITS
+from shardaudit.model.verdict import Kind
+from shardaudit.model.window import SCAN_WINDOWS, Window, joined
+from shardaudit.report.route_lines import hops_from_json
+from shardaudit.report.summary import HopLine
+from shardaudit.store.audits import published_of
+from shardaudit.store.warehouse import Warehouse
+
+_LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
+_PLACED = ("location", "hops")
+_ALIKE = ("bucket_start", "kind", "seen")
+_HOP_DDL = (
+    "bucket_start timestamp, kind string, seen string, placed_location string, placed_hops string"
+)
+
+
+def with_hops(
+    warehouse: Warehouse, request: AuditRequest, found: DataFrame, cells: DataFrame
+) -> tuple[DataFrame, tuple[HopLine, ...]]:
+    """What was found, with where each lost or doubled message was; and the route's places.
+
+    Input:
+        found: of `kinds`; cells: of `judged_cells`.
+    """
+    route = request.stream.route
+    if not route.places:
+        return found, ()
+    counts = place_counts(warehouse, request, cells)
+    hops, window = counts.lines()
+    hops = counts.with_unsent(hops)
+    is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
+    sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
+    told = _seen(warehouse, request, sought)
+    if told is None:
+        hops = _with_ways(hops, way_lines(route, ()))
+        return found, _with_losses(hops, trace_losses(route, window))
+    groups = [_group(row, route) for row in collected(told.groupBy(*_ALIKE).count())]
+    landed, exact = counts.landed([group for group in groups if group.is_missing], told)
+    window = sum((landed[start] for start in exact), start=window)
+    silent = _silent(warehouse, request, hops)
+    if is_thin(usual := window):
+        usual = sum((landed[start] for start in landed.keys() - exact), start=window)
+    before = _losses_before(warehouse, request) if is_thin(usual) else {}
+    lost = LostHops(route, silent, usual_losses(route, usual, before))
+    alike = _lost_on(groups, landed, lost)
+    answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
+    # Unique on these columns on the right, by the grouping.
+    placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
+    hops = _with_ways(_with_lost(hops, alike), way_lines(route, alike, silent=silent))
+    return _placed(found, placed), _with_losses(hops, trace_losses(route, window))
+
+
+def _lost_on(
+    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], lost: LostHops
+) -> list[TracedAlike]:
+    """The groups, the missing ones with the hops on which they may be lost.
+
+    Input:
+        landed: by bucket what its places traced of what landed; lost: with the usual trace losses,
+            without any where they are not known.
+    """
+    there: dict[datetime, LostHops] = {}
+    if lost.trace_losses:
+        lost, there = _by_minute(groups, landed, lost)
+    else:
+        lost = lost.unknowing()
+    return [
+        TracedAlike(
+            group.ids,
+            group.seen,
+            there.get(group.bucket_start, lost).of(group.seen) if group.is_missing else None,
+        )
+        for group in groups
+    ]
+
+
+def _by_minute(
+    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], lost: LostHops
+) -> tuple[LostHops, dict[datetime, LostHops]]:
+    """With how often each hop loses messages; and the same with the trace losses of each minute."""
+    route, usual = lost.route, lost.trace_losses
+    missing = [group for group in groups if group.is_missing]
+    ids = Counter[str]()
+    for group in missing:
+        ids[group.text] += group.ids
+    seen = {group.text: group.seen for group in missing}
+    lost = replace(lost, trace_losses=losses_of_a_minute(route, Traced(), usual))
+    lost = lost.with_loss_rates([(seen[text], ids[text]) for text in ids])
+    there = {
+        start: replace(lost, trace_losses=losses_of_a_minute(route, minute, usual))
+        for start, minute in landed.items()
+    }
+    return lost, there
+
+
+def _answers(
+    groups: Sequence[SeenAlike], alike: Sequence[TracedAlike], route: Route
+) -> list[tuple[datetime, str, str, str | None, str | None]]:
+    """Of each group its place and its hops: `_HOP_DDL`."""
+    return [
+        (
+            *(group.bucket_start, group.kind, group.text),
+            route.doubled_after(each.seen) if each.lost is None else place_of(each.lost),
+            lost_hops_as_json(each.lost or ()),
+        )
+        for group, each in zip(groups, alike, strict=True)
+    ]
+
+
+def _group(row: Row, route: Route) -> SeenAlike:
+    sightings = {}
+    for told in filter(None, row.seen.split(",")):
+        name, received, sent = told.split(":")
+        if name in route.places:  # an earlier configuration may have had another
+            sightings[name] = Sighting(int(received), int(sent))
+    return SeenAlike(row.bucket_start, row.kind, row.seen, row["count"], sightings)
+
+
+def _with_losses(hops: Sequence[HopLine], losses: Mapping[str, float]) -> tuple[HopLine, ...]:
+    return tuple(replace(hop, trace_loss=losses.get(hop.location)) for hop in hops)
+
+
+def _with_ways(hops: Sequence[HopLine], ways: Sequence[WayLine]) -> tuple[HopLine, ...]:
+    """The places, each with the ways to it, and the one from it to the sink."""
+    by_place = defaultdict[str, list[WayLine]](list)
+    for way in ways:
+        by_place[way.after if way.before == SINK else way.before].append(way)
+    return tuple(replace(hop, ways=tuple(by_place[hop.location])) for hop in hops)
+
+
+def _with_lost(hops: Sequence[HopLine], alike: Sequence[TracedAlike]) -> tuple[HopLine, ...]:
+    """The places, with the messages that were lost before them, and those that may be."""
+    lost, doubtful = lost_before((one.ids, one.lost) for one in alike if one.lost is not None)
+    return tuple(
+        replace(hop, lost=lost[hop.location], doubtful=doubtful[hop.location]) for hop in hops
+    )
+
+
+def _placed(found: DataFrame, told: DataFrame) -> DataFrame:
+    """What was found, with the places that it is told of."""
+    new = [f"placed_{name}" for name in _PLACED]
+    placed = told.select(*KEY, *new, F.lit(True).alias("is_placed"))
+    is_placed = F.col("is_placed")
+    values = {n: F.when(is_placed, F.col(f"placed_{n}")).otherwise(F.col(n)) for n in _PLACED}
+    # Unique on the key on the right, as what was found is.
+    both = found.join(placed, KEY, how="left").withColumns(values)
+    return both.drop(*new, "is_placed").localCheckpoint()
+
+
+def _losses_before(warehouse: Warehouse, request: AuditRequest) -> dict[str, float]:
+    """By place of the route its trace loss in the newest audit before that tells it."""
+    rows = warehouse.rows(AUDITS, where=published_of(request.name))
+    # One of the same time is of the same night: they may run again, in any order.
+    before = [row for row in rows if row["as_of"] < request.as_of]
+    known: dict[str, float] = {}
+    for row in sorted(before, key=lambda row: (row["as_of"], row["window_end"], row["audit_id"])):
+        if not is_thin(Traced(row["matched"] + row["untraced"])):
+            hops = hops_from_json(row["hops"])
+            known |= {hop.location: hop.trace_loss for hop in hops if hop.trace_loss is not None}
+    return {name: loss for name, loss in known.items() if name in request.stream.route.places}
+
+
+def _silent(warehouse: Warehouse, request: AuditRequest, hops: Sequence[HopLine]) -> frozenset[str]:
+    """The places of which nothing is known in a day or longer: not just of these minutes."""
+    names = frozenset(line.location for line in hops if line.is_silent)
+    if not names:
+        return names
+    window = request.judged_over or request.aligned
+    wide = Window(min(window.start, request.aligned.end - DAY), request.aligned.end)
+    counts = sighting_counts(warehouse, request.name, wide)
+    return names - {row.location for row in collected(counts.select("location").distinct())}
+
+
+def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:
+    """What was found, with `seen` of `seen_at`, empty where nobody saw it; None: there is nothing.
+
+    Input:
+        sought: KEY, `bucket_start`; read.
+    """
+    buckets = collected(sought.groupBy("bucket_start").count())
+    if not buckets:
+        return None
+    ids = sought.select("message_id").distinct()
+    if sum(row["count"] for row in buckets) <= FEW_IDS:
+        ids = F.broadcast(ids)
+    bucket = request.stream.bucket
+    near = joined(
+        # A place's time may be cut otherwise than the producer's.
+        (Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in buckets),
+        most=SCAN_WINDOWS,
+    )
+    sightings = sightings_within(warehouse, request.name, near)
+    # Presence only.
+    seen = seen_at(sightings.join(ids, ["message_id"], how="left_semi"))
+    # Unique on the id on the right, by its grouping.
+    told = sought.join(seen, ["message_id"], how="left")
+    return told.withColumn("seen", F.coalesce("seen", F.lit(""))).localCheckpoint()

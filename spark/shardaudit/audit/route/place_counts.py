@@ -1,0 +1,188 @@
+"""How many messages of an audit's window each place traced, beside what landed of them.
+
+What the ledger counts is summed; a place that traced messages in several ingests may have traced
+some of them again there: where it matters they are counted message by message.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.engine.collected import collected
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.rules.canary.canary_answers import without_canary
+from shardaudit.columns.instants import in_windows
+from shardaudit.ingest.sightings import sighting_counts, sightings_within
+from shardaudit.model.route.route import Sighting
+from shardaudit.model.route.trace_loss import Traced
+from shardaudit.model.verdict import Kind
+from shardaudit.model.window import SCAN_WINDOWS, Window, joined
+from shardaudit.report.summary import HopLine
+from shardaudit.store.warehouse import Warehouse
+
+_NOTHING = Row(received=0, sent=0, traced=0)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAlike:
+    """So many found messages of a bucket that were seen alike. `text`: of `seen_at`."""
+
+    bucket_start: datetime
+    kind: str
+    text: str
+    ids: int
+    seen: Mapping[str, Sighting]
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether they did not land."""
+        return self.kind == Kind.MISSING.value
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCounts:
+    """Messages of a window by bucket: those that landed or not, and what each place traced.
+
+    `cells`: `bucket_start`, unique; `landed`, `missing`, `pending` (bigint).
+    `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `traced` (bigint),
+        messages, again in each ingest that brought traces of them; `is_split`: there were several
+        such; and what `cells` has.
+    """
+
+    warehouse: Warehouse
+    request: AuditRequest
+    cells: DataFrame
+    traced: DataFrame
+
+    def lines(self) -> tuple[tuple[HopLine, ...], Traced]:
+        """The places in the route's order; and what they traced where all has landed."""
+        is_whole = (F.col("missing") == 0) & (F.col("pending") == 0)
+        landed = F.sum(F.when(is_whole, F.col("landed"))).alias("landed")
+        [cells] = collected(self.cells.agg(landed))
+        sums = self.traced.groupBy("location").agg(
+            F.sum("received").alias("received"),
+            F.sum("sent").alias("sent"),
+            F.sum(F.when(is_whole, F.col("traced"))).alias("traced"),
+        )
+        found = {row.location: row for row in collected(sums)}
+        lines = tuple(
+            HopLine(
+                location=name,
+                after=place.after,
+                share=place.share,
+                received=row.received,
+                sent=row.sent,
+            )
+            for name, place in self.request.stream.route.places.items()
+            for row in [found.get(name, _NOTHING)]
+        )
+        traced = {name: row.traced or 0 for name, row in found.items()}
+        return lines, Traced(cells.landed or 0, traced)
+
+    def landed(
+        self, missing: Sequence[SeenAlike], told: DataFrame
+    ) -> tuple[dict[datetime, Traced], set[datetime]]:
+        """By bucket with missing messages what its places traced of what landed, at least.
+
+        Of messages on their way, and those of gaps, no traces were looked up: places may have
+        traced all of them, and so much less of what landed. And the buckets without such ones.
+
+        Input:
+            missing: all that are; told: what was found, of which each is in one of its buckets.
+        """
+        buckets = told.where(F.col("kind") == Kind.MISSING.value).select("bucket_start").distinct()
+        cells, traced = (
+            # Presence only.
+            collected(rows.join(F.broadcast(buckets), ["bucket_start"], how="left_semi"))
+            for rows in (self.cells, self.traced)
+        )
+        by_bucket: dict[datetime, Counter[str]] = defaultdict(Counter)
+        named = Counter[datetime]()
+        # Again, message by message: what a place traced twice would stand for what it did not.
+        split = {row.bucket_start for row in traced if row.is_split}
+        messages = self._messages(
+            Window(start, start + self.request.stream.bucket) for start in split
+        )
+        for row in traced:
+            place = (row.location, row.bucket_start)
+            by_bucket[row.bucket_start][row.location] += messages.get(place, row.traced)
+        for group in missing:
+            named[group.bucket_start] += group.ids
+            by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
+        landed, exact = {}, set[datetime]()
+        for row in cells:
+            traced_here = by_bucket[row.bucket_start]
+            if not (unseen := row.pending + max(0, row.missing - named[row.bucket_start])):
+                exact.add(row.bucket_start)
+            of_landed = {name: max(0, ids - unseen) for name, ids in traced_here.items()}
+            landed[row.bucket_start] = Traced(row.landed, of_landed)
+        return landed, exact
+
+    def with_unsent(self, hops: Sequence[HopLine]) -> tuple[HopLine, ...]:
+        """The places, with the messages that they traced beyond all that were sent, or landed.
+
+        Only of buckets of which the producers' traces may be expected to be there. A place's time
+        may be cut otherwise than the producer's: what the buckets beside one lack may be in it.
+        """
+        bucket, window = self.request.stream.bucket, self.request.aligned
+        # Beyond the window nothing is known of what lacks.
+        end = min(self.request.as_of - self.request.stream.settle_grace, window.end - bucket)
+        sent = F.coalesce(F.col("landed") + F.col("missing") + F.col("pending"), F.lit(0))
+        start, is_more = F.col("bucket_start"), F.col("traced") > sent
+        is_within = (start > F.lit(window.start)) & (start <= F.lit(end - bucket))
+        rows = self.traced.where(is_more & is_within).select("location", "bucket_start")
+        more = collected(rows)
+        if not more:
+            return tuple(hops)
+        around = [Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more]
+        # Again, message by message: a place may have traced one in several ingests.
+        traced = self._messages(around)
+        near = in_windows(start, joined(around, most=SCAN_WINDOWS))
+        of_cells = self.cells.where(near).select(start, sent.alias("sent"))
+        known = Counter({row.bucket_start: row.sent for row in collected(of_cells)})
+        unsent = Counter[str]()
+        for name, at in more:
+            lacking = sum(max(0, known[by] - traced[name, by]) for by in (at - bucket, at + bucket))
+            unsent[name] += max(0, traced[name, at] - known[at] - lacking)
+        return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
+
+    def _messages(self, spans: Iterable[Window]) -> Counter[tuple[str, datetime]]:
+        """How many messages each place traced, by bucket, each once however often it came."""
+        traced = Counter[tuple[str, datetime]]()
+        if not (near := joined(spans, most=SCAN_WINDOWS)):
+            return traced
+        each = ["location", "bucket_start", "message_id"]
+        sightings = sightings_within(self.warehouse, self.request.name, near)
+        messages = sightings.select(*each).distinct()
+        for row in collected(messages.groupBy(*each[:2]).agg(F.count("*").alias("ids"))):
+            traced[row.location, row.bucket_start] = row.ids
+        return traced
+
+
+def place_counts(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> PlaceCounts:
+    """What the places of an audit's route traced.
+
+    Input:
+        cells: of `judged_cells`.
+    """
+    sums = ("received", "sent")
+    traced = (
+        sighting_counts(warehouse, request.name, request.aligned)
+        .groupBy("location", "bucket_start")
+        .agg(
+            *(F.sum(name).alias(name) for name in sums),
+            (F.min("batch_id") < F.max("batch_id")).alias("is_split"),
+        )
+        .withColumn("traced", F.greatest(*sums))
+    )
+    landed = (F.col("matched") + F.col("untraced")).alias("landed")
+    counted = without_canary(cells).select("bucket_start", landed, "missing", "pending")
+    names = ("landed", "missing", "pending")
+    by_bucket = counted.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in names))
+    # Unique on the bucket on the right, by its grouping.
+    joint = traced.join(by_bucket, ["bucket_start"], how="left")
+    return PlaceCounts(warehouse, request, by_bucket, joint)

@@ -1,0 +1,78 @@
+"""Where nothing landed that tells how many traces places lose, no hop is sure by it."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.job import audit
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.window import Window
+from shardaudit.report.route_lines import lost_told
+from shardaudit.report.summary import AuditReport
+from tests.builders import NOW, T0, Line, sink_row, trace_line
+from tests.spark.audit.on_routes import passed
+from tests.spark.lake import Lake
+from tests.spark.ungated import ungated
+
+ROUTE = {"router": {"after": ["producer"]}, "writer": {"after": ["router"]}}
+HALF = 480  # messages, one a second; of the second half the writer lost all but so many
+
+
+def lost_all(lake: Lake, *, untraced_every: int, landed: int = 0) -> None:
+    lake.settings = {"locations": ROUTE}
+    lines: list[Line] = []
+    rows = [sink_row(2 * HALF + 120)]
+    for number in range(2 * HALF):
+        lines.append(trace_line(number))
+        every = untraced_every if number >= HALF + landed else 100
+        lines += passed(number, () if number % every == 7 % every else ("router",))
+        if number < HALF + landed:
+            lines += passed(number, ("writer",))
+            rows.append(sink_row(number))
+    lake.log("all.jsonl", lines)
+    lake.land(rows)
+    lake.ingest()
+
+
+def audited_half(lake: Lake, half: int) -> AuditReport:
+    start = T0 + half * timedelta(seconds=HALF)
+    window = Window(start, start + timedelta(seconds=HALF))
+    as_of = NOW - (1 - half) * timedelta(minutes=1)
+    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=2)))
+    return audit(lake.warehouse, request, ungated(), now=as_of)
+
+
+def told(lake: Lake) -> Counter[str | None]:
+    return Counter(lost_told(row.hops) for row in lake.rows(FINDINGS) if row.kind == "missing")
+
+
+@pytest.mark.parametrize("landed", [0, 5])
+def test_no_hop_is_sure_by_traces_where_no_audit_knows_how_many_get_lost(
+    lake: Lake, landed: int
+) -> None:
+    lost_all(lake, untraced_every=100, landed=landed)
+    report = audited_half(lake, 1)
+    behind = "router → writer {0}, writer → sink {0}"
+    assert told(lake) == {
+        f"inconclusive: producer → router 33%, {behind.format('33%')}": 5,
+        f"inconclusive: {behind.format('50%')}": HALF - landed - 5,
+    }
+    assert [(hop.lost, hop.doubtful) for hop in report.hops] == [(0, 5), (0, HALF - landed)]
+
+
+@pytest.mark.parametrize("landed", [0, 5])
+@pytest.mark.parametrize("untraced_every", [2, 100])
+def test_trace_losses_are_those_of_the_audit_before_where_nothing_landed(
+    lake: Lake, untraced_every: int, landed: int
+) -> None:
+    lost_all(lake, untraced_every=untraced_every, landed=landed)
+    audited_half(lake, 0)
+    router, writer = audited_half(lake, 1).hops
+    if untraced_every == 2:
+        assert (router.lost, router.doubtful, writer.doubtful) == (HALF // 2 - landed // 2, 0, 0)
+    else:
+        assert (router.lost, router.doubtful, writer.doubtful) == (0, 5, 5)
+    assert router.lost + writer.lost + router.doubtful == HALF - landed
