@@ -36,8 +36,9 @@ from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.model.watermark import Watermark
 from shardaudit.report.next_steps import unnamed_notes
+from shardaudit.report.producer_lines import producer_notes, producers_as_json
 from shardaudit.report.route_lines import hops_as_json, route_notes
-from shardaudit.report.summary import AuditReport
+from shardaudit.report.summary import AuditReport, ProducerLine
 from shardaudit.store.cell_grid import quantile
 from shardaudit.store.published import audit_notes, deadline_lines, worst_shards
 from shardaudit.store.warehouse import Warehouse
@@ -78,7 +79,12 @@ class AuditRow:
         self.warehouse.upsert([self._identity(status)], AUDITS)
 
     def publish(
-        self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str]
+        self,
+        outcome: Outcome,
+        *,
+        watermark: Watermark,
+        noted: Sequence[str],
+        producers: tuple[ProducerLine, ...],
     ) -> AuditReport:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
         kept_s, stream = self._retention_s, self.request.stream
@@ -98,7 +104,9 @@ class AuditRow:
                 *notes,
                 *unnamed_notes(outcome.sums["unsent_n"]),
                 *_route_notes(outcome),
+                *producer_notes(producers),
             ),
+            producers=producers,
         )
         self._finish(report, outcome)
         return report
@@ -128,6 +136,7 @@ class AuditRow:
             "vanished_until": outcome.vanished_until,
             "unnamed": outcome.sums["unsent_n"],
             "hops": hops_as_json(outcome.hops),
+            "producers": producers_as_json(report.producers),
             "shard_verdicts": self._shard_verdicts(outcome),
         }
         self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)
