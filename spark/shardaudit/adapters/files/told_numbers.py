@@ -12,9 +12,8 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from shardaudit.adapters.files.lines import DamageError
 from shardaudit.adapters.files.loose_traces import LOOSE, without_passed_over
-from shardaudit.adapters.lake.parquet_file import opened_parquet, row_group
+from shardaudit.adapters.lake.parquet_file import opened_parquet, unreadable
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.number_spans import BEYOND_NUMBERS, MOST_SPANS, Told
 from shardaudit.model.trace_line import (
@@ -29,13 +28,15 @@ from shardaudit.model.window import unix_micros
 
 TOLD_NUMBERS = pa.schema([("file", pa.string()), ("raw", pa.string())])
 
-_WHOSE = ("location", "producer_id", "session", "told")
+_SESSION = ("location", "producer_id", "session")
+_WHOSE = (*_SESSION, "told")
 _NUMBERS = ("first", "last", "since", "until")  # times in µs since 1970
 _SPANS = pa.schema(
     [*((name, pa.string()) for name in _WHOSE), *((name, pa.int64()) for name in _NUMBERS)]
 )
 _MOST_ROWS = 200_000  # in memory; of whom more are left has a session for each trace
 _SOME_ROWS = 10_000
+_BATCH_ROWS = 200_000
 _DIGITS = r"^[0-9]{1,18}$"
 _OF_HEALTH = ("written", "dropped", "queued")
 _Row = list[str | int | None]  # of _SPANS
@@ -57,7 +58,7 @@ class ToldNumbers:
         digits = pc.match_substring_regex(loose["session_seq"], _DIGITS)
         rows = loose.filter(pc.and_(digits, loose["session"].is_valid()))
         at = pc.coalesce(_micros(rows, "acked_at"), _micros(rows, "sent_at"))
-        whose = [rows[name] for name in ("location", "producer_id", "session")]
+        whose = [_with_location(name, rows[name]) for name in _SESSION]
         self.add_traces(whose, rows["session_seq"].cast(pa.int64()), at)
         # Of them the line alone is there: a field is of a wrong type, or the log tells of itself.
         others = pc.and_(loose["fault"].is_valid(), loose["session"].is_null())
@@ -68,9 +69,7 @@ class ToldNumbers:
         """Takes traces: of each its location, producer and session, its number, its time."""
         if not len(numbers):
             return
-        told = pa.repeat(pa.scalar(Told.LINES.value, pa.string()), len(numbers))
-        location, *others = whose
-        arrays = [location.fill_null(PRODUCER), *others, told, numbers, numbers, at, at]
+        arrays = [*whose, _repeated(Told.LINES.value, len(numbers)), numbers, numbers, at, at]
         self._add(_joined(pa.Table.from_arrays(arrays, names=_SPANS.names)))
 
     def as_text(self) -> str | None:
@@ -105,8 +104,8 @@ class ToldNumbers:
     def _add_line(self, raw: str) -> None:
         """Takes a line by what stands in it; without a session it tells nothing."""
         line, _ = read_object(raw.encode())
-        names = ("location", "producer_id", "session")
-        location, producer_id, session = (_text(line.get(self._columns[name])) for name in names)
+        location, *names = (_text(line.get(self._columns[name])) for name in _SESSION)
+        producer_id, session = names
         if session is None:
             return
         who = (location or PRODUCER, producer_id, session)
@@ -156,15 +155,14 @@ def parquet_numbers(
         columns: standard name -> column, for those that the file has.
     """
     told = ToldNumbers(columns)
-    times = [name for name in ("acked_at", "sent_at") if name in columns][:1]
-    names = ("location", "producer_id", "session", "session_seq", *times)
-    wanted = [columns[name] for name in names if name in columns]
-    source = opened_parquet(file)
+    whose = [columns[name] for name in _SESSION if name in columns]
+    at = columns["acked_at" if "acked_at" in columns else "sent_at"]
     try:
-        for group in range(source.num_row_groups):
-            for batch in row_group(source, group, columns=wanted, file=file):
-                _add_plain(told, batch, columns)
-    except DamageError:  # who reads the rows tells of it
+        source = opened_parquet(file, few_values=whose)
+        for batch in source.iter_batches(_BATCH_ROWS, columns=[*whose, columns["session_seq"], at]):
+            _add_plain(told, batch, columns)
+    except (pa.ArrowException, OSError) as error:
+        unreadable(file, error)  # raises what the storage says; of damage tells who reads the rows
         return
     yield pa.RecordBatch.from_pylist([{"file": path, "raw": told.as_text()}], schema=TOLD_NUMBERS)
 
@@ -180,14 +178,29 @@ def _add_plain(told: ToldNumbers, batch: pa.RecordBatch, columns: Mapping[str, s
     is_numbered = pc.and_(is_numbered, pc.less(numbers, BEYOND_NUMBERS)).fill_null(fill_value=False)
     if is_numbered.false_count:
         batch, numbers = batch.filter(is_numbered), numbers.filter(is_numbered)
-    nothing = pa.nulls(len(batch), pa.string())
+    nothing = _repeated(None, len(batch))
     whose = [
-        batch[columns[name]].cast(pa.string()) if name in columns else nothing
-        for name in ("location", "producer_id", "session")
+        _with_location(name, batch[columns[name]] if name in columns else nothing)
+        for name in _SESSION
     ]
     at = batch[columns["acked_at" if "acked_at" in columns else "sent_at"]]
     precise = at.cast(pa.timestamp("us", at.type.tz), safe=False)
     told.add_traces(whose, numbers, precise.cast(pa.int64()))
+
+
+def _with_location(name: str, column: pa.Array) -> pa.Array:
+    """A column of _SESSION; who says no location is the producer."""
+    if name != "location" or not column.null_count:
+        return column
+    if column.null_count == len(column):
+        return _repeated(PRODUCER, len(column))
+    return column.cast(pa.string()).fill_null(PRODUCER)
+
+
+def _repeated(text: str | None, size: int) -> pa.Array:
+    """So many times the same text."""
+    indices = pa.repeat(pa.scalar(None if text is None else 0, pa.int32()), size)
+    return pa.DictionaryArray.from_arrays(indices, pa.array([text or ""], pa.string()))
 
 
 def _joined(spans: pa.Table) -> pa.Table:
@@ -200,10 +213,9 @@ def _joined(spans: pa.Table) -> pa.Table:
     codes = _codes(spans)
     by = pa.table({"code": codes, "first": spans["first"]})
     order = pc.sort_indices(by, [("code", "ascending"), ("first", "ascending")])
-    spans, codes = spans.take(order), codes.take(order)
-    first, last = spans["first"].combine_chunks(), spans["last"].combine_chunks()
+    codes, first, last = (column.take(order) for column in (codes, *_numbers(spans)))
     touches = pc.less_equal(first[1:], pc.add(last[:-1], 1))
-    return _merged(spans, _begins(pc.and_(pc.equal(codes[1:], codes[:-1]), touches)))
+    return _merged(spans, order, _begins(pc.and_(pc.equal(codes[1:], codes[:-1]), touches)))
 
 
 def _thinned(spans: pa.Table) -> pa.Table:
@@ -213,11 +225,10 @@ def _thinned(spans: pa.Table) -> pa.Table:
     codes = _codes(spans)
     each = pc.value_counts(codes)
     counts = each.field("counts").take(pc.index_in(codes, each.field("values")))
-    is_sparse = pc.and_(
-        pc.greater(counts, MOST_SPANS), pc.equal(spans["told"].combine_chunks(), Told.LINES.value)
-    )
+    is_of_lines = pc.equal(spans["told"].combine_chunks(), Told.LINES.value)
+    is_sparse = pc.and_(pc.greater(counts, MOST_SPANS), is_of_lines)
     begins = pc.or_(_begins(pc.equal(codes[1:], codes[:-1])), pc.invert(is_sparse))
-    merged = _merged(spans, begins)
+    merged = _merged(spans, pa.array(range(len(spans))), begins)
     told = pc.if_else(is_sparse.filter(begins), Told.SPARSE.value, merged["told"])
     return merged.set_column(_WHOSE.index("told"), "told", told)
 
@@ -227,12 +238,13 @@ def _begins(goes_on: pa.Array) -> pa.Array:
     return pa.concat_arrays([pa.array([True]), pc.invert(goes_on)])
 
 
-def _merged(spans: pa.Table, begins: pa.Array) -> pa.Table:
-    """One span of each row that begins one, and of those up to the next."""
-    numbers = spans.select(_NUMBERS).append_column("at", pc.cumulative_sum(begins.cast(pa.int64())))
+def _merged(spans: pa.Table, order: pa.Array, begins: pa.Array) -> pa.Table:
+    """One span of each row that begins one, and of those up to the next in that order."""
+    island = pc.cumulative_sum(begins.cast(pa.int32()))
+    numbers = spans.select(_NUMBERS).take(order).append_column("island", island)
     ends = [("first", "min"), ("last", "max"), ("since", "min"), ("until", "max")]
-    made = numbers.group_by("at", use_threads=False).aggregate(ends)
-    whose = spans.select(_WHOSE).take(pc.indices_nonzero(begins))
+    made = numbers.group_by("island", use_threads=False).aggregate(ends)
+    whose = spans.select(_WHOSE).take(order.filter(begins))
     arrays = [*whose.columns, *(made[f"{name}_{how}"] for name, how in ends)]
     return pa.Table.from_arrays(arrays, names=_SPANS.names).cast(_SPANS)
 
@@ -241,15 +253,20 @@ def _codes(spans: pa.Table) -> pa.Array:
     """Of each row a number that says whose it is, and what."""
     codes = pa.repeat(pa.scalar(0, pa.int64()), len(spans))
     for name in _WHOSE:
-        encoded = spans[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        both = pc.add(pc.multiply(codes, len(encoded.dictionary)), encoded.indices.cast(pa.int64()))
-        codes = both if len(encoded.dictionary) == 1 else _numbered_anew(both)
+        column = spans[name].combine_chunks()
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        if len(column.dictionary) <= 1 and not column.null_count:
+            continue
+        own = column.indices.cast(pa.int64()).fill_null(len(column.dictionary))
+        # From 0 on again: no product must overflow.
+        own = pc.add(pc.multiply(codes, len(column.dictionary) + 1), own)
+        codes = own.dictionary_encode().indices.cast(pa.int64())
     return codes
 
 
-def _numbered_anew(codes: pa.Array) -> pa.Array:
-    """The same, from 0 on: the next factor must not overflow."""
-    return codes.dictionary_encode().indices.cast(pa.int64())
+def _numbers(spans: pa.Table) -> list[pa.Array]:
+    return [spans[name].combine_chunks() for name in ("first", "last")]
 
 
 def _micros(rows: pa.RecordBatch, name: str) -> pa.Array:
