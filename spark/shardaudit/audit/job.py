@@ -17,7 +17,6 @@ from shardaudit.audit.evidence import ingested
 from shardaudit.audit.gates import Gates, store
 from shardaudit.audit.judged import broken_rules, judged, outcome_of
 from shardaudit.audit.measured import measured
-from shardaudit.audit.producer_numbers import producer_lines
 from shardaudit.audit.publish import AuditRow, publish
 from shardaudit.audit.records import stored_holds
 from shardaudit.audit.rules.classify import Damage
@@ -102,9 +101,7 @@ def _audit(
             noted = sentences(results, severity=Severity.WARN) + quiet_notes(
                 request.name, request.aligned, stored_holds(warehouse, request.name)
             )
-            report = row.publish(
-                outcome, watermark=mark, noted=noted, producers=producer_lines(warehouse, request)
-            )
+            report = row.publish(outcome, watermark=mark, noted=noted)
     tell_published(warehouse, request, report)
     return report
 

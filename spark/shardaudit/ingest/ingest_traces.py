@@ -38,7 +38,7 @@ from shardaudit.ingest.sightings import (
     stored_sightings,
 )
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.ingest.trace_sessions import append_trace_sessions
+from shardaudit.ingest.trace_sessions import append_kept_sessions, append_trace_sessions
 from shardaudit.ingest.trace_writing import (
     TraceTally,
     TraceWriting,
@@ -177,8 +177,7 @@ class TraceSide:
         if rows is not None:
             counted = self._writing(batch).append_kept(rows, read_at=now)
             if counted is not None:
-                if rows.told is not None:
-                    append_trace_sessions(self._warehouse, rows.told, batch)
+                append_kept_sessions(self._warehouse, inputs.kept, batch)
                 return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
         if inputs.kept and inputs.kept.columns:
             # The rows of the copies are judged one by one.

@@ -14,7 +14,6 @@ from shardaudit.adapters.engine.embedded import is_embedded
 from shardaudit.adapters.files.access_refused import AccessRefusedError
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.files.parquet_traces import kept_files, readable
-from shardaudit.adapters.files.sources import read_told_numbers
 from shardaudit.adapters.lake.sink_rows import SinkReader, UnsoundFilesError
 from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.ingest.batches import Batch
@@ -106,13 +105,12 @@ class KeptRows:
 
     `traces`: GIVEN, not read yet; `ids`: what tells them apart, read: `reason` (NULL), `id_hash`,
     `bucket_start`. `ahead`: `id_hash`, unique, of those that arrive after the ingest by the clock
-    of their producer. `told`: of `append_trace_sessions`, not read yet.
+    of their producer.
     """
 
     traces: DataFrame
     ids: DataFrame
     ahead: DataFrame
-    told: DataFrame | None
     tally: TraceTally
 
 
@@ -199,17 +197,7 @@ def kept_rows(warehouse: Warehouse, inputs: TraceInputs, rules: TraceRules) -> K
     if ahead.count() > _FEW_AHEAD:
         return None
     traces = kept_traces(rows, bucket=shape.bucket, sample_rate=shape.sample_rate)
-    return KeptRows(traces, ids, ahead, _told(warehouse, inputs.kept), tally)
-
-
-def _told(warehouse: Warehouse, kept: KeptFiles) -> DataFrame | None:
-    """What the kept files tell of sessions' numbers; None: they have none."""
-    columns = {name: column for name, (column, _) in kept.columns.items()}
-    if not {"session", "session_seq"} <= columns.keys():
-        return None
-    folder = warehouse.kept_folder
-    files = [replace(file, path=f"{folder}/{file.path}") for file in kept.files]
-    return read_told_numbers(warehouse.spark, files, warehouse.access, columns)
+    return KeptRows(traces, ids, ahead, tally)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import NamedTuple
 
 # Who has more spans of one session in a batch does not number its traces one by one.
-MOST_SPANS = 1_000
+MOST_RUNS = 1_000
 BEYOND_NUMBERS = 2**62  # no session comes that far, and sums of two still fit a bigint
 
 
@@ -33,7 +33,7 @@ class Numbering(NamedTuple):
     session: str | None
 
 
-class Span(NamedTuple):
+class NumberSpan(NamedTuple):
     """Numbers from `first` to `last`, told from `since` to `until`. None: nobody knows when."""
 
     first: int
@@ -47,9 +47,9 @@ class Span(NamedTuple):
         return self.last - self.first + 1
 
 
-def united(spans: Iterable[Span]) -> list[Span]:
+def united(spans: Iterable[NumberSpan]) -> list[NumberSpan]:
     """The spans in their order, those that overlap or touch as one."""
-    found: list[Span] = []
+    found: list[NumberSpan] = []
     for span in sorted(spans, key=lambda span: (span.first, span.last)):
         if found and span.first <= found[-1].last + 1:
             found[-1] = _both(found[-1], span)
@@ -58,19 +58,19 @@ def united(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def around(spans: Iterable[Span]) -> Span:
+def around(spans: Iterable[NumberSpan]) -> NumberSpan:
     """From the first to the last of them."""
     return reduce(_both, spans)
 
 
-def greatest(known: Iterable[Span]) -> Span:
+def greatest(known: Iterable[NumberSpan]) -> NumberSpan:
     """Of spans of HEALTH the one that says most, by the first that said it."""
     return min(known, key=lambda span: (-span.last, span.since is None, span.since))
 
 
-def apart(spans: Iterable[Span]) -> list[Span]:
+def apart(spans: Iterable[NumberSpan]) -> list[NumberSpan]:
     """The spans in their order, each without what those before it hold; times as they are."""
-    found: list[Span] = []
+    found: list[NumberSpan] = []
     held = -1
     for span in sorted(spans, key=lambda span: (span.first, span.last)):
         if span.last > held:
@@ -79,14 +79,16 @@ def apart(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def holes(told: Iterable[Span], *, begin: int, known: Span | None) -> list[Span]:
+def number_holes(
+    told: Iterable[NumberSpan], *, begin: int, known: NumberSpan | None
+) -> list[NumberSpan]:
     """The numbers from `begin` on that are in no span, with the time in which they were given.
 
     Input:
         told: what is known of, also below `begin`.
         known: up to its end there are numbers, by what was told at its time.
     """
-    found: list[Span] = []
+    found: list[NumberSpan] = []
     next_number, since = begin, None
     for span in united(told):
         if span.first > next_number:
@@ -97,16 +99,16 @@ def holes(told: Iterable[Span], *, begin: int, known: Span | None) -> list[Span]
     return found
 
 
-def _hole(first: int, last: int, since: datetime | None, until: datetime | None) -> Span:
+def _hole(first: int, last: int, since: datetime | None, until: datetime | None) -> NumberSpan:
     """Its neighbours' times may overlap: not all is acknowledged in the order of numbers."""
     times = [at for at in (since, until) if at is not None]
-    return Span(first, last, min(times, default=None), max(times, default=None))
+    return NumberSpan(first, last, min(times, default=None), max(times, default=None))
 
 
-def _both(one: Span, other: Span) -> Span:
+def _both(one: NumberSpan, other: NumberSpan) -> NumberSpan:
     since = [at for at in (one.since, other.since) if at is not None]
     until = [at for at in (one.until, other.until) if at is not None]
-    return Span(
+    return NumberSpan(
         min(one.first, other.first),
         max(one.last, other.last),
         min(since, default=None),

@@ -147,7 +147,6 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
-            *unnamed_notes(row["unnamed"]),
             *route_notes(hops, sent=row["sent"], missing=row["missing"]),
             *producer_notes(producers),
         ),
@@ -195,13 +194,14 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
 
 def _notes(row: Row, missing: list[MissingIds], configured: Stream) -> tuple[str, ...]:
     kept_s, stamped_anew = row["retention_s"], row["stamped_anew"]
-    return audit_notes(
+    notes = audit_notes(
         missing,
         kept_s=kept_s,
         stream=configured,
         stamped_anew=stamped_anew,
         vanished=(row["vanished"], row["vanished_until"]),
     )
+    return (*notes, *unnamed_notes(row["unnamed"]))
 
 
 def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:

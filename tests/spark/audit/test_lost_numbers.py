@@ -11,10 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from shardaudit.adapters.clock import now
-from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.producer_numbers import producer_lines
+from shardaudit.ingest.producer_numbers import producer_lines
 from shardaudit.model.errors import ClaimLostError
-from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.verdict import Verdict
@@ -45,7 +43,7 @@ def log(lake: Lake, name: str, numbers: range) -> None:
         lake.log(f"{name}.jsonl", lines)
         return
     rows = [
-        line | {"sent_at": T0 + timedelta(seconds=n)}
+        {**line, "sent_at": T0 + timedelta(seconds=n)}
         for n, line in zip(numbers, lines, strict=True)
     ]
     lake.traces.mkdir(exist_ok=True)
@@ -53,8 +51,7 @@ def log(lake: Lake, name: str, numbers: range) -> None:
 
 
 def lost(lake: Lake, window: Window, as_of: datetime) -> tuple[ProducerLine, ...]:
-    request = AuditRequest(lake.name, lake.stream, window, as_of, Retention(timedelta(days=1)))
-    return producer_lines(lake.warehouse, request)
+    return producer_lines(lake.warehouse, lake.name, window, as_of=as_of)
 
 
 @pytest.mark.parametrize("traces_format", ["json", "parquet"])

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from shardaudit.adapters.files.loose_traces import LOOSE, without_passed_over
 from shardaudit.adapters.lake.parquet_file import opened_parquet, unreadable
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.number_spans import BEYOND_NUMBERS, MOST_SPANS, Told
+from shardaudit.model.number_spans import BEYOND_NUMBERS, MOST_RUNS, Told
 from shardaudit.model.trace_line import (
     GAP,
     HEALTH,
@@ -220,13 +220,13 @@ def _joined(spans: pa.Table) -> pa.Table:
 
 def _thinned(spans: pa.Table) -> pa.Table:
     """The spans, in order; of a session that has too many one, as SPARSE."""
-    if len(spans) <= MOST_SPANS:
+    if len(spans) <= MOST_RUNS:
         return spans
     codes = _codes(spans)
     each = pc.value_counts(codes)
     counts = each.field("counts").take(pc.index_in(codes, each.field("values")))
     is_of_lines = pc.equal(spans["told"].combine_chunks(), Told.LINES.value)
-    is_sparse = pc.and_(pc.greater(counts, MOST_SPANS), is_of_lines)
+    is_sparse = pc.and_(pc.greater(counts, MOST_RUNS), is_of_lines)
     begins = pc.or_(_begins(pc.equal(codes[1:], codes[:-1])), pc.invert(is_sparse))
     merged = _merged(spans, pa.array(range(len(spans))), begins)
     told = pc.if_else(is_sparse.filter(begins), Told.SPARSE.value, merged["told"])

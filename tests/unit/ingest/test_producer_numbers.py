@@ -18,7 +18,7 @@ from shardaudit.adapters.files.json_traces import all_json_batches
 from shardaudit.adapters.files.parquet_traces import parquet_batches
 from shardaudit.adapters.files.told_numbers import parquet_numbers, with_told_numbers
 from shardaudit.adapters.lake.delta_rs import Row
-from shardaudit.audit.producer_numbers import SETTLED, lines_of
+from shardaudit.ingest.producer_numbers import SETTLED, lines_of
 from shardaudit.ingest.trace_sessions import session_rows
 from shardaudit.model.input_columns import TRACE_COLUMNS
 from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
@@ -145,7 +145,9 @@ def test_told_is_exactly_what_is_in_no_file_that_was_read(
     cuts = sorted(data.draw(st.lists(st.integers(0, len(arrived)), max_size=3)))
     batches = [arrived[a:b] for a, b in pairwise([0, *cuts, len(arrived)])]
 
-    came, dropped, known = set(), set(), dict.fromkeys("abc", 0)
+    came: set[tuple[str, int]] = set()
+    dropped: set[tuple[str, int]] = set()
+    known = dict.fromkeys("abc", 0)
     for line in (line for file in arrived for line in file):
         who = line["session"]
         if "health" in line:
@@ -157,13 +159,13 @@ def test_told_is_exactly_what_is_in_no_file_that_was_read(
         known[who] = max(known[who], first + count)
     lacking = {(who, n) for who, end in known.items() for n in range(end)} - came - dropped
 
-    lines = told(batches, read=read)
-    assert len(lines) == bool(came | dropped | lacking)
-    for line in lines:
-        counts = (line.came, line.dropped, line.lost, line.numbered, line.unnumbered)
+    found = told(batches, read=read)
+    assert len(found) == bool(came | dropped | lacking)
+    for one in found:
+        counts = (one.came, one.dropped, one.lost, one.numbered, one.unnumbered)
         total = len(came) + len(dropped) + len(lacking)
         assert counts == (len(came), len(dropped), len(lacking), total, 0)
-        assert numbers(line.holes) == lacking
+        assert numbers(one.holes) == lacking
 
 
 def lacking_in(window: Window, *files: File, as_of: datetime = DAY.end) -> set[int]:

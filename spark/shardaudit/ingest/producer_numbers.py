@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.lake.delta_schema import in_utc
-from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.model.number_spans import Numbering, Span, Told, apart, greatest, holes
+from shardaudit.model.number_spans import Numbering, NumberSpan, Told, apart, greatest, number_holes
 from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.window import Window
 from shardaudit.report.summary import HoleLine, ProducerLine
@@ -34,22 +33,24 @@ _MOST_PRODUCERS = 100
 class _Session:
     """What is told of one. `is_cut`: it began before its numbers were kept."""
 
-    spans: dict[Told, list[Span]] = field(default_factory=lambda: defaultdict(list))
-    dropped: set[tuple[Span, int]] = field(default_factory=set)
+    spans: dict[Told, list[NumberSpan]] = field(default_factory=lambda: defaultdict(list))
+    dropped: set[tuple[NumberSpan, int]] = field(default_factory=set)
     is_cut: bool = False
 
 
-def producer_lines(warehouse: Warehouse, request: AuditRequest) -> tuple[ProducerLine, ...]:
+def producer_lines(
+    warehouse: Warehouse, stream: str, window: Window, *, as_of: datetime
+) -> tuple[ProducerLine, ...]:
     """The producers that numbered traces in the window, those that lost most first."""
-    of_stream = pc.field("stream") == request.name
+    of_stream = pc.field("stream") == stream
     rows = warehouse.columns(TRACE_SESSIONS, names=TRACE_SESSIONS.names, where=of_stream)
     if rows is None:
         return ()
     first = min(map(_number, pc.unique(rows["batch_id"]).to_pylist()))
-    near = (in_utc(row) for row in _near(rows, request.aligned).to_pylist())
+    near = (in_utc(row) for row in _near(rows, window).to_pylist())
     # Of earlier batches, by a version that kept no numbers, nobody knows what came.
     cut = first if first > 1 else None
-    return lines_of(near, request.aligned, as_of=request.as_of, cut=cut)
+    return lines_of(near, window, as_of=as_of, cut=cut)
 
 
 def lines_of(
@@ -91,7 +92,7 @@ def _number(batch_id: str) -> int:
 
 
 def _add(session: _Session, row: Mapping[str, object], *, is_cut: bool) -> None:
-    span = Span(*(row[name] for name in ("first_seq", "last_seq", "first_at", "last_at")))  # type: ignore[arg-type] # as the table says
+    span = NumberSpan(*(row[name] for name in ("first_seq", "last_seq", "first_at", "last_at")))  # type: ignore[arg-type] # as the table says
     told, dropped = Told(str(row["told"])), row["dropped"]
     if isinstance(dropped, int) and dropped < span.size:
         session.dropped.add((span, dropped))
@@ -133,24 +134,24 @@ def _line(
     )
 
 
-def _holes(session: _Session, as_of: datetime) -> list[Span]:
+def _holes(session: _Session, as_of: datetime) -> list[NumberSpan]:
     """The numbers that never came; a file that may still be on its way is waited for."""
     lines, health = session.spans[Told.LINES], session.spans[Told.HEALTH]
     known = greatest(health) if health else None
     if session.is_cut and not lines:
         return []
     begin = min(span.first for span in lines) if session.is_cut else 0
-    found = holes(lines, begin=begin, known=known)
+    found = number_holes(lines, begin=begin, known=known)
     return [span for span in found if span.until is None or span.until <= as_of - SETTLED]
 
 
-def _is_in(span: Span, window: Window) -> bool:
+def _is_in(span: NumberSpan, window: Window) -> bool:
     if span.since is None or span.until is None:
         return True
     return span.since < window.end and span.until >= window.start
 
 
-def _share(span: Span, window: Window) -> float:
+def _share(span: NumberSpan, window: Window) -> float:
     """How many of its numbers are of the window, about: as many as of its time."""
     if span.since is None or span.until is None or span.since == span.until:
         return span.size * _is_in(span, window)
