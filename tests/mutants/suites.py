@@ -106,6 +106,8 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/audit/test_silences.py",
         _GOLDEN,
     ),
+    "shardaudit/ingest/producer_numbers.py": ("tests/unit/ingest/test_producer_numbers.py",),
+    "shardaudit/model/number_spans.py": ("tests/unit/ingest/test_producer_numbers.py",),
     "shardaudit/audit/rules/shard_facts.py": _AUDIT,
     "shardaudit/audit/rules/totals.py": (*_AUDIT, "tests/spark/ingest/test_ledger_totals.py"),
     "shardaudit/audit/rules/watermark.py": (

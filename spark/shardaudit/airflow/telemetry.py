@@ -38,10 +38,13 @@ _KNOWN = ("findings", "transitions", "gaps", "gap_transitions")
 _TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "ingest": (
         (_TRACES, _SINK),
-        ("traces", "fingerprints", "quarantine", "batches", "sightings", "sighting_counts"),
+        (
+            *("traces", "trace_sessions", "fingerprints", "quarantine", "batches"),
+            *("sightings", "sighting_counts"),
+        ),
     ),
     "audit": (
-        ("traces", "fingerprints", "sightings", "quiet_times", _SINK),
+        ("traces", "trace_sessions", "fingerprints", "sightings", "quiet_times", _SINK),
         (
             *("cells", "evidence", "ledger_hours", *_KNOWN, "audits"),
             *("watermarks", "gates", "notifications"),

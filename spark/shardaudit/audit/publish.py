@@ -21,6 +21,7 @@ from shardaudit.audit.records import stored_watermark
 from shardaudit.audit.rules.findings import AuditFacts, transitions
 from shardaudit.audit.rules.totals import TOTALS
 from shardaudit.columns.instants import in_windows
+from shardaudit.ingest.producer_numbers import producer_lines
 from shardaudit.model.errors import GateError, InvariantError, SelfCheckError
 from shardaudit.model.rates import audit_rates
 from shardaudit.model.tables.audit_tables import (
@@ -36,6 +37,7 @@ from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import Verdict, by_rank
 from shardaudit.model.watermark import Watermark
 from shardaudit.report.next_steps import unnamed_notes
+from shardaudit.report.producer_lines import producer_notes, producers_as_json
 from shardaudit.report.route_lines import hops_as_json, route_notes
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.cell_grid import quantile
@@ -81,11 +83,14 @@ class AuditRow:
         self, outcome: Outcome, *, watermark: Watermark, noted: Sequence[str]
     ) -> AuditReport:
         """Stores the audit as published, with its numbers, and gives them back as a report."""
-        kept_s, stream = self._retention_s, self.request.stream
+        kept_s, request = self._retention_s, self.request
+        producers = producer_lines(
+            self.warehouse, request.name, request.aligned, as_of=request.as_of
+        )
         notes = audit_notes(
             outcome.missing,
             kept_s=kept_s,
-            stream=stream,
+            stream=request.stream,
             stamped_anew=outcome.stamped_anew,
             vanished=(outcome.sums["vanished"], outcome.vanished_until),
         )
@@ -98,7 +103,9 @@ class AuditRow:
                 *notes,
                 *unnamed_notes(outcome.sums["unsent_n"]),
                 *_route_notes(outcome),
+                *producer_notes(producers),
             ),
+            producers=producers,
         )
         self._finish(report, outcome)
         return report
@@ -128,6 +135,7 @@ class AuditRow:
             "vanished_until": outcome.vanished_until,
             "unnamed": outcome.sums["unsent_n"],
             "hops": hops_as_json(outcome.hops),
+            "producers": producers_as_json(report.producers),
             "shard_verdicts": self._shard_verdicts(outcome),
         }
         self.warehouse.upsert([self._identity(report.status) | sums | numbers], AUDITS)

@@ -24,7 +24,13 @@ from shardaudit.ingest.batches import (
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
-from shardaudit.ingest.rules.refused_traces import TraceRules, is_producers, judged_traces, sampled
+from shardaudit.ingest.rules.refused_traces import (
+    TraceRules,
+    is_producers,
+    judged_traces,
+    sampled,
+    tells_numbers,
+)
 from shardaudit.ingest.sightings import (
     append_all_handed_over,
     append_handed_over,
@@ -32,6 +38,7 @@ from shardaudit.ingest.sightings import (
     stored_sightings,
 )
 from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.ingest.trace_sessions import append_kept_sessions, append_trace_sessions
 from shardaudit.ingest.trace_writing import (
     TraceTally,
     TraceWriting,
@@ -43,6 +50,7 @@ from shardaudit.ingest.trace_writing import (
 from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
+from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
 from shardaudit.model.tables.table import Table
 from shardaudit.store.warehouse import Warehouse
@@ -169,6 +177,7 @@ class TraceSide:
         if rows is not None:
             counted = self._writing(batch).append_kept(rows, read_at=now)
             if counted is not None:
+                append_kept_sessions(self._warehouse, inputs.kept, batch)
                 return self._finish(batch, inputs, rows.tally, counted=counted, now=now)
         if inputs.kept and inputs.kept.columns:
             # The rows of the copies are judged one by one.
@@ -189,20 +198,23 @@ class TraceSide:
         What an earlier try wrote is taken back: the storage may give now what it refused then.
         """
         kept_back = set(still_kept_back(self._batches.done))
-        judged = going_on(
+        read = going_on(
             partial(self._judged, batch, inputs),
             is_tried_before=batch.is_resumed or not kept_back.isdisjoint(inputs.files),
             gives_others=lambda: gives_any(self._stream.traces.path, self._access),
         )
+        judged = read.where(~tells_numbers())
         own = judged.where(is_producers()) if inputs.locations else judged
         tally = tallied(own)
         if batch.is_resumed:
             of_places = (SIGHTINGS, SIGHTING_COUNTS) if inputs.locations else ()
-            for table in (*self._ends, *of_places, TRACES, FINGERPRINTS):
+            for table in (TRACE_SESSIONS, *self._ends, *of_places, TRACES, FINGERPRINTS):
                 self._warehouse.take_back(table, batch_id=batch.batch_id)
         if tally.bad:
             refused = own.where(F.col("reason").isNotNull())
             quarantine(self._warehouse, refused, batch, most=tally.bad)
+        # Before the traces: where those are written, nothing is read again.
+        append_trace_sessions(self._warehouse, read.where(tells_numbers()), batch)
         if inputs.locations:
             places = judged.where(~is_producers())
             seen = tallied(places)
@@ -225,7 +237,7 @@ class TraceSide:
         """
         spark, kind = (
             self._warehouse.spark,
-            TraceReading(inputs.columns, inputs.format == "parquet"),
+            TraceReading(inputs.columns, inputs.format == "parquet", with_numbers=True),
         )
         opened = self._opened(inputs)
         loose = read_traces(spark, opened, self._access, kind=kind, goes_on=goes_on)

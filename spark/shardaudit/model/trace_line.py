@@ -101,7 +101,7 @@ def trace_fields(trace: Mapping[str, Json], line: bytes, columns: Mapping[str, s
         `fault` is PASSED_OVER where the line is to be left out like a blank one.
     """
     given = {name: trace.get(key) for name, key in columns.items()}
-    if told := _told_by_the_log(trace, columns):
+    if told := told_by_the_log(trace, columns):
         return Fields(_NOTHING, fault=told)
     try:
         fields = _fields(given)
@@ -113,7 +113,8 @@ def trace_fields(trace: Mapping[str, Json], line: bytes, columns: Mapping[str, s
     return fields
 
 
-def _told_by_the_log(line: Mapping[str, Json], columns: Mapping[str, str]) -> str | None:
+def told_by_the_log(line: Mapping[str, Json], columns: Mapping[str, str]) -> str | None:
+    """PASSED_OVER where an object tells of the log's health; of a gap its sentence; else None."""
     if any(columns[name] in line for name in _ONLY_OF_TRACES):
         return None
     if type(line.get(HEALTH)) is dict:

@@ -23,6 +23,7 @@ from shardaudit.report.next_steps import (
     stamping_note,
     unnamed_notes,
 )
+from shardaudit.report.producer_lines import producer_notes, producers_from_json
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.store.audits import OpenCount, gaps_of, late_audits, newest_watch, waiting_time
@@ -105,6 +106,7 @@ def read_line(
         stamping_note(newest["stamped_anew"]),
         *unnamed_notes(newest["unnamed"]),
         *route_notes(hops, sent=newest["sent"], missing=newest["missing"]),
+        *producer_notes(producers_from_json(newest["producers"])),
     )
     late = late_lines(late_audits(audits, newest["audit_id"]), waiting_time(newest))
     said = (*late, *(note for note in notes if note))

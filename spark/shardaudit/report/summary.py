@@ -94,6 +94,39 @@ class HopLine:
 
 
 @dataclass(frozen=True, slots=True)
+class HoleLine:
+    """Numbers of a session's traces, `first` to `last`, that were given in a time and never came.
+
+    None: nobody knows when.
+    """
+
+    session: str
+    first: int
+    last: int
+    since: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerLine:
+    """Who numbers its traces, over the window of an audit; counts are traces, about.
+
+    `numbered` = `came` + `dropped` (its gaps say so) + `lost` (in no line); `unnumbered`: sessions
+    whose numbers are not consecutive; `holes`: the largest of what is lost. An empty `producer_id`:
+    its lines have none.
+    """
+
+    location: str
+    producer_id: str
+    numbered: int
+    came: int
+    dropped: int
+    lost: int
+    unnumbered: int = 0
+    holes: tuple[HoleLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingTime:
     """Time before the window that holds the watermark, and that no audit had room for.
 
@@ -117,6 +150,7 @@ class AuditReport:
     why not further.
     `engine`: the name and version of what ran it; NULL for an audit from before it was kept.
     `hops`: the places of the stream's route, in their order. `rates`: of `audit_rates`.
+    `producers`: who numbered traces in the window, those that lost most first.
     """
 
     audit_id: str
@@ -142,6 +176,7 @@ class AuditReport:
     hops: tuple[HopLine, ...] = ()
     waiting: WaitingTime | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
+    producers: tuple[ProducerLine, ...] = ()
 
     @property
     def all_verdicts(self) -> frozenset[Verdict]:

@@ -26,6 +26,7 @@ from shardaudit.report.next_steps import (
     unnamed_notes,
     vanished_note,
 )
+from shardaudit.report.producer_lines import producer_notes, producers_from_json
 from shardaudit.report.route_lines import hops_from_json, route_notes
 from shardaudit.report.summary import SHARD_COUNTS, AuditReport, DeadlineLine, ShardLine
 from shardaudit.store.audits import (
@@ -118,7 +119,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
     row = _published_row(settings, stream, audit_id)
     configured = settings.stream(stream)
     window = Window(row["window_start"], row["window_end"])
-    hops = hops_from_json(row["hops"])
+    hops, producers = hops_from_json(row["hops"]), producers_from_json(row["producers"])
     missing = missing_of_audit(settings, audit_id)
     report = AuditReport(
         audit_id=audit_id,
@@ -146,10 +147,11 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
             *sentences(gate_results(settings, audit_id), severity=Severity.WARN),
             *quiet_notes(stream, window, shard_holds(settings, stream)),
             *_notes(row, missing, configured),
-            *unnamed_notes(row["unnamed"]),
             *route_notes(hops, sent=row["sent"], missing=row["missing"]),
+            *producer_notes(producers),
         ),
         hops=hops,
+        producers=producers,
         rates=audit_rates(row, sample_rate=configured.sample_rate),
     )
     return with_late(report, read_rows(settings, AUDITS, where=audits_beside(report)))
@@ -192,13 +194,14 @@ def with_late(report: AuditReport, rows: Iterable[Row]) -> AuditReport:
 
 def _notes(row: Row, missing: list[MissingIds], configured: Stream) -> tuple[str, ...]:
     kept_s, stamped_anew = row["retention_s"], row["stamped_anew"]
-    return audit_notes(
+    notes = audit_notes(
         missing,
         kept_s=kept_s,
         stream=configured,
         stamped_anew=stamped_anew,
         vanished=(row["vanished"], row["vanished_until"]),
     )
+    return (*notes, *unnamed_notes(row["unnamed"]))
 
 
 def _published_row(settings: Settings, stream: str, audit_id: str) -> Row:

@@ -50,6 +50,7 @@ def test_an_ingest_reads_the_users_data_and_writes_ours(config: Path) -> None:
             ("s3://lake", f"our/own/{table}")
             for table in (
                 "traces",
+                "trace_sessions",
                 "fingerprints",
                 "quarantine",
                 "batches",

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.model.errors import ClaimLostError
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
+from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
 from shardaudit.model.tables.table import Table
 from shardaudit.store.warehouse import Warehouse
@@ -14,24 +15,25 @@ from tests.builders import cut_off, noise, sink_row, trace_line
 from tests.spark.ingest.dying import Dying
 from tests.spark.lake import Lake
 
-# The writes of an undisturbed run. Traces: plan, quarantine, traces, fingerprints, done.
+# The writes of an undisturbed run. Traces: plan, quarantine, sessions, traces, fingerprints, done.
 # Sink: plan, quarantine, fingerprints, done. Each crash is before the write of that number in its
-# run, which takes back what the crash before it left of the traces (two writes), or goes on with
+# run, which takes back what the crash before it left of the traces (three writes), or goes on with
 # what it left of the sink.
-WRITES = 9
-TRACES_CRASHES = [1, 2, 1, 2, 3, 4, 2, 5, 6]
-SINK_CRASHES = [7, 2, 2, 3]
+WRITES = 10
+TRACES_CRASHES = [1, 2, 1, 2, 3, 4, 5, 1, 6, 2, 3, 7, 8]
+SINK_CRASHES = [9, 2, 2, 3]
 
 
 def contents(lake: Lake, *more: Table) -> dict[str, list[str]]:
-    tables = (TRACES, FINGERPRINTS, QUARANTINE, BATCHES, *more)
+    tables = (TRACES, FINGERPRINTS, QUARANTINE, BATCHES, TRACE_SESSIONS, *more)
     return {table.name: sorted(str(row) for row in lake.rows(table)) for table in tables}
 
 
 def test_tables_are_the_same_when_runs_died_between_all_writes(
     lake: Lake, spark: SparkSession, tmp_path: Path
 ) -> None:
-    lake.log("a.jsonl", [*(trace_line(number) for number in range(40)), "bad"])
+    numbered = [trace_line(number, session="s", session_seq=number) for number in range(40)]
+    lake.log("a.jsonl", [*numbered, "bad", '{"gap":2,"session_seq":40,"session":"s"}'])
     cut_off(lake.log("b.gz", [trace_line(n, attributes={"n": noise(n)}) for n in range(900)]))
     lake.land([*(sink_row(number) for number in range(30)), sink_row(31, shard_id="")])
     lake.ingest()
@@ -63,8 +65,8 @@ def test_traces_of_places_are_the_same_when_runs_died_between_all_writes(
     lake.ingest()
     undisturbed = contents(lake, SIGHTINGS, SIGHTING_COUNTS)
 
-    # Plan, then what the run before left is taken back (four writes), and seven more.
-    for before in (1, 2, *range(5, 11)):
+    # Plan, then what the run before left is taken back (five writes), and seven more.
+    for before in (1, 2, *range(6, 12)):
         lake.warehouse = Warehouse(spark, str(tmp_path / "disturbed"), check=Dying(before))
         with pytest.raises(ClaimLostError):
             lake.ingest()

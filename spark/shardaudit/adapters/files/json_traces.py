@@ -15,14 +15,19 @@ import orjson
 import pyarrow as pa
 
 from shardaudit.adapters.files.lines import RAW_BYTES, Readable, line_groups
-from shardaudit.adapters.files.loose_traces import LOOSE, attribute_maps, damaged, text_array
+from shardaudit.adapters.files.loose_traces import (
+    LOOSE,
+    attribute_maps,
+    damaged,
+    text_array,
+    without_passed_over,
+)
 from shardaudit.model.input_columns import PARENT_IDS
 from shardaudit.model.trace_line import (
     GAP,
     HEALTH,
     MAX_MS,
     NUMBERS,
-    PASSED_OVER,
     TEXTS,
     TIMES,
     Json,
@@ -50,7 +55,9 @@ _Shapes = set[tuple[str, ...]]  # the keys of objects, in their order
 _Values = dict[str, Sequence[Json]]  # standard name -> one value per line
 
 
-def json_batches(file: Readable, path: str, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+def all_json_batches(
+    file: Readable, path: str, columns: Mapping[str, str]
+) -> Iterator[pa.RecordBatch]:
     """The lines of an open file that are not blank, numbered from 1, in batches of LOOSE.
 
     Input:
@@ -67,6 +74,11 @@ def json_batches(file: Readable, path: str, columns: Mapping[str, str]) -> Itera
                 with _collector_paused():
                     pieces = [_batch(lines[part], numbers[part], path, columns) for part in some]
                 yield pa.concat_batches(pieces)
+
+
+def json_batches(file: Readable, path: str, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """The same without the lines in which a log tells of itself alone."""
+    return map(without_passed_over, all_json_batches(file, path, columns))
 
 
 @contextmanager
@@ -95,10 +107,7 @@ def _batch(
         made[name] = text_array(values[name])
     for name in TIMES:
         made |= _times(name, values[name])
-    batch = pa.RecordBatch.from_arrays([made[name] for name in LOOSE.names], schema=LOOSE)
-    if PASSED_OVER not in values["fault"]:
-        return batch
-    return batch.filter(pa.array([fault != PASSED_OVER for fault in values["fault"]]))
+    return pa.RecordBatch.from_arrays([made[name] for name in LOOSE.names], schema=LOOSE)
 
 
 def _values(lines: Sequence[bytes], columns: Mapping[str, str]) -> _Values:

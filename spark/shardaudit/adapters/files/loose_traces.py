@@ -5,8 +5,9 @@ from itertools import accumulate, chain
 from types import NoneType
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES, Json, as_text
+from shardaudit.model.trace_line import NUMBERS, PASSED_OVER, TEXTS, TIMES, Json, as_text
 
 ATTRIBUTES = pa.map_(pa.string(), pa.string())
 
@@ -26,6 +27,12 @@ def damaged(
     """The one row that says why a line, or without one the rest of a file, cannot be used."""
     values = dict.fromkeys(LOOSE.names) | {"file": path, "line": line, "raw": raw, "fault": reason}
     return pa.RecordBatch.from_pylist([values], schema=LOOSE)
+
+
+def without_passed_over(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows of LOOSE but for those that are left out like a blank line."""
+    is_passed_over = pc.equal(batch["fault"], PASSED_OVER).fill_null(fill_value=False)
+    return batch.filter(pc.invert(is_passed_over)) if is_passed_over.true_count else batch
 
 
 def attribute_maps(attributes: Sequence[dict[str, Json] | None]) -> pa.Array:

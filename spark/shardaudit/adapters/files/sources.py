@@ -19,10 +19,16 @@ import shardaudit
 from shardaudit.adapters.engine.embedded import most_readers
 from shardaudit.adapters.files.access_refused import plain_words
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, open_file, storage_error
-from shardaudit.adapters.files.json_traces import json_batches
+from shardaudit.adapters.files.json_traces import all_json_batches
 from shardaudit.adapters.files.lines import DamageError
-from shardaudit.adapters.files.loose_traces import LOOSE, damaged
+from shardaudit.adapters.files.loose_traces import LOOSE, damaged, without_passed_over
 from shardaudit.adapters.files.parquet_traces import parquet_batches
+from shardaudit.adapters.files.told_numbers import (
+    TOLD_NUMBERS,
+    lost_numbers,
+    parquet_numbers,
+    with_told_numbers,
+)
 from shardaudit.adapters.lake import parquet_file
 from shardaudit.adapters.lake.parquet_file import Footer
 from shardaudit.adapters.lake.sink_batches import sink_batches
@@ -73,10 +79,15 @@ class _Reading:
 
 @dataclass(frozen=True)
 class TraceReading:
-    """How trace files are read. `columns`: of `trace_columns`."""
+    """How trace files are read. `columns`: of `trace_columns`.
+
+    `with_numbers`: one more row of each file, with the fault PASSED_OVER, holds in `raw` what its
+    lines tell of their sessions' numbers: of `ToldNumbers.as_text`.
+    """
 
     columns: Mapping[str, str]
     is_parquet: bool
+    with_numbers: bool = False
 
     @property
     def all_columns(self) -> dict[str, str]:
@@ -99,15 +110,33 @@ def read_traces(
         files: the path that rows are said to be of -> the file, or a copy of it.
         goes_on: a file that the storage does not give is one damage, not the end of all.
     """
-    batches = parquet_batches if kind.is_parquet else json_batches
-    columns = kind.all_columns
+    batches = parquet_batches if kind.is_parquet else all_json_batches
+    columns, with_numbers = kind.all_columns, kind.with_numbers
 
     def read(file: pa.NativeFile, path: str) -> ArrowBatches:
-        return batches(file, path, columns)
+        found = batches(file, path, columns)
+        if with_numbers:
+            return with_told_numbers(found, path, columns)
+        return map(without_passed_over, found)
 
     names = {file.path: path for path, file in files.items()}
     reading = _Reading(LOOSE, read, damaged, access, names, goes_on)
     return _read(spark, list(files.values()), reading)
+
+
+def read_told_numbers(
+    spark: SparkSession, files: Sequence[SourceFile], access: S3Access, columns: Mapping[str, str]
+) -> DataFrame:
+    """What plain Parquet files tell of their sessions' numbers: `file`, and `raw` as above.
+
+    Input:
+        columns: standard name -> column, for those that the files have.
+    """
+
+    def read(file: pa.NativeFile, path: str) -> ArrowBatches:
+        return parquet_numbers(file, path, columns)
+
+    return _read(spark, files, _Reading(TOLD_NUMBERS, read, lost_numbers, access))
 
 
 def read_footers(

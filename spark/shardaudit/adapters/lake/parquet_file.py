@@ -31,8 +31,11 @@ _SPARK_TYPES = (
 _PLAIN = re.compile(r"(s3a:/)?(/[A-Za-z0-9._=+@,~-]+)*/[A-Za-z0-9=+@,~-][A-Za-z0-9._=+@,~-]*")
 
 
-def opened_parquet(file: pa.NativeFile) -> pq.ParquetFile:
+def opened_parquet(file: pa.NativeFile, *, few_values: Sequence[str] = ()) -> pq.ParquetFile:
     """The Parquet file behind an open file.
+
+    Input:
+        few_values: columns that are read as dictionaries.
 
     Raises:
         DamageError: it has no readable footer.
@@ -40,7 +43,10 @@ def opened_parquet(file: pa.NativeFile) -> pq.ParquetFile:
     try:
         # To the microsecond: in nanoseconds the old type of time reaches from 1677 to 2262 alone.
         return pq.ParquetFile(
-            file, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
+            file,
+            page_checksum_verification=True,
+            coerce_int96_timestamp_unit="us",
+            read_dictionary=list(few_values),
         )
     except (pa.ArrowException, OSError) as error:
         raise unreadable(file, error) from error

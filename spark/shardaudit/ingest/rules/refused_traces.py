@@ -32,7 +32,7 @@ from shardaudit.columns.instants import (
 from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.tables.audit_tables import TRACES
-from shardaudit.model.trace_line import NUMBERS, TEXTS, TIMES
+from shardaudit.model.trace_line import NUMBERS, PASSED_OVER, TEXTS, TIMES
 
 # The columns of TRACES that an input gives, in table order.
 GIVEN = (
@@ -82,6 +82,7 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     Output:
         `file, line` (NULL: the rest of the file is lost), `raw` (NULL when all is well, else cut),
         `reason` (NULL when all is well), `id_hash` (bigint), GIVEN, and `event` (of a place alone).
+        A row with the reason PASSED_OVER is no line: its `raw`, uncut, is for `tells_numbers`.
     """
     valued = (
         loose.withColumn("sent_at", _instant("sent_at"))
@@ -92,7 +93,9 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
     return valued.select(
         "file",
         "line",
-        F.when(~is_good, cut(_shown())).alias("raw"),
+        F.when(F.col("reason") == PASSED_OVER, F.col("raw"))
+        .when(~is_good, cut(_shown()))
+        .alias("raw"),
         "reason",
         id_hash(),
         "message_id",
@@ -110,6 +113,11 @@ def judged_traces(loose: DataFrame, rules: TraceRules) -> DataFrame:
         "attributes",
         "event",
     )
+
+
+def tells_numbers() -> Column:
+    """Whether a judged row is no line: it holds what its file tells of sessions' numbers."""
+    return F.col("reason").eqNullSafe(PASSED_OVER)
 
 
 def is_producers() -> Column:

@@ -280,6 +280,7 @@ AUDITS = Table(
             "of untraced those that are only counted: no finding names them; NULL: an older audit "
             "named all",
         ),
+        ("producers", "string", "JSON: what of each one's numbers came; NULL: none numbers"),
     ),
     ("audit_id",),
 )

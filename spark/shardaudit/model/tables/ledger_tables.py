@@ -67,3 +67,27 @@ LEDGER_HOURS = Table(
     ("stream", "shard_id", "hour"),
     ("stream",),
 )
+
+TRACE_SESSIONS = Table(
+    "trace_sessions",
+    (
+        ("batch_id", "string", "the ingest batch that read it"),
+        ("stream", "string", "whose traces are in the folder; the lines may be of others, too"),
+        ("location", "string", "where the traces were written"),
+        ("producer_id", "string", ""),
+        ("session", "string", "one life of a producer process; NULL: too many to look at"),
+        (
+            "told",
+            "string",
+            "lines: each number came as a trace or is told by a gap | gap: such a gap | "
+            "health: there are that many at least | sparse: only some came, too many runs",
+        ),
+        ("first_seq", "bigint", "the first number of the span"),
+        ("last_seq", "bigint", "its last number"),
+        ("first_at", "timestamp", "least acked_at, else sent_at, in it; health: when it said so"),
+        ("last_at", "timestamp", "the greatest"),
+        ("dropped", "bigint", "gap: how many of the span; fewer than it holds where many are one"),
+    ),
+    ("batch_id", "location", "producer_id", "session", "told", "first_seq"),
+    ("stream",),
+)
