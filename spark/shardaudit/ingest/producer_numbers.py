@@ -44,13 +44,12 @@ def producer_lines(
     """The producers that numbered traces in the window, those that lost most first."""
     of_stream = pc.field("stream") == stream
     rows = warehouse.columns(TRACE_SESSIONS, names=TRACE_SESSIONS.names, where=of_stream)
-    if rows is None:
+    if not rows:  # none, or none left of them
         return ()
     first = min(map(_number, pc.unique(rows["batch_id"]).to_pylist()))
     near = (in_utc(row) for row in _near(rows, window).to_pylist())
-    # Of earlier batches, by a version that kept no numbers, nobody knows what came.
-    cut = first if first > 1 else None
-    return lines_of(near, window, as_of=as_of, cut=cut)
+    # What was before it was deleted, or read by a version that kept no numbers.
+    return lines_of(near, window, as_of=as_of, cut=first)
 
 
 def lines_of(
@@ -59,7 +58,7 @@ def lines_of(
     """The same of rows of TRACE_SESSIONS.
 
     Input:
-        cut: the first batch of which there are rows, where there were others before.
+        cut: the first batch of which there are rows: its sessions may have begun before.
     """
     sessions: dict[Numbering, _Session] = defaultdict(_Session)
     for row in rows:
