@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 
 from shardaudit.adapters.files.json_traces import all_json_batches
 from shardaudit.adapters.files.parquet_traces import parquet_batches
-from shardaudit.adapters.files.told_numbers import parquet_numbers, with_told_numbers
+from shardaudit.adapters.files.told_numbers import (
+    ToldNumbers,
+    parquet_numbers,
+    with_told_numbers,
+)
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.ingest.producer_numbers import SETTLED, lines_of
 from shardaudit.ingest.trace_sessions import session_rows
@@ -219,10 +223,12 @@ def test_drops_are_counted_however_many_gaps_there_are() -> None:
     assert (line.came, line.dropped, line.lost, line.unnumbered) == (2000, 4007, 0, 0)
 
 
-def test_who_has_a_session_for_each_trace_is_told_and_costs_no_memory() -> None:
-    lines = [trace(0, str(n)) for n in range(200_001)]
+def test_who_has_a_session_for_each_trace_is_told_and_costs_no_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ToldNumbers, "most_rows", 20)
     for read in (in_json, kept):
-        [line] = told([[lines]], read=read)
+        [line] = told([[[trace(0, str(n)) for n in range(100)]]], read=read)
         assert (line.unnumbered, line.lost) == (1, 0)
 
 

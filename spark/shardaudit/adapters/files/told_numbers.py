@@ -34,7 +34,6 @@ _NUMBERS = ("first", "last", "since", "until")  # times in µs since 1970
 _SPANS = pa.schema(
     [*((name, pa.string()) for name in _WHOSE), *((name, pa.int64()) for name in _NUMBERS)]
 )
-_MOST_ROWS = 200_000  # in memory; of whom more are left has a session for each trace
 _SOME_ROWS = 10_000
 _BATCH_ROWS = 200_000
 _DIGITS = r"^[0-9]{1,18}$"
@@ -43,7 +42,12 @@ _Row = list[str | int | None]  # of _SPANS
 
 
 class ToldNumbers:
-    """Gathers what the lines of a file tell. `columns`: standard name -> key of a line's object."""
+    """Gathers what the lines of a file tell. `columns`: standard name -> key of a line's object.
+
+    `most_rows`: in memory; of whom more are left has a session for each trace.
+    """
+
+    most_rows = 200_000
 
     def __init__(self, columns: Mapping[str, str]) -> None:
         self._columns = columns
@@ -88,7 +92,7 @@ class ToldNumbers:
         if self._is_too_much:
             return
         self._waiting.append(spans)
-        if sum(map(len, self._waiting)) > _MOST_ROWS:
+        if sum(map(len, self._waiting)) > self.most_rows:
             self._join()
 
     def _join(self) -> None:
@@ -97,7 +101,7 @@ class ToldNumbers:
             arrays = [pa.array(v, t) for v, t in zip(by_column, _SPANS.types, strict=True)]
             self._waiting.append(pa.Table.from_arrays(arrays, schema=_SPANS))
         spans = _thinned(_joined(pa.concat_tables([self._spans, *self._waiting])))
-        self._is_too_much |= len(spans) > _MOST_ROWS
+        self._is_too_much |= len(spans) > self.most_rows
         self._spans = _SPANS.empty_table() if self._is_too_much else spans
         self._waiting, self._rows = [], []
 
@@ -129,7 +133,7 @@ class ToldNumbers:
         counts = [_whole(line[HEALTH].get(name)) for name in _OF_HEALTH]
         numbered = sum(count or 0 for count in counts)
         before, _ = self._health.get(who, (0, None))
-        if None not in counts and numbered > before and len(self._health) < _MOST_ROWS:
+        if None not in counts and numbered > before and len(self._health) < self.most_rows:
             self._health[who] = (numbered, _micros_of(line.get("at")))
 
 
