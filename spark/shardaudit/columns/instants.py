@@ -6,6 +6,7 @@ from datetime import timedelta
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from shardaudit.model.sampling import SAMPLED_PARTS
 from shardaudit.model.trace_line import MAX_MS
 from shardaudit.model.window import Window
 
@@ -70,5 +71,5 @@ def any_of(conditions: Sequence[Column]) -> Column:
 
 def in_sample(message_id: Column, sample_rate: float) -> Column:
     """Whether an id belongs to the audited share: the same on both sides, and from run to run."""
-    parts = 1_000_000
-    return F.pmod(F.xxhash64(message_id), F.lit(parts)) < round(sample_rate * parts)
+    part = F.pmod(F.xxhash64(message_id), F.lit(SAMPLED_PARTS))
+    return part < round(sample_rate * SAMPLED_PARTS)

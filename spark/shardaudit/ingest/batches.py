@@ -47,6 +47,11 @@ def batch_id(stream: str, side: str, number: int) -> str:
     return f"{stream}/{side}/{number}"
 
 
+def batch_number(batch_id: str) -> int:
+    """The number in such a name."""
+    return int(batch_id.rpartition("/")[2])
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One batch of one side. Everything that it writes bears its number or its planning time."""

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.adapters.lake.delta_schema import in_utc
+from shardaudit.ingest.batches import batch_number
 from shardaudit.model.number_spans import Numbering, NumberSpan, Told, apart, greatest, number_holes
 from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.window import Window
@@ -46,7 +47,7 @@ def producer_lines(
     rows = warehouse.columns(TRACE_SESSIONS, names=TRACE_SESSIONS.names, where=of_stream)
     if not rows:  # none, or none left of them
         return ()
-    first = min(map(_number, pc.unique(rows["batch_id"]).to_pylist()))
+    first = min(map(batch_number, pc.unique(rows["batch_id"]).to_pylist()))
     near = (in_utc(row) for row in _near(rows, window).to_pylist())
     # What was before it was deleted, or read by a version that kept no numbers.
     return lines_of(near, window, as_of=as_of, cut=first)
@@ -63,7 +64,7 @@ def lines_of(
     sessions: dict[Numbering, _Session] = defaultdict(_Session)
     for row in rows:
         who = Numbering(*(row[name] or "" for name in _WHOSE))
-        _add(sessions[who], row, is_cut=_number(row["batch_id"]) == cut)
+        _add(sessions[who], row, is_cut=batch_number(row["batch_id"]) == cut)
     producers: dict[tuple[str, str], list[tuple[str, _Session]]] = defaultdict(list)
     for who, session in sessions.items():
         producers[who.location, who.producer_id or ""].append((who.session or "", session))
@@ -84,10 +85,6 @@ def _near(rows: pa.Table, window: Window) -> pa.Table:
     is_elsewhere = pc.or_(is_over, is_later).fill_null(fill_value=False)
     near = ends.filter(pc.invert(is_elsewhere)).select(_WHOSE)
     return rows.join(near, keys=_WHOSE, join_type="left semi")
-
-
-def _number(batch_id: str) -> int:
-    return int(batch_id.rpartition("/")[2])
 
 
 def _add(session: _Session, row: Mapping[str, object], *, is_cut: bool) -> None:

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from shardaudit.model.errors import ConfigError
-
-_LEAST_RATE = 1e-6  # ids are sampled by millionths: of less there would be none
+from shardaudit.model.sampling import LEAST_RATE
 
 
 def check_arguments(
@@ -31,6 +30,6 @@ def check_arguments(
         if not (source is None or callable(source) or (isinstance(source, str) and source)):
             raise ConfigError(f"{call}: {name}", source, "a path in the payload, or a function")
     share = sample_rate if isinstance(sample_rate, int | float) else 0
-    if isinstance(sample_rate, bool) or not _LEAST_RATE <= share <= 1:
-        wanted = f"a share, at least {_LEAST_RATE:f}, at most 1"
+    if isinstance(sample_rate, bool) or not LEAST_RATE <= share <= 1:
+        wanted = f"a share, at least {LEAST_RATE:f}, at most 1"
         raise ConfigError(f"{call}: sample_rate", sample_rate, wanted)

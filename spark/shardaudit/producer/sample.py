@@ -2,7 +2,8 @@
 
 from struct import iter_unpack
 
-_PARTS = 1_000_000
+from shardaudit.model.sampling import SAMPLED_PARTS
+
 _SEED = 42  # Spark's
 _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 _P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
@@ -16,7 +17,7 @@ def is_sampled(message_id: str, sample_rate: float) -> bool:
         return True
     unsigned = xxh64(message_id.encode(errors="surrogatepass"), _SEED)
     signed = unsigned - 2**64 if unsigned & _SIGN else unsigned
-    return signed % _PARTS < round(sample_rate * _PARTS)
+    return signed % SAMPLED_PARTS < round(sample_rate * SAMPLED_PARTS)
 
 
 def xxh64(content: bytes, seed: int) -> int:

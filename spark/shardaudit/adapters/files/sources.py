@@ -19,9 +19,9 @@ import shardaudit
 from shardaudit.adapters.engine.embedded import most_readers
 from shardaudit.adapters.files.access_refused import plain_words
 from shardaudit.adapters.files.files import FileStore, S3Access, at_once, open_file, storage_error
-from shardaudit.adapters.files.json_traces import all_json_batches
+from shardaudit.adapters.files.json_traces import all_json_batches, json_batches
 from shardaudit.adapters.files.lines import DamageError
-from shardaudit.adapters.files.loose_traces import LOOSE, damaged, without_passed_over
+from shardaudit.adapters.files.loose_traces import LOOSE, damaged
 from shardaudit.adapters.files.parquet_traces import parquet_batches
 from shardaudit.adapters.files.told_numbers import (
     TOLD_NUMBERS,
@@ -110,14 +110,13 @@ def read_traces(
         files: the path that rows are said to be of -> the file, or a copy of it.
         goes_on: a file that the storage does not give is one damage, not the end of all.
     """
-    batches = parquet_batches if kind.is_parquet else all_json_batches
+    of_json = all_json_batches if kind.with_numbers else json_batches
+    batches = parquet_batches if kind.is_parquet else of_json
     columns, with_numbers = kind.all_columns, kind.with_numbers
 
     def read(file: pa.NativeFile, path: str) -> ArrowBatches:
         found = batches(file, path, columns)
-        if with_numbers:
-            return with_told_numbers(found, path, columns)
-        return map(without_passed_over, found)
+        return with_told_numbers(found, path, columns) if with_numbers else found
 
     names = {file.path: path for path, file in files.items()}
     reading = _Reading(LOOSE, read, damaged, access, names, goes_on)

@@ -98,7 +98,7 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     Output:
         GIVEN, `counted`, `counted_in`.
     """
-    columns = ("message_id", "shard_id", "sequence_number", "bucket_start", "sent_at")
+    columns = (*_PLACE, "sent_at")
     home = F.coalesce("counted_in", "bucket_start").alias("home")
     no_home = F.lit(None).cast("timestamp").alias("home")
     new = fresh.select(*GIVEN, "file", "line", F.lit(False).alias("is_old"), no_home)

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.sampling import LEAST_RATE
 
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -120,8 +121,7 @@ JsonPath = Annotated[str, StringConstraints(pattern=r"^\$($|\.|\[)")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
-# Ids are sampled by millionths: of less there would be none.
-SampleRate = Annotated[float, Field(ge=1e-6, le=1)]
+SampleRate = Annotated[float, Field(ge=LEAST_RATE, le=1)]
 LostShare = Annotated[float, Field(gt=0, lt=1)]
 
 
