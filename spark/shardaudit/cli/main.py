@@ -42,7 +42,7 @@ _COMMANDS = {
     "migrate": _Entry("migrate_command", "brings a warehouse of an earlier version to this one"),
     "report": _Entry("report_command", "writes what the page shows into one HTML file"),
     "statistics": _Entry(
-        "statistics_command", "adds up what was delivered, by stream, shard, hop or hour"
+        "statistics_command", "adds up what was delivered, by stream, shard, place or hour"
     ),
     "lint-traces": _Entry("lint_traces_command", "says what is wrong in somebody's trace files"),
     "doctor": _Entry("doctor", "checks engine, Java, jars, configuration, warehouse, stream, sink"),

@@ -1,7 +1,9 @@
 """`shardaudit statistics`."""
 
 import argparse
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from shardaudit.adapters.clock import now
 from shardaudit.cli.command import CommandContext, Reply, asked_time
@@ -17,16 +19,18 @@ from shardaudit.report.delivery_view import (
 )
 from shardaudit.report.plain import instant
 from shardaudit.store.audits import audits_of
-from shardaudit.store.read_deliveries import Deliveries, read_deliveries
+from shardaudit.store.read_deliveries import Deliveries, Delivery, read_deliveries
 from shardaudit.store.read_places import read_places
 
 EXAMPLES = """\
   shardaudit statistics --stream events
   shardaudit statistics --stream events --by hour --json \\
       --from 2026-11-19T00:00:00Z --to 2026-11-20T00:00:00Z
+  shardaudit statistics --stream events --by hour place
 """
+_BY = ("stream", "shard", "place", "hour")
 _HOUR = timedelta(hours=1)
-_BY = ("stream", "shard", "hop", "hour")
+_OF_HOURS = ("shard", "place")  # what a row may be of beside its hour
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,22 +40,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="start", metavar="T", help="start of the time; default: the last audit's"
     )
     parser.add_argument("--to", dest="end", metavar="T", help="its end, exclusive; with --from")
-    parser.add_argument("--by", choices=_BY, default="stream", help="what a row is of")
+    parser.add_argument(
+        "--by",
+        nargs="+",
+        type=lambda name: {"hop": "place"}.get(name, name),  # that leads to it
+        choices=_BY,
+        default=["stream"],
+        help="what a row is of: one, or `hour` and one of shard, place",
+    )
 
 
 def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     """Adds up what audits published."""
     settings = context.settings()
     stream = settings.stream(arguments.stream)
-    _check(arguments.by, stream)
+    by = _by(arguments.by, stream)
     window = _window(arguments, settings, stream.bucket)
-    found = read_deliveries(settings, arguments.stream, window)
-    rows, unplaced = _rows(arguments.by, settings, arguments.stream, found)
+    is_both = by == ["hour", "shard"]
+    found = read_deliveries(settings, arguments.stream, window, by_hour_and_shard=is_both)
+    rows, unplaced = _rows(by, settings, arguments.stream, found)
     whole = found.whole.line(arguments.stream, sample_rate=stream.sample_rate)
     said = Statistics(
         stream=arguments.stream,
         window=window,
-        by=arguments.by,
+        by=by,
         sample_rate=stream.sample_rate,
         unaudited=found.unaudited,
         whole=whole,
@@ -61,11 +73,19 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     return Reply(document=said, view=statistics_view(said))
 
 
-def _check(by: str, stream: Stream) -> None:
-    if by == "hop" and not stream.route.places:
-        raise ConfigError("--by", by, "a stream with `locations` between producer and sink")
-    if by == "hour" and _HOUR % stream.bucket:
-        raise ConfigError("--by", by, f"a stream whose bucket, {stream.bucket}, divides an hour")
+def _by(asked: Sequence[str], stream: Stream) -> list[str]:
+    """What a row is of, the hour first."""
+    by = sorted(asked, key=lambda name: name != "hour")
+    if len(by) > 1 and (by[0] != "hour" or len(by) > 2 or by[1] not in _OF_HOURS):  # noqa: PLR2004
+        wanted = f"one, or hour with one of {', '.join(_OF_HOURS)}"
+        raise ConfigError("--by", " ".join(asked), wanted)
+    if "place" in by and not stream.route.places:
+        wanted = "a stream with `locations` between producer and sink"
+        raise ConfigError("--by", " ".join(asked), wanted)
+    if "hour" in by and _HOUR % stream.bucket:
+        wanted = f"a stream whose bucket, {stream.bucket}, divides an hour"
+        raise ConfigError("--by", " ".join(asked), wanted)
+    return by
 
 
 def _window(arguments: argparse.Namespace, settings: Settings, bucket: timedelta) -> Window:
@@ -81,14 +101,27 @@ def _window(arguments: argparse.Namespace, settings: Settings, bucket: timedelta
 
 
 def _rows(
-    by: str, settings: Settings, name: str, found: Deliveries
+    by: Sequence[str], settings: Settings, name: str, found: Deliveries
 ) -> tuple[list[DeliveryLine] | list[PlaceLine], int | None]:
-    if by == "hop":
-        return read_places(settings, name, found)
+    if "place" in by:
+        return read_places(settings, name, found, by_hour="hour" in by)
+    rate = settings.stream(name).sample_rate
+    if len(by) > 1:
+        return _hours_of_shards(found, sample_rate=rate), None
     rows = {
         "stream": {name: found.whole},
         "shard": found.shards,
         "hour": {instant(start): of for start, of in found.hours.items()},
-    }[by]
-    rate = settings.stream(name).sample_rate
+    }[by[0]]
     return [rows[key].line(key, sample_rate=rate) for key in sorted(rows)], None
+
+
+def _hours_of_shards(found: Deliveries, *, sample_rate: float) -> list[DeliveryLine]:
+    """A row for each hour and shard that has cells in it; one for an hour that no audit saw."""
+    known = {start for start, _ in found.hours_of_shards}
+    rows: dict[tuple[datetime, str | None], Delivery] = dict(found.hours_of_shards.items())
+    rows |= {(start, None): Delivery() for start in found.hours.keys() - known}
+    return [
+        replace(rows[start, shard].line(shard, sample_rate=sample_rate), hour=instant(start))
+        for start, shard in sorted(rows, key=lambda row: (row[0], row[1] or ""))
+    ]

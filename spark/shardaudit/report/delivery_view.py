@@ -17,6 +17,7 @@ from shardaudit.report.rate_lines import between_line
 
 _SHOWN = 5  # spans that no audit looked at
 _RATES = ("missing", "duplicated", "untraced")
+_OF_LATENCY = ("p50", "p90", "p99", "p99.9", "max", "mean", "deviation")
 _NONE = "–"
 Between = tuple[float, float | None]  # the least and the greatest that may be; None: it has no end
 
@@ -43,6 +44,7 @@ class LatencyLine:
 class DeliveryLine:
     """One stream, shard or hour. `counts` None: no audit looked, and nothing is known of it.
 
+    `hour`: the one of a shard's, where rows are of both; `name` None: of an hour that no audit saw.
     `audited_s`: how many seconds of it the counts are of; a shard's are those in which it has
     cells. `counts`: by the names of CELLS, beside how many `cells` there are and how many of them
     are `inconclusive`; `shares`: of `counts_of_rates`, as fractions, None: of nothing, or all is
@@ -50,7 +52,7 @@ class DeliveryLine:
     nothing landed.
     """
 
-    name: str
+    name: str | None
     audited_s: float
     counts: Mapping[str, int] | None
     shares: Mapping[str, float | None] = field(default_factory=dict)
@@ -58,6 +60,7 @@ class DeliveryLine:
     sent_per_s: float | None = None
     landed_per_s: float | None = None
     latency: LatencyLine | None = None
+    hour: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +70,42 @@ class PlaceLine:
     `received`, `sent`: what it traced; of the producer what was acknowledged, of the sink what
     landed. `lost`: never reached it; `doubtful`: that is inconclusive of them; `doubled`: after it.
     `trace_loss`: of what landed and had passed it, how much it did not trace, as a fraction.
-    None: unknown, or it has no such thing.
+    `…_latency`: from `sent_at` to when it received a message, or knew it sent on; `…_early`:
+    messages that are in none of them, as the place says that it was more than 1 s before `sent_at`.
+    `hour`: where rows are of one. None: unknown, or it has no such thing.
     """
 
     location: str
     after: tuple[str, ...]
-    received: int | None
-    sent: int | None
-    received_per_s: float | None
-    sent_per_s: float | None
-    lost: int | None
-    doubtful: int | None
-    doubled: int | None
-    trace_loss: float | None
+    audited_s: float = 0.0
+    received: int | None = None
+    sent: int | None = None
+    received_per_s: float | None = None
+    sent_per_s: float | None = None
+    lost: int | None = None
+    doubtful: int | None = None
+    doubled: int | None = None
+    trace_loss: float | None = None
+    received_latency: LatencyLine | None = None
+    received_early: int | None = None
+    sent_latency: LatencyLine | None = None
+    sent_early: int | None = None
+    hour: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """What a stream delivered in a window: as a whole, and row by row.
 
-    `by`: what a row is; `sample_rate`: of the ids that all counts are of; `unaudited`: the time of
-    the window that no audit looked at, and of which nothing here says anything.
-    `unplaced`: by hop, missing messages of which no hop is known.
+    `by`: what a row is of, one or two of which the first is the hour; `sample_rate`: of the ids
+    that all counts are of; `unaudited`: the time of the window that no audit looked at, and of
+    which nothing here says anything.
+    `unplaced`: by place, missing messages of which no hop is known.
     """
 
     stream: str
     window: Window
-    by: str
+    by: Sequence[str]
     sample_rate: float
     unaudited: Sequence[Window]
     whole: DeliveryLine
@@ -106,30 +118,38 @@ def statistics_view(found: Statistics) -> RenderableType:
     window = f"{instant(found.window.start)} to {instant(found.window.end)}"
     rows = [row for row in found.rows if isinstance(row, DeliveryLine)]
     places = [row for row in found.rows if isinstance(row, PlaceLine)]
-    lines = [found.whole, *rows] if found.by != "stream" else [found.whole]
-    first = "stream" if found.by == "hop" else found.by
+    is_whole = "stream" in found.by or bool(places)
+    lines = [found.whole] if is_whole else [found.whole, *rows]
+    firsts = ("stream",) if is_whole else tuple(found.by)
     return Group(
         Text(f"{harmless(found.stream)}, {window}", style="bold"),
-        *([_routed(places)] if places else []),
-        _delivered(lines, first),
-        _timed(lines, first),
+        *([_routed(places, found.by), _passed(places, found.by)] if places else []),
+        _delivered(lines, firsts),
+        _timed(lines, firsts),
         *(Text(f"• {note}", no_wrap=True, overflow="ignore") for note in _notes(found)),
     )
 
 
-def _delivered(lines: Sequence[DeliveryLine], first: str) -> Table:
+def _delivered(lines: Sequence[DeliveryLine], firsts: Sequence[str]) -> Table:
     names = ("sent", "landed", *_RATES, "pending")
-    table = _numbers(first, "audited", "inconclusive", *names)
+    table = _numbers(firsts, "audited", "inconclusive", *names)
     for line in lines:
         if line.counts is None:
-            table.add_row(cell(line.name), "not audited", *[_NONE] * (1 + len(names)))
+            unknown = ("not audited", *[_NONE] * (1 + len(names)))
+            table.add_row(*_named(line, firsts), *unknown)
             continue
         counts = {name: f"{line.counts[name]:,}" for name in names}
         counts |= {name: _with_share(line, name, counts[name]) for name in _RATES}
         audited = length(timedelta(seconds=line.audited_s))
         doubtful = line.counts["inconclusive"] / line.counts["cells"]
-        table.add_row(cell(line.name), audited, f"{doubtful:.1%}", *counts.values())
+        table.add_row(*_named(line, firsts), audited, f"{doubtful:.1%}", *counts.values())
     return table
+
+
+def _named(line: DeliveryLine, firsts: Sequence[str]) -> list[Text]:
+    """What a row is of; that of the whole, and of an unknown hour, has no second one."""
+    names = [line.name or _NONE] if line.hour is None else [line.hour, line.name or _NONE]
+    return [cell(name) for name in (*names, "")[: len(firsts)]]
 
 
 def _with_share(line: DeliveryLine, name: str, count: str) -> str:
@@ -142,18 +162,17 @@ def _with_share(line: DeliveryLine, name: str, count: str) -> str:
     return count if share is None else f"{count} ({share:.4%})"
 
 
-def _timed(lines: Sequence[DeliveryLine], first: str) -> Table:
-    names = ("p50", "p90", "p99", "p99.9", "max", "mean", "deviation")
-    table = _numbers(first, "sent per s", "landed per s", *names)
+def _timed(lines: Sequence[DeliveryLine], firsts: Sequence[str]) -> Table:
+    table = _numbers(firsts, "sent per s", "landed per s", *_OF_LATENCY)
     for line in lines:
         per_s = (_per_s(line.sent_per_s), _per_s(line.landed_per_s))
-        table.add_row(cell(line.name), *per_s, *_latencies(line.latency, len(names)))
+        table.add_row(*_named(line, firsts), *per_s, *_latencies(line.latency))
     return table
 
 
-def _latencies(line: LatencyLine | None, count: int) -> list[str]:
+def _latencies(line: LatencyLine | None) -> list[str]:
     if line is None:
-        return [_NONE] * count
+        return [_NONE] * len(_OF_LATENCY)
     ends = (line.p50, line.p90, line.p99, line.p999, line.max)
     told = ["> 12 d" if end is None else f"≤ {end:,.0f} s" for end in ends]
     return [*told, _between(line.mean_between), _between(line.deviation_between)]
@@ -164,18 +183,38 @@ def _between(ends: Between) -> str:
     return f"> {least:,.1f} s" if most is None else f"{least:,.1f} to {most:,.1f} s"
 
 
-def _routed(places: Sequence[PlaceLine]) -> Table:
+def _routed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:
     names = ("received", "per s", "sent on", "per s", "lost before it", "may be lost before it")
-    table = _numbers("place", *names, "doubled after it", "trace loss")
+    table = _numbers(firsts, "audited", *names, "doubled after it", "trace loss")
     for place in places:
         table.add_row(
-            cell(place.location),
+            *_placed(place, firsts),
+            length(timedelta(seconds=place.audited_s)) if place.audited_s else "not audited",
             *(_count(place.received), _per_s(place.received_per_s)),
             *(_count(place.sent), _per_s(place.sent_per_s)),
             *(_count(place.lost), _count(place.doubtful), _count(place.doubled)),
             _NONE if place.trace_loss is None else f"{place.trace_loss:.4%}",
         )
     return table
+
+
+def _passed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:
+    """When messages came to the places, and went on."""
+    table = _numbers(firsts, "sent_at to", "messages", "before sent_at", *_OF_LATENCY)
+    for place in places:
+        for what, line, early in (
+            ("received", place.received_latency, place.received_early),
+            ("sent on", place.sent_latency, place.sent_early),
+        ):
+            if line or early:
+                rows = line.rows if line else 0
+                told = (_count(rows), _count(early), *_latencies(line))
+                table.add_row(*_placed(place, firsts), what, *told)
+    return table
+
+
+def _placed(place: PlaceLine, firsts: Sequence[str]) -> list[Text]:
+    return [cell(name or _NONE) for name in (place.hour, place.location)[-len(firsts) :]]
 
 
 def _notes(found: Statistics) -> list[str]:
@@ -201,9 +240,10 @@ def _notes(found: Statistics) -> list[str]:
     return notes
 
 
-def _numbers(first: str, *names: str) -> Table:
+def _numbers(firsts: Sequence[str], *names: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    table.add_column(first, no_wrap=True)
+    for first in firsts:
+        table.add_column(first, no_wrap=True)
     for name in names:
         table.add_column(name, justify="right")
     return table

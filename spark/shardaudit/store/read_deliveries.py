@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.rates import audit_rates, counts_of_rates
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.table import LATENCY_BINS
@@ -31,7 +32,9 @@ _SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
 _NO_END = 2.0 ** (LATENCY_BINS - 1)  # what `quantile` says of the last bin, which is open
 _THIRDS = 80  # cut off: 10^6 s are some nanoseconds then
 _HOUR = timedelta(hours=1)
+HOUR_US = _HOUR // timedelta(microseconds=1)
 _MICROSECOND = timedelta(microseconds=1)
+MOST_HOURS = 100_000  # of shards: a kB each, and a line of a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Delivery:
         """Messages that landed, however often."""
         return self.counts["matched"] + self.counts["untraced"]
 
-    def line(self, name: str, *, sample_rate: float) -> DeliveryLine:
+    def line(self, name: str | None, *, sample_rate: float) -> DeliveryLine:
         """What a reader is told of it."""
         if not self.audited:
             return DeliveryLine(name, 0.0, None)
@@ -83,11 +86,15 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Deliveries:
-    """A stream's window by the start of each bucket, and by shard, as far as audits looked."""
+    """A stream's window by the start of each bucket, and by shard, as far as audits looked.
+
+    `hours_of_shards`: by the start of each hour and by shard, where that was asked for.
+    """
 
     window: Window
     buckets: Mapping[datetime, Delivery]
     shards: Mapping[str, Delivery]
+    hours_of_shards: Mapping[tuple[datetime, str], Delivery] = field(default_factory=dict)
 
     @cached_property
     def whole(self) -> Delivery:
@@ -109,45 +116,71 @@ class Deliveries:
 
     @property
     def hours(self) -> dict[datetime, Delivery]:
-        """The same by full hours (UTC), also those of which nothing is known."""
-        found = {part.start: Delivery() for part in self.window.aligned(_HOUR).parts(_HOUR)}
+        """What each full hour (UTC) adds up to, also those of which nothing is known."""
+        return {start: part.whole for start, part in self.hourly.items()}
+
+    @property
+    def hourly(self) -> dict[datetime, "Deliveries"]:
+        """Each full hour (UTC) by itself, without shards; also those of which nothing is known."""
+        parts = {
+            part: dict[datetime, Delivery]() for part in self.window.aligned(_HOUR).parts(_HOUR)
+        }
+        starts = {part.start: part for part in parts}
         for at, delivery in self.buckets.items():
-            found[at - (at - EPOCH) % _HOUR] += delivery
-        return found
+            parts[starts[at - (at - EPOCH) % _HOUR]][at] = delivery
+        return {part.start: Deliveries(part, own, {}) for part, own in parts.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Sums of columns by bucket (microseconds since 1970) and by shard."""
+    """Sums of columns by bucket (microseconds since 1970), by shard, and by hour and shard.
 
+    `hours`: of these, hours since 1970; None: nobody asks for them.
+    """
+
+    hours: dict[tuple[int, str], Integers] | None
     buckets: dict[int, Integers] = field(default_factory=dict)
     shards: dict[str, Integers] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch, values: Integers) -> None:
         """Adds a row of values for each row of the batch."""
-        for at, sums in _by_code(micros(batch.column("bucket_start")), values):
+        starts = micros(batch.column("bucket_start"))
+        for at, sums in sums_by_code(starts, values):
             self.buckets[at] = self.buckets.get(at, 0) + sums
         shards = dictionary(batch.column("shard_id"))
-        for code, sums in _by_code(shards.indices.to_numpy(), values):
-            name = shards.dictionary[code].as_py()
-            self.shards[name] = self.shards.get(name, 0) + sums
+        codes, names = shards.indices.to_numpy(), shards.dictionary.to_pylist()
+        for code, sums in sums_by_code(codes, values):
+            self.shards[names[code]] = self.shards.get(names[code], 0) + sums
+        if self.hours is None:
+            return
+        for code, sums in sums_by_code(starts // HOUR_US * len(names) + codes, values):
+            hour = (code // len(names), names[code % len(names)])
+            self.hours[hour] = self.hours.get(hour, 0) + sums
+        if len(self.hours) > MOST_HOURS:
+            found = f"more than {MOST_HOURS:,} rows"
+            raise ConfigError("--by", found, "a shorter time: a row is an hour of a shard")
 
 
-def read_deliveries(settings: Settings, name: str, window: Window) -> Deliveries:
+def read_deliveries(
+    settings: Settings, name: str, window: Window, *, by_hour_and_shard: bool = False
+) -> Deliveries:
     """Each cell of the window as the newest published audit of its minute saw it.
 
     Latencies are those of the ledger as it is now, in the time that audits looked at.
 
     Input:
-        window: of whole buckets.
+        window: of whole buckets; by_hour_and_shard: whether `hours_of_shards` is asked for, of
+            whole buckets in each hour.
 
     Raises:
+        ConfigError: there are too many of these.
         WarehouseUnreadableError: the warehouse does not answer.
     """
     tables = DeltaRs(settings.warehouse, settings.aws)
     segments = newest_segments(audit_spans(audits_of(settings, name)), window)
-    cells = _cells(tables, segments)
-    latencies = _latencies(tables, name, segments, sorted(cells.buckets))
+    cells, latencies = (_Sums({} if by_hour_and_shard else None) for _ in range(2))
+    _add_cells(cells, tables, segments)
+    _add_latencies(latencies, tables, name, segments, sorted(cells.buckets))
     return Deliveries(
         window,
         {
@@ -157,6 +190,12 @@ def read_deliveries(settings: Settings, name: str, window: Window) -> Deliveries
         {
             shard: _delivery(sums, latencies.shards.get(shard), is_bucket=False)
             for shard, sums in cells.shards.items()
+        },
+        {
+            (EPOCH + at * _HOUR, shard): _delivery(
+                sums, (latencies.hours or {}).get((at, shard)), is_bucket=False
+            )
+            for (at, shard), sums in (cells.hours or {}).items()
         },
     )
 
@@ -170,9 +209,8 @@ def _delivery(sums: Integers, latencies: Integers | None, *, is_bucket: bool) ->
     return Delivery(audited_us * _MICROSECOND, found, **of_latency)
 
 
-def _cells(tables: DeltaRs, segments: Sequence[Segment]) -> _Sums:
-    """`DELIVERED`, and the length in microseconds."""
-    found = _Sums()
+def _add_cells(found: _Sums, tables: DeltaRs, segments: Sequence[Segment]) -> None:
+    """Adds `DELIVERED`, and the length in microseconds."""
     columns = ["shard_id", "bucket_start", "bucket_end", "verdict", *CELL_SUMS]
     for batch in newest_batches(tables, segments, columns=columns, dictionaries=("shard_id",)):
         if batch.num_rows:
@@ -184,21 +222,19 @@ def _cells(tables: DeltaRs, segments: Sequence[Segment]) -> _Sums:
                 micros(batch.column("bucket_end")) - micros(batch.column("bucket_start")),
             )
             found.add(batch, np.stack(values, axis=1))
-    return found
 
 
-def _latencies(
-    tables: DeltaRs, name: str, segments: Sequence[Segment], starts: Sequence[int]
-) -> _Sums:
-    """Rows by bin of latency.
+def _add_latencies(
+    found: _Sums, tables: DeltaRs, name: str, segments: Sequence[Segment], starts: Sequence[int]
+) -> None:
+    """Adds rows by bin of latency.
 
     Input:
         starts: of the buckets that count, microseconds since 1970.
     """
-    found = _Sums()
     spans = joined(Window(segment.start, segment.end) for segment in segments)
     if not spans:
-        return found
+        return
     first, last = spans[0].start, spans[-1].end
     where = (
         (pc.field("stream") == name)
@@ -216,11 +252,10 @@ def _latencies(
         if counted.num_rows:
             counts = counted.column("latency_counts").flatten().to_numpy()
             found.add(counted, counts.reshape(-1, LATENCY_BINS))
-    return found
 
 
-def _by_code(codes: Integers, values: Integers) -> list[tuple[int, Integers]]:
-    """Each code with the sums of its rows."""
+def sums_by_code(codes: Integers, values: Integers) -> list[tuple[int, Integers]]:
+    """Each code with the sums of its rows, column by column."""
     order = np.argsort(codes, kind="stable")
     found, first = np.unique(codes[order], return_index=True)
     return list(zip(found.tolist(), np.add.reduceat(values[order], first), strict=True))

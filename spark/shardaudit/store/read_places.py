@@ -1,127 +1,203 @@
 """What each place of a stream's route had, lost, doubled and did not trace: without Spark."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
-from shardaudit.adapters.lake.delta_schema import in_utc
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.input_columns import PRODUCER, RECEIVED, SENT
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
 from shardaudit.model.route.trace_loss import Traced, trace_losses
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.verdict import STANDING, Kind
-from shardaudit.model.window import unix_micros
+from shardaudit.model.window import EPOCH, unix_micros
 from shardaudit.report.delivery_view import PlaceLine
-from shardaudit.store.cells import field_within, micros
-from shardaudit.store.read_deliveries import Deliveries
+from shardaudit.report.plain import instant
+from shardaudit.store.cells import Integers, dictionary, field_within, micros
+from shardaudit.store.read_deliveries import HOUR_US, Deliveries, latency_line, sums_by_code
 
-_FINDING = ["kind", "location", "hops"]
-_Sighted = Mapping[str, Mapping[datetime, tuple[int, int]]]  # by place and bucket: received, sent
+_MICROSECOND = timedelta(microseconds=1)
+
+_FINDING = ["hour", "kind", "location", "hops"]
+_EVENTS = (RECEIVED, SENT)
+_Found = Sequence[tuple[str, str, str | None, int]]  # kind, location, hops, and how many messages
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighted:
+    """What places traced. `counts`: received and sent, by place and bucket.
+
+    `times`: by place and hour since 1970, of each event its messages by bin of latency, and those
+    that are in none as they came before they were sent.
+    """
+
+    counts: dict[tuple[str, datetime], tuple[int, int]] = field(default_factory=dict)
+    times: dict[tuple[str, int], Integers] = field(default_factory=dict)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Adds rows of SIGHTING_COUNTS."""
+        places = dictionary(batch.column("location"))
+        codes, names = places.indices.to_numpy(), places.dictionary.to_pylist()
+        starts = micros(batch.column("bucket_start"))
+        counts = np.stack([batch.column(event).to_numpy() for event in _EVENTS], axis=1)
+        each, nth = np.unique(starts, return_inverse=True)
+        for code, (received, sent) in sums_by_code(nth * len(names) + codes, counts):
+            key = (names[code % len(names)], EPOCH + int(each[code // len(names)]) * _MICROSECOND)
+            before = self.counts.get(key, (0, 0))
+            self.counts[key] = (before[0] + int(received), before[1] + int(sent))
+        times = np.concatenate([_timed(batch, event) for event in _EVENTS], axis=1)
+        for code, sums in sums_by_code(starts // HOUR_US * len(names) + codes, times):
+            hour = (names[code % len(names)], code // len(names))
+            self.times[hour] = self.times.get(hour, 0) + sums
+
+    def of(self, place: str, starts: Iterable[datetime]) -> tuple[int, int]:
+        """How many messages of some buckets it traced as received, and as sent."""
+        counts = [self.counts.get((place, at), (0, 0)) for at in starts]
+        return sum(n for n, _ in counts), sum(n for _, n in counts)
+
+    def latencies(self, place: str, hours: Iterable[int]) -> dict[str, Any]:  # Any: of PlaceLine
+        """What is known of the times of both events."""
+        width = LATENCY_BINS + 1
+        sums = np.zeros(2 * width, np.int64)
+        for hour in hours:
+            sums += self.times.get((place, hour), 0)
+        told: dict[str, Any] = {}
+        for event, of in zip(_EVENTS, sums.reshape(2, width).tolist(), strict=True):
+            line = latency_line(of[:-1])
+            early = of[-1] if line or of[-1] else None
+            told |= {f"{event}_latency": line, f"{event}_early": early}
+        return told
+
+
+def _timed(batch: pa.RecordBatch, event: str) -> Integers:
+    lists = batch.column(f"{event}_latency_counts")
+    found = np.zeros((batch.num_rows, LATENCY_BINS + 1), np.int64)
+    is_known = lists.is_valid().to_numpy(zero_copy_only=False)
+    found[is_known, :-1] = lists.drop_null().flatten().to_numpy().reshape(-1, LATENCY_BINS)
+    found[:, -1] = batch.column(f"{event}_early").fill_null(0).to_numpy()
+    return found
 
 
 def read_places(
-    settings: Settings, name: str, deliveries: Deliveries
+    settings: Settings, name: str, deliveries: Deliveries, *, by_hour: bool = False
 ) -> tuple[list[PlaceLine], int | None]:
     """The producer, the route's places in its order, the sink; missing messages of no known hop.
 
-    None of them, and None: no audit looked. What was lost before a place of which there is no
+    Unknown, and None: no audit looked. What was lost before a place of which there is no
     trace, or doubled after it, nobody knows.
 
     Of the time that audits looked at; what was lost and doubled as findings stand now.
+
+    Input:
+        by_hour: all of them for each full hour, also for those that no audit saw.
 
     Raises:
         WarehouseUnreadableError: the warehouse does not answer.
     """
     tables, route = DeltaRs(settings.warehouse, settings.aws), settings.stream(name).route
-    traced = _traced(tables, name, deliveries)
-    lost, doubtful, doubled, placed = _found(tables, name, deliveries)
-    whole, seconds = deliveries.whole, deliveries.whole.audited.total_seconds()
+    sighted = _sighted(tables, name, deliveries)
+    found = _findings(tables, name, deliveries)
+    lines: list[PlaceLine] = []
+    for start, part in deliveries.hourly.items() if by_hour else [(None, deliveries)]:
+        hours = found if start is None else [unix_micros(start) // HOUR_US]
+        of_part = [one for hour in hours for one in found.get(hour, ())]
+        hour = None if start is None else instant(start)
+        lines += [replace(line, hour=hour) for line in _lines(route, part, sighted, of_part)]
+    whole = deliveries.whole
+    if not whole.audited:
+        return lines, None
+    *_, placed = _placed([one for of_hour in found.values() for one in of_hour])
+    return lines, max(0, whole.counts["missing"] - placed)
+
+
+def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> list[PlaceLine]:
+    """The places over a part of the time; unknown where no audit looked."""
+    whole, seconds = part.whole, part.whole.audited.total_seconds()
+    after = {PRODUCER: (), **{n: place.after for n, place in route.places.items()}}
+    after[SINK] = route.last
     if not seconds:
-        return [], None
+        return [PlaceLine(place, before) for place, before in after.items()]
     had: dict[str, tuple[int | None, int | None]]
-    had = {place: _summed(traced.get(place, {})) for place in route.places}
+    had = {place: sighted.of(place, part.buckets) for place in route.places}
     silent = {place for place, counts in had.items() if not any(counts)}
     had = {PRODUCER: (None, whole.counts["sent"]), **had, SINK: (whole.landed_ids, None)}
-    losses = _trace_losses(route, deliveries, traced)
+    losses = _trace_losses(route, part, sighted)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
-    after = {name: place.after for name, place in route.places.items()} | {SINK: route.last}
-    lines = [
+    lost, doubtful, doubled, _ = _placed(found)
+    hours = {unix_micros(at) // HOUR_US for at in part.buckets}
+    times = {place: sighted.latencies(place, hours) for place in route.places}
+    times[SINK] = {"received_latency": latency_line(whole.latencies)}
+    return [
         PlaceLine(
             place,
-            after.get(place, ()),
-            received,
-            sent,
+            after[place],
+            audited_s=seconds,
+            received=received,
+            sent=sent,
             received_per_s=None if received is None else received / seconds,
             sent_per_s=None if sent is None else sent / seconds,
             lost=None if place in {PRODUCER, *silent} else lost[place],
             doubtful=None if place in {PRODUCER, *silent} else doubtful[place],
             doubled=None if place in {SINK, *silent} else doubled[place],
             trace_loss=losses.get(place),
+            **times.get(place, {}),
         )
         for place, (received, sent) in had.items()
     ]
-    return lines, max(0, whole.counts["missing"] - placed)
 
 
-def _summed(buckets: Mapping[datetime, tuple[int, int]]) -> tuple[int, int]:
-    return sum(n for n, _ in buckets.values()), sum(n for _, n in buckets.values())
-
-
-def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
+def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
     """What the places traced in the buckets that audits looked at."""
-    window = deliveries.window
+    window, found = deliveries.window, _Sighted()
     where = (
         (pc.field("stream") == name)
         & (pc.field("sent_day") >= pc.scalar(window.start.date()))
         & (pc.field("sent_day") <= pc.scalar(window.end.date()))
         & field_within("bucket_start", window.start, window.end)
     )
-    found: dict[str, dict[datetime, tuple[int, int]]] = defaultdict(dict)
-    columns = ["location", "bucket_start", "received", "sent"]
-    for batch in tables.batches(SIGHTING_COUNTS, columns=columns, where=where):
-        rows = pa.Table.from_batches([batch]).group_by(["location", "bucket_start"])
-        for row in rows.aggregate([("received", "sum"), ("sent", "sum")]).to_pylist():
-            at = in_utc(row)["bucket_start"]
-            if at in deliveries.buckets:
-                received, sent = found[row["location"]].get(at, (0, 0))
-                added = (received + row["received_sum"], sent + row["sent_sum"])
-                found[row["location"]][at] = added
+    starts = [unix_micros(at) for at in deliveries.buckets]
+    told = (f"{event}_{what}" for event in _EVENTS for what in ("latency_counts", "early"))
+    columns = ["location", "bucket_start", *_EVENTS, *told]
+    for batch in tables.batches(
+        SIGHTING_COUNTS, columns=columns, where=where, dictionaries=("location",)
+    ):
+        audited = batch.filter(pa.array(np.isin(micros(batch.column("bucket_start")), starts)))
+        if audited.num_rows:
+            found.add(audited)
     return found
 
 
-def _trace_losses(route: Route, deliveries: Deliveries, traced: _Sighted) -> dict[str, float]:
+def _trace_losses(route: Route, part: Deliveries, sighted: _Sighted) -> dict[str, float]:
     """By place, in the buckets in which all that was sent has landed: there all passed by it."""
     whole = [
         at
-        for at, of in deliveries.buckets.items()
+        for at, of in part.buckets.items()
         if not of.counts["missing"] and not of.counts["pending"]
     ]
-    landed = sum(deliveries.buckets[at].landed_ids for at in whole)
-    by_place = {
-        place: sum(max(each.get(at, (0, 0))) for at in whole) for place, each in traced.items()
-    }
+    landed = sum(part.buckets[at].landed_ids for at in whole)
+    by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
     return trace_losses(route, Traced(landed, by_place))
 
 
-def _found(
-    tables: DeltaRs, name: str, deliveries: Deliveries
-) -> tuple[Counter[str], Counter[str], Counter[str], int]:
+def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], int]:
     """Messages by place: that never reached it, that may not have, that were doubled after it.
 
     And how many missing ones are in the first two.
     """
     doubled = Counter[str]()
     missing: list[tuple[int, tuple[LostHop, ...]]] = []
-    for kind, location, hops, count in _findings(tables, name, deliveries):
+    for kind, location, hops, count in found:
         if kind == Kind.DUPLICATED.value:
             doubled[location] += count
         else:
@@ -131,10 +207,8 @@ def _found(
     return lost, doubtful, doubled, placed
 
 
-def _findings(
-    tables: DeltaRs, name: str, deliveries: Deliveries
-) -> list[tuple[str, str, str | None, int]]:
-    """How many messages have which kind, location and hops, in the time that audits looked at."""
+def _findings(tables: DeltaRs, name: str, deliveries: Deliveries) -> dict[int, _Found]:
+    """By hour since 1970 what was found, in the time that audits looked at."""
     window, spans = deliveries.window, deliveries.audited
     where = (
         (pc.field("stream") == name)
@@ -142,13 +216,17 @@ def _findings(
         & pc.field("kind").isin([Kind.MISSING.value, Kind.DUPLICATED.value])
         & field_within("sent_at", window.start, window.end)
     )
-    found = tables.columns(FINDINGS, names=["stream", "state", "sent_at", *_FINDING], where=where)
+    names = ["stream", "state", "sent_at", *_FINDING[1:]]
+    found = tables.columns(FINDINGS, names=names, where=where)
     if found is None or not spans:
-        return []
+        return {}
     starts = np.array([unix_micros(span.start) for span in spans])
     ends = np.array([unix_micros(span.end) for span in spans])
     sent = micros(found["sent_at"])
     span = np.searchsorted(starts, sent, side="right") - 1
     is_audited = (span >= 0) & (sent < ends[span])
-    counts = found.filter(pa.array(is_audited)).group_by(_FINDING).aggregate([([], "count_all")])
-    return [(*(row[name] for name in _FINDING), row["count_all"]) for row in counts.to_pylist()]
+    of_hours = found.append_column("hour", pa.array(sent // HOUR_US)).filter(pa.array(is_audited))
+    by_hour: dict[int, list[tuple[str, str, str | None, int]]] = defaultdict(list)
+    for row in of_hours.group_by(_FINDING).aggregate([([], "count_all")]).to_pylist():
+        by_hour[row["hour"]].append((*(row[n] for n in _FINDING[1:]), row["count_all"]))
+    return dict(by_hour)

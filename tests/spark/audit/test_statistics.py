@@ -1,10 +1,13 @@
 """What the statistics add up is what the audit counted, as a whole and at each place of a route."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.window import Window
-from shardaudit.store.read_deliveries import read_deliveries
+from shardaudit.report.delivery_view import PlaceLine
+from shardaudit.store.read_deliveries import Deliveries, read_deliveries
 from shardaudit.store.read_places import read_places
 from tests.builders import Line, sink_row, trace_line
 from tests.spark.audit.nights import settings_of
@@ -51,6 +54,17 @@ def test_statistics_add_up_to_what_the_audit_said(lake: Lake) -> None:
     assert sum(one.doubled or 0 for one in places) == FAULTS // 4
     assert (told["producer"].sent, told["sink"].received) == (SENT, SENT - FAULTS // 2 + 1)
     assert unplaced == 0
+    _check_times_and_hours(lake, found, places[1:-1])
+
+
+def _check_times_and_hours(lake: Lake, found: Deliveries, places: Sequence[PlaceLine]) -> None:
+    hours, _ = read_places(settings_of(lake), lake.name, found, by_hour=True)
+    for one in places:
+        lines = [(one.received_latency, one.received), (one.sent_latency, one.sent)]
+        assert [line and line.rows for line, _ in lines] == [messages for _, messages in lines]
+        assert (one.received_early, one.sent_early) == (0, 0)
+        mine = [hour for hour in hours if hour.location == one.location and hour.audited_s]
+        assert sum(hour.received or 0 for hour in mine) == one.received
 
 
 def test_nothing_is_said_of_a_place_without_traces_nor_of_time_that_no_audit_saw(
@@ -68,4 +82,6 @@ def test_nothing_is_said_of_a_place_without_traces_nor_of_time_that_no_audit_saw
     assert (silent.received, silent.lost, silent.doubtful, silent.doubled) == (0, None, None, None)
     before = Window(window.start - (window.end - window.start), window.start)
     unknown = read_deliveries(settings, lake.name, before)
-    assert read_places(settings, lake.name, unknown) == ([], None)
+    places, unplaced = read_places(settings, lake.name, unknown)
+    assert [(one.audited_s, one.received, one.lost) for one in places] == [(0, None, None)] * 5
+    assert unplaced is None

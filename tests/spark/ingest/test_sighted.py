@@ -1,6 +1,7 @@
 """What traces of places say of messages, and of cells."""
 
 from collections import Counter
+from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
@@ -11,6 +12,7 @@ from shardaudit.ingest.rules.sighted import (
     seen_at,
 )
 from shardaudit.model.tables.route_tables import SIGHTINGS
+from shardaudit.model.tables.table import LATENCY_BINS
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 
@@ -45,6 +47,33 @@ def test_a_place_counts_its_messages_once_each(spark: SparkSession) -> None:
         ("router", 2, 2),
         ("enricher", 1, 1),
     }
+
+
+# of a message: seconds from sent_at to its receipts, to its sending on; what bins they are in
+TIMES: dict[str, tuple[list[float | None], list[float], int | None, int | None]] = {
+    "at once": ([0.5], [1.5], 0, 1),
+    "again": ([300, 3, 9000], [4], 2, 2),  # the first time of each counts
+    "clocks apart": ([-1.0, 7], [], 0, None),
+    "before it was sent": ([-1.5, 60], [-86400], None, None),
+    "without a time": ([None], [8.001], None, 4),
+    "twelve days late": ([1.1e6], [], 21, None),
+}
+
+
+def test_times_of_a_place_add_up_to_its_messages(spark: SparkSession) -> None:
+    lines = [
+        {"shard_id": "s0", "bucket_start": T0, "location": "router", "sent_at": T0}
+        | {"message_id": name, "event": event, "session_seq": number}
+        | {"acked_at": None if after is None else T0 + timedelta(seconds=after)}
+        for name, (received, sent, *_) in TIMES.items()
+        for event, seconds in (("received", received), ("sent", sent))
+        for number, after in enumerate(seconds)
+    ]
+    [row] = counted_sightings(frame(spark, SIGHTINGS.ddl, lines)).collect()
+    for nth, counts in ((2, row.received_latency_counts), (3, row.sent_latency_counts)):
+        found = Counter(bins for bins in (of[nth] for of in TIMES.values()) if bins is not None)
+        assert counts == [found[number] for number in range(LATENCY_BINS)]
+    assert (row.received, row.received_early, row.sent, row.sent_early) == (6, 1, 4, 1)
 
 
 def test_what_is_known_is_not_new_and_without_event_it_was_received(spark: SparkSession) -> None:

@@ -1,6 +1,8 @@
 """`shardaudit statistics`: what a warehouse knows, in rows that add up, and what it does not."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ sink = { path = "sink" }
 """
 END = now().replace(minute=0, second=0, microsecond=0)
 START = END - 160 * HOUR
+SUMS = ("received", "sent", "lost", "doubtful", "doubled", "received_early", "sent_early")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,17 @@ def document(config: Path, capsys: pytest.CaptureFixture[str], *options: str) ->
     return json.loads(capsys.readouterr().out)
 
 
+def sums_of(rows: Sequence[Any]) -> dict[str, int]:  # Any: JSON
+    """What rows add up to; nothing where all of it is unknown."""
+    sums = Counter[str]()
+    for row in rows:
+        counts = row.get("counts") or {name: row[name] for name in SUMS if name in row}
+        sums.update({name: count for name, count in counts.items() if count is not None})
+        for name in ("latency", "received_latency", "sent_latency"):
+            sums[name] += (row.get(name) or {"rows": 0})["rows"]
+    return {name: count for name, count in sums.items() if count}
+
+
 def test_hours_and_shards_of_a_week_add_up_to_it(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +108,42 @@ def test_hours_and_shards_of_a_week_add_up_to_it(
     assert whole["sent_per_s"] == pytest.approx(sent / (168 * 3600))
     assert (whole["latency"]["p50"], whole["latency"]["max"]) == (2, 512)
     assert (found["hour"]["rows"][0]["audited_s"], found["hour"]["unaudited"]) == (3600, [])
+
+
+@pytest.mark.parametrize("by", ["shard", "place"])
+def test_hours_of_each_shard_and_place_add_up_to_it_and_to_the_hours(
+    config: Path, capsys: pytest.CaptureFixture[str], by: str
+) -> None:
+    # The first hours hold findings, the last ones nobody audited.
+    span = window(START - 20 * HOUR, START + 4 * HOUR)
+    both = document(config, capsys, "--by", by, "hour", *span)
+    assert (both["by"], len({row["hour"] for row in both["rows"]})) == (["hour", by], 24)
+    alone = {one: document(config, capsys, f"--by={one}", *span) for one in (by, "hour")}
+    assert all(one["whole"] == both["whole"] for one in alone.values())
+    name = {"shard": "name", "place": "location"}[by]
+    for row in alone[by]["rows"]:
+        mine = [of for of in both["rows"] if of[name] == row[name]]
+        assert sums_of(mine) == sums_of([row])
+    if by == "shard":
+        for row in alone["hour"]["rows"]:
+            mine = [of for of in both["rows"] if of["hour"] == row["name"]]
+            assert sums_of(mine) == sums_of([row])
+            assert [of["name"] for of in mine if of["counts"] is None] == [None] * (
+                row["counts"] is None
+            )
+
+
+def test_hours_of_places_that_no_audit_saw_are_told(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    span = window(END - HOUR, END + HOUR)
+    found = document(config, capsys, "--by", "hour", "place", *span)
+    known, unknown = found["rows"][:3], found["rows"][3:]
+    assert [row["audited_s"] for row in (*known, *unknown)] == [3600] * 3 + [0] * 3
+    assert {row["location"] for row in unknown} == {"producer", "router", "sink"}
+    assert {row[name] for row in unknown for name in SUMS} == {None}
+    assert statistics(config, "--by", "hour", "place", *span) == ExitCode.DONE
+    assert capsys.readouterr().out.count("not audited  ") == 3
 
 
 def test_hours_that_no_audit_saw_are_told(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,7 +174,7 @@ def test_an_hour_of_which_all_is_inconclusive_is_unknown(
 def test_a_place_has_what_it_traced_lost_and_doubled(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = document(config, capsys, "--by=hop", *window(START, START + HOUR))
+    found = document(config, capsys, "--by=place", *window(START, START + HOUR))
     counts = found["whole"]["counts"]
     names = ("location", "received", "sent", "lost", "doubtful", "doubled")
     assert [tuple(row[name] for name in names) for row in found["rows"]] == [
@@ -136,7 +186,7 @@ def test_a_place_has_what_it_traced_lost_and_doubled(
     assert [row["trace_loss"] for row in found["rows"]] == [0, None, None]
     assert found["unplaced"] == counts["missing"] - 2
     assert [row["received_per_s"] for row in found["rows"][:2]] == [None, 7000 / 3600]
-    assert statistics(config, "--by=hop", *window(START, START + HOUR)) == ExitCode.DONE
+    assert statistics(config, "--by=place", *window(START, START + HOUR)) == ExitCode.DONE
     assert f"• {found['unplaced']:,} missing messages on no hop" in capsys.readouterr().out
 
 
@@ -149,6 +199,8 @@ def test_a_place_has_what_it_traced_lost_and_doubled(
         (window(END - timedelta(days=400), END), "at most 366 days"),
         (["--stream=order"], "did you mean orders?"),
         (["--stream=orders", "--by=hop"], "locations"),
+        (["--by", "shard", "place"], "hour with one of shard, place"),
+        (["--by", "hour", "hour"], "hour with one of shard, place"),
         (["--stream=orders", "--by=hour"], "divides an hour"),
     ],
 )

@@ -9,7 +9,9 @@ import pytest
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.window import Window
+from shardaudit.report.delivery_view import PlaceLine
 from shardaudit.store.read_deliveries import DELIVERED, Deliveries, Delivery
 from shardaudit.store.read_places import read_places
 from tests.page_warehouse import Row, write_rows
@@ -67,4 +69,35 @@ def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> 
 
 def test_of_places_nothing_is_told_where_no_audit_looked(tmp_path: Path) -> None:
     window = Window(START, START + MINUTE)
-    assert read_places(settings(tmp_path), "events", Deliveries(window, {}, {})) == ([], None)
+    places, unplaced = read_places(settings(tmp_path), "events", Deliveries(window, {}, {}))
+    assert places == [
+        *(PlaceLine("producer", ()), PlaceLine("router", ("producer",))),
+        PlaceLine("sink", ("router",)),
+    ]
+    assert unplaced is None
+
+
+def bins(**rows: int) -> list[int]:
+    return [rows.get(f"b{number}", 0) for number in range(LATENCY_BINS)]
+
+
+def test_latency_of_a_place_is_the_sum_of_its_batches_and_minutes(tmp_path: Path) -> None:
+    router = {**at(0), "location": "router", "received": 10, "sent": 3}
+    times = [
+        # An older version kept no times; the second minute nobody audited.
+        {**router},
+        {**router, "received_latency_counts": bins(b0=4, b3=2), "received_early": 3},
+        {**router, **at(1), "received_latency_counts": bins(b9=100), "received_early": 1},
+        {**router, **at(2), "received_latency_counts": bins(b3=1, b21=1), "received_early": 0},
+    ]
+    write_rows(tmp_path, SIGHTING_COUNTS, times)
+    write_rows(tmp_path, FINDINGS, [])
+    known = minutes(sent=(100, 100), matched=(100, 100))
+    for by_hour in (False, True):
+        _, place, sink = read_places(settings(tmp_path), "events", known, by_hour=by_hour)[0]
+        line = place.received_latency
+        assert line is not None
+        assert (line.rows, line.p50, line.p90, line.max) == (8, 1, None, None)
+        assert (place.received, place.received_early, place.sent_latency) == (30, 3, None)
+        assert (place.sent_early, sink.received_latency) == (None, None)
+        assert (place.hour, place.audited_s) == ("2026-11-01T00:00:00Z" if by_hour else None, 120)

@@ -4,9 +4,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.columns.ledger_sums import CELL
+from shardaudit.ingest.rules.fingerprint import latency_bin
 from shardaudit.model.input_columns import RECEIVED, SENT
+from shardaudit.model.tables.table import LATENCY_BINS
 
 _CELL = ("location", *CELL)
+_EVENTS = (RECEIVED, SENT)
+_CLOCKS_APART_US = 1_000_000  # of two hosts: it counts as no time at all, see `latency_bin`
 _MANY = 2  # is more than once
 _COPIED = (
     *("message_id", "shard_id", "sequence_number", "sent_at", "bucket_start", "location"),
@@ -28,19 +32,60 @@ def new_sightings(judged: DataFrame, known: DataFrame) -> DataFrame:
 
 
 def counted_sightings(sightings: DataFrame) -> DataFrame:
-    """How many messages a place traced: one row per place and cell.
+    """How many messages a place traced, and how late: one row per place and cell.
+
+    A message counts once, with the first time of each event; of no bin where it has none, or one of
+    more than a second before it was sent.
 
     Input:
         sightings: of `new_sightings`.
     Output:
-        `location`, `shard_id`, `bucket_start`, unique together; `received`, `sent` (bigint).
+        `location`, `shard_id`, `bucket_start`, unique together; `received`, `sent` (bigint), of
+        each of both `…_latency_counts` (array<bigint>), `…_early` (bigint).
     """
     messages = sightings.groupBy("message_id", *_CELL).agg(
-        F.max(F.when(F.col("event") == RECEIVED, 1).otherwise(0)).alias("received"),
-        F.max(F.when(F.col("event") == SENT, 1).otherwise(0)).alias("sent"),
+        F.min("sent_at").alias("sent_at"),
+        *(column for event in _EVENTS for column in _event(event)),
     )
-    return messages.groupBy(*_CELL).agg(
-        F.sum("received").alias("received"), F.sum("sent").alias("sent")
+    bins = [_bin(event) for event in _EVENTS]
+    is_early = [F.coalesce(_is_early(event), F.lit(False)) for event in _EVENTS]
+    timed = messages.select(
+        *(*_CELL, *_EVENTS),
+        *(each.alias(f"{event}_bin") for event, each in zip(_EVENTS, bins, strict=True)),
+        *(each.alias(f"{event}_early") for event, each in zip(_EVENTS, is_early, strict=True)),
+    )
+    # Over few rows then: a sum per bin is dear for each message.
+    told = [f"{event}_{what}" for event in _EVENTS for what in ("bin", "early")]
+    alike = timed.groupBy(*_CELL, *told).agg(
+        F.count("*").alias("ids"), *(F.sum(event).alias(event) for event in _EVENTS)
+    )
+    return alike.groupBy(*_CELL).agg(*(column for event in _EVENTS for column in _sums(event)))
+
+
+def _event(event: str) -> tuple[Column, Column]:
+    is_it = F.col("event") == event
+    happened = F.max(F.when(is_it, 1).otherwise(0)).alias(event)
+    return happened, F.min(F.when(is_it, F.col("acked_at"))).alias(f"{event}_first_at")
+
+
+def _is_early(event: str) -> Column:
+    before_us = F.unix_micros("sent_at") - F.unix_micros(f"{event}_first_at")
+    return before_us > _CLOCKS_APART_US
+
+
+def _bin(event: str) -> Column:
+    found = latency_bin(F.col("sent_at"), F.col(f"{event}_first_at"))
+    return F.when(~_is_early(event), found)
+
+
+def _sums(event: str) -> tuple[Column, ...]:
+    of_bin, ids = F.col(f"{event}_bin"), F.col("ids")
+    counts = (F.sum(F.when(of_bin == i, ids).otherwise(0)) for i in range(LATENCY_BINS))
+    early = F.sum(F.when(F.col(f"{event}_early"), ids).otherwise(0))
+    return (
+        F.sum(event).alias(event),
+        F.array(*counts).alias(f"{event}_latency_counts"),
+        early.alias(f"{event}_early"),
     )
 
 

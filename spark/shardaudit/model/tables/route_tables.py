@@ -39,6 +39,15 @@ SIGHTING_COUNTS = Table(
         ("received", "bigint", "messages that the place traced as received"),
         ("sent", "bigint", "messages that it traced as sent on"),
         ("sent_day", "date", "UTC day of bucket_start"),
+        (
+            "received_latency_counts",
+            "array<bigint>",
+            "messages per latency bin from sent_at to when it first received them, bins as in "
+            "fingerprints; NULL: of an older version",
+        ),
+        ("received_early", "bigint", "those in no bin: it says more than 1 s before sent_at"),
+        ("sent_latency_counts", "array<bigint>", "the same, to when it first knew them sent on"),
+        ("sent_early", "bigint", ""),
     ),
     ("batch_id", "stream", "location", "shard_id", "bucket_start"),
     ("stream", "sent_day"),
