@@ -27,7 +27,7 @@ from shardaudit.page.page_words import (
 )
 from shardaudit.report.plain import visible
 from shardaudit.report.rate_lines import budget_lines, used_line
-from shardaudit.report.route_lines import lost_told, place_told
+from shardaudit.report.route_lines import doubled_after, doubled_line, lost_told, place_told
 
 _ASSETS = files("shardaudit.page") / "assets"
 _SHOWN = 72
@@ -73,6 +73,8 @@ _ENVIRONMENT.globals.update(
     NUMBERS=STREAM_NUMBERS,
     place_told=partial(place_told, words=WHERE),
     lost_told=lost_told,
+    doubled_after=doubled_after,
+    doubled_line=doubled_line,
     LEVEL_NAMES=LEVEL_NAMES,
     NOT_KNOWN=NOT_KNOWN,
     budget_lines=budget_lines,

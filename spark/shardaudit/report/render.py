@@ -14,7 +14,7 @@ from shardaudit.report.held_back import complete_until
 from shardaudit.report.next_steps import late_lines, next_steps
 from shardaudit.report.plain import cell, harmless, instant
 from shardaudit.report.rate_lines import sampled_line
-from shardaudit.report.route_lines import lost_told, place_told
+from shardaudit.report.route_lines import doubled_after, doubled_line, lost_told, place_told
 from shardaudit.report.summary import (
     SHARD_COUNTS,
     AuditReport,
@@ -55,7 +55,7 @@ def audit_view(report: AuditReport) -> RenderableType:
     if report.deadlines:
         parts += [_title("Nearest deadlines"), _deadlines(report), *_more(len(report.deadlines))]
     if report.hops:
-        parts += [_title("Route"), _route(report.hops)]
+        parts += [_title("Route"), _route(report.hops), *_ways(report.hops)]
     parts += _sentences("Notes", [*late_lines(report.late, report.waiting), *report.notes])
     parts += _sentences("Look at next", next_steps(report))
     return Group(*parts)
@@ -194,17 +194,32 @@ def _deadlines(report: AuditReport) -> Table:
 
 
 def _route(hops: Sequence[HopLine]) -> Table:
-    table = _table("location", "after")
-    names = ("received", "sent on", "trace loss", "lost before it")
+    table = _table("place", "after")
+    names = ("received", "sent on", "trace loss", "lost before it", "doubled after it")
     for name in names:
         table.add_column(name, justify="right")
+    doubled = doubled_after(hops)
     for hop in hops:
         counts = (
             *(f"{hop.received:,}", f"{hop.sent:,}"),
             *(_percent(hop.trace_loss), _lost_before(hop)),
+            doubled_line(doubled.get(hop.location)),
         )
         table.add_row(cell(hop.location), cell(", ".join(hop.after)), *counts)
     return table
+
+
+def _ways(hops: Sequence[HopLine]) -> list[Table]:
+    """A row per hop; none in audits from before they were kept."""
+    ways = [way for hop in hops for way in hop.ways]
+    table = _table("hop", "verdict")
+    for name in ("lost", "inconclusive", "doubled"):
+        table.add_column(name, justify="right")
+    for way in ways:
+        verdict = Text(way.verdict, style=_STYLES.get(way.verdict, "bold red"))
+        counts = (f"{count:,}" for count in (way.lost, way.doubtful, way.doubled))
+        table.add_row(cell(f"{way.after} → {way.before}"), verdict, *counts)
+    return [table] if ways else []
 
 
 def _lost_before(hop: HopLine) -> str:

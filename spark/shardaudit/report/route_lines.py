@@ -1,6 +1,7 @@
 """What is said of the places between producer and sink, and how the tables keep it."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 
@@ -33,6 +34,28 @@ def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
         )
         for row in rows
     )
+
+
+def doubled_after(hops: Sequence[HopLine]) -> dict[str, tuple[int, int]]:
+    """By place how many messages were doubled after it, at least and at most.
+
+    Those that may have taken one of several ways from there count on each of them. None of a place
+    without a trace, nor in audits from before ways were kept.
+    """
+    ways = defaultdict[str, list[int]](list)
+    for hop in hops:
+        for way in hop.ways:
+            ways[way.after].append(way.doubled)
+    silent = {hop.location for hop in hops if hop.is_silent}
+    return {name: (max(told), sum(told)) for name, told in ways.items() if name not in silent}
+
+
+def doubled_line(between: tuple[int, int] | None) -> str:
+    """One of `doubled_after` in words."""
+    if between is None:
+        return "–"
+    least, most = between
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def place_told(kind: str, location: str | None, words: Mapping[str, str]) -> str | None:

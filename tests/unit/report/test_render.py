@@ -5,6 +5,7 @@ from datetime import timedelta
 from rich.console import Console, RenderableType
 
 from shardaudit.model.rates import audit_rates, wilson_interval
+from shardaudit.model.route.lost_hops import WayLine
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.report.render import audit_view, findings_view, ingest_view
 from shardaudit.report.summary import FindingLine, HopLine, IngestReport, as_json
@@ -52,9 +53,32 @@ def test_audit_page_has_a_line_for_each_place_of_the_route() -> None:
     lines = shown(audit_view(report(hops=hops))).partition("\nRoute\n")[2].splitlines()
     [router] = [line.split() for line in lines if "router" in line]
     [writer] = [line.split() for line in lines if "writer" in line]
-    assert router == ["router", "producer", "1,000", "990", "1.250%", "2"]
-    assert writer == ["writer", "eu,", "us", "0", "0", "–", "0,", "3", "inconclusive"]
+    assert router == ["router", "producer", "1,000", "990", "1.250%", "2", "–"]
+    assert writer == ["writer", "eu,", "us", "0", "0", "–", "0,", "3", "inconclusive", "–"]
+    assert "hop " not in "".join(lines)
     assert "\nRoute\n" not in shown(audit_view(report()))
+
+
+def test_route_has_its_hops_and_what_was_doubled_after_each_place() -> None:
+    ways = {
+        "router": (WayLine("producer", "router", lost=2, doubled=1),),
+        "eu": (WayLine("router", "eu", doubled=4), WayLine("eu", "sink")),
+        "us": (WayLine("router", "us", doubled=3, doubtful=5), WayLine("us", "sink", doubled=8)),
+    }
+    after = {"router": ("producer",), "eu": ("router",), "us": ("router",)}
+    hops = tuple(HopLine(n, after[n], 1.0, 1000, 990, ways=ways[n]) for n in ways)
+    lines = shown(audit_view(report(hops=hops))).partition("\nRoute\n")[2].splitlines()
+    places = [line for line in lines if "→" not in line]
+    # Of several ways nobody knows whether the same messages were doubled on them.
+    assert [line.rstrip().endswith("4 to 7") for line in places if "router " in line[:9]] == [True]
+    assert [line.split()[-1] for line in places if line.startswith((" eu", " us"))] == ["0", "8"]
+    assert {" ".join(line.split()) for line in lines if "→" in line} == {
+        "producer → router mixed 2 0 1",
+        "router → eu duplication 0 0 4",
+        "router → us duplication 0 5 3",
+        "eu → sink ok 0 0 0",
+        "us → sink duplication 0 0 8",
+    }
 
 
 def test_most_urgent_shard_of_each_cause_is_what_to_look_at() -> None:
