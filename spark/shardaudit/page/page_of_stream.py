@@ -9,6 +9,7 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.loss_budget import LossBudget, month_of
 from shardaudit.page.page_lines import ShardDue, due_shards, trend
+from shardaudit.page.page_places import marked_runs
 from shardaudit.page.page_reading import Shown, read_line, read_map
 from shardaudit.page.page_route import route_graph
 from shardaudit.page.page_state import PageState
@@ -82,6 +83,8 @@ def common_values(state: PageState, shown: Shown, now: datetime) -> Values:
         "found": shown.found,
         "drawn": drawn,
         "script": script_map(shown.found, drawn),
+        "places": shown.places and drawing(shown.places),
+        "place_runs": marked_runs(shown.places, drawing(shown.places)) if shown.places else [],
         "note": shown.note,
         "span_from": instant(shown.window.start),
         "span_to": instant(shown.window.end),

@@ -14,6 +14,7 @@ from shardaudit.model.window import EPOCH, Window
 from shardaudit.page.page_findings import FindingRow, finding_rows
 from shardaudit.page.page_lines import StreamLine, stream_line
 from shardaudit.page.page_map import HeatMap, empty_bins, heat_map, latency_seconds
+from shardaudit.page.page_places import place_map
 from shardaudit.page.page_state import PageState
 from shardaudit.page.page_words import Metric
 from shardaudit.report.health import OLD_AUDIT, is_old
@@ -31,6 +32,7 @@ from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, n
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.health_times import last_read
 from shardaudit.store.read_findings import WantedFindings, read_findings, transitions_of
+from shardaudit.store.read_places import read_place_grid
 
 MAX_BINS = 200
 _MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
@@ -73,12 +75,16 @@ def unseen_bins(bins: Bins, segments: Iterable[Segment], window: Window) -> froz
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A map, the time it shows, the audits it is of, and why a part of it may be missing."""
+    """A map, the time it shows, the audits it is of, and why a part of it may be missing.
+
+    `places`: the same of the route's places; None: there are none, or only some shards are shown.
+    """
 
     window: Window
     segments: tuple[Segment, ...]
     found: HeatMap
     note: str | None
+    places: HeatMap | None = None
 
 
 def read_line(
@@ -140,11 +146,14 @@ def _read_map(settings: Settings, state: PageState, audits: Sequence[Row], now: 
             note = _too_many(cells, shards, stream.bucket)
     elif state.metric is Metric.SKEW:
         seconds = read_skew(settings, state.stream, bins, grid.groups)
-    unseen = unseen_bins(bins, segments, window)
+    unseen, places = unseen_bins(bins, segments, window), None
     if state.shards == ALL_SHARDS:
         unseen |= empty_bins(grid, bins)
+        if stream.route.places and grid.groups:
+            of_places = read_place_grid(settings, state.stream, bins)
+            places = place_map(of_places, grid, bins, unseen=unseen)
     found = heat_map(grid, bins, unseen=unseen, metric=state.metric, seconds=seconds)
-    return Shown(window, segments, found, note)
+    return Shown(window, segments, found, note, places)
 
 
 def read_finding_rows(

@@ -1,7 +1,7 @@
 """What each place of a stream's route had, lost, doubled and did not trace: without Spark."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,16 +19,18 @@ from shardaudit.model.route.trace_loss import Traced, trace_losses
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.model.tables.table import LATENCY_BINS
-from shardaudit.model.verdict import STANDING, Kind
-from shardaudit.model.window import EPOCH, unix_micros
+from shardaudit.model.verdict import ENDED, STANDING, Kind, State
+from shardaudit.model.window import EPOCH, Window, unix_micros
 from shardaudit.report.delivery_view import PlaceLine
 from shardaudit.report.plain import instant
-from shardaudit.store.cells import Integers, dictionary, field_within, micros
+from shardaudit.store.cell_grid import Bins
+from shardaudit.store.cells import Integers, bin_of, dictionary, field_within, micros
 from shardaudit.store.read_deliveries import HOUR_US, Deliveries, latency_line, sums_by_code
 
 _MICROSECOND = timedelta(microseconds=1)
+_HOURS = Bins(EPOCH, timedelta(hours=1), 0)
 
-_FINDING = ["hour", "kind", "location", "hops"]
+_FINDING = ["bin", "kind", "location", "hops"]
 _EVENTS = (RECEIVED, SENT)
 _Found = Sequence[tuple[str, str, str | None, int]]  # kind, location, hops, and how many messages
 
@@ -106,7 +108,7 @@ def read_places(
     """
     tables, route = DeltaRs(settings.warehouse, settings.aws), settings.stream(name).route
     sighted = _sighted(tables, name, deliveries)
-    found = _findings(tables, name, deliveries)
+    found = _findings(tables, name, deliveries.audited)
     lines: list[PlaceLine] = []
     for start, part in deliveries.hourly.items() if by_hour else [(None, deliveries)]:
         hours = found if start is None else [unix_micros(start) // HOUR_US]
@@ -120,11 +122,70 @@ def read_places(
     return lines, max(0, whole.counts["missing"] - placed)
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceGrid:
+    """What is known of places by bin of time, whoever looked: the numbers of a map.
+
+    `lines`: of the producer, the route's places, the sink, each by bin; what the producer and the
+    sink had is not in it. `named`: of each bin the missing messages that findings name, also those
+    that came back since.
+    """
+
+    lines: Mapping[str, Sequence[PlaceLine]]
+    named: Sequence[int]
+
+
+def read_place_grid(settings: Settings, name: str, bins: Bins) -> PlaceGrid:
+    """What the places of a stream's route traced, lost and doubled, by bin.
+
+    Raises:
+        WarehouseUnreadableError: the warehouse does not answer.
+    """
+    tables, route = DeltaRs(settings.warehouse, settings.aws), settings.stream(name).route
+    whole = Window(bins.start, bins.end)
+    had = {place: np.zeros((bins.count, len(_EVENTS)), np.int64) for place in route.places}
+    for batch in _counted(tables, name, whole):
+        counts = np.stack([batch.column(event).to_numpy() for event in _EVENTS], axis=1)
+        at = bin_of(batch.column("bucket_start"), bins)
+        for place, mine in had.items():
+            is_mine = pc.equal(batch.column("location"), place).to_numpy(zero_copy_only=False)
+            np.add.at(mine, at[is_mine], counts[is_mine])
+    found = _findings(tables, name, [whole], bins=bins)
+    back = _findings(tables, name, [whole], bins=bins, states=ENDED)
+    sums = [_placed(found.get(index, ())) for index in range(bins.count)]
+    after = _after(route)
+    lines = {}
+    for place, before in after.items():
+        traced = had[place].tolist() if place in had else [(None, None)] * bins.count
+        lines[place] = [
+            PlaceLine(
+                *(place, before),
+                received=received,
+                sent=sent,
+                lost=lost[place],
+                doubtful=doubtful[place],
+                doubled=doubled[place],
+            )
+            for (received, sent), (lost, doubtful, doubled, _) in zip(traced, sums, strict=True)
+        ]
+    named = [_missing(found.get(i, ())) + _missing(back.get(i, ())) for i in range(bins.count)]
+    return PlaceGrid(lines, named)
+
+
+def _after(route: Route) -> dict[str, tuple[str, ...]]:
+    """The producer, the places and the sink, each with what leads to it."""
+    places = {name: place.after for name, place in route.places.items()}
+    return {PRODUCER: (), **places, SINK: tuple(route.last)}
+
+
+def _missing(found: _Found) -> int:
+    return sum(count for kind, *_, count in found if kind == Kind.MISSING.value)
+
+
 def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> list[PlaceLine]:
     """The places over a part of the time; unknown where no audit looked."""
     whole, seconds = part.whole, part.whole.audited.total_seconds()
-    after = {PRODUCER: (), **{n: place.after for n, place in route.places.items()}}
-    after[SINK] = route.last
+    after = _after(route)
     if not seconds:
         return [PlaceLine(place, before) for place, before in after.items()]
     had: dict[str, tuple[int | None, int | None]]
@@ -159,23 +220,28 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
 
 def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
     """What the places traced in the buckets that audits looked at."""
-    window, found = deliveries.window, _Sighted()
+    found = _Sighted()
+    starts = [unix_micros(at) for at in deliveries.buckets]
+    told = [f"{event}_{what}" for event in _EVENTS for what in ("latency_counts", "early")]
+    for batch in _counted(tables, name, deliveries.window, columns=told):
+        audited = batch.filter(pa.array(np.isin(micros(batch.column("bucket_start")), starts)))
+        if audited.num_rows:
+            found.add(audited)
+    return found
+
+
+def _counted(
+    tables: DeltaRs, name: str, window: Window, *, columns: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """SIGHTING_COUNTS of a window: place, bucket, messages, and more columns."""
     where = (
         (pc.field("stream") == name)
         & (pc.field("sent_day") >= pc.scalar(window.start.date()))
         & (pc.field("sent_day") <= pc.scalar(window.end.date()))
         & field_within("bucket_start", window.start, window.end)
     )
-    starts = [unix_micros(at) for at in deliveries.buckets]
-    told = (f"{event}_{what}" for event in _EVENTS for what in ("latency_counts", "early"))
-    columns = ["location", "bucket_start", *_EVENTS, *told]
-    for batch in tables.batches(
-        SIGHTING_COUNTS, columns=columns, where=where, dictionaries=("location",)
-    ):
-        audited = batch.filter(pa.array(np.isin(micros(batch.column("bucket_start")), starts)))
-        if audited.num_rows:
-            found.add(audited)
-    return found
+    names = ["location", "bucket_start", *_EVENTS, *columns]
+    return tables.batches(SIGHTING_COUNTS, columns=names, where=where, dictionaries=("location",))
 
 
 def _trace_losses(route: Route, part: Deliveries, sighted: _Sighted) -> dict[str, float]:
@@ -207,26 +273,39 @@ def _placed(found: _Found) -> tuple[Counter[str], Counter[str], Counter[str], in
     return lost, doubtful, doubled, placed
 
 
-def _findings(tables: DeltaRs, name: str, deliveries: Deliveries) -> dict[int, _Found]:
-    """By hour since 1970 what was found, in the time that audits looked at."""
-    window, spans = deliveries.window, deliveries.audited
+def _findings(
+    tables: DeltaRs,
+    name: str,
+    spans: Sequence[Window],
+    *,
+    bins: Bins = _HOURS,
+    states: Sequence[State] = STANDING,
+) -> dict[int, _Found]:
+    """By bin what was found that was sent in some spans, in these states.
+
+    Input:
+        spans: in order; bins: hours since 1970 unless told.
+    """
+    if not spans:
+        return {}
     where = (
         (pc.field("stream") == name)
-        & pc.field("state").isin(STANDING)
+        & pc.field("state").isin(states)
         & pc.field("kind").isin([Kind.MISSING.value, Kind.DUPLICATED.value])
-        & field_within("sent_at", window.start, window.end)
+        & field_within("sent_at", spans[0].start, spans[-1].end)
     )
     names = ["stream", "state", "sent_at", *_FINDING[1:]]
     found = tables.columns(FINDINGS, names=names, where=where)
-    if found is None or not spans:
+    if found is None:
         return {}
     starts = np.array([unix_micros(span.start) for span in spans])
     ends = np.array([unix_micros(span.end) for span in spans])
     sent = micros(found["sent_at"])
     span = np.searchsorted(starts, sent, side="right") - 1
-    is_audited = (span >= 0) & (sent < ends[span])
-    of_hours = found.append_column("hour", pa.array(sent // HOUR_US)).filter(pa.array(is_audited))
-    by_hour: dict[int, list[tuple[str, str, str | None, int]]] = defaultdict(list)
-    for row in of_hours.group_by(_FINDING).aggregate([([], "count_all")]).to_pylist():
-        by_hour[row["hour"]].append((*(row[n] for n in _FINDING[1:]), row["count_all"]))
-    return dict(by_hour)
+    is_within = (span >= 0) & (sent < ends[span])
+    binned = found.append_column("bin", pa.array(bin_of(found["sent_at"], bins)))
+    by_bin: dict[int, list[tuple[str, str, str | None, int]]] = defaultdict(list)
+    alike = binned.filter(pa.array(is_within)).group_by(_FINDING).aggregate([([], "count_all")])
+    for row in alike.to_pylist():
+        by_bin[row["bin"]].append((*(row[n] for n in _FINDING[1:]), row["count_all"]))
+    return dict(by_bin)

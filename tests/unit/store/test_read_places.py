@@ -12,8 +12,9 @@ from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.model.tables.table import LATENCY_BINS
 from shardaudit.model.window import Window
 from shardaudit.report.delivery_view import PlaceLine
+from shardaudit.store.cell_grid import Bins
 from shardaudit.store.read_deliveries import DELIVERED, Deliveries, Delivery
-from shardaudit.store.read_places import read_places
+from shardaudit.store.read_places import read_place_grid, read_places
 from tests.page_warehouse import Row, write_rows
 
 START, MINUTE = datetime(2026, 11, 1, tzinfo=UTC), timedelta(minutes=1)
@@ -101,3 +102,24 @@ def test_latency_of_a_place_is_the_sum_of_its_batches_and_minutes(tmp_path: Path
         assert (place.received, place.received_early, place.sent_latency) == (30, 3, None)
         assert (place.sent_early, sink.received_latency) == (None, None)
         assert (place.hour, place.audited_s) == ("2026-11-01T00:00:00Z" if by_hour else None, 120)
+
+
+def test_map_of_places_has_what_they_had_and_what_is_known_to_lack(tmp_path: Path) -> None:
+    counts = [
+        {**at(minute), "location": place, "received": count, "sent": 1}
+        for minute, place, count in ((0, "router", 60), (1, "router", 5), (1, "gone", 9))
+    ]
+    write_rows(tmp_path, SIGHTING_COUNTS, [*counts, counts[0]])
+    double = {**lost(2), "kind": "duplicated", "location": "producer", "hops": None}
+    came = {**lost(1), "state": "recovered"}
+    write_rows(tmp_path, FINDINGS, [lost(0), lost(0, "sink"), came, double, lost(4)])
+    grid = read_place_grid(settings(tmp_path), "events", Bins(START, 2 * MINUTE, 2))
+    assert grid.named == [3, 0]
+    assert {
+        name: [(one.received, one.sent, one.lost, one.doubtful, one.doubled) for one in lines]
+        for name, lines in grid.lines.items()
+    } == {
+        "producer": [(None, None, 0, 0, 0), (None, None, 0, 0, 1)],
+        "router": [(125, 3, 1, 0, 0), (0, 0, 0, 0, 0)],
+        "sink": [(None, None, 1, 0, 0), (None, None, 0, 0, 0)],
+    }
