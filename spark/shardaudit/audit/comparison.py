@@ -10,13 +10,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.evidence import Ingested, Sources, sources
 from shardaudit.audit.kept_days import keep_ledger_sums
-from shardaudit.audit.looked_into import (
-    Look,
-    WindowLedger,
-    is_audited,
-    window_ledger,
-    with_many_unsent,
-)
+from shardaudit.audit.looked_into import Look, is_audited
 from shardaudit.audit.placing import Placed, buckets_of
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, within_window
 from shardaudit.audit.rules.canary.canary_answers import without_canary
@@ -39,6 +33,7 @@ from shardaudit.audit.rules.vanished import (
     unlanded,
     vanished_ids,
 )
+from shardaudit.audit.window_ledger import WindowLedger, window_ledger, with_many_unsent
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import EVIDENCE
 from shardaudit.store.warehouse import Warehouse

@@ -16,7 +16,15 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.placing import Placed, Placing
 from shardaudit.audit.rules.classify import Damage
-from shardaudit.audit.rules.drill_down import cell_ids, rows_of, seen, traces_of, unsent, with_hash
+from shardaudit.audit.rules.drill_down import (
+    cell_ids,
+    rows_of,
+    seen,
+    traces_of,
+    unsent,
+    with_hash,
+    without_trace,
+)
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL, id_hash
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
@@ -124,11 +132,30 @@ class Near:
         """
         return self.landed.materialized(seen(self.traces, self._rows(but), cells))
 
-    def unsent(self, cells: DataFrame, *, part: int, parts: int) -> DataFrame:
-        """Of `drill_down.unsent`, of one of so many parts of all ids; read."""
-        of_part = F.pmod(id_hash(), F.lit(parts)) == part
-        found = unsent(self.traces.where(of_part), self.landed.rows.where(of_part), cells)
+    def unsent(self, cells: DataFrame) -> DataFrame:
+        """Of `drill_down.unsent`; read."""
+        return self.landed.materialized(unsent(self.traces, self.landed.rows, cells))
+
+    def without_trace(self, cells: DataFrame) -> DataFrame:
+        """Of `drill_down.without_trace`, of what stands in the cells; read."""
+        found = without_trace(seen(self.traces, self.landed.rows, cells))
         return self.landed.materialized(found)
+
+    def parts(self, number: int) -> list["Near"]:
+        """The same by ids, in so many parts."""
+        of_part = (F.pmod(id_hash(), F.lit(number)) == part for part in range(number))
+        return [
+            Near(self.traces.where(of), replace(self.landed, rows=self.landed.rows.where(of)))
+            for of in of_part
+        ]
+
+    def of_ids(self, ids: DataFrame) -> "Near":
+        """The same of few ids alone: `id_hash`, unique."""
+        traces, rows = (
+            with_hash(side).join(F.broadcast(ids), ["id_hash"], how="left_semi")
+            for side in (self.traces, self.landed.rows)
+        )
+        return Near(traces, replace(self.landed, rows=rows))
 
     def landed_ids(self, cells: DataFrame, *, but: DataFrame | None) -> DataFrame:
         """The ids of the rows in the cells: unique (`message_id`, `bucket_start`); read.

@@ -1,66 +1,25 @@
-"""The ledger of a window, and a look into the cells of it that differ: at their ids."""
+"""A look into the cells of a window that differ: at their ids."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import reduce
+from dataclasses import dataclass
 
-import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
-from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.placing import buckets_of
 from shardaudit.audit.rules.apart import other_places
-from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
+from shardaudit.audit.rules.canary.canary_answers import is_canary
 from shardaudit.audit.rules.carried import (
     Carried,
-    with_bucket_digest,
-)
-from shardaudit.audit.rules.cells import (
-    compared_cells,
-    gaps_no_more,
-    grid,
-    most_unsent,
-    with_unsent,
 )
 from shardaudit.audit.rules.drill_down import WANTED, suspects, unexplained, with_hash
-from shardaudit.audit.rules.gaps import MOST_NAMED, is_bare, small_lacking, with_bare, with_gaps
-from shardaudit.audit.rules.ledger_hours import LedgerSums
-from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
-from shardaudit.audit.rules.shard_facts import shard_facts
-from shardaudit.audit.rules.vanished import (
-    Deadlines,
-    Past,
-    overdue_cells,
-    vanished_cells,
-    with_vanished,
-)
-from shardaudit.columns.instants import bucket_start, in_windows
-from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash
-from shardaudit.model.input_columns import CANARY
-from shardaudit.model.tables.audit_tables import BATCHES
-from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import STANDING, Kind
-from shardaudit.model.window import coalesced
-from shardaudit.store.newest_cells import audited_cells
-from shardaudit.store.transitions import findings_in
-from shardaudit.store.warehouse import Warehouse
+from shardaudit.audit.window_ledger import WindowLedger
+from shardaudit.columns.instants import in_windows
+from shardaudit.columns.ledger_sums import CELL
 
 FEW_IDS = 100_000  # at most so many to be looked for are sent to where the traces and rows are read
-# What of its sums is asked of each cell of a grid: the others are of shards and hours.
-_OF_GRID = (
-    *CELL,
-    *(f"{side}_{name}" for side in ("sent", "landed") for name in SUMS),
-    *("ledger_rows", "sent_key", "first_key", "first_arrival", "last_arrival"),
-)
-MOST_AT_ONCE = 8_000_000  # traces and rows of which the ids are grouped at once
 
 
 def is_audited(request: AuditRequest, name: str = "bucket_start") -> Column:
@@ -87,7 +46,7 @@ class Look:
 
     both: Sources
     request: AuditRequest
-    ledger: "WindowLedger"
+    ledger: WindowLedger
     known: Carried
     apart: DataFrame
 
@@ -154,192 +113,3 @@ class Look:
         return (
             wanted.union(other_places(ids, self.apart)).union(unread).distinct().localCheckpoint()
         )
-
-
-def deadlines(request: AuditRequest, both: Sources) -> Deadlines:
-    """By which the cells of an audit have left the stream."""
-    damage = both.planted.plan.judged_damage
-    return Deadlines(request.stream.bucket, request.retention, request.as_of, damage)
-
-
-def past(warehouse: Warehouse, request: AuditRequest, both: Sources, shards: Iterable[Row]) -> Past:
-    """What the audit has to know of earlier times; of the canary alone where no row ever left.
-
-    Input:
-        shards: the stream's own: `has_lost_rows` of `shard_facts`.
-    """
-    planted = both.planted
-    of_canary = Past(
-        planted.ledger,
-        planted.batches,
-        planted.audited,
-        planted.missing,
-    )
-    if not any(row.has_lost_rows for row in shards):
-        return of_canary
-    batches = warehouse.read(BATCHES).where(F.col("stream") == request.name)
-    audited = audited_cells(warehouse, request.name, request.aligned, but=request.audit_id)
-    findings = findings_in(warehouse, request.name, Kind.MISSING, *STANDING)
-    findings = findings.where(in_windows(F.col("sent_at"), [request.aligned]))
-    return Past(
-        both.ledger(days_of([request.aligned])),
-        beside(planted.batches, batches.select("batch_id", "number", "planned_at")),
-        planted.audited
-        if audited is None
-        else beside(planted.audited, audited.select(*planted.audited.columns)),
-        beside(planted.missing, findings.select("message_id")),
-        _read_later(warehouse, request),
-    )
-
-
-def _read_later(warehouse: Warehouse, request: AuditRequest) -> datetime | None:
-    """When the stream's sink was last looked at, where that was after the time that is asked for.
-
-    By an ingest that found something new.
-    """
-    of_sink = (pc.field("stream") == request.name) & (pc.field("side") == "sink")
-    later = of_sink & (pc.field("planned_at") > pc.scalar(request.as_of))
-    return max((row["planned_at"] for row in warehouse.rows(BATCHES, where=later)), default=None)
-
-
-@dataclass(frozen=True, slots=True)
-class WindowLedger:
-    """The ledger's cells, the grid's with both fingerprints, the facts of each shard.
-
-    `sums`: of `keep_ledger_sums`; `cells`: of `with_gaps`; `named`, `standing`: of `with_bare`;
-    `shards`: of `Comparison`; `missing`: of `Past`; `unsent`: of `drill_down.unsent`, those that
-    are only counted; None: all are named; `may_have_unsent`: whether there may be such, so that
-    they have to be looked for.
-    """
-
-    sums: LedgerSums
-    cells: DataFrame
-    facts: DataFrame
-    shards: list[Row]
-    missing: DataFrame
-    named: DataFrame
-    standing: DataFrame
-    may_have_unsent: bool
-    unsent: DataFrame | None = None
-
-    def buckets_of_left(self, are_such: Column) -> list[datetime]:
-        """The buckets of such cells; none where no row ever left the sink."""
-        has_left = any(row.has_lost_rows for row in self.shards)
-        return buckets_of(self.cells.where(are_such)) if has_left else []
-
-
-def window_ledger(
-    warehouse: Warehouse, request: AuditRequest, both: Sources, sums: LedgerSums
-) -> WindowLedger:
-    """The ledger of an audit's window, and of the canary; read.
-
-    Input:
-        sums: of `keep_ledger_sums`.
-    """
-    stream, window = request.stream, request.aligned
-    as_of, grace = request.as_of, stream.settle_grace
-    last_days = days_of([looked_back(as_of, stream.bucket)]) & sums.near_days
-    week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)
-    patience = patiences(week, settle_grace=grace, retention=request.retention.length)
-    facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
-    listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
-    told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))
-    seen = [(row.shard_id,) for row in told]
-    shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
-    own = grid(without_canary(shards), window=window, bucket=stream.bucket)
-    windows = [window, *both.planted.plan.windows]
-    near = sums.near.where(in_windows(F.col("bucket_start"), windows)).select(*_OF_GRID)
-    cells = compared_cells(both.planted.grid(shards).unionByName(own), near)
-    own_shards = [row for row in told if not row.shard_id.startswith(CANARY)]
-    known = past(warehouse, request, both, own_shards)
-    by = deadlines(request, both)
-    over = overdue_cells(cells, known, by).localCheckpoint()
-    gone = vanished_cells(over, known, by)
-    standing = _standing_gaps(warehouse, request, both)
-    lasting = with_vanished(cells, gone, standing.select(*CELL))
-    whole = with_bucket_digest(lasting, near).localCheckpoint()
-    cells, named, may_have = _told_apart(warehouse, request, whole, standing)
-    return WindowLedger(sums, cells, facts, own_shards, known.missing, named, standing, may_have)
-
-
-def _told_apart(
-    warehouse: Warehouse, request: AuditRequest, whole: DataFrame, standing: DataFrame
-) -> tuple[DataFrame, DataFrame, bool]:
-    """Which cells are gaps. Of `WindowLedger`: `cells`, `named`, `may_have_unsent`; read.
-
-    Input:
-        whole: of `with_bucket_digest`, read; standing: of `WindowLedger`.
-    """
-    named = _named(warehouse, request, whole)
-    # Not held: two passes over the cells take less memory than the cells twice.
-    near = with_bare(whole, named, standing)
-    asked = {"lacking": small_lacking(), "unsent": most_unsent(), "no_more": gaps_no_more()}
-    [found] = collected(without_canary(near).select(*(of.alias(n) for n, of in asked.items())))
-    cells = with_gaps(near, lacking=found.lacking).localCheckpoint()
-    return cells, named, found.unsent > MOST_NAMED or found.no_more > 0
-
-
-def with_many_unsent(
-    ledger: WindowLedger,
-    request: AuditRequest,
-    both: Sources,
-    differing: DataFrame,
-    known: Carried,
-) -> WindowLedger:
-    """The ledger, with `unsent`, and with the gaps that there are when these are left out.
-
-    Ids that an audit named before go on being named. Of MOST_NAMED others or fewer those alone are
-    only counted that landed in what was a gap, as long as nothing else came there: so it stays one.
-
-    Input:
-        differing: of `_to_read`.
-    """
-    warehouse = both.traces.warehouse
-    read = without_canary(differing.select(*CELL))
-    # Of one that landed in a gap, too, nothing is left out there.
-    of_gaps = ledger.cells.where(F.col("is_gap") & (F.col("landed_n") > 0)).select(*CELL)
-    starts = buckets_of(read.union(of_gaps))
-    near, parts = both.within(starts), 1 + _near(ledger.cells, both, starts) // MOST_AT_ONCE
-    each = (near.unsent(read, part=part, parts=parts) for part in range(parts))
-    found = reduce(DataFrame.unionByName, each)
-    findings = findings_in(warehouse, request.name, Kind.UNTRACED, *STANDING)
-    told = (known.stale, *map(with_hash, (known.evidence, findings, ledger.named)))
-    hashes = reduce(DataFrame.union, (bare(ids.select("id_hash")) for ids in told))
-    unsent = found.join(hashes, ["id_hash"], how="left_anti").localCheckpoint()
-    as_it_was = {"bucket_digest": F.col("ledger_digest")}
-    before = ledger.cells.drop("is_gap").withColumns(as_it_was).drop("ledger_digest")
-    whole = with_unsent(before, unsent).localCheckpoint()
-    if unsent.count() <= MOST_NAMED:
-        gaps = whole.where(F.col("has_gap") & is_bare()).select(cell_hash())
-        unsent = unsent.join(gaps, ["cell"], how="left_semi").localCheckpoint()
-        whole = with_unsent(before, unsent).localCheckpoint()
-    cells, named, _ = _told_apart(warehouse, request, whole, ledger.standing)
-    return replace(ledger, cells=cells, named=named, unsent=unsent)
-
-
-def _near(cells: DataFrame, both: Sources, starts: list[datetime]) -> int:
-    """How many traces and rows `Sources.within` reads of the cells, for some buckets."""
-    windows = coalesced(both.planted.left_out(starts), width=both.bucket)
-    n = F.coalesce(F.sum(F.col("sent_n") + F.col("landed_n")), F.lit(0)).alias("n")
-    [found] = collected(cells.where(in_windows(F.col("bucket_start"), windows)).select(n))
-    return int(found.n)
-
-
-def _standing_gaps(warehouse: Warehouse, request: AuditRequest, both: Sources) -> DataFrame:
-    """The cells of gaps that did not end, the canary's too, and the `count` of each."""
-    own = warehouse.read(GAPS).where(F.col("stream") == request.name)
-    known = beside(both.planted.gaps, own)
-    return known.where(F.col("state").isin(*STANDING)).select(*CELL, "count")
-
-
-def _named(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> DataFrame:
-    """The missing ids with standing findings in cells of which (nearly) nothing landed; read.
-
-    Output:
-        `message_id`, CELL.
-    """
-    findings = findings_in(warehouse, request.name, Kind.MISSING, *STANDING)
-    start = bucket_start(F.col("sent_at"), request.stream.bucket).alias("bucket_start")
-    placed = findings.select("message_id", "shard_id", start)
-    empty = F.broadcast(cells.where(is_bare()).select(*CELL))
-    return placed.join(empty, CELL, how="left_semi").localCheckpoint()

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.door import Engine
-from shardaudit.audit import comparison, judged, kept_days, looked_into
+from shardaudit.audit import comparison, judged, kept_days, looked_into, window_ledger
 from shardaudit.audit.rules import (
     carried,
     cell_verdicts,
@@ -160,8 +160,8 @@ BREAKS: dict[str, tuple[object, str, object]] = {
         "verdict",
         without(cell_verdicts.verdict, Verdict.STALLED),
     ),
-    "a join key removed": (looked_into, "compared_cells", joined_by_time_alone),
-    "frontier ignored": (looked_into, "shard_facts", without_frontier(shard_facts.shard_facts)),
+    "a join key removed": (window_ledger, "compared_cells", joined_by_time_alone),
+    "frontier ignored": (window_ledger, "shard_facts", without_frontier(shard_facts.shard_facts)),
     "carried evidence ignored": (comparison, "carried", nothing_carried),
     "changes of the ledger ignored": (
         comparison,
@@ -175,7 +175,7 @@ BREAKS: dict[str, tuple[object, str, object]] = {
         lambda: F.greatest("sent_at", "acked_at"),
     ),
     "what an audit saw ignored": (
-        looked_into,
+        window_ledger,
         "vanished_cells",
         seen_by_none(vanished.vanished_cells),
     ),

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from shardaudit.audit import kept_days, looked_into
+from shardaudit.audit import kept_days, window_ledger
 from shardaudit.audit.kept_days import days_of
 from shardaudit.model.tables.all_tables import OF_LEDGER
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
@@ -148,7 +148,7 @@ def test_what_came_is_told_though_the_audit_that_first_saw_it_died(
     lake.land([sink_row(7300, landed_at=T0 + 3.5 * DAY)])
     of_day(lake, 4, *range(0, DAY_S, 3600))
     with monkeypatch.context() as patched:
-        patched.setattr(looked_into, "shard_facts", died)
+        patched.setattr(window_ledger, "shard_facts", died)
         with pytest.raises(DiedError):
             audited(lake, 4)
     assert kept(lake)[first][1] == 0

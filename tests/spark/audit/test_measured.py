@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardaudit.audit import looked_into
+from shardaudit.audit import window_ledger
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.audit.rules.late_windows import judged_over
@@ -53,7 +53,7 @@ def test_what_nobody_audited_of_a_night_does_not_count_as_traced(lake: Lake) -> 
 def test_what_had_no_trace_in_other_minutes_of_the_night_counts(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, lost: int, verdict: Verdict, most_named: int
 ) -> None:
-    monkeypatch.setattr(looked_into, "MOST_NAMED", most_named)
+    monkeypatch.setattr(window_ledger, "MOST_NAMED", most_named)
     lake.settings["trace_coverage_floor"] = 0.9
     sent = [HOUR.seconds + 400 * n for n in range(30)]
     lake.log("sent.jsonl", map(trace_line, sent))

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from shardaudit.audit import looked_into
+from shardaudit.audit import window_ledger
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
 from shardaudit.audit.rules import gaps
@@ -176,7 +176,7 @@ def test_all_is_counted_as_if_each_were_named(
         lake.warehouse = named
         expected = told(lake, nights, night, in_gaps=in_gaps)
         lake.warehouse = counted
-        with few_named(looked_into, *([gaps] if in_gaps else [])):
+        with few_named(window_ledger, *([gaps] if in_gaps else [])):
             found = told(lake, nights, night, in_gaps=in_gaps)
         unlike = {
             cell: (of, expected.cells[cell])

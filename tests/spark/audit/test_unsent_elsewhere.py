@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from shardaudit.audit import looked_into
+from shardaudit.audit import window_ledger
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.evidence import Near
 from shardaudit.audit.job import audit
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
@@ -57,7 +58,7 @@ def _audited(lake: Lake, minutes: int, hours: int = 0) -> AuditReport:
 def test_who_landed_twice_is_named_and_who_landed_once_is_counted(
     many_others: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looked_into, "MOST_NAMED", FEW)
+    monkeypatch.setattr(window_ledger, "MOST_NAMED", FEW)
     counts = _audited(many_others, MINUTES).counts
     told = {name: counts[name] for name in ("missing", "untraced", "duplicated", "extra_rows")}
     assert told == {"missing": 1015, "untraced": 33, "duplicated": 8, "extra_rows": 8}
@@ -70,7 +71,7 @@ def test_who_landed_twice_is_named_and_who_landed_once_is_counted(
 def test_a_gap_in_which_others_landed_stays_one_when_these_are_few_by_now(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looked_into, "MOST_NAMED", FEW)
+    monkeypatch.setattr(window_ledger, "MOST_NAMED", FEW)
     sent = [((0, 0), f"gap-{n}") for n in range(1010)]
     others = [((0, minute), f"other-{minute}-{n}") for minute in (0, 1) for n in range(12)]
     lake.log("a.jsonl", [trace_line(0, **_of(at, message)) for at, message in sent])
@@ -88,3 +89,23 @@ def test_a_gap_in_which_others_landed_stays_one_when_these_are_few_by_now(
         (1010, 12, [1010], {}),
         (0, 12, [], {Kind.UNTRACED: 12}),
     ]
+
+
+def test_doubled_messages_have_nothing_else_read_than_their_cells(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window_ledger, "MOST_NAMED", FEW)
+    monkeypatch.setattr(Near, "unsent", lambda *_: pytest.fail("all minutes are read by id"))
+    cells = [(of, minute) for of in range(30) for minute in (0, 1)]
+    sent = [(at, f"{at}-{n}") for at in cells for n in range(9)]
+    twice = [(at, message) for at, message in sent if at == (0, 0)]
+    others = [((0, 1), f"other-{n}") for n in range(FEW)]
+    lake.log("a.jsonl", [trace_line(at[1] * 60, **_of(at, message)) for at, message in sent])
+    landed = sent + twice + others
+    lake.land([sink_row(at[1] * 60, **_of(at, message)) for at, message in landed])
+    counts = _audited(lake, 2).counts
+    assert {n: counts[n] for n in ("duplicated", "untraced", "missing")} == {
+        "duplicated": 9,
+        "untraced": FEW,
+        "missing": 0,
+    }

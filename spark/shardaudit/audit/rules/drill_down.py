@@ -112,6 +112,13 @@ def suspects(seen: DataFrame) -> DataFrame:
     return seen.join(unclean(seen), ["id_hash"], how="left_semi").select(*WANTED).distinct()
 
 
+def without_trace(seen: DataFrame) -> DataFrame:
+    """The ids of which a row stands there and nothing else, as of all `unsent`; unique."""
+    counts = F.count("*").alias("n"), F.sum("landed").alias("landed")
+    per_id = seen.groupBy("id_hash").agg(*counts)
+    return per_id.where((F.col("n") == 1) & (F.col("landed") == 1)).select("id_hash")
+
+
 def unsent(traces: DataFrame, rows: DataFrame, cells: DataFrame) -> DataFrame:
     """The untraced ids that may be only counted: one row in the cells, none elsewhere; unique.
 
