@@ -16,12 +16,10 @@ from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
 from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.placing import buckets_of
+from shardaudit.audit.route.filtered import Filtered, filtered
 from shardaudit.audit.rules.apart import other_places
 from shardaudit.audit.rules.canary.canary_answers import is_canary, without_canary
-from shardaudit.audit.rules.carried import (
-    Carried,
-    with_bucket_digest,
-)
+from shardaudit.audit.rules.carried import Carried, with_bucket_digest
 from shardaudit.audit.rules.cells import (
     compared_cells,
     gaps_no_more,
@@ -209,7 +207,7 @@ class WindowLedger:
     `sums`: of `keep_ledger_sums`; `cells`: of `with_gaps`; `named`, `standing`: of `with_bare`;
     `shards`: of `Comparison`; `missing`: of `Past`; `unsent`: of `drill_down.unsent`, those that
     are only counted; None: all are named; `may_have_unsent`: whether there may be such, so that
-    they have to be looked for.
+    they have to be looked for; `filtered`: of `filtered`: the cells are without what is settled.
     """
 
     sums: LedgerSums
@@ -221,6 +219,7 @@ class WindowLedger:
     standing: DataFrame
     may_have_unsent: bool
     unsent: DataFrame | None = None
+    filtered: Filtered | None = None
 
     def buckets_of_left(self, are_such: Column) -> list[datetime]:
         """The buckets of such cells; none where no row ever left the sink."""
@@ -258,8 +257,12 @@ def window_ledger(
     standing = _standing_gaps(warehouse, request, both)
     lasting = with_vanished(cells, gone, standing.select(*CELL))
     whole = with_bucket_digest(lasting, near).localCheckpoint()
+    left = filtered(warehouse, request, both, sums, facts=facts)
+    if left is not None:
+        whole = left.never_sent(whole).localCheckpoint()
     cells, named, may_have = _told_apart(warehouse, request, whole, standing)
-    return WindowLedger(sums, cells, facts, own_shards, known.missing, named, standing, may_have)
+    known_ids = (known.missing, named, standing, may_have)
+    return WindowLedger(sums, cells, facts, own_shards, *known_ids, filtered=left)
 
 
 def _told_apart(

@@ -100,11 +100,9 @@ def _traced(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
 
 def _trace_losses(route: Route, deliveries: Deliveries, traced: _Sighted) -> dict[str, float]:
     """By place, in the buckets in which all that was sent has landed: there all passed by it."""
-    whole = [
-        at
-        for at, of in deliveries.buckets.items()
-        if not of.counts["missing"] and not of.counts["pending"]
-    ]
+    # Not so where a filter left some out: how many of these each place traced is not kept.
+    buckets = deliveries.buckets
+    whole = [at for at, of in buckets.items() if of.counts["matched"] == of.counts["sent"]]
     landed = sum(deliveries.buckets[at].landed_ids for at in whole)
     by_place = {
         place: sum(max(each.get(at, (0, 0))) for at in whole) for place, each in traced.items()
