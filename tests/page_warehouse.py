@@ -188,6 +188,7 @@ def _cells(start: datetime, end: datetime, *, shards: int, bucket: timedelta) ->
             "sums_digest": pa.nulls(len(verdict), pa.int64()),
             "reason": pa.nulls(len(verdict), pa.string()),
             "vanished": pa.nulls(len(verdict), pa.int64()),
+            "filtered": pa.nulls(len(verdict), pa.int64()),
         }
     ).select(CELLS.names)
 

@@ -1,6 +1,6 @@
 """Both sides of a window: the ledger for every cell, ids for those that need a look."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -12,6 +12,8 @@ from shardaudit.audit.evidence import Ingested, Sources, sources
 from shardaudit.audit.kept_days import keep_ledger_sums
 from shardaudit.audit.looked_into import Look, is_audited
 from shardaudit.audit.placing import Placed, buckets_of
+from shardaudit.audit.route.filtered import Filtered
+from shardaudit.audit.route.left_out import with_filtered_ids
 from shardaudit.audit.rules.apart import crossing_ids, displaced_rows, within_window
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.carried import (
@@ -53,7 +55,7 @@ class Comparison:
     `unlanded_rest`;
     `placed`: of `Sources`; `displaced`: of `apart.displaced_rows`; `apart`: the stream's own traces
     near the window that count in another bucket than theirs; `stamped_anew`: the messages that a
-    producer gave several times.
+    producer gave several times; `filtered`: of `WindowLedger`.
     """
 
     numbers: dict[str, int]
@@ -71,6 +73,7 @@ class Comparison:
     displaced: DataFrame
     apart: DataFrame
     stamped_anew: int
+    filtered: Filtered | None = None
 
 
 def compare(
@@ -80,6 +83,7 @@ def compare(
     both = sources(warehouse, request, state, planted)
     sums = keep_ledger_sums(warehouse, request, both)
     ledger = window_ledger(warehouse, request, both, sums)
+    both = _but_filtered(both, ledger)
     stored = warehouse.read(EVIDENCE).where(F.col("stream") == request.name)
     judged = judged_evidence(beside(planted.evidence, stored), ledger.cells)
     known = carried(judged.localCheckpoint())
@@ -111,7 +115,15 @@ def compare(
         displaced=displaced_rows(evidence, told, crossing, is_inside),
         apart=without_canary(apart, "message_id"),
         stamped_anew=_stamped_anew(apart, request),
+        filtered=ledger.filtered,
     )
+
+
+def _but_filtered(both: Sources, ledger: WindowLedger) -> Sources:
+    """Both sides, without what filters of the route left out of what was sent."""
+    if ledger.filtered is None:
+        return both
+    return replace(both, never_due=ledger.filtered.settled.select("id_hash"))
 
 
 def _differing(
@@ -166,9 +178,10 @@ def _classified(
     folded, damage = ids(evidence).localCheckpoint(), both.planted.plan.judged_damage
     brought = both.brought(ledger.buckets_of_left(is_known_in_part()), unlanded(folded))
     gone = vanished_ids(folded, ledger.cells, ledger.missing, brought, request.retention)
-    return classified_ids(
-        folded, ledger.facts, gone, as_of=request.as_of, damage=damage
-    ).localCheckpoint()
+    told = classified_ids(folded, ledger.facts, gone, as_of=request.as_of, damage=damage)
+    if ledger.filtered is not None:
+        told = with_filtered_ids(told, ledger.filtered.recent)
+    return told.localCheckpoint()
 
 
 def _stamped_anew(apart: DataFrame, request: AuditRequest) -> int:

@@ -166,6 +166,18 @@ class Near:
         rows = self._rows(but).join(F.broadcast(cells), list(CELL), how="left_semi")
         return self.landed.materialized(rows.select("message_id", "bucket_start").distinct())
 
+    def landed_among(self, hashes: DataFrame) -> DataFrame:
+        """Those of some ids that landed: `id_hash`, unique; read.
+
+        Input:
+            hashes: `id_hash`.
+        """
+        # Presence only.
+        rows = self.landed.rows.select(id_hash()).join(
+            hashes.select("id_hash"), ["id_hash"], how="left_semi"
+        )
+        return self.landed.materialized(rows.distinct())
+
     def _rows(self, but: DataFrame | None) -> DataFrame:
         if but is None:
             return self.landed.rows
@@ -182,7 +194,8 @@ class Sources:
     """Both sides as they were ingested. `own_ledger`: the stream's FINGERPRINTS.
 
     `placed`: the rows that no batch could put into a cell; None: there are none; `uncounted`: what
-    they add to the ledger.
+    they add to the ledger; `never_due`: `id_hash` of what filters left out, whose traces count as
+    never written; None: there are none.
     """
 
     traces: StreamTraces
@@ -192,6 +205,7 @@ class Sources:
     planted: Canary
     placed: Placed | None = None
     uncounted: DataFrame | None = None
+    never_due: DataFrame | None = None
 
     def ledger(self, days: Iterable[date]) -> DataFrame:
         """The fingerprints of some days, all that no batch counted, and the canary's."""
@@ -235,6 +249,9 @@ class Sources:
         if not windows:
             return Near(self.planted.traces, Scan(self.planted.rows))
         traces = self.traces.within(windows)
+        if self.never_due is not None:
+            # Presence only.
+            traces = with_hash(traces).join(self.never_due, ["id_hash"], how="left_anti")
         landed = self.landed(windows)
         rows = landed.rows.where(in_windows(F.col("sent_at"), windows))
         return Near(

@@ -13,6 +13,7 @@ from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.evidence import Ingested
 from shardaudit.audit.route.hops import with_hops
+from shardaudit.audit.route.left_out import closed_by_filter, gaps_by_filter
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import CellFacts, judged_cells
 from shardaudit.audit.rules.classify import cell_counts, kinds
@@ -269,13 +270,15 @@ def judged(
             rest=comparison.rest,
         ),
     ).localCheckpoint()
-    found, hops = with_hops(warehouse, request, kinds(classified), cells)
+    found, hops = with_hops(warehouse, request, kinds(classified), cells, comparison=comparison)
     latest = max(request.as_of, _judged_as_of(warehouse, request.name) or request.as_of)
     before = _Before(warehouse, comparison, planted, request, latest)
-    folded = folded_findings(
-        found, before.findings(), pending_ids(classified), facts
-    ).localCheckpoint()
-    gaps = folded_gaps(cells, comparison.rest, before.gaps(), facts).localCheckpoint()
+    folded = folded_findings(found, before.findings(), pending_ids(classified), facts)
+    gaps = folded_gaps(cells, comparison.rest, before.gaps(), facts)
+    if comparison.filtered is not None:
+        left_out = comparison.filtered.left_out
+        folded, gaps = closed_by_filter(folded, left_out), gaps_by_filter(gaps, left_out)
+    folded, gaps = folded.localCheckpoint(), gaps.localCheckpoint()
     return Judged(cells, found, folded, gaps, silent, comparison.stamped_anew, hops)
 
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -24,6 +25,7 @@ from shardaudit.audit.records import (
     stored_watermark,
     watermark_rows,
 )
+from shardaudit.audit.route.filtered import filtered_anew
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.cell_verdicts import held_spans
 from shardaudit.audit.rules.changed_cells import (
@@ -203,8 +205,7 @@ def _changed(
     # A row may be in the sink a while after it landed.
     since = looked_at - request.stream.settle_grace
     touched = touched_cells(news, unplaced, looked_at=since).localCheckpoint()
-    starts = buckets_of(touched)
-    apart = _apart(warehouse, request, comparison.apart, starts, audited=audited)
+    apart = _apart(warehouse, request, comparison.apart, buckets_of(touched), audited=audited)
     buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))
     findings, gaps = _found_so_far(warehouse, request.name)
     doubled = doubled_cells(findings, bucket=bucket)
@@ -217,10 +218,12 @@ def _changed(
         .withColumn("had_left", left)
     )
     changes = Changes(touched, buckets, doubled)
-    cells = changed_cells(changes, sums, audited=audited, bucket=bucket)
+    each = filtered_anew(warehouse, request, comparison.sums, batches, audited=audited)
+    each.append(changed_cells(changes, sums, audited=audited, bucket=bucket))
     stuck = stuck_cells(findings, gaps, bucket=bucket)
-    passed = as_changed(passed_cells(stuck, comparison.sums.cells, comparison.facts), bucket)
-    changed = _by_shard(collected(held_spans(cells.union(passed).distinct(), bucket=bucket)))
+    passed = passed_cells(stuck, comparison.sums.cells, comparison.facts)
+    cells = reduce(DataFrame.union, [*each, as_changed(passed, bucket)]).distinct()
+    changed = _by_shard(collected(held_spans(cells, bucket=bucket)))
     holds = {row["shard_id"]: holds_from_json(row["holds"]) for row in before}
     for shard_id, spans in _touched_spans(touched, holds, bucket=bucket).items():
         changed[shard_id] += touched_doubts(holds[shard_id], spans)

@@ -16,6 +16,7 @@ from shardaudit.audit.canary_frames import beside
 from shardaudit.audit.evidence import Sources
 from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.placing import buckets_of
+from shardaudit.audit.route.filtered import Filtered, filtered
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.audit.rules.carried import (
     Carried,
@@ -113,8 +114,8 @@ class WindowLedger:
 
     `sums`: of `keep_ledger_sums`; `cells`: of `with_gaps`; `named`, `standing`: of `with_bare`;
     `shards`: of `Comparison`; `missing`: of `Past`; `unsent`: of `drill_down.unsent`, those that
-    are only counted; None: all are named; `may_have_unsent`: whether there may be such, so that
-    they have to be looked for.
+    are only counted; None: all are named; `most_unsent`, `gaps_no_more`: of the rules of these
+    names; `filtered`: of `filtered`: the cells are without what is settled.
     """
 
     sums: LedgerSums
@@ -127,6 +128,7 @@ class WindowLedger:
     most_unsent: int
     gaps_no_more: int
     unsent: DataFrame | None = None
+    filtered: Filtered | None = None
 
     @property
     def may_have_unsent(self) -> bool:
@@ -169,9 +171,12 @@ def window_ledger(
     standing = _standing_gaps(warehouse, request, both)
     lasting = with_vanished(cells, gone, standing.select(*CELL))
     whole = with_bucket_digest(lasting, near).localCheckpoint()
-    cells, named, found = _with_gaps(warehouse, request, whole, standing)
-    missing, (unsent, no_more) = known.missing, found
-    return WindowLedger(sums, cells, facts, own_shards, missing, named, standing, unsent, no_more)
+    left = filtered(warehouse, request, both, sums, facts=facts)
+    if left is not None:
+        whole = left.never_sent(whole).localCheckpoint()
+    cells, named, may_be = _with_gaps(warehouse, request, whole, standing)
+    known_ids = (known.missing, named, standing, *may_be)
+    return WindowLedger(sums, cells, facts, own_shards, *known_ids, filtered=left)
 
 
 def _with_gaps(

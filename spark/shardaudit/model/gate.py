@@ -158,6 +158,7 @@ RESULT_GATE = Contract(
         "matched": "ids sent and landed",
         "missing": "ids",
         "pending": "ids",
+        "filtered": "ids that a filter of the route left out",
         "duplicated": "ids landed more than once",
         "extra_rows": "rows beyond the first of an id",
         "untraced": "ids",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 from statistics import median
 
 _IN_A_ROW = 3  # audits that must agree before a rate has changed
@@ -12,6 +12,7 @@ _FARTHER = 1.5  # times as far from the usual as all before
 _SMALL = 10  # audits of less than such a part of the usual number of messages say nothing
 _Z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
 _Z_SURE = 3.290526731491926  # 99.9 % of it
+_BY_CHANCE = 0.0005  # what lies below that interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Rate:
 
 
 def audit_rates(counts: Mapping[str, int], *, sample_rate: float) -> dict[str, Rate]:
-    """What is `missing` of what was sent, `duplicated` and `untraced` of what landed.
+    """What is `missing` of what was sent to land, `duplicated` and `untraced` of what landed.
 
     None of them where all ids are audited: the counts are exact.
 
@@ -47,7 +48,9 @@ def audit_rates(counts: Mapping[str, int], *, sample_rate: float) -> dict[str, R
 def counts_of_rates(counts: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """What is `missing`, `duplicated` and `untraced`, each with what it is a share of."""
     landed = counts["matched"] + counts["untraced"]
-    of_each = {"missing": counts["sent"], "duplicated": landed, "untraced": landed}
+    # What filters leave out was sent, and is not to land.
+    due = counts["sent"] - (counts.get("filtered") or 0)
+    of_each = {"missing": due, "duplicated": landed, "untraced": landed}
     # An id that counts in another window may have landed twice in this one.
     return {name: (min(counts[name], of), of) for name, of in of_each.items()}
 
@@ -116,3 +119,28 @@ def wilson_interval(count: int, of: int, *, z: float = _Z) -> tuple[float, float
     reach = sqrt(weight * share * (1 - share) + weight * weight / 4) / (1 + weight)
     # At the ends the sums above are off by a rounding error.
     return (0.0 if count == 0 else middle - reach), (1.0 if count == of else middle + reach)
+
+
+def is_surely_below(count: int, of: int, share: float, *, chance: float = _BY_CHANCE) -> bool:
+    """Whether `count` of `of` are fewer than a share of at least `share` gives by chance.
+
+    Less often than that they are as few, however few messages there are: of few, the interval of
+    `wilson_interval` is too narrow for that.
+
+    Input:
+        share: as a fraction, above 0; of 1 each message that lacks is one too many.
+
+    Source: H. Chernoff, A measure of asymptotic efficiency for tests of a hypothesis based on the
+        sum of observations, Annals of Mathematical Statistics 23 (1952), 493-507; as W. Hoeffding,
+        Probability inequalities for sums of bounded random variables, Journal of the American
+        Statistical Association 58 (1963), 13-30, theorem 1.
+    """
+    if of == 0 or count >= share * of:
+        return False
+    if share >= 1:
+        return True
+    found = count / of
+    apart = (1 - found) * log((1 - found) / (1 - share))
+    if count:
+        apart += found * log(found / share)
+    return of * apart > -log(chance)

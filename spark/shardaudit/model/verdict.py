@@ -41,6 +41,7 @@ class Kind(StrEnum):
 
 
 VANISHED = "vanished"  # it landed, and its rows left the sink when the stream no longer had it
+FILTERED = "filtered"  # a filter of the route left it out by design: it was never to land
 
 
 class Cause(StrEnum):

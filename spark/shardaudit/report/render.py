@@ -39,6 +39,7 @@ _COUNTS = {
     "matched": "messages acknowledged and landed",
     "missing": "messages acknowledged, not landed",
     "pending": "messages on their way",
+    "filtered": "messages that a filter of the route left out",
     "duplicated": "messages that landed more than once",
     "extra_rows": "rows beyond the first of a message",
     "untraced": "messages landed without a trace",

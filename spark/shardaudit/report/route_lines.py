@@ -2,22 +2,38 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
+from datetime import datetime
+from typing import Any
 
 from shardaudit.model.input_columns import PRODUCER
+from shardaudit.model.route.filters import FilterTime, Unexplained
 from shardaudit.model.route.lost_hops import WayLine, lost_hops_from_json, place_of
 from shardaudit.model.verdict import Kind
-from shardaudit.model.words import counted
-from shardaudit.report.plain import harmless
+from shardaudit.model.words import counted, messages
+from shardaudit.report.plain import harmless, instant
 from shardaudit.report.summary import HopLine
 
 _TOLD = {each.name for each in fields(HopLine)}
+_WHY_NOT = {
+    Unexplained.BELOW: "which is less than its share",
+    Unexplained.NOTHING: "which is less than its share",
+    Unexplained.UNTOLD: "but traced too few of these as sent for anybody to tell",
+}
+_TOLD_TIMES = 5  # of a filter, in notes; all are in the table
 
 
 def hops_as_json(hops: Sequence[HopLine]) -> str | None:
     """The text that AUDITS holds; None: there is no route."""
-    return json.dumps([asdict(hop) for hop in hops]) if hops else None
+    return json.dumps([asdict(hop) for hop in hops], default=_as_text) if hops else None
+
+
+def _as_text(value: object) -> str:
+    """A time: nothing else of a line is no JSON."""
+    if not isinstance(value, datetime):
+        raise TypeError(type(value).__name__)
+    return value.isoformat()
 
 
 def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
@@ -30,6 +46,7 @@ def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
             | {
                 "after": tuple(row["after"]),
                 "ways": tuple(WayLine(**way) for way in row.get("ways", ())),
+                "unexplained": tuple(map(_filter_time, row.get("unexplained", ()))),
             }
         )
         for row in rows
@@ -56,6 +73,34 @@ def doubled_line(between: tuple[int, int] | None) -> str:
         return "–"
     least, most = between
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def _filter_time(row: dict[str, Any]) -> FilterTime:  # Any: JSON
+    times = {name: datetime.fromisoformat(row[name]) for name in ("since", "until")}
+    return FilterTime(**(row | times))
+
+
+def filter_notes(hops: Sequence[HopLine]) -> tuple[str, ...]:
+    """When what a filter left out is missing all the same, and why."""
+    return tuple(
+        note
+        for hop in hops
+        for note in _filter_notes(hop, beside=[one for one in hops if one.after == hop.after])
+    )
+
+
+def _filter_notes(hop: HopLine, *, beside: Sequence[HopLine]) -> Iterator[str]:
+    who = " and ".join(harmless(one.location) for one in beside)
+    share = sum(one.share for one in beside)
+    for time in hop.unexplained[:_TOLD_TIMES]:
+        shard = f" of the shard {harmless(time.shard_id)}" if time.shard_id else ""
+        yield (
+            f"from {instant(time.since)} to {instant(time.until)} {who} passed on {time.passed:,} "
+            f"of {messages(time.received)}{shard}, {_WHY_NOT[Unexplained(time.because)]} "
+            f"(share {share:g}): what it left out counts as missing"
+        )
+    if (more := len(hop.unexplained) - _TOLD_TIMES) > 0:
+        yield f"{who}: {counted(more, 'such time')} more"
 
 
 def place_told(kind: str, location: str | None, words: Mapping[str, str]) -> str | None:
@@ -122,4 +167,4 @@ def route_notes(hops: Sequence[HopLine], *, sent: int, missing: int) -> tuple[st
             f"{counted(missing - placed, 'missing message')} or more are on no hop of the route: "
             "of gaps, whose messages are not looked up one by one, or left out by a filter"
         )
-    return tuple(notes)
+    return (*filter_notes(hops), *notes)

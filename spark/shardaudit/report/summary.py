@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from shardaudit.model.rates import Rate
+from shardaudit.model.route.filters import FilterTime
 from shardaudit.model.route.lost_hops import WayLine
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
@@ -73,7 +74,8 @@ class HopLine:
     None: nobody knows; `lost`: messages that never reached it; `doubtful`: those of which that is
     inconclusive; `ways`: those that lead to it, and the one from it to the sink; none in audits
     from before they were kept; `unsent`: messages that it traced, and that no producer did, nor did
-    they land, at least.
+    they land, at least; `filtered`: messages that it left out by design, with the places beside it
+    that do so; `unexplained`: when what it left out is no design.
     """
 
     location: str
@@ -86,6 +88,8 @@ class HopLine:
     doubtful: int = 0
     ways: tuple[WayLine, ...] = ()
     unsent: int = 0
+    filtered: int = 0
+    unexplained: tuple[FilterTime, ...] = ()
 
     @property
     def is_silent(self) -> bool:

@@ -130,7 +130,7 @@ def published_audit(settings: Settings, stream: str, audit_id: str) -> AuditRepo
         status=row["status"],
         engine=row["engine"],
         verdict=Verdict(row["verdict"]),
-        counts={name: row[name] for name in CELL_SUMS} | {"vanished": row["vanished"] or 0},
+        counts={name: row[name] or 0 for name in (*CELL_SUMS, "filtered", "vanished")},
         trace_coverage=row["trace_coverage"],
         self_check=row["self_check"],
         watermark=row["watermark"],

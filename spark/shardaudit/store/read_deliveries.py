@@ -63,21 +63,27 @@ class Delivery:
         """Messages that landed, however often."""
         return self.counts["matched"] + self.counts["untraced"]
 
+    @property
+    def filtered(self) -> dict[str, int]:
+        """Under its name what filters left out by design: audits of before had none of that."""
+        due = sum(self.counts[name] for name in ("matched", "missing", "pending"))
+        return {"filtered": self.counts["sent"] - due}
+
     def line(self, name: str | None, *, sample_rate: float) -> DeliveryLine:
         """What a reader is told of it."""
         if not self.audited:
             return DeliveryLine(name, 0.0, None)
         seconds, counts = self.audited.total_seconds(), self.counts
-        is_known = counts["inconclusive"] < counts["cells"]
+        known, is_known = {**counts, **self.filtered}, counts["inconclusive"] < counts["cells"]
         return DeliveryLine(
             name,
             seconds,
             counts,
             shares={
                 name: count / of if of and is_known else None
-                for name, (count, of) in counts_of_rates(counts).items()
+                for name, (count, of) in counts_of_rates(known).items()
             },
-            rates=audit_rates(counts, sample_rate=sample_rate) if is_known else {},
+            rates=audit_rates(known, sample_rate=sample_rate) if is_known else {},
             sent_per_s=counts["sent"] / seconds,
             landed_per_s=counts["landed"] / seconds,
             latency=latency_line(self.latencies),

@@ -246,11 +246,8 @@ def _counted(
 
 def _trace_losses(route: Route, part: Deliveries, sighted: _Sighted) -> dict[str, float]:
     """By place, in the buckets in which all that was sent has landed: there all passed by it."""
-    whole = [
-        at
-        for at, of in part.buckets.items()
-        if not of.counts["missing"] and not of.counts["pending"]
-    ]
+    # Not so where a filter left some out: how many of these each place traced is not kept.
+    whole = [at for at, of in part.buckets.items() if of.counts["matched"] == of.counts["sent"]]
     landed = sum(part.buckets[at].landed_ids for at in whole)
     by_place = {place: sum(max(sighted.of(place, [at])) for at in whole) for place in route.places}
     return trace_losses(route, Traced(landed, by_place))

@@ -1,6 +1,6 @@
 """Which holes the ledger shows behind each shard's consumer, and which of them are news."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -10,14 +10,17 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.evidence import Ingested, ingested
-from shardaudit.columns.instants import bucket_start
+from shardaudit.audit.rules.hours import hour_start, slot
+from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
+from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import Stream
+from shardaudit.model.route.filters import RouteFilter, filters
 from shardaudit.model.tables.audit_tables import AUDITS, FINGERPRINTS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import HOLES
 from shardaudit.model.verdict import LIVE, Kind, State
-from shardaudit.model.window import Window
+from shardaudit.model.window import Window, joined
 from shardaudit.store.audits import published_of
 from shardaudit.store.cell_grid import audit_spans, newest_segments
 from shardaudit.store.newest_cells import audited_cells
@@ -25,6 +28,7 @@ from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
 from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
+from shardaudit.watch.rules.filtered_holes import broken_filter_hours, less_the_filtered
 from shardaudit.watch.rules.holes import (
     HoleTerms,
     differing_cells,
@@ -97,6 +101,8 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     stay = still_told(standing_now, told, fed).localCheckpoint()
     fed = fed.join(stay, CELL, how="left_anti")
     cells = hole_cells(standing_now, differing).unionByName(stay)
+    if of := filters(stream.route):
+        cells = _less_filtered(warehouse, standing, cells, of, window=window)
     if state.unplaced:
         cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
@@ -109,6 +115,26 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     known = with_news(both, told, gone_before=gone_before).localCheckpoint()
     holes = {row.shard_id: _holes(row, stream.bucket) for row in collected(shard_holes(known))}
     return HoleFacts(holes, known.where(F.col("is_new")))
+
+
+def _less_filtered(
+    warehouse: Warehouse,
+    standing: Standing,
+    cells: DataFrame,
+    of: Sequence[RouteFilter],
+    *,
+    window: Window,
+) -> DataFrame:
+    """The holes, less what filters of the route left out."""
+    places, width = [name for each in of for name in each.places], slot(standing.stream.bucket)
+    counts = sighting_counts(warehouse, standing.name, window)
+    counts = counts.where(F.col("location").isin(*places))
+    sums = counts.groupBy("location", hour_start(width).alias("hour")).agg(
+        F.sum("received").alias("received"), F.sum("sent").alias("sent")
+    )
+    told = [(row.location, row.hour, row.received, row.sent) for row in collected(sums)]
+    spans = joined(Window(at, at + width) for at in broken_filter_hours(told, of))
+    return less_the_filtered(cells, counts.where(~in_windows(F.col("bucket_start"), spans)))
 
 
 def _doubted(cells: DataFrame, state: Ingested, stream: Stream) -> DataFrame:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.window import Window
@@ -36,3 +37,10 @@ def audited(lake: Lake) -> AuditReport:
 
 def told(lake: Lake) -> Counter[tuple[str, str | None]]:
     return Counter((row.kind, row.location) for row in lake.rows(FINDINGS))
+
+
+def settings_of(lake: Lake) -> Settings:
+    streams = {lake.name: lake.stream.model_dump()}
+    return Settings.model_validate(
+        {"warehouse": str(lake.folder / "warehouse"), "streams": streams}
+    )

@@ -220,7 +220,7 @@ def test_error_names_what_was_planted_and_what_was_found(
         lossy.audit()
     told = "id 'lost' in holed: planted “running lost - - -”, found “running pending - - -”"
     assert told in caught.value.wrong
-    assert "cell 'running' in ancient: planted “loss ids 3 0 0 3 0 0 0 0 0 0 -”" in str(
+    assert "cell 'running' in ancient: planted “loss ids 3 0 0 3 0 0 0 0 0 0 0 -”" in str(
         caught.value
     )
 

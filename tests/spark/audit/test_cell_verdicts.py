@@ -16,7 +16,7 @@ CELLS_DDL = (
     "shard_id string, bucket_start timestamp, sent_n bigint, sent_sum_lo bigint, "
     "sent_sum_hi bigint, landed_n bigint, landed_sum_lo bigint, landed_sum_hi bigint, "
     "sent_key string, differs boolean, by_ledger bigint, by_audit bigint, sent_by bigint, "
-    "has_gap boolean, unsent_n bigint"
+    "has_gap boolean, unsent_n bigint, filtered_n bigint, sums_digest bigint"
 )
 COUNTS_DDL = "shard_id string, bucket_start timestamp, " + ", ".join(
     f"{name} bigint" for name in COUNTS + INTERNAL_COUNTS
@@ -135,7 +135,8 @@ def found(
         zeros = dict.fromkeys(("sent_sum_lo", "sent_sum_hi", "landed_sum_lo", "landed_sum_hi"), 0)
         was = bool(own.get("was_known"))
         known = {"differs": bool(numbers) or was, "by_ledger": 1 if was else None, "sent_by": 1}
-        known |= {"has_gap": False, "unsent_n": 0}
+        known |= {"has_gap": False, "unsent_n": 0, "filtered_n": 0}
+        known |= {"sums_digest": 1 if known["differs"] else None}
         cells.append(cell | sums | zeros | known)
         if numbers:
             counts.append(dict.fromkeys((*COUNTS, *INTERNAL_COUNTS), 0) | cell | numbers)
@@ -212,7 +213,7 @@ def test_counts_of_a_cell_leave_out_what_another_one_tells(spark: SparkSession) 
     }
     row = found(spark, cases)["apart"]
     assert [row[n] for n in ("sent", "landed", "matched")] == [8, 9, 4]
-    assert [row[n] for n in (*COUNTS, "lost")] == [3, 1, 0, 0, 0, 0, 0, 3]
+    assert [row[n] for n in (*COUNTS, "lost")] == [3, 1, 0, 0, 0, 0, 0, 0, 3]
 
 
 def test_of_an_emptied_cell_all_is_gone_but_what_stands_elsewhere(spark: SparkSession) -> None:

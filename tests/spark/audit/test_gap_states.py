@@ -272,10 +272,13 @@ def test_a_gap_lives_as_a_finding_does(spark: SparkSession) -> None:
 
 
 def test_the_rest_of_a_gap_counts_as_what_is_said_of_it(spark: SparkSession) -> None:
-    counts = "there", "missing", "pending", "vanished", "lost", "stuck", "over_counted"
+    counts = "there", "missing", "pending", "vanished", "lost", "stuck", "over_counted", "filtered"
     cells = own_rows(
         spark,
-        [(name, T0, 2000, 10, 3, 1, 6, 3, 0, 1) for name in ("lost", "stuck", "pending", "none")],
+        [
+            (name, T0, 2000, 10, 3, 1, 6, 3, 0, 1, 5)
+            for name in ("lost", "stuck", "pending", "none")
+        ],
         f"{CELL_DDL}, sent_n bigint, " + ", ".join(f"{n} bigint" for n in counts),
     )
     rest = own_rows(
@@ -283,7 +286,7 @@ def test_the_rest_of_a_gap_counts_as_what_is_said_of_it(spark: SparkSession) -> 
     )
     shown = ("missing", "pending", "lost", "stuck", "gap_count", "gap_cause")
     found = {row.shard_id: tuple(row[n] for n in shown) for row in with_rest(cells, rest).collect()}
-    left = 2000 - 1 - 20
+    left = 2000 - 1 - 5 - 20
     assert found == {
         "lost": (3 + left, 1, 3 + left, 0, left, "lost"),
         "stuck": (3 + left, 1, 3, left, left, "stuck"),

@@ -6,7 +6,6 @@ from datetime import datetime
 
 import pytest
 
-from shardaudit.model.config.settings import Settings
 from shardaudit.model.route.lost_hops import lost_hops_from_json
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.route_tables import SIGHTINGS
@@ -16,7 +15,7 @@ from shardaudit.page.page_state import PageState
 from shardaudit.report.route_lines import lost_told
 from shardaudit.store.published import published_audit
 from tests.builders import NOW, Line, sink_row, trace_line, write_parquet
-from tests.spark.audit.on_routes import EACH, audited, passed, told
+from tests.spark.audit.on_routes import EACH, audited, passed, settings_of, told
 from tests.spark.lake import Lake
 
 BRANCHES = ("eu", "us")
@@ -183,13 +182,6 @@ def test_lost_traces_of_places_make_no_loss_and_later_evidence_beats_them(lake: 
     assert [words for words in wanted if words not in page] == []
     # Before or behind the archive, which traced nothing.
     assert (page.count('class="way-inconclusive"'), page.count('class="way-ok"')) == (2, 6)
-
-
-def settings_of(lake: Lake) -> Settings:
-    streams = {lake.name: lake.stream.model_dump()}
-    return Settings.model_validate(
-        {"warehouse": str(lake.folder / "warehouse"), "streams": streams}
-    )
 
 
 def lossy(lake: Lake, *, count: int) -> dict[str, str]:

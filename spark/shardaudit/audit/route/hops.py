@@ -6,7 +6,7 @@ They change no verdict: they say where a message was seen, and so how far it cam
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -14,10 +14,14 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.looked_into import FEW_IDS
+from shardaudit.audit.route.filtered import Filtered
 from shardaudit.audit.route.place_counts import SeenAlike, place_counts
 from shardaudit.audit.rules.canary.canary_answers import is_canary
+from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import KEY
+from shardaudit.audit.rules.hours import slot
 from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
@@ -39,7 +43,7 @@ from shardaudit.model.route.trace_loss import (
     usual_losses,
 )
 from shardaudit.model.tables.audit_tables import AUDITS
-from shardaudit.model.verdict import Kind
+from shardaudit.model.verdict import FILTERED, Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.route_lines import hops_from_json
 from shardaudit.report.summary import HopLine
@@ -55,7 +59,12 @@ _HOP_DDL = (
 
 
 def with_hops(
-    warehouse: Warehouse, request: AuditRequest, found: DataFrame, cells: DataFrame
+    warehouse: Warehouse,
+    request: AuditRequest,
+    found: DataFrame,
+    cells: DataFrame,
+    *,
+    comparison: Comparison,
 ) -> tuple[DataFrame, tuple[HopLine, ...]]:
     """What was found, with where each lost or doubled message was; and the route's places.
 
@@ -65,16 +74,20 @@ def with_hops(
     route = request.stream.route
     if not route.places:
         return found, ()
-    counts = place_counts(warehouse, request, cells)
+    filtered = comparison.filtered
+    counts = place_counts(warehouse, request, cells, filtered)
     hops, window = counts.lines()
-    hops = counts.with_unsent(hops)
+    hops = _with_filtered(counts.with_unsent(hops), comparison)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
     if told is None:
         hops = _with_ways(hops, way_lines(route, ()))
         return found, _with_losses(hops, trace_losses(route, window))
-    groups = [_group(row, route) for row in collected(told.groupBy(*_ALIKE).count())]
+    groups = [
+        _group(row, route, filtered, bucket=request.stream.bucket)
+        for row in collected(told.groupBy(*_ALIKE).count())
+    ]
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
     window = sum((landed[start] for start in exact), start=window)
     silent = _silent(warehouse, request, hops)
@@ -147,12 +160,32 @@ def _answers(
     ]
 
 
-def _group(row: Row, route: Route) -> SeenAlike:
+def _with_filtered(hops: Sequence[HopLine], comparison: Comparison) -> tuple[HopLine, ...]:
+    """The places, with what each filter left out, and when that is not explained by its share."""
+    filtered = comparison.filtered
+    if filtered is None:
+        return tuple(hops)
+    by_itself = with_hash(comparison.classified.where(F.col("not_landed") == FILTERED))
+    # Presence only.
+    recent = filtered.recent.join(by_itself.select("id_hash"), ["id_hash"], how="left_semi")
+    known = filtered.settled.select("filter").union(recent.select("filter"))
+    ids = {row["filter"]: row["count"] for row in collected(known.groupBy("filter").count())}
+    told = {
+        each.places[0]: {"filtered": ids.get(n, 0), "unexplained": filtered.times[n]}
+        for n, each in enumerate(filtered.of)
+    }
+    return tuple(replace(hop, **told.get(hop.location, {})) for hop in hops)
+
+
+def _group(row: Row, route: Route, filtered: Filtered | None, *, bucket: timedelta) -> SeenAlike:
+    """What a row tells; what a filter lost, though it may leave some out, it was to pass on."""
+    hour = Window(row.bucket_start, row.bucket_start + bucket).aligned(slot(bucket)).start
+    lost_at = filtered.lost_at(hour) if filtered and row.kind == Kind.MISSING.value else ()
     sightings = {}
     for told in filter(None, row.seen.split(",")):
         name, received, sent = told.split(":")
         if name in route.places:  # an earlier configuration may have had another
-            sightings[name] = Sighting(int(received), int(sent))
+            sightings[name] = Sighting(int(received), max(int(sent), int(name in lost_at)))
     return SeenAlike(row.bucket_start, row.kind, row.seen, row["count"], sightings)
 
 

@@ -14,6 +14,8 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.route.filtered import Filtered
+from shardaudit.audit.route.left_out import seen_of_left_out
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
@@ -47,10 +49,10 @@ class SeenAlike:
 class PlaceCounts:
     """Messages of a window by bucket: those that landed or not, and what each place traced.
 
-    `cells`: `bucket_start`, unique; `landed`, `missing`, `pending` (bigint).
+    `cells`: `bucket_start`, unique; `landed`, `missing`, `pending`, `filtered` (bigint).
     `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `traced` (bigint),
         messages, again in each ingest that brought traces of them; `is_split`: there were several
-        such; and what `cells` has.
+        such; `left_out`: of `traced` those that a filter left out; and what `cells` has.
     """
 
     warehouse: Warehouse
@@ -66,7 +68,7 @@ class PlaceCounts:
         sums = self.traced.groupBy("location").agg(
             F.sum("received").alias("received"),
             F.sum("sent").alias("sent"),
-            F.sum(F.when(is_whole, F.col("traced"))).alias("traced"),
+            F.sum(F.when(is_whole, F.col("traced") - F.col("left_out"))).alias("traced"),
         )
         found = {row.location: row for row in collected(sums)}
         lines = tuple(
@@ -109,16 +111,18 @@ class PlaceCounts:
         )
         for row in traced:
             place = (row.location, row.bucket_start)
-            by_bucket[row.bucket_start][row.location] += messages.get(place, row.traced)
+            traced_here = messages.get(place, row.traced) - row.left_out
+            by_bucket[row.bucket_start][row.location] += traced_here
         for group in missing:
             named[group.bucket_start] += group.ids
             by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
         landed, exact = {}, set[datetime]()
         for row in cells:
-            traced_here = by_bucket[row.bucket_start]
             if not (unseen := row.pending + max(0, row.missing - named[row.bucket_start])):
                 exact.add(row.bucket_start)
-            of_landed = {name: max(0, ids - unseen) for name, ids in traced_here.items()}
+            of_landed = {
+                name: max(0, ids - unseen) for name, ids in by_bucket[row.bucket_start].items()
+            }
             landed[row.bucket_start] = Traced(row.landed, of_landed)
         return landed, exact
 
@@ -131,7 +135,8 @@ class PlaceCounts:
         bucket, window = self.request.stream.bucket, self.request.aligned
         # Beyond the window nothing is known of what lacks.
         end = min(self.request.as_of - self.request.stream.settle_grace, window.end - bucket)
-        sent = F.coalesce(F.col("landed") + F.col("missing") + F.col("pending"), F.lit(0))
+        unlanded = F.col("missing") + F.col("pending") + F.col("filtered")
+        sent = F.coalesce(F.col("landed") + unlanded, F.lit(0))
         start, is_more = F.col("bucket_start"), F.col("traced") > sent
         is_within = (start > F.lit(window.start)) & (start <= F.lit(end - bucket))
         rows = self.traced.where(is_more & is_within).select("location", "bucket_start")
@@ -163,11 +168,13 @@ class PlaceCounts:
         return traced
 
 
-def place_counts(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> PlaceCounts:
+def place_counts(
+    warehouse: Warehouse, request: AuditRequest, cells: DataFrame, filtered: Filtered | None
+) -> PlaceCounts:
     """What the places of an audit's route traced.
 
     Input:
-        cells: of `judged_cells`.
+        cells: of `judged_cells`; filtered: of `filtered`.
     """
     sums = ("received", "sent")
     traced = (
@@ -179,9 +186,17 @@ def place_counts(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) 
         )
         .withColumn("traced", F.greatest(*sums))
     )
+    if filtered is None:
+        traced = traced.withColumn("left_out", F.lit(0).cast("bigint"))
+    else:
+        seen = seen_of_left_out(filtered.left_out, request.stream.route)
+        # Unique on the place and bucket on the right, by its grouping.
+        traced = traced.join(seen, ["location", "bucket_start"], how="left")
+        traced = traced.fillna(0, subset=["left_out"])
     landed = (F.col("matched") + F.col("untraced")).alias("landed")
-    counted = without_canary(cells).select("bucket_start", landed, "missing", "pending")
-    names = ("landed", "missing", "pending")
+    unlanded = ("missing", "pending", "filtered")
+    counted = without_canary(cells).select("bucket_start", landed, *unlanded)
+    names = ("landed", *unlanded)
     by_bucket = counted.groupBy("bucket_start").agg(*(F.sum(n).alias(n) for n in names))
     # Unique on the bucket on the right, by its grouping.
     joint = traced.join(by_bucket, ["bucket_start"], how="left")

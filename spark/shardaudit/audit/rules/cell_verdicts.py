@@ -15,7 +15,7 @@ from shardaudit.audit.rules.classify import (
 )
 from shardaudit.audit.rules.gaps import with_rest
 from shardaudit.audit.rules.vanished import is_emptied
-from shardaudit.columns.ledger_sums import CELL, sums_digest
+from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import LEFT_THE_SINK, WHY, Held
 
@@ -67,16 +67,17 @@ def judged_cells(
         .fillna("fingerprint", subset=["compared"])
         .fillna(judgement.settle_grace.total_seconds(), subset=["patience"])
     )
-    sent = F.col("sent_n") - F.col("over_counted")
-    counted = with_rest(joined, judgement.rest).withColumn(
-        "untraced", F.col("untraced") + F.col("unsent_n")
+    sent = F.col("sent_n") + F.col("filtered_n") - F.col("over_counted")
+    more = {"untraced": "unsent_n", "filtered": "filtered_n"}
+    counted = with_rest(joined, judgement.rest).withColumns(
+        {name: F.col(name) + F.col(unread) for name, unread in more.items()}
     )
     return (
         _with_silence(counted, judgement.silences)
         .withColumn("bucket_end", F.col("bucket_start") + F.lit(judgement.bucket))
         .withColumn("sent", sent)
         .withColumn("landed", F.col("landed_n") + F.col("displaced"))
-        .withColumn("matched", F.col("sent") - F.col("missing") - F.col("pending"))
+        .withColumn("matched", F.col("sent") - _unmatched())
         .withColumn("vanished", _vanished())
         .withColumn("is_damaged", is_damaged(judgement.damage.traces + judgement.damage.sink))
         .withColumn("is_settled", is_settled(judgement.as_of))
@@ -84,7 +85,6 @@ def judged_cells(
         .withColumn("held_by", held_by(judgement))
         .withColumn("reason", _reason())
         .withColumn("is_quiet", F.col("silence").eqNullSafe(F.lit(Held.QUIET.value)))
-        .withColumn("sums_digest", F.when(F.col("differs"), sums_digest()))
         .select(
             *CELL,
             "bucket_end",
@@ -108,12 +108,17 @@ def _with_silence(cells: DataFrame, silences: DataFrame | None) -> DataFrame:
     at = F.unix_micros("bucket_start")
     # Unique on the shard on the right, by its grouping; the spans of a shard do not overlap.
     around = F.filter("silences", lambda span: (span["since"] <= at) & (at < span["until"]))
-    is_empty = (F.col("sent_n") == 0) & (F.col("landed_n") == 0)
+    is_sent = (F.col("sent_n") > 0) | (F.col("filtered_n") > 0)
+    is_empty = ~is_sent & (F.col("landed_n") == 0)
     return (
         cells.join(F.broadcast(spans), ["shard_id"], how="left")
         .withColumn("silence", F.when(is_empty, F.get(around, 0)["silence"]))
         .drop("silences")
     )
+
+
+def _unmatched() -> Column:
+    return F.col("missing") + F.col("pending") + F.col("filtered")
 
 
 def _vanished() -> Column:

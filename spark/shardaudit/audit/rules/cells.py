@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.drill_down import difference_hash
-from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs, sums_digest
 from shardaudit.ingest.rules.fingerprint import fingerprint_sums
 from shardaudit.model.window import Window
 
@@ -20,7 +20,8 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
 
     Output:
         the grid's columns and those of `cell_sums` (zeros where neither side was seen), `differs`,
-        `unsent_n, …` of `with_unsent`, 0.
+        `unsent_n, …` of `with_unsent`, and `filtered_n` of `without_left_out`, 0; `sums_digest`, of
+        both sides as the ledger has them; NULL: they are alike.
     """
     counts = [f"{side}_{name}" for side in ("sent", "landed") for name in SUMS]
     counts.append("ledger_rows")
@@ -28,7 +29,13 @@ def compared_cells(grid: DataFrame, sums: DataFrame) -> DataFrame:
     return (
         grid.join(sums, CELL, how="left")
         .fillna(0, subset=counts)
-        .withColumns({"differs": differs(), **dict.fromkeys(_UNSENT, F.lit(0).cast("bigint"))})
+        .withColumns(
+            {
+                "differs": differs(),
+                "sums_digest": F.when(differs(), sums_digest()),
+                **dict.fromkeys([*_UNSENT, "filtered_n"], F.lit(0).cast("bigint")),
+            }
+        )
     )
 
 

@@ -10,9 +10,12 @@ from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, sequence_key
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.route import SINK
-from shardaudit.model.verdict import VANISHED, Cause, Kind, Verdict
+from shardaudit.model.verdict import FILTERED, VANISHED, Cause, Kind, Verdict
 
-COUNTS = ("missing", "pending", "duplicated", "extra_rows", "untraced", "moved", "vanished")
+COUNTS = (
+    *("missing", "pending", "filtered"),
+    *("duplicated", "extra_rows", "untraced", "moved", "vanished"),
+)
 INTERNAL_COUNTS = ("over_counted", "lost", "stuck", "displaced", "there")
 
 
@@ -177,9 +180,9 @@ def cell_counts(classified: DataFrame, displaced: DataFrame) -> DataFrame:
     Input:
         classified: of `apart.within_window`; displaced: of `apart.displaced_rows`.
     Output:
-        `shard_id`, `bucket_start`, `missing, pending, duplicated, extra_rows, untraced, moved`,
-        `vanished`, `lost`, `stuck`, `over_counted` (ids that another cell counts too), `displaced`
-        (rows), `there` (ids that were sent and are in the sink), all bigint.
+        `shard_id`, `bucket_start`, `missing, pending, filtered, duplicated, extra_rows, untraced`,
+        `moved`, `vanished`, `lost`, `stuck`, `over_counted` (ids that another cell counts too),
+        `displaced` (rows), `there` (ids that were sent and are in the sink), all bigint.
     """
     not_landed = F.col("not_landed")
     is_counted = (F.col("sent_count") > 0) & ~F.col("counts_outside")
@@ -187,6 +190,7 @@ def cell_counts(classified: DataFrame, displaced: DataFrame) -> DataFrame:
         "told_in.*",
         _one(not_landed.isin("lost", "stuck")).alias("missing"),
         _one(not_landed == "pending").alias("pending"),
+        _one(not_landed == FILTERED).alias("filtered"),
         _one(F.col("duplicated").isNotNull()).alias("duplicated"),
         F.greatest(F.col("landed_count") - 1, F.lit(0)).alias("extra_rows"),
         _one(F.col("untraced").isNotNull()).alias("untraced"),

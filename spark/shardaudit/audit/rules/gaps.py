@@ -188,7 +188,7 @@ def with_rest(cells: DataFrame, rest: DataFrame | None) -> DataFrame:
     if rest is None:
         return cells.withColumns(none)
     told = F.col("there") + F.col("missing") + F.col("pending") + F.col("vanished")
-    unread = F.col("sent_n") - F.col("over_counted") - told
+    unread = F.col("sent_n") - F.col("over_counted") - F.col("filtered") - told
     by, is_missing = F.col("rest_is"), F.col("rest_is").isin(*_NOT_THERE)
     more = {
         "missing": is_missing,

@@ -61,7 +61,8 @@ class ShardTotals:
 
     def _standing(self, tolerance: float, coverage_floor: float) -> set[Verdict]:
         standing = set(self.verdicts)
-        lost, sent = self.lost + self.around.lost, self.sums["sent"] + self.around.sent
+        due = self.sums["sent"] - self.sums["filtered"]
+        lost, sent = self.lost + self.around.lost, due + self.around.sent
         if lost <= tolerance * sent:
             if Verdict.MIXED in standing:
                 standing.add(Verdict.DUPLICATION)
@@ -112,7 +113,8 @@ def shard_totals(judged: DataFrame) -> DataFrame:
         F.count_if(F.col("compared") == "ids").alias("by_id"),
         F.count_if(F.col("verdict").isNull()).alias("without_verdict"),
         F.count_if(
-            F.least("matched", "pending", "sent", "landed", "vanished", "gap_count") < 0
+            F.least(*("matched", "pending", "filtered", "sent", "landed", "vanished", "gap_count"))
+            < 0
         ).alias("impossible"),
         F.max(F.when(F.col("vanished") > 0, F.col("bucket_end"))).alias("vanished_until"),
     )
@@ -148,9 +150,9 @@ def broken_invariants(sums: dict[str, int], kinds: dict[str, int]) -> list[str]:
         `impossible`; kinds: of `Outcome`.
     """
     equations = {
-        "sent = matched + missing + pending": (
+        "sent = matched + missing + pending + filtered": (
             sums["sent"],
-            sums["matched"] + sums["missing"] + sums["pending"],
+            sums["matched"] + sums["missing"] + sums["pending"] + sums["filtered"],
         ),
         "landed = matched - vanished + extra rows + untraced": (
             sums["landed"],

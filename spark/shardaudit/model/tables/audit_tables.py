@@ -137,6 +137,7 @@ CELLS = Table(
         ("sums_digest", "bigint", "of both fingerprints as compared; NULL where they were equal"),
         ("reason", "string", "why it is inconclusive, not ok without a message, or ok; else NULL"),
         ("vanished", "bigint", "ids in matched without a row now; NULL: of an older audit"),
+        ("filtered", "bigint", "ids that a filter of the route left out; NULL: an older audit"),
     ),
     ("audit_id", "stream", "shard_id", "bucket_start"),
     ("audit_id",),
@@ -281,6 +282,7 @@ AUDITS = Table(
             "named all",
         ),
         ("producers", "string", "JSON: what of each one's numbers came; NULL: none numbers"),
+        ("filtered", "bigint", "NULL: an older audit called them missing"),
     ),
     ("audit_id",),
 )

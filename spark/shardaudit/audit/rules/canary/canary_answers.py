@@ -192,7 +192,7 @@ def _cell(plan: CanaryPlan, shard: str, slot: str) -> str:
     return _same_text(
         verdict,
         "fingerprint" if sent == rows or (vanished and not rows) else "ids",
-        *(all_sent, rows.total(), matched, missing, pending),
+        *(all_sent, rows.total(), matched, missing, pending, 0),
         *(kinds[Kind.DUPLICATED], extra, untraced, kinds[Kind.MOVED], vanished, held_by),
     )
 

@@ -1,0 +1,225 @@
+"""Sightings → what filters of a route passed on, and what each left out: described, never run.
+
+What is left out counts as never sent before two sides of a cell are compared: so a cell of which
+nothing else lacks is alike, and no id of it is read in the sink.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.audit.rules.hours import hour_start, slot
+from shardaudit.columns.instants import any_of
+from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs, id_hash
+from shardaudit.ingest.rules.fingerprint import fingerprint_sums
+from shardaudit.model.input_columns import SENT
+from shardaudit.model.route.filters import RouteFilter
+from shardaudit.model.route.route import Route
+from shardaudit.model.verdict import FILTERED, Cause, Kind, State
+
+BY_FILTER = "a filter left it out"
+LEFT_OUT = ("id_hash", *CELL, "filter")
+_FILTERED = [f"filtered_{name}" for name in SUMS]
+
+
+def places_passed(
+    traces: DataFrame, sightings: DataFrame, route: Route, of: Sequence[RouteFilter]
+) -> DataFrame:
+    """Where messages were seen that came to a filter: one row per message a producer traced.
+
+    Input:
+        traces: of `StreamTraces.within`, those that count; sightings: SIGHTINGS, a while longer.
+    Output:
+        `id_hash`, CELL of the producer's trace; by the number of a filter `in_0` (it was there),
+        `out_0` (it went on from there, or was never to go there), `told_0` (a trace says that it
+        was sent on); by the number of a place `at_0` (it was there): 0 or 1; `filter`: the number
+        of the last one that it came to and was not seen to leave, NULL: it left all.
+    """
+    nowhere = F.lit(None).cast("string")
+    sent = traces.select(id_hash(), *CELL, nowhere.alias("location"), nowhere.alias("event"))
+    seen = sightings.select(
+        id_hash(),
+        nowhere.alias("shard_id"),
+        F.lit(None).cast("timestamp").alias("bucket_start"),
+        "location",
+        "event",
+    )
+    flags = {f"at_{n}": F.col("location") == name for n, name in enumerate(route.places)}
+    for n, each in enumerate(of):
+        is_here = F.col("location").isin(*each.places)
+        is_told = is_here & (F.col("event") == SENT)
+        flags |= {f"in_{n}": is_here, f"told_{n}": is_told, f"out_{n}": _has_left(route, each)}
+    # One trace of an id counts: it says the cell.
+    messages = (
+        sent.unionByName(seen)
+        .groupBy("id_hash")
+        .agg(
+            *(F.max(name).alias(name) for name in CELL),
+            *(F.max(F.when(is_so, 1).otherwise(0)).alias(name) for name, is_so in flags.items()),
+        )
+    )
+    stays = [(F.col(f"in_{n}") == 1) & (F.col(f"out_{n}") == 0) for n in range(len(of))]
+    last = F.coalesce(*(F.when(stays[n], n) for n in reversed(range(len(of)))))
+    came = any_of([F.col(f"in_{n}") == 1 for n in range(len(of))])
+    return messages.where(came & F.col("shard_id").isNotNull()).withColumn("filter", last)
+
+
+def _has_left(route: Route, each: RouteFilter) -> Column:
+    """Whether a sighting says that the message is behind a filter, or went by other ways."""
+    known = {*each.before, *each.places, *each.behind}
+    others = [name for name in route.places if name not in known]
+    # One that reads all may leave to others what it leaves out; else it was to pass it on.
+    whole = [name for name in others if route.places[name].share == 1]
+    location, is_sent = F.col("location"), F.col("event") == SENT
+    told = [is_sent & location.isin(*each.places, *others)]
+    return any_of([*told, *(location.isin(*names) for names in (each.behind, whole) if names)])
+
+
+def passage_counts(
+    messages: DataFrame, of: Sequence[RouteFilter], *, bucket: timedelta
+) -> DataFrame:
+    """How many messages came to each filter, and left it, by shard and hour.
+
+    Input:
+        messages: of `places_passed`.
+    Output:
+        `shard_id`, `hour`, unique together; `received_0`, `passed_0`, `told_0` (bigint).
+    """
+    counts = []
+    for n in range(len(of)):
+        is_in = F.col(f"in_{n}") == 1
+        for name, is_so in {
+            "received": is_in,
+            "passed": is_in & (F.col(f"out_{n}") == 1),
+            "told": is_in & (F.col(f"told_{n}") == 1),
+        }.items():
+            counts.append(F.count_if(is_so).alias(f"{name}_{n}"))
+    hour = hour_start(slot(bucket)).alias("hour")
+    return messages.groupBy("shard_id", hour).agg(*counts)
+
+
+def without_left_out(cells: DataFrame, left_out: DataFrame) -> DataFrame:
+    """The cells as if what filters left out had never been sent.
+
+    Input:
+        cells: CELL, the sums of both sides; left_out: `id_hash`, CELL.
+    Output:
+        also `filtered_n` (bigint: how many these are), `differs` anew.
+    """
+    sums = zip(fingerprint_sums(F.col("id_hash"), F.lit(1)), _FILTERED, strict=True)
+    counts = (
+        left_out.withColumn("cell", cell_hash())
+        .groupBy("cell")
+        .agg(*(column.alias(name) for column, name in sums))
+    )
+    less = {f"sent_{n}": F.col(f"sent_{n}") - F.col(f"filtered_{n}") for n in SUMS}
+    # Unique on the cell on the right, by its grouping.
+    found = (
+        cells.drop(*_FILTERED)
+        .withColumn("cell", cell_hash())
+        .join(counts, ["cell"], how="left")
+        .fillna(0, subset=_FILTERED)
+        .withColumns(less)
+    )
+    return found.withColumn("differs", differs()).drop("cell", *_FILTERED[1:])
+
+
+def with_filtered_digest(cells: DataFrame, left_out: DataFrame) -> DataFrame:
+    """The cells with another `bucket_digest` where filters left something else out of the bucket.
+
+    Input:
+        cells: with `bucket_digest`; left_out: as of `without_left_out`.
+    """
+    sums = zip(fingerprint_sums(F.col("id_hash"), F.lit(1)), _FILTERED, strict=True)
+    counts = left_out.groupBy("bucket_start").agg(*(c.alias(f"of_{name}") for c, name in sums))
+    names = [f"of_{name}" for name in _FILTERED]
+    # Unique on the bucket on the right, by its grouping.
+    found = cells.join(counts, ["bucket_start"], how="left")
+    digest = F.when(F.col(names[0]).isNotNull(), F.xxhash64("bucket_digest", *names))
+    return found.withColumn("bucket_digest", F.coalesce(digest, F.col("bucket_digest"))).drop(
+        *names
+    )
+
+
+def with_filtered_ids(classified: DataFrame, left_out: DataFrame) -> DataFrame:
+    """The ids; what is said to be missing, and was left out by a filter, is `filtered`.
+
+    Input:
+        classified: of `classified_ids`; left_out: `id_hash`, unique.
+    """
+    known = left_out.select("id_hash", F.lit(True).alias("is_left_out"))
+    is_missing = F.col("not_landed").isin(Cause.LOST.value, Cause.STUCK.value)
+    is_filtered = F.coalesce(is_missing & F.col("is_left_out"), F.lit(False))
+    # Unique on the id on the right.
+    return (
+        classified.withColumn("id_hash", id_hash())
+        .join(known, ["id_hash"], how="left")
+        .withColumn("not_landed", F.when(is_filtered, FILTERED).otherwise(F.col("not_landed")))
+        .drop("id_hash", "is_left_out")
+    )
+
+
+def closed_by_filter(folded: DataFrame, left_out: DataFrame) -> DataFrame:
+    """What became of findings; those that closed as a filter left their message out say so.
+
+    Nothing brought that about, not even a replay.
+
+    Input:
+        folded: of `folded_findings`; left_out: `id_hash`, unique.
+    """
+    is_closed = _is_closed() & (F.col("kind") == Kind.MISSING.value)
+    ids = folded.where(is_closed).select(id_hash()).distinct()
+    found = left_out.select("id_hash").join(F.broadcast(ids), ["id_hash"], how="left_semi")
+    known = found.withColumn("was_left_out", F.lit(True))
+    # Unique on the id on the right.
+    told = folded.withColumn("id_hash", id_hash()).join(known, ["id_hash"], how="left")
+    is_so = is_closed & F.coalesce("was_left_out", F.lit(False))
+    says = {"state": State.FALSE_ALARM.value, "state_reason": BY_FILTER}
+    changed = {n: F.when(is_so, of).otherwise(F.col(n)) for n, of in says.items()}
+    return told.withColumns(changed).drop("id_hash", "was_left_out")
+
+
+def gaps_by_filter(folded: DataFrame, left_out: DataFrame) -> DataFrame:
+    """What became of gaps; of a closed one of whose cell a filter left some out its reason says so.
+
+    Input:
+        folded: of `folded_gaps`; left_out: CELL.
+    """
+    some = left_out.select(*CELL, F.lit(True).alias("was_left_out")).distinct()
+    reason = F.concat("state_reason", F.lit(f", or {BY_FILTER}"))
+    is_so = _is_closed() & F.coalesce("was_left_out", F.lit(False))
+    # Unique on the cell on the right.
+    return (
+        folded.join(some, CELL, how="left")
+        .withColumn("state_reason", F.when(is_so, reason).otherwise(F.col("state_reason")))
+        .drop("was_left_out")
+    )
+
+
+def _is_closed() -> Column:
+    """Whether an audit closed it, as it is missing no more."""
+    is_gone = F.col("state").isin(State.FALSE_ALARM.value, State.RECOVERED.value)
+    return is_gone & ~F.col("state").eqNullSafe(F.col("from_state"))
+
+
+def seen_of_left_out(left_out: DataFrame, route: Route) -> DataFrame:
+    """How many of what filters left out each place traced, by bucket.
+
+    Input:
+        left_out: of `places_passed`.
+    Output:
+        `location`, `bucket_start`, unique together; `left_out` (bigint, above 0).
+    """
+    sums = left_out.groupBy("bucket_start").agg(
+        *(F.sum(f"at_{n}").alias(f"at_{n}") for n in range(len(route.places)))
+    )
+    each = [
+        F.struct(F.lit(name).alias("location"), F.col(f"at_{n}").alias("left_out"))
+        for n, name in enumerate(route.places)
+    ]
+    told = sums.select("bucket_start", F.explode(F.array(*each)).alias("told"))
+    return told.select("told.location", "bucket_start", "told.left_out").where(
+        F.col("left_out") > 0
+    )

@@ -1,0 +1,207 @@
+"""The places of a route that leave messages out by design, and how far their share explains that.
+
+Nobody says of a message that it was left out: it was received, never sent on, and did not land. So
+is one that got lost in the filter. What a filter declares to pass on at least tells many of the
+latter from the former, none of few: that is said by counts, never of a single message.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
+from enum import StrEnum
+from typing import TypeVar
+
+from shardaudit.model.rates import is_surely_below
+from shardaudit.model.route.route import Route
+
+_ROUNDING = 1e-9
+_CERTAIN = 1e-9  # there are many shards: by chance no one is to be told in a lifetime
+_Key = TypeVar("_Key", bound=Hashable)
+
+_UNTOLD, _FEW = 0.01, 3  # of what a filter passed on it did not trace so much, and so many
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFilter:
+    """Places beside each other that together pass on a share of what arrives there.
+
+    `before`: those that a message may have come by; `behind`: those to which it may go on.
+    """
+
+    places: tuple[str, ...]
+    share: float
+    before: frozenset[str]
+    behind: frozenset[str]
+
+
+def filters(route: Route) -> tuple[RouteFilter, ...]:
+    """The filters of a route, in its order; none where all that is sent is to land.
+
+    Places to which the same ones lead, and that pass less than all on together. Where these lead to
+    others besides, nobody can tell which share of what is meant: there is none, and what does not
+    land is missing.
+    """
+    if route.lands_all:
+        return ()
+    found: list[RouteFilter] = []
+    for name, place in route.places.items():
+        beside = [n for n, other in route.places.items() if {*place.after} & {*other.after}]
+        is_alike = all({*route.places[other].after} == {*place.after} for other in beside)
+        share = sum(route.places[other].share for other in beside)
+        if beside[0] == name and is_alike and share < 1 - _ROUNDING:
+            behind = [n for n in route.places if any(route.is_before(one, [n]) for one in beside)]
+            before = [n for n in route.places if route.is_before(n, beside)]
+            found.append(RouteFilter(tuple(beside), share, frozenset(before), frozenset(behind)))
+    return tuple(found)
+
+
+class Unexplained(StrEnum):
+    """Why a filter explains nothing of what did not land in an hour."""
+
+    BELOW = "below"  # it passed on less than its share
+    NOTHING = "nothing"  # of a shard it passed on nothing
+    UNTOLD = "untold"  # it did not trace what it passed on
+
+
+UnexplainedHours = Mapping[tuple[str | None, datetime], Unexplained]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Messages that came to a filter, of a shard and hour: distinct ids.
+
+    `passed`: those of `received` that were sent on, or seen later, or landed; `told`: those of
+    them that the filter traced as sent.
+    """
+
+    shard_id: str
+    start: datetime
+    received: int
+    passed: int
+    told: int
+
+    def __add__(self, other: "Passage") -> "Passage":
+        return Passage(
+            self.shard_id,
+            self.start,
+            self.received + other.received,
+            self.passed + other.passed,
+            self.told + other.told,
+        )
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether so many of what was passed on lack the filter's trace that others may."""
+        untold = self.passed - self.told
+        return untold >= _FEW and untold > _UNTOLD * self.passed
+
+
+@dataclass(frozen=True, slots=True)
+class FilterTime:
+    """Hours in a row in which what a filter left out is not explained; counts are messages.
+
+    `shard_id`: None: of all shards; `because`: a value of `Unexplained`.
+    """
+
+    since: datetime
+    until: datetime
+    because: str
+    received: int
+    passed: int
+    shard_id: str | None = None
+
+
+def unexplained_hours(passages: Sequence[Passage], share: float) -> UnexplainedHours:
+    """The hours, and hours of a shard, in which a filter's share does not explain what lacks.
+
+    Of hours that are too thin to tell, those of a UTC day are judged together, and then of all days
+    that were looked at: nothing is to be hidden for long by there being little of it.
+
+    Output:
+        by shard (None: all of them) and start why.
+    """
+    by_hour = _summed(passages, _hour)
+
+    def below(of: Passage) -> Unexplained | None:
+        if is_surely_below(of.passed, of.received, share):
+            return Unexplained.BELOW
+        return Unexplained.UNTOLD if of.is_untold else None
+
+    found: dict[tuple[str | None, datetime], Unexplained] = {
+        (None, start): why for start, why in _by_levels(by_hour.values(), below).items()
+    }
+
+    def nothing(of: Passage) -> Unexplained | None:
+        is_dark = of.passed == 0 and is_surely_below(0, of.received, share, chance=_CERTAIN)
+        return Unexplained.NOTHING if is_dark else None
+
+    each: dict[str, list[Passage]] = {}
+    for one in passages:
+        if (None, one.start) not in found:
+            each.setdefault(one.shard_id, []).append(one)
+    for shard_id, mine in each.items():
+        found |= {(shard_id, start): why for start, why in _by_levels(mine, nothing).items()}
+    return found
+
+
+def _by_levels(
+    hours: Iterable[Passage], why: Callable[[Passage], Unexplained | None]
+) -> dict[datetime, Unexplained]:
+    """By hour why it is unexplained: for itself, else with its day, else with all."""
+    left, found = list(hours), dict[datetime, Unexplained]()
+    levels: tuple[Callable[[Passage], datetime | None], ...] = (_hour, _day, lambda _: None)
+    for level in levels:
+        sums = _summed(left, level)
+        broken = {at: because for at, of in sums.items() if (because := why(of)) is not None}
+        found |= {one.start: broken[level(one)] for one in left if level(one) in broken}
+        left = [one for one in left if level(one) not in broken]
+    return found
+
+
+def _hour(one: Passage) -> datetime:
+    return one.start
+
+
+def _day(one: Passage) -> datetime:
+    return datetime.combine(one.start.date(), time(), UTC)
+
+
+def _summed(passages: Iterable[Passage], key: Callable[[Passage], _Key]) -> dict[_Key, Passage]:
+    sums: dict[_Key, Passage] = {}
+    for one in passages:
+        sums[key(one)] = sums[key(one)] + one if key(one) in sums else one
+    return sums
+
+
+def _in_order(one: tuple[tuple[str | None, datetime], Unexplained]) -> tuple[str, datetime]:
+    (shard_id, start), _ = one
+    return shard_id or "", start
+
+
+def filter_times(
+    passages: Sequence[Passage], hours: UnexplainedHours, *, width: timedelta
+) -> tuple[FilterTime, ...]:
+    """What people are told of unexplained hours: those in a row as one, in order.
+
+    Input:
+        hours: of `unexplained_hours`; width: how long one is.
+    """
+    sums: dict[tuple[str | None, datetime], Passage] = {
+        (one.shard_id, one.start): one for one in passages
+    }
+    sums |= {(None, start): of for start, of in _summed(passages, _hour).items()}
+    rows: list[FilterTime] = []
+    for (shard_id, start), why in sorted(hours.items(), key=_in_order):
+        of = sums[shard_id, start]
+        new = FilterTime(start, start + width, why.value, of.received, of.passed, shard_id)
+        last = rows[-1] if rows else None
+        if last and (last.until, last.because, last.shard_id) == (start, why.value, shard_id):
+            rows[-1] = replace(
+                last,
+                until=new.until,
+                received=last.received + of.received,
+                passed=last.passed + of.passed,
+            )
+        else:
+            rows.append(new)
+    return tuple(sorted(rows, key=lambda one: (one.since, one.shard_id or "")))
