@@ -67,7 +67,7 @@ def cell_sums(fingerprints: DataFrame, *more: Column) -> DataFrame:
         F.max(F.when(sides["landed"], F.col("last_at"))).alias("last_landed_at"),
         F.max(F.when(sides["landed"], F.col("unnumbered_at"))).alias("unnumbered_at"),
         is_any(sides["landed"] & (consumed_rows() > 0)).alias("ever_landed"),
-        is_any(sides["landed"] & (F.col("n") < 0)).alias("has_lost_rows"),
+        is_any(sides["landed"] & _takes_rows()).alias("has_lost_rows"),
         F.sum(F.when(sides["landed"], consumed_rows()).otherwise(0)).alias("consumed_n"),
         F.sum(F.coalesce("without_landed_at", F.lit(0))).alias("without_landed_at"),
         F.count("*").alias("ledger_rows"),
@@ -81,6 +81,12 @@ def is_any(condition: Column) -> Column:
     Not `max`: the embedded engine takes ten times as long for the greatest of booleans.
     """
     return F.count_if(condition) > 0
+
+
+def _takes_rows() -> Column:
+    """Whether rows went with a batch: more than came, or as many, with other ids."""
+    others = (F.col("sum_lo") != 0) | (F.col("sum_hi") != 0)
+    return (F.col("n") < 0) | ((F.col("n") == 0) & others)
 
 
 def _reached() -> Column:

@@ -394,6 +394,16 @@ def test_what_left_the_sink_before_the_retention_was_lowered_holds_the_watermark
     assert published.watermark == (T0 if held else T0 + 6 * MINUTE)
 
 
+def test_rows_that_get_other_ids_when_the_stream_had_them_no_more_were_not_lost(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    # A person's ids are made unreadable: in each cell as many rows as before, and none ever left.
+    days = begun(warehouse, tmp_path, ["week"])
+    days.change({"week": [("gone", IDS[:1]), ("landed", [HELD_BACK])]}, at=LATE)
+    cell = days.audit(at=LATE + MINUTE).cells["week", T0]
+    assert (cell.landed, cell.vanished, cell.missing, cell.untraced) == (4, 1, 0, 1)
+
+
 def test_what_comes_to_a_minute_takes_back_no_shard_of_which_a_lake_dropped_it(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:

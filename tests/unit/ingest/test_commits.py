@@ -27,15 +27,23 @@ def vector(name: str) -> dict[str, object]:
     }
 
 
-def add(path: str, *, dv: str | None = None, data: bool = True) -> Action:
+def add(path: str, *, dv: str | None = None, data: bool = True, rows: int | None = None) -> Action:
     file: Action = {"path": path, "partitionValues": {"day": "d"}, "size": 5, "dataChange": data}
-    return {"add": file | ({"deletionVector": vector(dv)} if dv else {})}
+    stats = {} if rows is None else {"stats": json.dumps({"numRecords": rows})}
+    return {"add": file | stats | ({"deletionVector": vector(dv)} if dv else {})}
 
 
-def remove(path: str, *, dv: str | None = None, data: bool = True) -> Action:
-    action = add(path, dv=dv, data=data)["add"]
+def remove(
+    path: str, *, dv: str | None = None, data: bool = True, rows: int | None = None
+) -> Action:
+    action = add(path, dv=dv, data=data, rows=rows)["add"]
     assert isinstance(action, dict)
     return {"remove": action}
+
+
+def rewrite(before: int | None, after: int | None, *, dv: str | None = None) -> str:
+    """A commit that says to change no data, with how many rows its files have."""
+    return commit(remove("a", data=False, dv=dv, rows=before), add("b", data=False, rows=after))
 
 
 def commit(*actions: Mapping[str, object]) -> str:
@@ -58,6 +66,23 @@ def test_nothing_is_read_when_files_are_only_rewritten() -> None:
     optimize = commit(remove("a", data=False), remove("b", data=False), add("c", data=False))
     change = net_change([optimize])
     assert (files(change.added), files(change.removed)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("rewritten", "is_read"),
+    [
+        (rewrite(5, 5), False),
+        (rewrite(5, 3, dv="two of its rows are deleted"), False),
+        (rewrite(5, None), False),
+        (rewrite(None, 4), False),
+        (commit(add("b", data=False, rows=5)), False),  # the same file again, with statistics
+        (rewrite(5, 4), True),
+        (commit(remove("a", data=False, rows=5)), True),
+    ],
+)
+def test_rows_that_a_rewrite_drops_are_missed(rewritten: str, *, is_read: bool) -> None:
+    change = net_change([rewritten])
+    assert bool(change.removed) is is_read
 
 
 def test_file_cancels_out_when_it_comes_and_goes() -> None:

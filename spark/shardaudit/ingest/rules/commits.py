@@ -1,6 +1,7 @@
 """Delta commits → the data files that came and went, net: plain values, no engine.
 
-Only actions that changed data are counted: what OPTIMIZE rewrites stays the same rows. A file that
+Only actions that changed data are counted: what OPTIMIZE rewrites stays the same rows. What a
+rewrite of somebody's own dropped is a change, whatever its commit says (`_drops_rows`). A file that
 came and went in between cancels out. A file may come twice (OPTIMIZE replaces it, RESTORE brings it
 back, both within these commits), which is why this counts instead of keeping sets.
 """
@@ -112,8 +113,33 @@ def _file_actions(commits: Iterable[str]) -> Iterable[Action]:
     """Within a commit what goes comes first: a file that gets a vector does both, in any order."""
     for commit in commits:
         actions = [json.loads(line) for line in commit.split("\n") if line]
-        yield from (action for action in actions if "remove" in action)
-        yield from (action for action in actions if "add" in action)
+        gone = [action for action in actions if "remove" in action]
+        come = [action for action in actions if "add" in action]
+        if _drops_rows(gone, come):
+            for action in (*gone, *come):
+                (action.get("add") or action["remove"])["dataChange"] = True
+        yield from (*gone, *come)
+
+
+def _drops_rows(gone: Iterable[Action], come: Iterable[Action]) -> bool:
+    """Whether the files that came without a change have fewer rows than those that went so.
+
+    Delta takes a writer's word for it (`dataChange = false`). Not the other way round: a file that
+    is there may be added once more, for its statistics. Where a count is not said, nobody knows.
+    """
+    went = [_row_count(action["remove"]) for action in gone if not action["remove"]["dataChange"]]
+    came = [_row_count(action["add"]) for action in come if not action["add"]["dataChange"]]
+    before, after = (
+        None if None in counts else sum(filter(None, counts)) for counts in (went, came)
+    )
+    return before is not None and after is not None and before > after
+
+
+def _row_count(file: Action) -> int | None:
+    """How many rows a file has, less those that its vector deletes; None: it does not say."""
+    rows = json.loads(file.get("stats") or "{}").get("numRecords")
+    deleted = (file.get("deletionVector") or {}).get("cardinality", 0)
+    return None if rows is None else int(rows) - int(deleted)
 
 
 def _counted(balance: Counter[FileKey], described: Mapping[FileKey, Action]) -> list[DeltaFile]:
