@@ -47,9 +47,9 @@ class DeliveryLine:
     `hour`: the one of a shard's, where rows are of both; `name` None: of an hour that no audit saw.
     `audited_s`: how many seconds of it the counts are of; a shard's are those in which it has
     cells. `counts`: by the names of CELLS, beside how many `cells` there are and how many of them
-    are `inconclusive`; `shares`: of `counts_of_rates`, as fractions, None: of nothing, or all is
-    inconclusive; `rates`: of `audit_rates`, none where the counts are exact; `latency`: None:
-    nothing landed.
+    are `inconclusive`, and what filters of a route left out, `filtered`; `shares`: of
+    `counts_of_rates`, as fractions, None: of nothing, or all is inconclusive; `rates`: of
+    `audit_rates`, none where the counts are exact; `latency`: None: nothing landed.
     """
 
     name: str | None
@@ -131,7 +131,8 @@ def statistics_view(found: Statistics) -> RenderableType:
 
 
 def _delivered(lines: Sequence[DeliveryLine], firsts: Sequence[str]) -> Table:
-    names = ("sent", "landed", *_RATES, "pending")
+    is_filtered = any(line.counts and line.counts["filtered"] for line in lines)
+    names = ("sent", "landed", *_RATES, "pending", *(["filtered"] if is_filtered else []))
     table = _numbers(firsts, "audited", "inconclusive", *names)
     for line in lines:
         if line.counts is None:

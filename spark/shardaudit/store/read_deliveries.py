@@ -78,7 +78,7 @@ class Delivery:
         return DeliveryLine(
             name,
             seconds,
-            counts,
+            known,
             shares={
                 name: count / of if of and is_known else None
                 for name, (count, of) in counts_of_rates(known).items()

@@ -13,7 +13,7 @@ from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
 from shardaudit.store.published import published_audit
-from tests.builders import T0, Line, shard, sink_row, trace_line
+from tests.builders import T0, Line, cut_off, shard, sink_row, trace_line
 from tests.spark.audit.on_routes import passed, settings_of, sighting
 from tests.spark.lake import Lake
 from tests.spark.ungated import ungated
@@ -168,3 +168,33 @@ def test_late_traces_of_a_filter_close_what_looked_missing(lake: Lake) -> None:
     assert [one.missing for one in later.late] == [0] * len(later.late) != []
     states = Counter((row.state, row.state_reason) for row in lake.rows(FINDINGS))
     assert states == {("false_alarm", "a filter left it out"): len(LEFT_OUT)}
+
+
+def test_late_traces_that_a_filter_sent_a_message_on_make_it_lost(lake: Lake) -> None:
+    lost = Planted(lost=dict.fromkeys(LOST["sink"], "sink"))
+    lost.fill(lake, but=[("filter", "sent"), ("writer", "received"), ("writer", "sent")])
+    told = [line for n in SENT for line in lost.traced(n)]
+    sent_on = [line for line in told if (line["location"], line["event"]) != ("filter", "received")]
+    late = [line for line in sent_on if line["message_id"] in {f"m{n}" for n in LOST["sink"]}]
+    lake.log("soon.jsonl", [line for line in sent_on if line not in late])
+    lake.ingest(now=T0 + 6 * HOUR)
+    # So far its share explains all that did not land.
+    first = audited(lake)
+    assert (first.verdict, first.counts["filtered"]) == (Verdict.OK, len(LEFT_OUT) + 20)
+    # Behind the window that is looked at each night.
+    lake.log("late.jsonl", late)
+    lake.ingest(now=T0 + DAY)
+    later = audited(lake, window=Window(T0 + 4 * HOUR, T0 + DAY), as_of=T0 + DAY + HOUR)
+    assert Verdict.LOSS in {one.verdict for one in later.late}
+    assert found(lake) == {("open", "sink"): 20}
+
+
+def test_minutes_that_an_unreadable_log_of_a_filter_may_have_fed_are_inconclusive(
+    lake: Lake,
+) -> None:
+    lost = Planted(lost=dict.fromkeys(LOST["sink"], "sink"))
+    told = [line for n in LOST["sink"] for line in lost.traced(n) if line["event"] == "sent"]
+    cut_off(lake.log("broken.jsonl.gz", told), share=0.3)
+    lost.fill(lake, but=[("writer", "sent")])
+    report = audited(lake)
+    assert (report.verdict, report.counts["filtered"]) == (Verdict.INCONCLUSIVE, 0)

@@ -13,7 +13,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.cli.main import main
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.rates import wilson_interval
-from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS, FINDINGS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.store.read_deliveries import DELIVERED
 from tests.page_warehouse import STREAM, write_rows, write_warehouse
@@ -99,7 +99,8 @@ def test_hours_and_shards_of_a_week_add_up_to_it(
         **{"stream": 1, "shard": 24, "hour": 168},
     }
     for of in found.values():
-        sums = {name: sum(row["counts"][name] for row in of["rows"]) for name in DELIVERED}
+        names = (*DELIVERED, "filtered")
+        sums = {name: sum(row["counts"][name] for row in of["rows"]) for name in names}
         assert (sums, of["whole"]) == (whole["counts"], whole)
         latencies = [row["latency"] for row in of["rows"] if row["latency"]]  # one shard is silent
         assert sum(one["rows"] for one in latencies) == whole["latency"]["rows"]
@@ -217,3 +218,28 @@ def test_a_stream_that_was_never_audited_is_unknown(
     found = document(config, capsys, "--stream=orders")
     assert (found["whole"]["counts"], found["whole"]["latency"]) == (None, None)
     assert len(found["unaudited"]) == 1
+
+
+def test_what_a_filter_left_out_is_told_where_there_is_any(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = tmp_path / "shardaudit.toml"
+    asked.write_text(CONFIG)
+    audit = {"stream": STREAM, "as_of": END, "status": "published"}
+    counts = {"sent": 1000, "landed": 600, "matched": 600, "filtered": 390}
+    counts |= {"missing": 10, "pending": 0, "duplicated": 0, "extra_rows": 0}
+    cell = {"stream": STREAM, "shard_id": "s", "verdict": "loss", "untraced": 0, "moved": 0}
+    # Of before there was such a count, too.
+    old = {**counts, "missing": 400, "filtered": None}
+    for name, start, of in (("a", START, old), ("b", START + HOUR, counts)):
+        times = {"window_start": start, "window_end": start + HOUR}
+        write_rows(tmp_path / "warehouse", AUDITS, [{**audit, "audit_id": name, **times}])
+        times = {"bucket_start": start, "bucket_end": start + HOUR}
+        write_rows(tmp_path / "warehouse", CELLS, [{**cell, "audit_id": name, **times, **of}])
+    found = document(asked, capsys, "--by=hour", *window(START, START + 2 * HOUR))
+    assert [row["counts"]["filtered"] for row in found["rows"]] == [0, 390]
+    assert found["rows"][1]["shares"]["missing"] == pytest.approx(10 / 610)
+    for since, is_told in ((START, False), (START + HOUR, True)):
+        assert statistics(asked, *window(since, since + HOUR)) == ExitCode.DONE
+        out = capsys.readouterr().out
+        assert (("filtered" in out), ("390" in out)) == (is_told, is_told)
