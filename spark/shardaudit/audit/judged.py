@@ -40,7 +40,7 @@ from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.verdict import Cause, Kind, MissingIds, State, Verdict
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
 
@@ -70,7 +70,7 @@ class Outcome:
     changed: int
     gaps: int
     vanished_until: datetime | None
-    hops: tuple[HopLine, ...] = ()
+    hops: tuple[AuditedPlace, ...] = ()
 
     def shard_verdicts(self, *, tolerance: float, coverage_floor: float) -> dict[str, Verdict]:
         """By shard, after what the configuration tolerates."""
@@ -226,7 +226,7 @@ class Judged:
     gaps: DataFrame
     silences: Silences
     stamped_anew: int
-    hops: tuple[HopLine, ...] = ()
+    hops: tuple[AuditedPlace, ...] = ()
 
     def without_canary(self) -> "Judged":
         """What is said of the stream alone."""

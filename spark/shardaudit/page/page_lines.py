@@ -22,7 +22,7 @@ from shardaudit.model.verdict import Level, Verdict, by_rank
 from shardaudit.model.window import Window, earlier
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.audits import OpenCount
 
 StoredRow = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
@@ -74,7 +74,7 @@ class StreamLine:
     read_at: datetime | None = None
     is_read_old: bool = True
     notes: tuple[str, ...] = ()
-    hops: tuple[HopLine, ...] = ()
+    hops: tuple[AuditedPlace, ...] = ()
     rates: Mapping[str, Rate] = field(default_factory=dict)
 
     @property

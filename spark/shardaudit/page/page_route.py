@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardaudit.model.input_columns import PRODUCER
-from shardaudit.model.route.lost_hops import WayLine
+from shardaudit.model.route.lost_hops import HopLine
 from shardaudit.model.route.route import SINK
 from shardaudit.page.page_map import letter
 from shardaudit.page.page_words import UNKNOWN
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 
 BOX = (150.0, 42.0)
 _GAP = 150.0  # between two columns: room for the numbers of a way
@@ -23,7 +23,7 @@ class RouteBox:
     name: str
     x: float
     y: float
-    hop: HopLine | None
+    hop: AuditedPlace | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class RouteWay:
 
     ends: tuple[float, float, float, float]
     label: tuple[float, float]
-    line: WayLine | None
+    line: HopLine | None
     trace_loss: float | None
 
     @property
@@ -54,7 +54,7 @@ class RouteGraph:
     ways: tuple[RouteWay, ...]
 
 
-def route_graph(hops: Sequence[HopLine]) -> RouteGraph | None:
+def route_graph(hops: Sequence[AuditedPlace]) -> RouteGraph | None:
     """The graph of a route, whose places are in its order; None: there is none."""
     if not hops:
         return None
@@ -89,7 +89,7 @@ def route_graph(hops: Sequence[HopLine]) -> RouteGraph | None:
     )
 
 
-def _way(one: RouteBox, other: RouteBox, line: WayLine | None) -> RouteWay:
+def _way(one: RouteBox, other: RouteBox, line: HopLine | None) -> RouteWay:
     x1, y1 = one.x + BOX[0], one.y + BOX[1] / 2
     x2, y2 = other.x, other.y + BOX[1] / 2
     # In the last gap: further back it may pass behind boxes.

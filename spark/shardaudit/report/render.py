@@ -17,10 +17,10 @@ from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import doubled_after, doubled_line, lost_told, place_told
 from shardaudit.report.summary import (
     SHARD_COUNTS,
+    AuditedPlace,
     AuditReport,
     DeadlineLine,
     FindingLine,
-    HopLine,
     IngestReport,
     ShardLine,
 )
@@ -194,7 +194,7 @@ def _deadlines(report: AuditReport) -> Table:
     return table
 
 
-def _route(hops: Sequence[HopLine]) -> Table:
+def _route(hops: Sequence[AuditedPlace]) -> Table:
     table = _table("place", "after")
     names = ("received", "sent on", "trace loss", "lost before it", "doubled after it")
     for name in names:
@@ -210,7 +210,7 @@ def _route(hops: Sequence[HopLine]) -> Table:
     return table
 
 
-def _ways(hops: Sequence[HopLine]) -> list[Table]:
+def _ways(hops: Sequence[AuditedPlace]) -> list[Table]:
     """A row per hop; none in audits from before they were kept."""
     ways = [way for hop in hops for way in hop.ways]
     table = _table("hop", "verdict")
@@ -223,7 +223,7 @@ def _ways(hops: Sequence[HopLine]) -> list[Table]:
     return [table] if ways else []
 
 
-def _lost_before(hop: HopLine) -> str:
+def _lost_before(hop: AuditedPlace) -> str:
     doubtful = f", {hop.doubtful:,} inconclusive" if hop.doubtful else ""
     return f"{hop.lost:,}{doubtful}"
 

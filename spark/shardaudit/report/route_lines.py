@@ -9,13 +9,13 @@ from typing import Any
 
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.filters import FilterTime, Unexplained
-from shardaudit.model.route.lost_hops import WayLine, lost_hops_from_json, place_of
+from shardaudit.model.route.lost_hops import HopLine, lost_hops_from_json, place_of
 from shardaudit.model.verdict import Kind
 from shardaudit.model.words import counted, messages
 from shardaudit.report.plain import harmless, instant
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 
-_TOLD = {each.name for each in fields(HopLine)}
+_TOLD = {each.name for each in fields(AuditedPlace)}
 _WHY_NOT = {
     Unexplained.BELOW: "which is less than its share",
     Unexplained.NOTHING: "which is less than its share",
@@ -24,7 +24,7 @@ _WHY_NOT = {
 _TOLD_TIMES = 5  # of a filter, in notes; all are in the table
 
 
-def hops_as_json(hops: Sequence[HopLine]) -> str | None:
+def hops_as_json(hops: Sequence[AuditedPlace]) -> str | None:
     """The text that AUDITS holds; None: there is no route."""
     return json.dumps([asdict(hop) for hop in hops], default=_as_text) if hops else None
 
@@ -36,16 +36,16 @@ def _as_text(value: object) -> str:
     return value.isoformat()
 
 
-def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
+def hops_from_json(text: str | None) -> tuple[AuditedPlace, ...]:
     """The lines of such a text."""
     rows = json.loads(text) if text else []
     return tuple(
-        HopLine(
+        AuditedPlace(
             # Audits of before may have told more of a place.
             **{name: value for name, value in row.items() if name in _TOLD}
             | {
                 "after": tuple(row["after"]),
-                "ways": tuple(WayLine(**way) for way in row.get("ways", ())),
+                "ways": tuple(HopLine(**way) for way in row.get("ways", ())),
                 "unexplained": tuple(map(_filter_time, row.get("unexplained", ()))),
             }
         )
@@ -53,7 +53,7 @@ def hops_from_json(text: str | None) -> tuple[HopLine, ...]:
     )
 
 
-def doubled_after(hops: Sequence[HopLine]) -> dict[str, tuple[int, int]]:
+def doubled_after(hops: Sequence[AuditedPlace]) -> dict[str, tuple[int, int]]:
     """By place how many messages were doubled after it, at least and at most.
 
     Those that may have taken one of several ways from there count on each of them. None of a place
@@ -80,7 +80,7 @@ def _filter_time(row: dict[str, Any]) -> FilterTime:  # Any: JSON
     return FilterTime(**(row | times))
 
 
-def filter_notes(hops: Sequence[HopLine]) -> tuple[str, ...]:
+def filter_notes(hops: Sequence[AuditedPlace]) -> tuple[str, ...]:
     """When what a filter left out is missing all the same, and why."""
     return tuple(
         note
@@ -89,7 +89,7 @@ def filter_notes(hops: Sequence[HopLine]) -> tuple[str, ...]:
     )
 
 
-def _filter_notes(hop: HopLine, *, beside: Sequence[HopLine]) -> Iterator[str]:
+def _filter_notes(hop: AuditedPlace, *, beside: Sequence[AuditedPlace]) -> Iterator[str]:
     who = " and ".join(harmless(one.location) for one in beside)
     share = sum(one.share for one in beside)
     for time in hop.unexplained[:_TOLD_TIMES]:
@@ -132,7 +132,7 @@ def lost_told(hops: str | None) -> str | None:
     return f"inconclusive: {', '.join(told)}" if told else None
 
 
-def route_notes(hops: Sequence[HopLine], *, sent: int, missing: int) -> tuple[str, ...]:
+def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tuple[str, ...]:
     """Where places have no trace, and where it is not clear what lost.
 
     Input:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shardaudit.model.rates import Rate
 from shardaudit.model.route.filters import FilterTime
-from shardaudit.model.route.lost_hops import WayLine
+from shardaudit.model.route.lost_hops import HopLine
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 
 
@@ -67,7 +67,7 @@ class LateAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class HopLine:
+class AuditedPlace:
     """One place between producer and sink over the window of an audit; counts are messages.
 
     `share`: of what arrives, passed on; `trace_loss`: of what passed it, how much it did not trace,
@@ -86,7 +86,7 @@ class HopLine:
     trace_loss: float | None = None
     lost: int = 0
     doubtful: int = 0
-    ways: tuple[WayLine, ...] = ()
+    ways: tuple[HopLine, ...] = ()
     unsent: int = 0
     filtered: int = 0
     unexplained: tuple[FilterTime, ...] = ()
@@ -177,7 +177,7 @@ class AuditReport:
     quarantined: int
     notes: tuple[str, ...]
     late: tuple[LateAudit, ...] = ()
-    hops: tuple[HopLine, ...] = ()
+    hops: tuple[AuditedPlace, ...] = ()
     waiting: WaitingTime | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
     producers: tuple[ProducerLine, ...] = ()

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 
 from shardaudit.model.route.lost_hops import (
+    HopLine,
     LostHops,
     TracedAlike,
-    WayLine,
+    hop_lines,
     lost_hops_as_json,
     lost_hops_from_json,
     place_of,
-    way_lines,
 )
 from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from shardaudit.model.verdict import Verdict
@@ -145,7 +145,7 @@ def counted(places: dict[str, RoutePlace], found: TracedAlike, silent: tuple[str
     """What the ways of a route have that is not nothing: lost, doubtful and doubled."""
     return ", ".join(
         f"{way.after}>{way.before} {way.lost}/{way.doubtful}/{way.doubled}"
-        for way in way_lines(Route.of(places), [found], silent=silent)
+        for way in hop_lines(Route.of(places), [found], silent=silent)
         if way.lost or way.doubtful or way.doubled
     )
 
@@ -198,7 +198,7 @@ def test_doubled_messages_count_on_the_way_that_they_took(
 
 
 def test_each_way_of_a_route_is_there_once_when_nothing_is_found() -> None:
-    ways = way_lines(Route.of(BRANCHES), [])
+    ways = hop_lines(Route.of(BRANCHES), [])
     assert [(way.after, way.before) for way in ways] == [
         *(("producer", "router"), ("router", "eu"), ("router", "us")),
         *(("eu", "writer"), ("us", "writer"), ("writer", "sink")),
@@ -209,12 +209,12 @@ def test_each_way_of_a_route_is_there_once_when_nothing_is_found() -> None:
 @pytest.mark.parametrize(
     ("way", "verdict"),
     [
-        (WayLine("a", "b", lost=1, doubtful=1), Verdict.LOSS),
-        (WayLine("a", "b", lost=1, doubled=1), Verdict.MIXED),
-        (WayLine("a", "b", doubtful=1, doubled=1), Verdict.DUPLICATION),
-        (WayLine("a", "b", doubtful=1), Verdict.INCONCLUSIVE),
-        (WayLine("a", "b"), Verdict.OK),
+        (HopLine("a", "b", lost=1, doubtful=1), Verdict.LOSS),
+        (HopLine("a", "b", lost=1, doubled=1), Verdict.MIXED),
+        (HopLine("a", "b", doubtful=1, doubled=1), Verdict.DUPLICATION),
+        (HopLine("a", "b", doubtful=1), Verdict.INCONCLUSIVE),
+        (HopLine("a", "b"), Verdict.OK),
     ],
 )
-def test_verdict_of_a_way_is_what_happened_on_it(way: WayLine, verdict: Verdict) -> None:
+def test_verdict_of_a_way_is_what_happened_on_it(way: HopLine, verdict: Verdict) -> None:
     assert way.verdict == verdict

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from shardaudit.model.route.lost_hops import WayLine
+from shardaudit.model.route.lost_hops import HopLine
 from shardaudit.page.page_route import RouteGraph, RouteWay, route_graph, way_words
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 
 BRANCHES = {"router": "producer", "eu": "router", "us": "router", "writer": "eu us"}
-HOPS = [HopLine(n, tuple(a.split()), 1.0, 0, 0) for n, a in BRANCHES.items()]
+HOPS = [AuditedPlace(n, tuple(a.split()), 1.0, 0, 0) for n, a in BRANCHES.items()]
 
 
-def graph_of(hops: list[HopLine]) -> RouteGraph:
+def graph_of(hops: list[AuditedPlace]) -> RouteGraph:
     graph = route_graph(hops)
     assert graph is not None
     return graph
@@ -48,9 +48,9 @@ def test_way_has_the_look_and_the_numbers_of_what_happened_on_it() -> None:
         HOPS[3],
         trace_loss=0.0015,
         ways=(
-            WayLine("eu", "writer", lost=1200, doubtful=3, doubled=2),
-            WayLine("us", "writer", doubtful=3),
-            WayLine("writer", "sink"),
+            HopLine("eu", "writer", lost=1200, doubtful=3, doubled=2),
+            HopLine("us", "writer", doubtful=3),
+            HopLine("writer", "sink"),
         ),
     )
     graph = graph_of([*HOPS[:3], writer])

@@ -5,10 +5,10 @@ from datetime import timedelta
 from rich.console import Console, RenderableType
 
 from shardaudit.model.rates import audit_rates, wilson_interval
-from shardaudit.model.route.lost_hops import WayLine
+from shardaudit.model.route.lost_hops import HopLine
 from shardaudit.model.verdict import Cause, Kind, State, Verdict
 from shardaudit.report.render import audit_view, findings_view, ingest_view
-from shardaudit.report.summary import FindingLine, HopLine, IngestReport, as_json
+from shardaudit.report.summary import AuditedPlace, FindingLine, IngestReport, as_json
 from tests.unit.report.reports import NOON, deadline, report, shard
 
 
@@ -47,8 +47,8 @@ def test_audit_page_says_gone_when_the_deadline_is_over() -> None:
 
 def test_audit_page_has_a_line_for_each_place_of_the_route() -> None:
     hops = (
-        HopLine("router", ("producer",), 1.0, 1000, 990, trace_loss=0.0125, lost=2),
-        HopLine("writer", ("eu", "us"), 1.0, 0, 0, doubtful=3),
+        AuditedPlace("router", ("producer",), 1.0, 1000, 990, trace_loss=0.0125, lost=2),
+        AuditedPlace("writer", ("eu", "us"), 1.0, 0, 0, doubtful=3),
     )
     lines = shown(audit_view(report(hops=hops))).partition("\nRoute\n")[2].splitlines()
     [router] = [line.split() for line in lines if "router" in line]
@@ -61,12 +61,12 @@ def test_audit_page_has_a_line_for_each_place_of_the_route() -> None:
 
 def test_route_has_its_hops_and_what_was_doubled_after_each_place() -> None:
     ways = {
-        "router": (WayLine("producer", "router", lost=2, doubled=1),),
-        "eu": (WayLine("router", "eu", doubled=4), WayLine("eu", "sink")),
-        "us": (WayLine("router", "us", doubled=3, doubtful=5), WayLine("us", "sink", doubled=8)),
+        "router": (HopLine("producer", "router", lost=2, doubled=1),),
+        "eu": (HopLine("router", "eu", doubled=4), HopLine("eu", "sink")),
+        "us": (HopLine("router", "us", doubled=3, doubtful=5), HopLine("us", "sink", doubled=8)),
     }
     after = {"router": ("producer",), "eu": ("router",), "us": ("router",)}
-    hops = tuple(HopLine(n, after[n], 1.0, 1000, 990, ways=ways[n]) for n in ways)
+    hops = tuple(AuditedPlace(n, after[n], 1.0, 1000, 990, ways=ways[n]) for n in ways)
     lines = shown(audit_view(report(hops=hops))).partition("\nRoute\n")[2].splitlines()
     places = [line for line in lines if "→" not in line]
     # Of several ways nobody knows whether the same messages were doubled on them.

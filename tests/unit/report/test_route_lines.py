@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from shardaudit.model.route.lost_hops import WayLine
+from shardaudit.model.route.lost_hops import HopLine
 from shardaudit.report.route_lines import hops_as_json, hops_from_json, lost_told, route_notes
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 
 
 def test_missing_messages_that_are_on_no_hop_are_told() -> None:
-    ways = (WayLine("producer", "router", lost=2), WayLine("router", "sink", doubtful=1))
-    hops = [HopLine("router", ("producer",), 1.0, 90, 90, ways=ways)]
+    ways = (HopLine("producer", "router", lost=2), HopLine("router", "sink", doubtful=1))
+    hops = [AuditedPlace("router", ("producer",), 1.0, 90, 90, ways=ways)]
     [note] = route_notes(hops, sent=100, missing=10)
     assert "7 missing messages or more are on no hop" in note
     assert route_notes(hops, sent=100, missing=3) == ()
@@ -20,7 +20,9 @@ def test_missing_messages_that_are_on_no_hop_are_told() -> None:
 
 
 def test_places_are_read_as_they_were_kept_also_with_what_was_told_once() -> None:
-    hops = (HopLine("router", ("producer",), 1.0, 90, 90, ways=(WayLine("producer", "router"),)),)
+    hops = (
+        AuditedPlace("router", ("producer",), 1.0, 90, 90, ways=(HopLine("producer", "router"),)),
+    )
     kept = hops_as_json(hops)
     assert kept is not None and hops_from_json(kept) == hops
     older = [{**row, "coverage": 0.4} for row in json.loads(kept)]

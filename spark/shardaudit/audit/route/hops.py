@@ -26,13 +26,13 @@ from shardaudit.ingest.rules.sighted import seen_at
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.route.lost_hops import (
+    HopLine,
     LostHops,
     TracedAlike,
-    WayLine,
+    hop_lines,
     lost_before,
     lost_hops_as_json,
     place_of,
-    way_lines,
 )
 from shardaudit.model.route.route import SINK, Route, Sighting
 from shardaudit.model.route.trace_loss import (
@@ -46,7 +46,7 @@ from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import FILTERED, Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.route_lines import hops_from_json
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
 
@@ -65,7 +65,7 @@ def with_hops(
     cells: DataFrame,
     *,
     comparison: Comparison,
-) -> tuple[DataFrame, tuple[HopLine, ...]]:
+) -> tuple[DataFrame, tuple[AuditedPlace, ...]]:
     """What was found, with where each lost or doubled message was; and the route's places.
 
     Input:
@@ -82,7 +82,7 @@ def with_hops(
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
     if told is None:
-        hops = _with_ways(hops, way_lines(route, ()))
+        hops = _with_ways(hops, hop_lines(route, ()))
         return found, _with_losses(hops, trace_losses(route, window))
     groups = [
         _group(row, route, filtered, bucket=request.stream.bucket)
@@ -99,7 +99,7 @@ def with_hops(
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
-    hops = _with_ways(_with_lost(hops, alike), way_lines(route, alike, silent=silent))
+    hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike, silent=silent))
     return _placed(found, placed), _with_losses(hops, trace_losses(route, window))
 
 
@@ -160,7 +160,9 @@ def _answers(
     ]
 
 
-def _with_filtered(hops: Sequence[HopLine], comparison: Comparison) -> tuple[HopLine, ...]:
+def _with_filtered(
+    hops: Sequence[AuditedPlace], comparison: Comparison
+) -> tuple[AuditedPlace, ...]:
     """The places, with what each filter left out, and when that is not explained by its share."""
     filtered = comparison.filtered
     if filtered is None:
@@ -189,19 +191,23 @@ def _group(row: Row, route: Route, filtered: Filtered | None, *, bucket: timedel
     return SeenAlike(row.bucket_start, row.kind, row.seen, row["count"], sightings)
 
 
-def _with_losses(hops: Sequence[HopLine], losses: Mapping[str, float]) -> tuple[HopLine, ...]:
+def _with_losses(
+    hops: Sequence[AuditedPlace], losses: Mapping[str, float]
+) -> tuple[AuditedPlace, ...]:
     return tuple(replace(hop, trace_loss=losses.get(hop.location)) for hop in hops)
 
 
-def _with_ways(hops: Sequence[HopLine], ways: Sequence[WayLine]) -> tuple[HopLine, ...]:
+def _with_ways(hops: Sequence[AuditedPlace], ways: Sequence[HopLine]) -> tuple[AuditedPlace, ...]:
     """The places, each with the ways to it, and the one from it to the sink."""
-    by_place = defaultdict[str, list[WayLine]](list)
+    by_place = defaultdict[str, list[HopLine]](list)
     for way in ways:
         by_place[way.after if way.before == SINK else way.before].append(way)
     return tuple(replace(hop, ways=tuple(by_place[hop.location])) for hop in hops)
 
 
-def _with_lost(hops: Sequence[HopLine], alike: Sequence[TracedAlike]) -> tuple[HopLine, ...]:
+def _with_lost(
+    hops: Sequence[AuditedPlace], alike: Sequence[TracedAlike]
+) -> tuple[AuditedPlace, ...]:
     """The places, with the messages that were lost before them, and those that may be."""
     lost, doubtful = lost_before((one.ids, one.lost) for one in alike if one.lost is not None)
     return tuple(
@@ -233,7 +239,9 @@ def _losses_before(warehouse: Warehouse, request: AuditRequest) -> dict[str, flo
     return {name: loss for name, loss in known.items() if name in request.stream.route.places}
 
 
-def _silent(warehouse: Warehouse, request: AuditRequest, hops: Sequence[HopLine]) -> frozenset[str]:
+def _silent(
+    warehouse: Warehouse, request: AuditRequest, hops: Sequence[AuditedPlace]
+) -> frozenset[str]:
     """The places of which nothing is known in a day or longer: not just of these minutes."""
     names = frozenset(line.location for line in hops if line.is_silent)
     if not names:

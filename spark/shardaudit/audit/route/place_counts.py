@@ -23,7 +23,7 @@ from shardaudit.model.route.route import Sighting
 from shardaudit.model.route.trace_loss import Traced
 from shardaudit.model.verdict import Kind
 from shardaudit.model.window import SCAN_WINDOWS, Window, joined
-from shardaudit.report.summary import HopLine
+from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.warehouse import Warehouse
 
 _NOTHING = Row(received=0, sent=0, traced=0)
@@ -60,7 +60,7 @@ class PlaceCounts:
     cells: DataFrame
     traced: DataFrame
 
-    def lines(self) -> tuple[tuple[HopLine, ...], Traced]:
+    def lines(self) -> tuple[tuple[AuditedPlace, ...], Traced]:
         """The places in the route's order; and what they traced where all has landed."""
         is_whole = (F.col("missing") == 0) & (F.col("pending") == 0)
         landed = F.sum(F.when(is_whole, F.col("landed"))).alias("landed")
@@ -72,7 +72,7 @@ class PlaceCounts:
         )
         found = {row.location: row for row in collected(sums)}
         lines = tuple(
-            HopLine(
+            AuditedPlace(
                 location=name,
                 after=place.after,
                 share=place.share,
@@ -126,7 +126,7 @@ class PlaceCounts:
             landed[row.bucket_start] = Traced(row.landed, of_landed)
         return landed, exact
 
-    def with_unsent(self, hops: Sequence[HopLine]) -> tuple[HopLine, ...]:
+    def with_unsent(self, hops: Sequence[AuditedPlace]) -> tuple[AuditedPlace, ...]:
         """The places, with the messages that they traced beyond all that were sent, or landed.
 
         Only of buckets of which the producers' traces may be expected to be there. A place's time

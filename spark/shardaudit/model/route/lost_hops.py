@@ -152,7 +152,7 @@ class TracedAlike:
 
 
 @dataclass(frozen=True, slots=True)
-class WayLine:
+class HopLine:
     """A way from one place to the next over the window of an audit; counts are messages.
 
     `lost`: on it; `doubtful`: those of which it is inconclusive that it was there; `doubled`: of
@@ -175,9 +175,9 @@ class WayLine:
         return Verdict.INCONCLUSIVE if self.doubtful else Verdict.OK
 
 
-def way_lines(
+def hop_lines(
     route: Route, found: Sequence[TracedAlike], *, silent: Collection[str] = ()
-) -> tuple[WayLine, ...]:
+) -> tuple[HopLine, ...]:
     """The ways of a route, in its order, with what was lost and doubled on them.
 
     Input:
@@ -197,7 +197,7 @@ def way_lines(
         is_sure = len(each.lost) == len(ways) == 1
         (lost if is_sure else doubtful).update(dict.fromkeys(ways, each.ids))
     return tuple(
-        WayLine(*way, lost=lost[way], doubtful=doubtful[way], doubled=doubled[way])
+        HopLine(*way, lost=lost[way], doubtful=doubtful[way], doubled=doubled[way])
         for way in route.ways
     )
 
