@@ -101,6 +101,12 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/watch/test_frontiers.py",
         *_WATCH,
     ),
+    "shardaudit/watch/rules/filtered_holes.py": ("tests/spark/watch/test_filtered_holes.py",),
+    "shardaudit/model/route/filters.py": ("tests/unit/model/test_filters.py",),
+    "shardaudit/audit/route/left_out.py": (
+        "tests/spark/audit/test_filters_of_routes.py",
+        "tests/spark/audit/test_random_filters.py",
+    ),
     "shardaudit/audit/rules/quiet.py": (
         "tests/unit/audit/test_quiet.py",
         "tests/spark/audit/test_silences.py",
