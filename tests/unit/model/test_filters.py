@@ -86,6 +86,10 @@ def passage(hour: int, received: int, passed: int, told: int | None = None) -> P
         ([passage(n, 1000, 700 if n else 0) for n in range(3)], [(0, 1, "below", 1000, 0)]),
         ([passage(0, 1000, 750, told=746), passage(1, 10, 9, told=7)], []),
         ([passage(0, 1000, 750, told=600)], [(0, 1, "untold", 1000, 750)]),
+        ([passage(0, 400, 300, told=297)], []),  # no more than one in a hundred
+        ([passage(0, 400, 299, told=296)], [(0, 1, "untold", 400, 299)]),
+        ([passage(0, 4, 4, told=2)], []),
+        ([passage(n, 1000, 200 + n) for n in range(2)], [(0, 2, "below", 2000, 401)]),
     ],
 )
 def test_hours_that_a_share_does_not_explain(
@@ -96,6 +100,13 @@ def test_hours_that_a_share_does_not_explain(
         ((t.since - START) // HOUR, (t.until - START) // HOUR, t.because, t.received, t.passed)
         for t in told
     ] == found
+
+
+def test_shards_are_told_in_their_order() -> None:
+    whole = [Passage(f"s{n}", START, 100, 90, 90) for n in range(9)]
+    dark = [Passage(name, START, 100, 0, 0) for name in ("t1", "t0")]
+    told = filter_times([*whole, *dark], unexplained_hours([*whole, *dark], 0.5), width=HOUR)
+    assert [one.shard_id for one in told] == ["t0", "t1"]
 
 
 def test_shard_of_which_nothing_is_passed_on_is_told_apart() -> None:
