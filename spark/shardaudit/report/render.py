@@ -196,13 +196,20 @@ def _deadlines(report: AuditReport) -> Table:
 
 def _route(hops: Sequence[AuditedPlace]) -> Table:
     table = _table("place", "after")
-    names = ("received", "sent on", "trace loss", "lost before it", "doubled after it")
-    for name in names:
+    has_filter = any(hop.filtered for hop in hops)
+    left_out = ["left out"] if has_filter else []
+    for name in (
+        "received",
+        "sent on",
+        *left_out,
+        *("trace loss", "lost before it", "doubled after it"),
+    ):
         table.add_column(name, justify="right")
     doubled = doubled_after(hops)
     for hop in hops:
         counts = (
             *(f"{hop.received:,}", f"{hop.sent:,}"),
+            *([f"{hop.filtered:,}"] if has_filter else []),
             *(_percent(hop.trace_loss), _lost_before(hop)),
             doubled_line(doubled.get(hop.location)),
         )
