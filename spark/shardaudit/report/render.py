@@ -197,13 +197,10 @@ def _deadlines(report: AuditReport) -> Table:
 def _route(hops: Sequence[AuditedPlace]) -> Table:
     table = _table("place", "after")
     has_filter = any(hop.filtered for hop in hops)
-    left_out = ["left out"] if has_filter else []
-    for name in (
-        "received",
-        "sent on",
-        *left_out,
-        *("trace loss", "lost before it", "doubled after it"),
-    ):
+    names = ["received", "sent on", "trace loss", "lost before it", "doubled after it"]
+    if has_filter:
+        names.insert(2, "left out")
+    for name in names:
         table.add_column(name, justify="right")
     doubled = doubled_after(hops)
     for hop in hops:
