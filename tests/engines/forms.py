@@ -40,7 +40,7 @@ from shardaudit.audit.rules.findings import (
 )
 from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.hours import hour_sums
-from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
+from shardaudit.audit.rules.ledger_hours import LedgerSums, kept_hours, shard_hours, time_measures
 from shardaudit.audit.rules.patience import hour_bins, patiences
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.audit.rules.totals import disagreeing_cells, shard_totals
@@ -78,6 +78,7 @@ from shardaudit.model.retention import Longer, Retention, Shorter
 from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS, TRACES, TRANSITIONS
 from shardaudit.model.tables.route_tables import SIGHTINGS
 from shardaudit.model.window import Window
+from shardaudit.watch.rules.differing_cells import kept_cells
 from shardaudit.watch.rules.frontiers import shard_progress, shard_times
 from tests.engines.odd import INSTANTS_US, LONGS, NUMBERS, TEXTS
 from tests.engines.table import cases, table
@@ -194,6 +195,20 @@ def compared(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
     )
     whole = with_vanished(cells, known, cells.where(F.lit(False)))
     return sums, with_bucket_digest(whole, sums).localCheckpoint()
+
+
+@cache
+def kept(spark: SparkSession) -> DataFrame:
+    """What is kept of the days of one of its shards."""
+    sums, _ = compared(spark)
+    mine = sums.where(F.col("shard_id") == "s0")
+    hours = shard_hours(
+        mine, as_of=AS_OF, settle_grace=timedelta(seconds=1), bucket=MINUTE
+    ).localCheckpoint()
+    days = hours.select(F.to_date("hour").alias("sent_day"), F.lit("d").alias("day_digest"))
+    own = LedgerSums(mine, mine, hours, hours, frozenset())
+    bins = hour_bins(ledger(spark), MINUTE)
+    return kept_hours(own, bins, days.distinct(), bucket=MINUTE).localCheckpoint()
 
 
 @cache
@@ -529,7 +544,14 @@ def progress_of_shards(spark: SparkSession) -> DataFrame:
         "position string, is_at_end boolean, seen_at timestamp, rested_at timestamp"
     )
     known = spark.createDataFrame(horizons, ddl)
-    return by(shard_progress(ledger(spark), known, bucket=MINUTE, rested_since=T0), "shard_id")
+    of_days = ledger(spark).where(F.col("shard_id") != "s0")
+    found = shard_progress(of_days, kept(spark), known, bucket=MINUTE, rested_since=T0)
+    return by(found, "shard_id")
+
+
+@table()
+def differing_cells_of_days_that_are_kept(spark: SparkSession) -> DataFrame:
+    return by(kept_cells(kept(spark), bucket=MINUTE), *CELL)
 
 
 @table()

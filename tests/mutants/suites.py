@@ -88,6 +88,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     ),
     "shardaudit/watch/rules/fed_cells.py": ("tests/spark/watch/test_fed_cells.py", *_HOLES),
     "shardaudit/watch/rules/holes.py": (*_HOLES, "tests/histories"),
+    "shardaudit/watch/rules/differing_cells.py": (*_HOLES, "tests/spark/watch/test_frontiers.py"),
     "shardaudit/audit/rules/gaps.py": ("tests/spark/audit/test_gaps.py", *_CANARY),
     "shardaudit/audit/rules/hours.py": (
         "tests/spark/audit/test_hours.py",

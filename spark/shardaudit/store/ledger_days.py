@@ -34,6 +34,49 @@ class KeptDay:
         return self.last_arrival is not None and self.last_arrival > then
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerDays:
+    """The ledger of a stream by UTC days.
+
+    `of`: what is kept of each day; None: nothing, or of other files than the ledger has now.
+    """
+
+    warehouse: Warehouse
+    stream: str
+    of: Mapping[date, KeptDay | None]
+
+    @property
+    def rows(self) -> DataFrame:
+        """All of it: FINGERPRINTS."""
+        # Not `bare` before days are chosen: the embedded engine would open the files of all.
+        return self.warehouse.read(FINGERPRINTS).where(F.col("stream") == self.stream)
+
+    def rows_of(self, days: Collection[date]) -> DataFrame:
+        """Some days of it, in full: FINGERPRINTS."""
+        return bare(self.rows.where(F.col("sent_day").isin(sorted(days))))
+
+    def hours_of(self, days: Collection[date]) -> DataFrame:
+        """What is kept of some days: LEDGER_HOURS."""
+        return hours_of(self.warehouse, self.stream, days)
+
+    @property
+    def kept(self) -> frozenset[date]:
+        """The days of which the sums are kept."""
+        return frozenset(day for day, kept in self.of.items() if kept is not None)
+
+    def rest_since(self, then: datetime) -> frozenset[date]:
+        """Of these the days to which no trace came after a time."""
+        of = ((day, kept) for day, kept in self.of.items() if kept is not None)
+        return frozenset(day for day, kept in of if not kept.has_arrivals_after(then))
+
+
+def ledger_days(warehouse: Warehouse, stream: str) -> LedgerDays:
+    """The days of a stream's ledger, as its files are now."""
+    digests = day_digests(warehouse, stream)
+    kept = kept_days(warehouse, stream, digests)
+    return LedgerDays(warehouse, stream, {day: kept.get(day) for day in digests})
+
+
 def day_digests(warehouse: Warehouse, stream: str) -> dict[date, str]:
     """By day of a stream's ledger, what tells whether it has other files."""
     paths: dict[date, list[str]] = {}

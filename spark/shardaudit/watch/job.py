@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from shardaudit.ingest.list_shards import retention_of
-from shardaudit.model.config.settings import Settings
+from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ShardauditError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.watch_tables import NOTIFICATIONS, POSITIONS, SHARDS
 from shardaudit.report.progress import NO_PROGRESS, Progress
+from shardaudit.store.ledger_days import LedgerDays, ledger_days
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import Holes, Rules, Witness
 from shardaudit.watch.rules.facts import LedgerProgress as ShardProgress
@@ -91,18 +92,11 @@ def watch(
         ledger_age=as_of - (read_at or as_of),
     )
     with progress.stage("read the ledger"):
-        known = Known(past.before, asked.positions)
-        then = rules.when_read.as_of
-        stands = ledger_progress(warehouse, name, as_of=then, stream=stream, known=known)
-        patience = usual_patience(warehouse, name, stream, as_of=then, retention=rules.retention)
-        settled = past.settled_by(then - LOOKS_APART)
-        standing = Standing(name, stream, rules, stands, patience, settled, past.before)
-        holes = found_holes(warehouse, standing)
+        seen = _seen(ledger_days(warehouse, name), stream, rules, asked, past)
     with progress.stage("judge and store"):
-        seen = Seen(asked, stands, patience, holes.holes, past)
         judgements = _judged(seen, rules, settle_grace=stream.settle_grace)
         _store(warehouse, request, asked, judgements)
-        told_now = _store_news(warehouse, name, judgements, holes)
+        told_now = _store_news(warehouse, name, judgements, seen.found)
     failures = (*asked.failures, busy) if busy else asked.failures
     report = watch_report(name, rules, judgements, listed_at=asked.listed_at, failures=failures)
     return Watched(replace(report, told=told_now), asked.failure(stream.retention))
@@ -115,13 +109,24 @@ class Seen:
     asked: Asked
     progress: Mapping[str, ShardProgress]
     patience: Mapping[str, timedelta]
-    holes: Mapping[str, Holes]
+    found: HoleFacts
     past: History
+
+
+def _seen(ledger: LedgerDays, stream: Stream, rules: Rules, asked: Asked, past: History) -> Seen:
+    """What the ledger says, too."""
+    then = rules.when_read.as_of
+    known = Known(past.before, asked.positions)
+    stands = ledger_progress(ledger, stream, as_of=then, known=known)
+    patience = usual_patience(ledger, stream, as_of=then, retention=rules.retention)
+    settled = past.settled_by(then - LOOKS_APART)
+    standing = Standing(stream, rules, stands, patience, settled, past.before)
+    return Seen(asked, stands, patience, found_holes(ledger, standing), past)
 
 
 def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgement]:
     """Every shard that Kinesis lists, or that may have something in the stream, by its id."""
-    asked, past = seen.asked, seen.past
+    asked, past, holes = seen.asked, seen.past, seen.found.holes
     parents = {shard: _parents(row) for shard, row in asked.rows.items()}
     listed = {shard: seen.progress.get(shard, ShardProgress(shard)) for shard in parents}
     progress = listed | {
@@ -129,7 +134,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
         for shard, known in seen.progress.items()
         if not parents
         or rules.kept.until(known.newest or rules.as_of) > rules.as_of
-        or shard in seen.holes
+        or shard in holes
     }
     waiting = waits_for(progress.values(), parents)
     return [
@@ -141,7 +146,7 @@ def _judged(seen: Seen, rules: Rules, *, settle_grace: timedelta) -> list[Judgem
                 is_open=bool(asked.rows[shard]["opened"]) if shard in parents else not parents,
                 waits_for=waiting.get(shard),
                 position=asked.positions.get(shard),
-                holes=seen.holes.get(shard, Holes()),
+                holes=holes.get(shard, Holes()),
                 before=past.before.get(shard),
                 earlier=past.earlier.get(shard),
             ),

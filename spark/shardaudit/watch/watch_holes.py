@@ -16,28 +16,28 @@ from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.route.filters import RouteFilter, filters
-from shardaudit.model.tables.audit_tables import AUDITS, FINGERPRINTS
+from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import HOLES
 from shardaudit.model.verdict import LIVE, Kind, State
 from shardaudit.model.window import Window, joined
 from shardaudit.store.audits import published_of
 from shardaudit.store.cell_grid import audit_spans, newest_segments
+from shardaudit.store.ledger_days import LedgerDays
 from shardaudit.store.newest_cells import audited_cells
 from shardaudit.store.transitions import findings_in
 from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.rules.differing_cells import differing_cells, kept_cells, unequal_hours
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
 from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
 from shardaudit.watch.rules.filtered_holes import broken_filter_hours, less_the_filtered
 from shardaudit.watch.rules.holes import (
     HoleTerms,
-    differing_cells,
     explained,
     hole_cells,
     shard_holes,
     standing_cells,
     still_told,
-    unequal_hours,
     with_news,
 )
 
@@ -63,7 +63,6 @@ class Standing:
     `settled`: up to where each was settled at an earlier watch. `before`: the last watch of each.
     """
 
-    name: str
     stream: Stream
     rules: Rules
     progress: Mapping[str, LedgerProgress]
@@ -71,38 +70,45 @@ class Standing:
     settled: Mapping[str, str]
     before: Mapping[str, EarlierWatch]
 
+    @property
+    def settled_by(self) -> datetime:
+        """Until when cells must have been settled."""
+        return self.rules.when_read.as_of - LOOKS_APART
 
-def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
+    @property
+    def may_settle_since(self) -> datetime:
+        """A cell of which all arrived by then is settled by now, whatever its shard."""
+        longest = max([self.stream.settle_grace, *self.patience.values()])
+        return self.settled_by - self.stream.bucket - longest
+
+
+def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     """The holes of the stream's shards, within what the stream still holds and a day before.
 
     Reads fingerprints, and where they differ what the audits found; no ids.
     """
-    name, stream, rules = standing.name, standing.stream, standing.rules
+    warehouse, name = ledger.warehouse, ledger.stream
+    stream, rules = standing.stream, standing.rules
     first = rules.as_of - rules.retention - GONE_FOR
-    ledger = warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
     late_days = _late_days(ledger, first)
-    is_near = F.col("sent_day") >= F.lit(first.date())
-    near = ledger.where(is_near | F.col("sent_day").isin(late_days) if late_days else is_near)
-    hours = held(unequal_hours(near, bucket=stream.bucket))
-    if hours.isEmpty():
+    days = {day for day in ledger.of if day >= first.date()} | late_days
+    rest = days & ledger.rest_since(standing.may_settle_since)
+    near = ledger.rows_of(days - rest)
+    differing = _differing(near, ledger.hours_of(rest), bucket=stream.bucket, since=first)
+    if differing.isEmpty():
         return HoleFacts({}, None)
     state = ingested(warehouse, name)
-    differing = (
-        differing_cells(near, hours, bucket=stream.bucket)
-        .where(F.coalesce("arrived_until", "bucket_start") >= F.lit(first))
-        .localCheckpoint()
-    )
-    terms = HoleTerms(rules.when_read.as_of - LOOKS_APART, stream.bucket, state.damage)
+    terms = HoleTerms(standing.settled_by, stream.bucket, state.damage)
     standing_now = standing_cells(differing, _facts(warehouse, standing), terms)
     since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     window = Window(since, rules.as_of)
-    told, live = _told(warehouse, name, since), _live(warehouse, standing, since)
+    told, live = _told(warehouse, name, since), _live(ledger, stream, since)
     fed = _looked_into(warehouse, name, fed_cells(near, standing_now, terms), live, window=window)
     stay = still_told(standing_now, told, fed).localCheckpoint()
     fed = fed.join(stay, CELL, how="left_anti")
     cells = hole_cells(standing_now, differing).unionByName(stay)
     if of := filters(stream.route):
-        cells = _less_filtered(warehouse, standing, cells, of, window=window)
+        cells = _less_filtered(ledger, stream, cells, of, window=window)
     if state.unplaced:
         cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
@@ -117,17 +123,35 @@ def found_holes(warehouse: Warehouse, standing: Standing) -> HoleFacts:
     return HoleFacts(holes, known.where(F.col("is_new")))
 
 
+def _differing(
+    near: DataFrame, kept: DataFrame, *, bucket: timedelta, since: datetime
+) -> DataFrame:
+    """The cells of which the two sides differ, and to which something came since a time.
+
+    Input:
+        near: FINGERPRINTS of some days; kept: LEDGER_HOURS of the others.
+    Output:
+        of `differing_cells`, read.
+    """
+    differing = kept_cells(kept, bucket=bucket)
+    hours = held(unequal_hours(near, bucket=bucket))
+    if not hours.isEmpty():
+        differing = differing_cells(near, hours, bucket=bucket).unionByName(differing)
+    came = F.coalesce("arrived_until", "bucket_start") >= F.lit(since)
+    return differing.where(came).localCheckpoint()
+
+
 def _less_filtered(
-    warehouse: Warehouse,
-    standing: Standing,
+    ledger: LedgerDays,
+    stream: Stream,
     cells: DataFrame,
     of: Sequence[RouteFilter],
     *,
     window: Window,
 ) -> DataFrame:
     """The holes, less what filters of the route left out."""
-    places, width = [name for each in of for name in each.places], slot(standing.stream.bucket)
-    counts = sighting_counts(warehouse, standing.name, window)
+    places, width = [name for each in of for name in each.places], slot(stream.bucket)
+    counts = sighting_counts(ledger.warehouse, ledger.stream, window)
     counts = counts.where(F.col("location").isin(*places))
     sums = counts.groupBy("location", hour_start(width).alias("hour")).agg(
         F.sum("received").alias("received"), F.sum("sent").alias("sent")
@@ -162,12 +186,14 @@ def _strays_since(state: Ingested, slack: timedelta) -> Column:
     return F.coalesce(*counts, F.lit(0))
 
 
-def _late_days(ledger: DataFrame, first: datetime) -> list[date]:
+def _late_days(ledger: LedgerDays, first: datetime) -> set[date]:
     """The days before that of which traces came into the stream since: held back by producers."""
-    late = ledger.where(
-        (F.col("sent_day") < F.lit(first.date())) & (F.col("arrived_until") >= F.lit(first))
-    )
-    return sorted(row.sent_day for row in collected(late.select("sent_day").distinct()))
+    before = {day for day in ledger.of if day < first.date()}
+    late = before & ledger.kept - ledger.rest_since(first - timedelta.resolution)
+    if not (unknown := before - ledger.kept):
+        return late
+    came = ledger.rows_of(unknown).where(F.col("arrived_until") >= F.lit(first))
+    return late | {row.sent_day for row in collected(came.select("sent_day").distinct())}
 
 
 def _told(warehouse: Warehouse, name: str, since: datetime) -> DataFrame:
@@ -226,9 +252,9 @@ def _explained(
     return explained(cells, audited, live)
 
 
-def _live(warehouse: Warehouse, standing: Standing, since: datetime) -> DataFrame:
+def _live(ledger: LedgerDays, stream: Stream, since: datetime) -> DataFrame:
     """By cell how many messages findings and gaps say are missing: not ended, or given up."""
-    name, bucket = standing.name, standing.stream.bucket
+    warehouse, name = ledger.warehouse, ledger.stream
     states = (*LIVE, *_GIVEN_UP)
     findings = findings_in(warehouse, name, Kind.MISSING, *states)
     findings = findings.where(F.col("sent_at") >= F.lit(since))
@@ -237,7 +263,7 @@ def _live(warehouse: Warehouse, standing: Standing, since: datetime) -> DataFram
         & F.col("state").isin(*states)
         & (F.col("bucket_start") >= F.lit(since))
     )
-    start, one = bucket_start(F.col("sent_at"), bucket), F.lit(1).cast("bigint")
+    start, one = bucket_start(F.col("sent_at"), stream.bucket), F.lit(1).cast("bigint")
     named = findings.select("shard_id", start.alias("bucket_start"), "state", one.alias("count"))
     both = bare(named).union(bare(gaps.select(*CELL, "state", "count")))
     is_given_up = F.col("state").isin(*_GIVEN_UP)

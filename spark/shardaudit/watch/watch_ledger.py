@@ -1,29 +1,28 @@
 """What the ledger says of each shard: a few small aggregations, collected."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.adapters.engine.held import bare, own_rows
+from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.evidence import ingested
 from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.sequence import Position
-from shardaudit.model.tables.audit_tables import FINGERPRINTS
-from shardaudit.store.ledger_days import KeptDay, day_digests, hours_of, kept_days
-from shardaudit.store.warehouse import Warehouse
+from shardaudit.store.ledger_days import LedgerDays
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Pause, Span
 from shardaudit.watch.rules.frontiers import shard_progress, shard_times
 
 # Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
 # and a shard that catches up lands hours of cells between two watches.
 _SLACK = timedelta(hours=6)
+_OLD = timedelta(days=1)  # of what was sent before, hours are told apart, not cells
 
 _Horizon = tuple[
     str, datetime, datetime | None, str | None, str | None, bool, datetime | None, datetime | None
@@ -44,53 +43,36 @@ class Known:
 
 
 def usual_patience(
-    warehouse: Warehouse, name: str, stream: Stream, *, as_of: datetime, retention: timedelta
+    ledger: LedgerDays, stream: Stream, *, as_of: datetime, retention: timedelta
 ) -> dict[str, timedelta]:
     """Per shard how long a landing may take; a shard that is not there has the settle grace."""
-    digests = day_digests(warehouse, name)
-    days = days_of([looked_back(as_of, stream.bucket)]) & digests.keys()
+    days = days_of([looked_back(as_of, stream.bucket)]) & ledger.of.keys()
     # Of the day in which it looks the hours are not over.
-    kept = days & kept_days(warehouse, name, digests).keys() - {as_of.date()}
-    near = bare(_ledger(warehouse, name).where(_is_of(days - kept)))
-    known = hours_of(warehouse, name, kept)
+    kept = days & ledger.kept - {as_of.date()}
+    near, known = ledger.rows_of(days - kept), ledger.hours_of(kept)
     week = week_bins(near, known, as_of=as_of, bucket=stream.bucket)
     found = patiences(week, settle_grace=stream.settle_grace, retention=retention)
     return {row.shard_id: timedelta(seconds=row.patience) for row in collected(found)}
 
 
-def _ledger(warehouse: Warehouse, name: str) -> DataFrame:
-    # Not `bare` before its days are chosen: the embedded engine would open the files of all.
-    return warehouse.read(FINGERPRINTS).where(F.col("stream") == name)
-
-
-def _is_of(days: Iterable[date]) -> Column:
-    return F.col("sent_day").isin(sorted(days))
-
-
 def ledger_progress(
-    warehouse: Warehouse,
-    name: str,
-    *,
-    as_of: datetime,
-    stream: Stream,
-    known: Known,
+    ledger: LedgerDays, stream: Stream, *, as_of: datetime, known: Known
 ) -> dict[str, LedgerProgress]:
     """Where every shard of the ledger stands. Reads fingerprints alone, no ids."""
-    ledger = _ledger(warehouse, name)
-    digests = day_digests(warehouse, name)
-    kept = kept_days(warehouse, name, digests)
-    near = bare(ledger.where(_is_of(digests.keys() - kept.keys())))
-    times_of = shard_times(near, hours_of(warehouse, name, kept))
+    near = ledger.rows_of(ledger.of.keys() - ledger.kept)
+    times_of = shard_times(near, ledger.hours_of(ledger.kept))
     times = {row.shard_id: row for row in collected(times_of)}
     if not times:
         return {}
-    days = {day: kept.get(day) for day in digests}
-    held_back = _held_back(warehouse, ledger, days, _read_until(times, stream, as_of=as_of))
+    held_back = _held_back(ledger, _read_until(times, stream, as_of=as_of))
     horizons = [_horizon(row, as_of, known, held_back) for row in times.values()]
     first_day = min(horizon[1] for horizon in horizons).date()
+    days = {day for day in ledger.of if day >= first_day}
+    old = {day for day in days & ledger.kept if day < (as_of - _OLD).date()}
     progress = shard_progress(
-        ledger.where(F.col("sent_day") >= F.lit(first_day)),
-        own_rows(warehouse.spark, horizons, _HORIZONS),
+        ledger.rows_of(days - old),
+        ledger.hours_of(old),
+        own_rows(ledger.warehouse.spark, horizons, _HORIZONS),
         bucket=stream.bucket,
         rested_since=as_of - stream.settle_grace,
     )
@@ -99,11 +81,11 @@ def ledger_progress(
         shard: _progress(row, standing.get(shard), known.before.get(shard), stream.bucket)
         for shard, row in times.items()
     }
-    found |= _with_arrivals(warehouse, name, found, stream=stream, as_of=as_of)
+    found |= _with_arrivals(ledger, found, stream, as_of=as_of)
     if any(one.landed_until for one in found.values()):
         return found
-    state = ingested(warehouse, name)
-    if state.has_places and not _may_lack_places(ledger, state.unplaced, stream, as_of=as_of):
+    state = ingested(ledger.warehouse, ledger.stream)
+    if state.has_places and not _may_lack_places(ledger.rows, state.unplaced, stream, as_of=as_of):
         return found
     # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
@@ -120,27 +102,17 @@ def _read_until(
     }
 
 
-def _held_back(
-    warehouse: Warehouse,
-    ledger: DataFrame,
-    days: Mapping[date, KeptDay | None],
-    read_until: Mapping[str, datetime],
-) -> dict[str, datetime]:
+def _held_back(ledger: LedgerDays, read_until: Mapping[str, datetime]) -> dict[str, datetime]:
     """Of shards that rest the first cell of which traces came since, however long ago it was sent.
 
     What their producers held back may be all that waits.
-
-    Input:
-        days: of the ledger, with what is kept of them.
     """
     if not read_until:
         return {}
-    first = min(read_until.values())
-    later = [d for d, day in days.items() if day is None or day.has_arrivals_after(first)]
+    since = ledger.rows_of(ledger.of.keys() - ledger.rest_since(min(read_until.values())))
     rests = own_rows(
-        warehouse.spark, [*read_until.items()], "shard_id string, read_until timestamp"
+        ledger.warehouse.spark, [*read_until.items()], "shard_id string, read_until timestamp"
     )
-    since = ledger.where(_is_of(later))
     # Unique on shard_id on the right: one row per shard.
     came = since.join(F.broadcast(rests), "shard_id", how="inner").where(
         (F.col("side") == "traces") & (F.col("arrived_until") > F.col("read_until"))
@@ -150,12 +122,7 @@ def _held_back(
 
 
 def _with_arrivals(
-    warehouse: Warehouse,
-    name: str,
-    found: Mapping[str, LedgerProgress],
-    *,
-    stream: Stream,
-    as_of: datetime,
+    ledger: LedgerDays, found: Mapping[str, LedgerProgress], stream: Stream, *, as_of: datetime
 ) -> dict[str, LedgerProgress]:
     """The shards of which messages wait that were sent long ago, with when these arrived.
 
@@ -175,10 +142,8 @@ def _with_arrivals(
     ]
     first_day = min(ahead.since for _, ahead in waiting.values()).date()
     arrivals = ahead_arrivals(
-        warehouse.read(FINGERPRINTS).where(
-            (F.col("stream") == name) & (F.col("sent_day") >= F.lit(first_day))
-        ),
-        own_rows(warehouse.spark, rows, _STANDING),
+        ledger.rows.where(F.col("sent_day") >= F.lit(first_day)),
+        own_rows(ledger.warehouse.spark, rows, _STANDING),
         bucket=stream.bucket,
     )
     return {

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
+from shardaudit.store.ledger_days import ledger_days
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import LedgerProgress
 from shardaudit.watch.watch_ledger import Known, ledger_progress
@@ -76,4 +77,4 @@ def fill(warehouse: Warehouse, cells: Sequence[dict[str, object]]) -> None:
 def facts(warehouse: Warehouse, known: Known | None = None) -> dict[str, LedgerProgress]:
     stream = settings(Path("any")).stream("events")
     known = known or Known({}, {})
-    return ledger_progress(warehouse, "events", as_of=NOW, stream=stream, known=known)
+    return ledger_progress(ledger_days(warehouse, "events"), stream, as_of=NOW, known=known)

@@ -15,8 +15,9 @@ from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
+from shardaudit.watch.rules.differing_cells import differing_cells, unequal_hours
 from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
-from shardaudit.watch.rules.holes import HoleTerms, differing_cells, standing_cells, unequal_hours
+from shardaudit.watch.rules.holes import HoleTerms, standing_cells
 from shardaudit.watch.watch_report import WatchReport
 from tests.builders import NOW, T0, sequence
 from tests.spark.audit.frames import frame

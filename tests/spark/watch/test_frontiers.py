@@ -1,13 +1,22 @@
 """Spark's aggregations give the watch what the plain ones of the simulated histories do."""
 
 import zlib
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.canary_frames import canary
+from shardaudit.audit.evidence import ingested, sources
+from shardaudit.audit.kept_days import keep_ledger_sums
+from shardaudit.audit.rules.classify import Damage
+from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.verdict import Level
+from shardaudit.model.window import Window
+from shardaudit.store.ledger_days import LedgerDays, ledger_days
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
 from shardaudit.watch.watch_holes import LOOKS_APART, Standing, found_holes
@@ -69,6 +78,20 @@ def store(warehouse: Warehouse, ledgers: dict[str, list[ShardLedger]]) -> None:
     warehouse.append(frame, FINGERPRINTS)
 
 
+def hour(progress: LedgerProgress) -> datetime | None:
+    at = progress.relanded_until
+    return at and at.replace(minute=0)
+
+
+def keep(warehouse: Warehouse, name: str, *, until: datetime) -> None:
+    """What an audit keeps of a stream's days."""
+    window = Window(until - timedelta(days=2), until)
+    request = AuditRequest(name, STREAM, window, until, Retention(timedelta(days=7)))
+    planted = canary(warehouse.spark, request, Damage())
+    both = sources(warehouse, request, ingested(warehouse, name), planted)
+    keep_ledger_sums(warehouse, request, both)
+
+
 @pytest.mark.parametrize("seed", range(9))
 def test_spark_and_plain_python_see_the_same(warehouse: Warehouse, seed: int) -> None:
     ledgers = {f"at {now}": filled(seed, now) for now in TIMES}
@@ -77,10 +100,9 @@ def test_spark_and_plain_python_see_the_same(warehouse: Warehouse, seed: int) ->
         seen_at = instant(now) - timedelta(minutes=15)
         last = EarlierWatch(seen_at, Level.NONE)
         found = ledger_progress(
-            warehouse,
-            name,
+            ledger_days(warehouse, name),
+            STREAM,
             as_of=instant(now),
-            stream=STREAM,
             known=Known({ledger.name: last for ledger in some}, {}),
         )
         expected: dict[str, LedgerProgress] = {one.name: one.progress(now, last) for one in some}
@@ -102,11 +124,36 @@ def test_spark_and_plain_python_find_the_same_holes(warehouse: Warehouse, seed: 
         rules = Rules(
             as_of=instant(now), retention=timedelta(days=1), bucket=MINUTE, read_share=0.5
         )
-        standing = Standing(name, STREAM, rules, progress, {}, settled, {})
+        standing = Standing(STREAM, rules, progress, {}, settled, {})
         expected = {
             one.name: one.holes(settled=int(settled[one.name][-20:]), told={}).facts
             for one in some
             if one.name in settled
         }
-        found = found_holes(warehouse, standing).holes
+        found = found_holes(ledger_days(warehouse, name), standing).holes
         assert found == {shard: holes for shard, holes in expected.items() if holes != Holes()}
+
+
+@pytest.mark.parametrize("seed", [6, 8, 9, 10, 23, 24])
+def test_days_of_which_the_sums_are_kept_say_what_their_cells_do(
+    warehouse: Warehouse, seed: int
+) -> None:
+    now, day = instant(TIMES[-1]), timedelta(days=1)
+    ledgers = {f"at {stop}": filled(seed, stop) for stop in TIMES}
+    store(warehouse, ledgers)
+    for name, some in ledgers.items():
+        keep(warehouse, name, until=now + day)
+        days = ledger_days(warehouse, name)
+        as_of = now + 3 * day
+        rules = Rules(as_of=as_of, retention=7 * day, bucket=MINUTE, read_share=0.5)
+        before = {one.name: EarlierWatch(as_of - day, Level.NONE) for one in some}
+        found = []
+        for of in (days, LedgerDays(warehouse, name, dict.fromkeys(days.of))):
+            progress = ledger_progress(of, STREAM, as_of=as_of, known=Known(before, {}))
+            # The hour in which the cell that landed last begins is told, and so much is asked.
+            told = {name: replace(one, relanded_until=hour(one)) for name, one in progress.items()}
+            settled = {one.name: "9" * 56 for one in some}
+            standing = Standing(STREAM, rules, progress, {}, settled, before)
+            found.append((told, found_holes(of, standing).holes))
+        assert days.kept == set(days.of)
+        assert found[0] == found[1]

@@ -5,14 +5,13 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import DataFrame, SparkSession
 
 from shardaudit.audit.rules.classify import Damage
+from shardaudit.watch.rules.differing_cells import differing_cells, unequal_hours
 from shardaudit.watch.rules.holes import (
     HoleTerms,
-    differing_cells,
     explained,
     hole_cells,
     shard_holes,
     standing_cells,
-    unequal_hours,
     with_news,
 )
 from tests.builders import NOW, T0

@@ -9,8 +9,8 @@ from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
 from shardaudit.columns.ledger_sums import cell_sums
+from shardaudit.watch.rules.differing_cells import differing_cells
 from shardaudit.watch.rules.frontiers import shard_times
-from shardaudit.watch.rules.holes import differing_cells
 from tests.builders import T0
 from tests.spark.audit.frames import frame
 

@@ -8,7 +8,7 @@ import pytest
 from shardaudit.model.tables.audit_tables import FINGERPRINTS
 from shardaudit.model.tables.ledger_tables import LEDGER_HOURS
 from shardaudit.model.tables.table import LATENCY_BINS
-from shardaudit.store.ledger_days import day_digests
+from shardaudit.store.ledger_days import day_digests, ledger_days
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.watch_ledger import usual_patience
 from tests.spark.watch.ledger import MINUTE, START, cell, facts, fill, settings
@@ -33,7 +33,10 @@ def test_the_hour_in_which_it_looks_counts_as_far_as_it_is_over(warehouse: Wareh
     keep(warehouse, latency_bin=SLOW)
     patience = [
         usual_patience(
-            warehouse, "events", STREAM, as_of=START + after, retention=timedelta(days=7)
+            ledger_days(warehouse, "events"),
+            STREAM,
+            as_of=START + after,
+            retention=timedelta(days=7),
         )
         for after in (30 * MINUTE, timedelta(days=1))
     ]
@@ -55,4 +58,5 @@ def test_the_files_of_a_day_that_is_kept_are_not_opened(
     assert (found.landed_until, found.ahead) == (START + later * MINUTE, None)
     week = timedelta(days=7)
     as_of = START + timedelta(days=1)
-    assert usual_patience(warehouse, "events", STREAM, as_of=as_of, retention=week)
+    days = ledger_days(warehouse, "events")
+    assert usual_patience(days, STREAM, as_of=as_of, retention=week)

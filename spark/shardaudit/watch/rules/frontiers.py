@@ -2,6 +2,7 @@
 
 In two looks, because a week of 1,800 shards has 36 million rows: numbers and times of all of them
 first, then the sequence numbers of the last hours of each shard and of what is ahead of it alone.
+Of the days of which the sums are kept, these do.
 """
 
 from datetime import datetime, timedelta
@@ -9,8 +10,11 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.ledger_hours import unequal_cells
 from shardaudit.audit.rules.shard_facts import settled_frontier
 from shardaudit.columns.ledger_sums import (
+    CELL,
+    SUMS,
     adds_landed,
     adds_traces,
     cell_sums,
@@ -22,6 +26,11 @@ from shardaudit.columns.ledger_sums import (
 )
 
 _SPAN = ("n", "since", "last")
+_OF_CELL = [
+    *CELL,
+    *(f"{side}_{name}" for side in ("sent", "landed") for name in SUMS),
+    *("sent_key", "landed_key", "reached", "last_landed_at", "unnumbered_at"),
+]
 
 
 def shard_times(fingerprints: DataFrame, kept: DataFrame) -> DataFrame:
@@ -57,12 +66,18 @@ def shard_times(fingerprints: DataFrame, kept: DataFrame) -> DataFrame:
 
 
 def shard_progress(
-    fingerprints: DataFrame, horizons: DataFrame, *, bucket: timedelta, rested_since: datetime
+    fingerprints: DataFrame,
+    kept: DataFrame,
+    horizons: DataFrame,
+    *,
+    bucket: timedelta,
+    rested_since: datetime,
 ) -> DataFrame:
     """Where each shard stands: one row per shard of `horizons` that has cells since its horizon.
 
     Input:
-        fingerprints: rows of one stream.
+        fingerprints: rows of one stream, of some days; kept: LEDGER_HOURS of others, so old that
+        nobody asks for the pauses within an hour.
         horizons: `shard_id` (unique), `since` (cells from here on are looked at), `landed_until`,
         `known_frontier` (text: of an earlier look; NULL), `position` (text: a sequence number;
         NULL), `is_at_end` (boolean), `seen_at` (pauses that ended before were told; NULL),
@@ -75,7 +90,7 @@ def shard_progress(
         `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`, `is_by_time`
         (boolean: something of the shard landed, and times alone say that more is ahead).
     """
-    cells = _recent_cells(fingerprints, horizons)
+    cells = _recent_cells(fingerprints, kept, horizons)
     stands = cells.withColumns(_frontiers()).withColumns(_positions())
     stands = stands.withColumns(_standing(bucket))
     is_at_frontier = F.col("landed_key") == F.col("frontier")
@@ -108,16 +123,37 @@ def shard_progress(
     )
 
 
-def _recent_cells(fingerprints: DataFrame, horizons: DataFrame) -> DataFrame:
+def _recent_cells(fingerprints: DataFrame, kept: DataFrame, horizons: DataFrame) -> DataFrame:
     """The cells from each shard's horizon on, with the columns of the horizon."""
     # horizons is unique on shard_id by its making: one row per shard.
     since = F.broadcast(horizons.select("shard_id", "since"))
-    recent = (
-        fingerprints.join(since, "shard_id", how="inner")
-        .where(F.col("bucket_start") >= F.col("since"))
-        .drop("since")
+
+    def recent(rows: DataFrame) -> DataFrame:
+        near = rows.join(since, "shard_id", how="inner")
+        return near.where(F.col("bucket_start") >= F.col("since")).drop("since")
+
+    cells = cell_sums(recent(fingerprints)).select(*_OF_CELL)
+    for old in (unequal_cells(kept), *_landed(kept)):
+        cells = cells.unionByName(recent(old.select(*_OF_CELL)))
+    return cells.join(F.broadcast(horizons), "shard_id", how="inner")
+
+
+def _landed(kept: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Of each hour the cell with its greatest number that landed, and the one that landed last.
+
+    As far as the hour says it: both as if they were its last cell of which something landed.
+    """
+    hours = kept.where(F.col("landed_until").isNotNull()).withColumn(
+        "bucket_start", F.col("landed_until")
     )
-    return cell_sums(recent).join(F.broadcast(horizons), "shard_id", how="inner")
+    nothing = {
+        f"{side}_{name}": F.lit(0).cast("bigint") for side in ("sent", "landed") for name in SUMS
+    }
+    unsent = hours.withColumns(nothing | {"sent_key": F.lit(None).cast("string")})
+    furthest = unsent.withColumn("last_landed_at", F.col("frontier_at"))
+    empty = {name: F.lit(None).cast("string") for name in ("landed_key", "reached")}
+    latest = {"last_landed_at": F.col("consumed_until")}
+    return furthest.where(F.col("landed_key").isNotNull()), unsent.withColumns(empty | latest)
 
 
 def _frontiers() -> dict[str, Column]:

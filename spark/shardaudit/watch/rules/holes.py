@@ -12,14 +12,10 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.rules.cell_verdicts import is_settled
 from shardaudit.audit.rules.classify import Damage, is_damaged
-from shardaudit.audit.rules.deadlines import arrival
-from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.columns.ledger_sums import (
     ARRIVALS,
     CELL,
     SUMS,
-    cell_sums,
-    differs,
     sequence_key,
     sums_digest,
 )
@@ -32,45 +28,6 @@ class HoleTerms:
     settled_by: datetime
     bucket: timedelta
     damage: Damage
-
-
-def unequal_hours(fingerprints: DataFrame, *, bucket: timedelta) -> DataFrame:
-    """The hours of a shard over which the sums of both sides differ: `shard_id`, `hour`.
-
-    One pass over numbers alone: a week of 1,800 shards has 300,000 of them, but 18 million cells.
-
-    Input:
-        fingerprints: rows of one stream.
-    """
-    is_sent = F.col("side") == "traces"
-    apart = [F.sum(F.when(is_sent, F.col(n)).otherwise(-F.col(n))).alias(n) for n in SUMS]
-    hours = fingerprints.groupBy("shard_id", _hour(bucket)).agg(*apart)
-    unequal = [F.col(name) != 0 for name in SUMS]
-    return hours.where(unequal[0] | unequal[1] | unequal[2]).select("shard_id", "hour")
-
-
-def differing_cells(fingerprints: DataFrame, hours: DataFrame, *, bucket: timedelta) -> DataFrame:
-    """The cells of some hours of which the two sides differ: `cell_sums`, and by what they do.
-
-    Input:
-        fingerprints: rows of one stream; hours: of `unequal_hours`.
-    Output:
-        the columns of `cell_sums`, `arrived_from`, `arrived_until` (starts of cells: when the first
-        and the last of the cell's messages came into the stream; NULL: none was sent), `lacking_n`,
-        `lacking_sum_lo`, `lacking_sum_hi` (bigint: sent less landed).
-    """
-    # A hash join: the hours are few, and each is there once.
-    wanted = fingerprints.withColumn("hour", _hour(bucket)).join(
-        F.broadcast(hours), ["shard_id", "hour"], how="left_semi"
-    )
-    cells = cell_sums(
-        wanted,
-        F.min(arrival("arrived_from", bucket)).alias("arrived_from"),
-        F.max(arrival("arrived_until", bucket)).alias("arrived_until"),
-    ).where(differs())
-    return cells.withColumns(
-        {f"lacking_{name}": F.col(f"sent_{name}") - F.col(f"landed_{name}") for name in SUMS}
-    )
 
 
 def hole_cells(standing: DataFrame, differing: DataFrame) -> DataFrame:
@@ -336,7 +293,3 @@ def shard_holes(cells: DataFrame) -> DataFrame:
         F.min(F.when(is_here, F.col("due_from"))).alias("arrived_from"),
         F.min(F.when(is_unnamed, F.col("due_from"))).alias("unnamed_arrived_from"),
     )
-
-
-def _hour(bucket: timedelta) -> Column:
-    return hour_start(slot(bucket)).alias("hour")
