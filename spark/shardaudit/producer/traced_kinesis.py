@@ -1,6 +1,6 @@
 """boto3's Kinesis client, and a trace of each record that it gets acknowledged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -25,7 +25,7 @@ from shardaudit.producer.partial_failures import (
     acknowledged,
     is_refusal,
 )
-from shardaudit.producer.sample import is_sampled
+from shardaudit.producer.sample import are_sampled
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import Trace
@@ -103,7 +103,7 @@ class TracedKinesis(LogHolder):
         [one] = prepared
         answer: PutAnswer = self._client.put_record(**one.record)
         with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
-            self._trace(request, prepared, [acknowledged(answer)])
+            self._trace(prepared, [acknowledged(answer, request)])
         return answer
 
     def _put_all(self, request: PutRequest, prepared: Sequence[Prepared]) -> PutAnswer:
@@ -114,36 +114,22 @@ class TracedKinesis(LogHolder):
         finally:
             if acks:
                 with suppress(Exception):  # as above
-                    self._trace(request, prepared, acks)
+                    self._trace(prepared, acks)
 
-    def _trace(
-        self,
-        request: PutRequest,
-        prepared: Sequence[Prepared],
-        acks: Sequence[Acknowledged | None],
-    ) -> None:
-        stream = request.get("StreamName") or str(request.get("StreamARN", "")).rpartition("/")[2]
-        self._log.add(list(self._traces(stream, prepared, acks)))
-
-    def _traces(
-        self, stream: str, prepared: Sequence[Prepared], acks: Sequence[Acknowledged | None]
-    ) -> Iterator[Trace | str]:
-        for each, ack in zip(prepared, acks, strict=True):
+    def _trace(self, prepared: Sequence[Prepared], acks: Sequence[Acknowledged | None]) -> None:
+        sampled = are_sampled([each.message_id for each in prepared], self._sample_rate)
+        traces = list[Trace | str]()
+        for each, is_sampled, ack in zip(prepared, sampled, acks, strict=True):
             if ack is None:
                 continue
-            if each.fault is not None:
-                yield each.fault
-            elif is_sampled(each.message_id, self._sample_rate):
-                yield Trace(
-                    each.message_id,
-                    stream,
-                    each.sent_at,
-                    ack.shard_id,
-                    ack.sequence_number,
-                    ack.acked_at,
-                    ack.attempt,
-                    parent_ids=each.parent_ids,
-                )
+            _, message_id, sent_at, parent_ids, fault = each
+            if fault is not None:
+                traces.append(fault)
+            elif is_sampled:
+                entry, occasion = ack
+                shard_id, number = entry.get("ShardId", ""), entry["SequenceNumber"]
+                traces.append(Trace(message_id, sent_at, shard_id, number, occasion, parent_ids))
+        self._log.add(traces)
 
 
 def _first_or_as_given(
