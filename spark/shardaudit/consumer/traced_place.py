@@ -15,8 +15,8 @@ from shardaudit.producer.log_arguments import check_arguments
 from shardaudit.producer.log_holder import LogHolder
 from shardaudit.producer.message_fields import (
     FieldSource,
+    Message,
     MessageFields,
-    Prepared,
     instant_with_ms,
 )
 from shardaudit.producer.packed_lines import Teller
@@ -107,22 +107,23 @@ class TracedPlace(LogHolder):
         traces: list[Trace | str]
         try:
             prepared = self._fields.prepared(records, at)
-            sampled = are_sampled([each.message_id for each in prepared], self._sample_rate)
-            occasion = TraceOccasion(self._stream, acked_at=at, event=event)
+            sampled = are_sampled(prepared.ids(), self._sample_rate)
+            occasion = (self._stream, at, None, event)
+            each = zip(*prepared, sampled, strict=True)
             traces = [
-                _traced(record, fields, occasion)
-                for record, fields, is_sampled in zip(records, prepared, sampled, strict=True)
-                if is_sampled or fields.fault is not None
+                _traced(record, message, occasion)
+                for record, message, is_sampled in each
+                if is_sampled or isinstance(message, str)
             ]
         except Exception as error:  # noqa: BLE001 - a list of the caller's own kind
             traces = [f"the records could not be read: {type(error).__name__}"]
         self._log.add(traces)
 
 
-def _traced(record: ReceivedRecord, prepared: Prepared, occasion: TraceOccasion) -> Trace | str:
+def _traced(record: ReceivedRecord, message: Message, occasion: TraceOccasion) -> Trace | str:
     """The trace, or why there is none."""
-    if prepared.fault is not None:
-        return prepared.fault
+    if isinstance(message, str):
+        return message
     shard_id = sequence_number = None
     with suppress(Exception):  # of a function's making, not even a record
         shard_id, sequence_number = record.get("ShardId"), record.get("SequenceNumber")
@@ -130,4 +131,4 @@ def _traced(record: ReceivedRecord, prepared: Prepared, occasion: TraceOccasion)
         return NO_SHARD_ID
     if not isinstance(sequence_number, str):
         return NO_NUMBER
-    return Trace(prepared.message_id, prepared.sent_at, shard_id, sequence_number, occasion)
+    return message[0], message[1], shard_id, sequence_number, occasion, ()

@@ -6,7 +6,7 @@ done in the producer's own threads, for every record: plain code is quick code h
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -25,14 +25,26 @@ _EMPTY_BYTES = re.compile(_EMPTY.pattern.encode())
 _Reader = Callable[[PutRecord, HeldKeys], object]
 
 
-class Prepared(NamedTuple):
-    """A record as it is put, and what its trace will say; or why there cannot be one."""
+# What the trace of a record says of its message: id, sent_at, and the ids of its parents; a text:
+# why there can be no trace. Plain, as a trace is.
+Message = tuple[str, str | int, tuple[str, ...]] | str
 
-    record: PutRecord
-    message_id: str = ""
-    sent_at: str | int = ""
-    parent_ids: tuple[str, ...] = ()
-    fault: str | None = None
+
+class PreparedRecords(NamedTuple):
+    """Records as they are put, and the message of each."""
+
+    records: list[PutRecord]
+    messages: list[Message]
+
+    def as_given(self, records: Sequence[PutRecord]) -> "PreparedRecords":
+        """The caller's own; there is no trace of one to which something had been added."""
+        each = zip(*self, records, strict=True)
+        messages = [message if put is own else NO_ROOM for put, message, own in each]
+        return PreparedRecords(list(records), messages)
+
+    def ids(self) -> list[str]:
+        """Of each record; an empty text where there can be no trace of it."""
+        return ["" if isinstance(each, str) else each[0] for each in self.messages]
 
 
 class _New(NamedTuple):
@@ -40,11 +52,6 @@ class _New(NamedTuple):
 
     ids: Iterator[str]
     sent_at: str
-
-
-def as_given(prepared: Prepared, record: PutRecord) -> Prepared:
-    """The caller's own record; there is no trace of it, if something had been added."""
-    return prepared if prepared.record is record else Prepared(record, fault=NO_ROOM)
 
 
 class _UntraceableError(Exception):
@@ -73,33 +80,35 @@ class MessageFields:
         self._time, self._adds_time = _reader(sent_at, _ENVELOPE_TIME, keys), sent_at is None
         self._parents = None if parent_ids is None else _reader(parent_ids, "", keys)
 
-    def prepared(self, records: Iterable[PutRecord], at: str) -> list[Prepared]:
+    def prepared(self, records: Iterable[PutRecord], at: str) -> PreparedRecords:
         """The records with both, whatever is wrong with one: no error comes out of here.
 
         Input:
             at: the time to be added, where there is none.
         """
-        new, prepared = _New(_new_ids(), at), list[Prepared]()
+        new, put, messages = _New(_new_ids(), at), list[PutRecord](), list[Message]()
         keys, take_id, take_time = self._keys, self._id, self._time
         for record in records:
+            one: PutRecord = record  # the caller's own, unless something is added
+            message: Message
             try:
                 held = None if keys is None else _held(keys, record["Data"])
                 message_id, sent_at = take_id(record, held), take_time(record, held)
                 if type(message_id) is type(sent_at) is str and self._parents is None:
-                    one = Prepared(record, message_id, sent_at)  # as most have it
+                    message = (message_id, sent_at, ())  # as most have it
                 else:
-                    one = self._completed(record, (message_id, sent_at), held, new)
+                    one, message = self._completed(record, (message_id, sent_at), held, new)
             except _UntraceableError as error:
-                one = Prepared(record, fault=str(error))
+                message = str(error)
             except Exception as error:  # noqa: BLE001 - the caller's function, or no record at all
-                fault = f"the record could not be read: {type(error).__name__}"
-                one = Prepared(record, fault=fault)
-            prepared.append(one)
-        return prepared
+                message = f"the record could not be read: {type(error).__name__}"
+            put.append(one)
+            messages.append(message)
+        return PreparedRecords(put, messages)
 
     def _completed(
         self, record: PutRecord, fields: tuple[object, object], held: HeldKeys, new: _New
-    ) -> Prepared:
+    ) -> tuple[PutRecord, Message]:
         (message_id, sent_at), added = fields, []
         if message_id is ABSENT and self._adds_id:
             message_id = next(new.ids)
@@ -119,7 +128,7 @@ class MessageFields:
         parent_ids = () if parents is None else _ids(parents(record, held), of=message_id)
         if added:
             record = {**record, "Data": _with_added(record["Data"], ",".join(added))}
-        return Prepared(record, message_id, sent_at, parent_ids)
+        return record, (message_id, sent_at, parent_ids)
 
 
 def _new_ids() -> Iterator[str]:

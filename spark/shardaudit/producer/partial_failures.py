@@ -18,8 +18,8 @@ PutAnswer = dict[str, Any]  # of boto3; Any: each key has a type of its own
 PutRequest = Mapping[str, Any]  # the same
 
 
-# The answer to one record, and that to all with it. Plain: there is one for each record.
-Acknowledged = tuple[PutAnswer, TraceOccasion]
+# The answer to one record: shard id, sequence number, and when it was. Plain, as a trace is.
+Acknowledged = tuple[str, str, TraceOccasion]
 
 
 def pause(tries: int) -> None:
@@ -106,8 +106,13 @@ def _acks(
     entries: Sequence[PutAnswer], request: PutRequest, attempt: int
 ) -> list[Acknowledged | None]:
     stream = request.get("StreamName") or str(request.get("StreamARN", "")).rpartition("/")[2]
-    occasion = TraceOccasion(stream, acked_at=instant_with_ms(now()), attempt=attempt)
-    return [(entry, occasion) if entry.get("SequenceNumber") else None for entry in entries]
+    occasion = (stream, instant_with_ms(now()), attempt, None)
+    return [
+        (entry.get("ShardId", ""), entry["SequenceNumber"], occasion)
+        if entry.get("SequenceNumber")
+        else None
+        for entry in entries
+    ]
 
 
 def _attempts(answer: PutAnswer) -> int:

@@ -12,31 +12,16 @@ from typing import NamedTuple, cast
 FULL = "the queue was full"
 
 
-class TraceOccasion(NamedTuple):
-    """What traces have in common: which stream, and one answer of Kinesis, or one event at a place.
+# Plain tuples: thousands of them wait, and Python's collector forgets those of texts and numbers at
+# once, while objects of a class of ours made it go through all that the producer has.
 
-    `acked_at`: when that was. `attempt`: of a put, how many times it was on its way, from 1.
-    `event`: what was done with it at a place behind that of the put.
-    """
+# What traces have in common: the stream; when Kinesis answered; the attempt, of a put, from 1; the
+# event, of a place behind that of the put.
+TraceOccasion = tuple[str, str, int | None, str | None]
 
-    stream: str
-    acked_at: str
-    attempt: int | None = None
-    event: str | None = None
-
-
-class Trace(NamedTuple):
-    """One message at one place: where it puts a message, an acknowledged record.
-
-    `parent_ids`: of those that it was made from.
-    """
-
-    message_id: str
-    sent_at: str | int
-    shard_id: str
-    sequence_number: str
-    occasion: TraceOccasion
-    parent_ids: tuple[str, ...] = ()
+# One message at one place (where it puts a message, an acknowledged record): message id, sent_at,
+# shard id, sequence number, the occasion, and the ids of those that it was made from.
+Trace = tuple[str, str | int, str, str, TraceOccasion, tuple[str, ...]]
 
 
 class TraceRun(NamedTuple):

@@ -11,9 +11,8 @@ from shardaudit.producer.log_holder import LogHolder
 from shardaudit.producer.message_fields import (
     FieldSource,
     MessageFields,
-    Prepared,
+    PreparedRecords,
     PutRecord,
-    as_given,
     instant_with_ms,
 )
 from shardaudit.producer.packed_lines import Teller
@@ -99,43 +98,41 @@ class TracedKinesis(LogHolder):
             raise AttributeError(name)
         return getattr(self._client, name)
 
-    def _put_one(self, request: PutRequest, prepared: Sequence[Prepared]) -> PutAnswer:
-        [one] = prepared
-        answer: PutAnswer = self._client.put_record(**one.record)
+    def _put_one(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
+        answer: PutAnswer = self._client.put_record(**prepared.records[0])
         with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
             self._trace(prepared, [acknowledged(answer, request)])
         return answer
 
-    def _put_all(self, request: PutRequest, prepared: Sequence[Prepared]) -> PutAnswer:
+    def _put_all(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
         acks: list[Acknowledged | None] = []
         put = RepeatedPut(self._client.put_records)
         try:
-            return put.all_of({**request, "Records": [each.record for each in prepared]}, acks)
+            return put.all_of({**request, "Records": prepared.records}, acks)
         finally:
             if acks:
                 with suppress(Exception):  # as above
                     self._trace(prepared, acks)
 
-    def _trace(self, prepared: Sequence[Prepared], acks: Sequence[Acknowledged | None]) -> None:
-        sampled = are_sampled([each.message_id for each in prepared], self._sample_rate)
+    def _trace(self, prepared: PreparedRecords, acks: Sequence[Acknowledged | None]) -> None:
+        sampled = are_sampled(prepared.ids(), self._sample_rate)
         traces = list[Trace | str]()
-        for each, is_sampled, ack in zip(prepared, sampled, acks, strict=True):
+        for message, is_sampled, ack in zip(prepared.messages, sampled, acks, strict=True):
             if ack is None:
                 continue
-            _, message_id, sent_at, parent_ids, fault = each
-            if fault is not None:
-                traces.append(fault)
+            if isinstance(message, str):
+                traces.append(message)
             elif is_sampled:
-                entry, occasion = ack
-                shard_id, number = entry.get("ShardId", ""), entry["SequenceNumber"]
-                traces.append(Trace(message_id, sent_at, shard_id, number, occasion, parent_ids))
+                message_id, sent_at, parent_ids = message
+                shard_id, number, occasion = ack
+                traces.append((message_id, sent_at, shard_id, number, occasion, parent_ids))
         self._log.add(traces)
 
 
 def _first_or_as_given(
-    put: Callable[[PutRequest, Sequence[Prepared]], PutAnswer],
+    put: Callable[[PutRequest, PreparedRecords], PutAnswer],
     request: PutRequest,
-    prepared: Sequence[Prepared],
+    prepared: PreparedRecords,
     *,
     records: Sequence[PutRecord],
 ) -> PutAnswer:
@@ -147,7 +144,7 @@ def _first_or_as_given(
     try:
         return put(request, prepared)
     except Exception as error:
-        given = list(map(as_given, prepared, records))
-        if given == list(prepared) or not is_refusal(error):
+        given = prepared.as_given(records)
+        if given == prepared or not is_refusal(error):
             raise
     return put(request, given)

@@ -14,7 +14,7 @@ from typing import Any  # of JSON and of boto3's answers
 
 from shardaudit.producer.packed_lines import Teller
 from shardaudit.producer.trace_log import LogLimits, TraceLog
-from shardaudit.producer.trace_queue import Trace, TraceOccasion
+from shardaudit.producer.trace_queue import Trace
 
 ROOT = Path(__file__).parents[3]
 TELLER = Teller("p-1", session="", location="producer", sample_rate=1.0)
@@ -130,9 +130,9 @@ def let_a_minute_pass(log: TraceLog) -> None:
 def traces(first: int, count: int = 1) -> list[Trace]:
     """As many, with numbers in their ids."""
     sent_at, acked_at = "2026-11-24T11:59:59.000Z", "2026-11-24T12:00:00.000Z"
-    occasion = TraceOccasion("events", acked_at, attempt=1)
+    occasion = ("events", acked_at, 1, None)
     return [
-        Trace(f"m{number}", sent_at, "shardId-000000000000", "1", occasion)
+        (f"m{number}", sent_at, "shardId-000000000000", "1", occasion, ())
         for number in range(first, first + count)
     ]
 

@@ -40,7 +40,7 @@ def test_all_that_is_added_is_written_or_in_a_gap(
     dropped = sum(e.count for e in taken if isinstance(e, Gap))
     assert len(written) + dropped == added == queue.numbered
     assert queue.dropped == dropped
-    assert all(trace.message_id == f"m{number}" for number, trace in written)
+    assert all(trace[0] == f"m{number}" for number, trace in written)
 
 
 def test_what_has_no_room_is_one_gap_when_the_queue_is_full() -> None:
