@@ -24,7 +24,6 @@ _EMPTY_BYTES = re.compile(_EMPTY.pattern.encode())
 
 _Reader = Callable[[PutRecord, HeldKeys], object]
 
-
 # What the trace of a record says of its message: id, sent_at, and the ids of its parents; a text:
 # why there can be no trace. Plain, as a trace is.
 Message = tuple[str, str | int, tuple[str, ...]] | str
@@ -187,7 +186,9 @@ def _held(keys: PayloadKeys, content: str | bytes | bytearray) -> HeldKeys:
 def _with_added(content: str | bytes | bytearray, added: str) -> str | bytes:
     """The object with more keys at its front."""
     if isinstance(content, str):
-        comma = "" if _EMPTY.match(content) else ","
+        comma = "," if content.startswith('{"') or not _EMPTY.match(content) else ""
         return content.replace("{", f"{{{added}{comma}", 1)
-    comma = "" if _EMPTY_BYTES.match(content) else ","
-    return bytes(content).replace(b"{", f"{{{added}{comma}".encode(), 1)
+    if isinstance(content, bytearray):
+        content = bytes(content)
+    comma = "," if content.startswith(b'{"') or not _EMPTY_BYTES.match(content) else ""
+    return content.replace(b"{", f"{{{added}{comma}".encode(), 1)

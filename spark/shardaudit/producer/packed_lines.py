@@ -11,7 +11,7 @@ UNFIT = "the trace could not be written as a line"
 
 _GZIP = 31  # of zlib: with a gzip header
 _LEVEL = 3
-# Lines. While they are packed other threads go on, which a longer loop would keep from it.
+# Lines. While they are packed other threads go on; a longer loop would hold them up.
 _AT_ONCE = 250
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode

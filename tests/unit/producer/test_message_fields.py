@@ -1,6 +1,7 @@
 """Where a message's id and time are taken from, and how they are added to a payload."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple  # Any: of JSON
 
@@ -57,6 +58,14 @@ def test_both_are_added_and_all_else_stays_when_a_payload_has_neither(
     assert found.record["PartitionKey"] == "k"
     assert record == before
     assert found.sent_at == NOW
+
+
+@pytest.mark.parametrize("text", ["{}", "{ \n}", "\t{\r}", ' { "a":1}', '{\n"}":1}', '{"{":1}'])
+@pytest.mark.parametrize("kind", [str, str.encode, lambda text: bytearray(text.encode())])
+def test_payload_stays_one_object_when_it_has_blanks(text: str, kind: Callable[..., Any]) -> None:
+    found = prepared(MessageFields(), {"Data": kind(text)})
+    added = {"message_id": found.message_id, "sent_at": NOW}
+    assert json.loads(found.record["Data"]) == json.loads(text) | added
 
 
 def test_what_is_there_stays_when_only_one_is_added() -> None:
