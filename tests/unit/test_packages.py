@@ -44,6 +44,12 @@ def test_emitter_is_imported_when_nothing_else_is_installed(
     assert (ran.stdout, ran.stderr) == (f"{name}\n", "")
 
 
+def test_payload_is_read_when_nothing_else_is_installed(installed: Path) -> None:
+    code = "from shardaudit.producer.payload_keys import PayloadKeys as P; "
+    ran = bare(installed, code + """print(P(['a']).held(b'{"b": 1, "a": 2}').key_0)""")
+    assert (ran.stdout, ran.stderr) == ("2\n", "")
+
+
 def test_commands_say_what_to_install_when_they_are_not(installed: Path) -> None:
     code = "import runpy; runpy.run_module('shardaudit', run_name='__main__')"
     ran = bare(installed, code)

@@ -15,15 +15,15 @@ from shardaudit.producer.log_arguments import check_arguments
 from shardaudit.producer.log_holder import LogHolder
 from shardaudit.producer.message_fields import (
     FieldSource,
+    Message,
     MessageFields,
-    Prepared,
     instant_with_ms,
 )
 from shardaudit.producer.packed_lines import Teller
-from shardaudit.producer.sample import is_sampled
+from shardaudit.producer.sample import are_sampled
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
-from shardaudit.producer.trace_queue import Trace
+from shardaudit.producer.trace_queue import Trace, TraceOccasion
 
 NO_LIST = "the records are no list"
 NO_SHARD_ID = "the record has no ShardId"
@@ -104,35 +104,31 @@ class TracedPlace(LogHolder):
             self._log.add([NO_LIST])
             return
         at = instant_with_ms(now())
+        traces: list[Trace | str]
         try:
             prepared = self._fields.prepared(records, at)
-            each = zip(records, prepared, strict=True)
-            traces = [self._traced(record, fields, event, at) for record, fields in each]
+            sampled = are_sampled(prepared.ids(), self._sample_rate)
+            occasion = (self._stream, at, None, event)
+            each = zip(*prepared, sampled, strict=True)
+            traces = [
+                _traced(record, message, occasion)
+                for record, message, is_sampled in each
+                if is_sampled or isinstance(message, str)
+            ]
         except Exception as error:  # noqa: BLE001 - a list of the caller's own kind
             traces = [f"the records could not be read: {type(error).__name__}"]
-        self._log.add(each for each in traces if each is not None)
+        self._log.add(traces)
 
-    def _traced(
-        self, record: ReceivedRecord, prepared: Prepared, event: str, at: str
-    ) -> Trace | str | None:
-        """The trace, or why there is none; None: it is not in the sample."""
-        if prepared.fault is not None:
-            return prepared.fault
-        if not is_sampled(prepared.message_id, self._sample_rate):
-            return None
-        shard_id = sequence_number = None
-        with suppress(Exception):  # of a function's making, not even a record
-            shard_id, sequence_number = record.get("ShardId"), record.get("SequenceNumber")
-        if not isinstance(shard_id, str) or not shard_id:
-            return NO_SHARD_ID
-        if not isinstance(sequence_number, str):
-            return NO_NUMBER
-        return Trace(
-            prepared.message_id,
-            self._stream,
-            prepared.sent_at,
-            shard_id,
-            sequence_number,
-            acked_at=at,
-            event=event,
-        )
+
+def _traced(record: ReceivedRecord, message: Message, occasion: TraceOccasion) -> Trace | str:
+    """The trace, or why there is none."""
+    if isinstance(message, str):
+        return message
+    shard_id = sequence_number = None
+    with suppress(Exception):  # of a function's making, not even a record
+        shard_id, sequence_number = record.get("ShardId"), record.get("SequenceNumber")
+    if not isinstance(shard_id, str) or not shard_id:
+        return NO_SHARD_ID
+    if not isinstance(sequence_number, str):
+        return NO_NUMBER
+    return message[0], message[1], shard_id, sequence_number, occasion, ()

@@ -4,11 +4,13 @@ A payload that gets something added keeps all else as it was written, byte by by
 done in the producer's own threads, for every record: plain code is quick code here.
 """
 
-import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
+
+from shardaudit.producer.payload_keys import ABSENT, HeldKeys, PayloadKeys
 
 PutRecord = Mapping[str, Any]  # as boto3 takes it; Any: its values are the caller's
 FieldSource = str | Callable[[PutRecord], object] | None  # a path in the payload, or a function
@@ -17,26 +19,38 @@ NO_ROOM = "no room for an id or a time"
 
 _ENVELOPE_ID, _ENVELOPE_TIME = "message_id", "sent_at"
 _IDS_AT_ONCE, _DIGITS = 64, 32
-_BLANKS = " \t\n\r"  # of JSON
-_read = json.JSONDecoder().raw_decode  # loads() takes twice the time of a small payload
+_EMPTY = re.compile(r"[ \t\n\r]*\{[ \t\n\r]*\}")
+_EMPTY_BYTES = re.compile(_EMPTY.pattern.encode())
 
-_Payload = dict[str, Any]  # Any: whatever JSON holds
-_Reader = Callable[[PutRecord, _Payload], object]
+_Reader = Callable[[PutRecord, HeldKeys], object]
 
-
-class Prepared(NamedTuple):
-    """A record as it is put, and what its trace will say; or why there cannot be one."""
-
-    record: PutRecord
-    message_id: str = ""
-    sent_at: str | int = ""
-    parent_ids: tuple[str, ...] = ()
-    fault: str | None = None
+# What the trace of a record says of its message: id, sent_at, and the ids of its parents; a text:
+# why there can be no trace. Plain, as a trace is.
+Message = tuple[str, str | int, tuple[str, ...]] | str
 
 
-def as_given(prepared: Prepared, record: PutRecord) -> Prepared:
-    """The caller's own record; there is no trace of it, if something had been added."""
-    return prepared if prepared.record is record else Prepared(record, fault=NO_ROOM)
+class PreparedRecords(NamedTuple):
+    """Records as they are put, and the message of each."""
+
+    records: list[PutRecord]
+    messages: list[Message]
+
+    def as_given(self, records: Sequence[PutRecord]) -> "PreparedRecords":
+        """The caller's own; there is no trace of one to which something had been added."""
+        each = zip(*self, records, strict=True)
+        messages = [message if put is own else NO_ROOM for put, message, own in each]
+        return PreparedRecords(list(records), messages)
+
+    def ids(self) -> list[str]:
+        """Of each record; an empty text where there can be no trace of it."""
+        return ["" if isinstance(each, str) else each[0] for each in self.messages]
+
+
+class _New(NamedTuple):
+    """What is added where it is absent, in one call."""
+
+    ids: Iterator[str]
+    sent_at: str
 
 
 class _UntraceableError(Exception):
@@ -55,39 +69,54 @@ class MessageFields:
         sent_at: FieldSource = None,
         parent_ids: FieldSource = None,
     ) -> None:
-        self._id, self._adds_id = _reader(message_id, _ENVELOPE_ID), message_id is None
-        self._time, self._adds_time = _reader(sent_at, _ENVELOPE_TIME), sent_at is None
-        self._parents = None if parent_ids is None else _reader(parent_ids, "")
-        sources = (message_id, sent_at, *([] if parent_ids is None else [parent_ids]))
-        self._reads_payload = not all(map(callable, sources))
+        sources = [(message_id, _ENVELOPE_ID), (sent_at, _ENVELOPE_TIME)]
+        if parent_ids is not None:
+            sources.append((parent_ids, ""))
+        paths = [source or own for source, own in sources if not callable(source)]
+        keys = PayloadKeys(list(dict.fromkeys(path.partition(".")[0] for path in paths)))
+        self._keys = keys if paths else None
+        self._id, self._adds_id = _reader(message_id, _ENVELOPE_ID, keys), message_id is None
+        self._time, self._adds_time = _reader(sent_at, _ENVELOPE_TIME, keys), sent_at is None
+        self._parents = None if parent_ids is None else _reader(parent_ids, "", keys)
 
-    def prepared(self, records: Iterable[PutRecord], at: str) -> list[Prepared]:
+    def prepared(self, records: Iterable[PutRecord], at: str) -> PreparedRecords:
         """The records with both, whatever is wrong with one: no error comes out of here.
 
         Input:
             at: the time to be added, where there is none.
         """
-        new_ids = _new_ids()
-        return [self._prepared_or_not(record, at, new_ids) for record in records]
+        new, put, messages = _New(_new_ids(), at), list[PutRecord](), list[Message]()
+        keys, take_id, take_time = self._keys, self._id, self._time
+        for record in records:
+            one: PutRecord = record  # the caller's own, unless something is added
+            message: Message
+            try:
+                held = None if keys is None else _held(keys, record["Data"])
+                message_id, sent_at = take_id(record, held), take_time(record, held)
+                if type(message_id) is type(sent_at) is str and self._parents is None:
+                    message = (message_id, sent_at, ())  # as most have it
+                else:
+                    one, message = self._completed(record, (message_id, sent_at), held, new)
+            except _UntraceableError as error:
+                message = str(error)
+            except Exception as error:  # noqa: BLE001 - the caller's function, or no record at all
+                message = f"the record could not be read: {type(error).__name__}"
+            put.append(one)
+            messages.append(message)
+        return PreparedRecords(put, messages)
 
-    def _prepared_or_not(self, record: PutRecord, at: str, new_ids: Iterator[str]) -> Prepared:
-        try:
-            return self._prepared(record, at, new_ids)
-        except _UntraceableError as error:
-            return Prepared(record, fault=str(error))
-        except Exception as error:  # noqa: BLE001 - the caller's function, or no record at all
-            return Prepared(record, fault=f"the record could not be read: {type(error).__name__}")
-
-    def _prepared(self, record: PutRecord, at: str, new_ids: Iterator[str]) -> Prepared:
-        payload = _payload(record["Data"]) if self._reads_payload else {}
-        message_id, sent_at = self._id(record, payload), self._time(record, payload)
-        added = {}
-        if message_id is None and self._adds_id and _ENVELOPE_ID not in payload:
-            message_id = added[_ENVELOPE_ID] = next(new_ids)
+    def _completed(
+        self, record: PutRecord, fields: tuple[object, object], held: HeldKeys, new: _New
+    ) -> tuple[PutRecord, Message]:
+        (message_id, sent_at), added = fields, []
+        if message_id is ABSENT and self._adds_id:
+            message_id = next(new.ids)
+            added.append(f'"{_ENVELOPE_ID}":"{message_id}"')
         elif type(message_id) is int:
             message_id = str(message_id)
-        if sent_at is None and self._adds_time and _ENVELOPE_TIME not in payload:
-            sent_at = added[_ENVELOPE_TIME] = at
+        if sent_at is ABSENT and self._adds_time:
+            sent_at = new.sent_at
+            added.append(f'"{_ENVELOPE_TIME}":"{sent_at}"')
         elif isinstance(sent_at, datetime) and sent_at.tzinfo is not None:
             sent_at = sent_at.isoformat()
         if not isinstance(message_id, str):
@@ -95,10 +124,10 @@ class MessageFields:
         if type(sent_at) is not int and not isinstance(sent_at, str):
             raise _UntraceableError("sent_at is missing, or no time with a zone")
         parents = self._parents
-        parent_ids = () if parents is None else _ids(parents(record, payload), of=message_id)
+        parent_ids = () if parents is None else _ids(parents(record, held), of=message_id)
         if added:
-            record = {**record, "Data": _with_added(record["Data"], added, is_only=not payload)}
-        return Prepared(record, message_id, sent_at, parent_ids)
+            record = {**record, "Data": _with_added(record["Data"], ",".join(added))}
+        return record, (message_id, sent_at, parent_ids)
 
 
 def _new_ids() -> Iterator[str]:
@@ -117,14 +146,17 @@ def instant_with_ms(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _reader(source: FieldSource, standard: str) -> _Reader:
-    """What reads a field of a record and its payload; None where there is none."""
+def _reader(source: FieldSource, standard: str, keys: PayloadKeys) -> _Reader:
+    """What reads a field of a record and its payload; ABSENT where the payload has none."""
     if callable(source):
-        return lambda record, _payload: source(record)
+        return lambda record, _held: source(record)
     first, *others = (source or standard).split(".")
+    name = keys.name(first)
+    if not others:
+        return lambda _record, held: getattr(held, name)
 
-    def within(_record: PutRecord, payload: _Payload) -> object:
-        found: object = payload.get(first)
+    def within(_record: PutRecord, held: HeldKeys) -> object:
+        found: object = getattr(held, name)
         for key in others:
             found = found.get(key) if isinstance(found, dict) else None
         return found
@@ -134,7 +166,8 @@ def _reader(source: FieldSource, standard: str) -> _Reader:
 
 def _ids(parents: object, *, of: str) -> tuple[str, ...]:
     """The ids of a message's parents."""
-    listed = () if parents is None else parents if isinstance(parents, list | tuple) else (parents,)
+    has_none = parents is None or parents is ABSENT
+    listed = () if has_none else parents if isinstance(parents, list | tuple) else (parents,)
     if not all((one and isinstance(one, str)) or type(one) is int for one in listed):
         raise _UntraceableError("parent_ids is neither an id nor a list of ids")
     ids = tuple(dict.fromkeys(map(str, listed)))
@@ -143,24 +176,19 @@ def _ids(parents: object, *, of: str) -> tuple[str, ...]:
     return ids
 
 
-def _payload(content: str | bytes | bytearray) -> _Payload:
-    text = ""
+def _held(keys: PayloadKeys, content: str | bytes | bytearray) -> HeldKeys:
     try:
-        text = (content if isinstance(content, str) else content.decode()).strip(_BLANKS)
-        payload, end = _read(text)
-    except (ValueError, RecursionError):
-        payload, end = None, 0
-    if type(payload) is not dict or end < len(text):
-        raise _UntraceableError("the payload is no JSON object")
-    return payload
+        return keys.held(content)
+    except (ValueError, RecursionError) as error:
+        raise _UntraceableError("the payload is no JSON object") from error
 
 
-def _with_added(
-    content: str | bytes | bytearray, added: dict[str, str], *, is_only: bool
-) -> str | bytes:
+def _with_added(content: str | bytes | bytearray, added: str) -> str | bytes:
     """The object with more keys at its front."""
-    text = ",".join(f'"{name}":"{value}"' for name, value in added.items())
-    text = f"{{{text}{'' if is_only else ','}"
     if isinstance(content, str):
-        return content.replace("{", text, 1)
-    return bytes(content).replace(b"{", text.encode(), 1)
+        comma = "," if content.startswith('{"') or not _EMPTY.match(content) else ""
+        return content.replace("{", f"{{{added}{comma}", 1)
+    if isinstance(content, bytearray):
+        content = bytes(content)
+    comma = "," if content.startswith(b'{"') or not _EMPTY_BYTES.match(content) else ""
+    return content.replace(b"{", f"{{{added}{comma}".encode(), 1)

@@ -5,12 +5,14 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from shardaudit.producer.trace_queue import Gap, Numbered, Trace
+from shardaudit.producer.trace_queue import Gap, TraceOccasion, TraceRun
 
 UNFIT = "the trace could not be written as a line"
 
 _GZIP = 31  # of zlib: with a gzip header
 _LEVEL = 3
+# Lines. While they are packed other threads go on; a longer loop would hold them up.
+_AT_ONCE = 250
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 _text = json.encoder.encode_basestring_ascii
@@ -41,21 +43,22 @@ class PackedLines:
     def __post_init__(self) -> None:
         self._same = _encoded(asdict(self.teller)).removeprefix("{")
 
-    def add(self, entries: Sequence[Numbered | Gap]) -> int:
+    def add(self, entries: Sequence[TraceRun | Gap]) -> int:
         """Packs traces and gaps; says how many traces became gaps because they fit no line."""
-        lines, unfit = [], 0
+        all_unfit, lines = 0, list[str]()
         for entry in entries:
             if isinstance(entry, Gap):
                 lines.append(self._gap(entry))
-                continue
-            try:
-                lines.append(self._trace(*entry))
-            except Exception:  # noqa: BLE001 - what no Kinesis answered must not end the thread
-                lines.append(self._gap(Gap(entry.session_seq, 1, UNFIT)))
-                unfit += 1
-        self.traces += sum(isinstance(entry, Numbered) for entry in entries) - unfit
+            else:
+                of_run, unfit = self._run(entry)
+                lines += of_run
+                self.traces += len(entry.traces) - unfit
+                all_unfit += unfit
+            if len(lines) >= _AT_ONCE:
+                self._pack(lines)
+                lines = []
         self._pack(lines)
-        return unfit
+        return all_unfit
 
     def add_health(self, health: dict[str, int], at: str) -> None:
         """Packs what the log says of itself."""
@@ -78,24 +81,39 @@ class PackedLines:
         }
 
     def _pack(self, lines: Sequence[str]) -> None:
-        packed = self._gzip.compress("".join(f"{line}\n" for line in lines).encode())
+        packed = self._gzip.compress("".join([f"{line}\n" for line in lines]).encode())
         self._parts.append(packed)
         self.lines += len(lines)
         self.size_bytes += len(packed)
 
-    def _trace(self, session_seq: int, trace: Trace) -> str:
+    def _run(self, run: TraceRun) -> tuple[list[str], int]:
+        """The lines of traces, and how many of them are gaps because the trace fits none."""
+        lines, unfit = list[str](), 0
+        occasion: TraceOccasion | None = None
+        end = ""
         # As the encoder writes it, in a third of the time: a producer shares its processor with us.
-        sent_at, event = trace.sent_at, trace.event
-        how = f'"attempt":{trace.attempt}' if event is None else f'"event":{_text(event)}'
-        if trace.parent_ids:
-            how = f'{how},"parent_ids":{_encoded(trace.parent_ids)}'
-        return (
-            f'{{"message_id":{_text(trace.message_id)},"stream":{_text(trace.stream)},'
-            f'"shard_id":{_text(trace.shard_id)},"sequence_number":{_text(trace.sequence_number)},'
-            f'"sent_at":{_text(sent_at) if isinstance(sent_at, str) else sent_at},'
-            f'{how},"session_seq":{session_seq},'
-            f'"acked_at":{_text(trace.acked_at)},{self._same}'
-        )
+        for at, trace in enumerate(run.traces, run.session_seq):
+            message_id, sent_at, shard_id, sequence_number, of, parent_ids = trace
+            try:
+                if of is not occasion:
+                    occasion, end = of, self._end(of)
+                parents = f'"parent_ids":{_encoded(parent_ids)},' if parent_ids else ""
+                line = (
+                    f'{{"message_id":{_text(message_id)},"shard_id":{_text(shard_id)},'
+                    f'"sequence_number":{_text(sequence_number)},'
+                    f'"sent_at":{_text(sent_at) if isinstance(sent_at, str) else sent_at},'
+                    f'{parents}"session_seq":{at},{end}'
+                )
+            except Exception:  # noqa: BLE001 - what no Kinesis answered must not end the thread
+                line, unfit = self._gap(Gap(at, 1, UNFIT)), unfit + 1
+            lines.append(line)
+        return lines, unfit
+
+    def _end(self, occasion: TraceOccasion) -> str:
+        """What all lines of an occasion end with."""
+        stream, acked_at, attempt, event = occasion
+        how = f'"attempt":{attempt}' if event is None else f'"event":{_text(event)}'
+        return f'"stream":{_text(stream)},{how},"acked_at":{_text(acked_at)},{self._same}'
 
     def _gap(self, gap: Gap) -> str:
         told = {"gap": gap.count, "session_seq": gap.session_seq, "reason": gap.reason}

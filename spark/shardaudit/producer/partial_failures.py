@@ -4,10 +4,11 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from shardaudit.adapters.clock import now
 from shardaudit.producer.message_fields import instant_with_ms
+from shardaudit.producer.trace_queue import TraceOccasion
 
 PUT_TRIES = 5
 _REFUSALS = {"ValidationException", "InvalidArgumentException"}
@@ -17,13 +18,8 @@ PutAnswer = dict[str, Any]  # of boto3; Any: each key has a type of its own
 PutRequest = Mapping[str, Any]  # the same
 
 
-class Acknowledged(NamedTuple):
-    """The answer to one record. `attempt`: how many times it was on its way, from 1."""
-
-    shard_id: str
-    sequence_number: str
-    attempt: int
-    acked_at: str
+# The answer to one record: shard id, sequence number, and when it was. Plain, as a trace is.
+Acknowledged = tuple[str, str, TraceOccasion]
 
 
 def pause(tries: int) -> None:
@@ -57,7 +53,7 @@ class RepeatedPut:
         try:
             entries: list[PutAnswer] = list(answer["Records"])
             sent = _attempts(answer)
-            told = _acks(entries, sent)
+            told = _acks(entries, request, sent)
         except Exception:  # noqa: BLE001 - of no Kinesis, but of a test's stub, say
             return answer  # the caller's to judge
         if len(entries) != len(request["Records"]):
@@ -72,9 +68,8 @@ class RepeatedPut:
                 break
             sent += _attempts(again)
             tries += 1
-            for at, entry, ack in zip(
-                failed, again["Records"], _acks(again["Records"], sent), strict=True
-            ):
+            told = _acks(again["Records"], request, sent)
+            for at, entry, ack in zip(failed, again["Records"], told, strict=True):
                 entries[at], acks[at] = entry, ack
             failed = [at for at in failed if acks[at] is None]
         if tries > 1:
@@ -85,15 +80,15 @@ class RepeatedPut:
         records = request["Records"]
         try:
             again = self.put(**{**request, "Records": [records[at] for at in failed]})
-            _acks(again["Records"], _attempts(again))
+            _acks(again["Records"], request, _attempts(again))
         except Exception:  # noqa: BLE001 - the caller must learn what the first call achieved
             return None
         return again if len(again["Records"]) == len(failed) else None
 
 
-def acknowledged(answer: PutAnswer) -> Acknowledged | None:
+def acknowledged(answer: PutAnswer, request: PutRequest) -> Acknowledged | None:
     """The answer to `put_record`, which raises where it fails."""
-    return _acks([answer], _attempts(answer))[0]
+    return _acks([answer], request, _attempts(answer))[0]
 
 
 def is_refusal(error: Exception) -> bool:
@@ -107,10 +102,13 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(told, dict) and told.get("Code") in _REFUSALS
 
 
-def _acks(entries: Sequence[PutAnswer], attempt: int) -> list[Acknowledged | None]:
-    at = instant_with_ms(now())
+def _acks(
+    entries: Sequence[PutAnswer], request: PutRequest, attempt: int
+) -> list[Acknowledged | None]:
+    stream = request.get("StreamName") or str(request.get("StreamARN", "")).rpartition("/")[2]
+    occasion = (stream, instant_with_ms(now()), attempt, None)
     return [
-        Acknowledged(entry.get("ShardId", ""), entry["SequenceNumber"], attempt, at)
+        (entry.get("ShardId", ""), entry["SequenceNumber"], occasion)
         if entry.get("SequenceNumber")
         else None
         for entry in entries

@@ -1,69 +1,104 @@
-"""Which ids are traced: the rule of `columns/instants.in_sample`, without an engine."""
+"""Which ids are traced: the rule of `columns/instants.in_sample`, without an engine.
 
-from struct import iter_unpack
+Ids of one length are hashed at once: each is a lane of one large number, 64 bits of it with as many
+above them for what a sum or product carries. That takes a tenth of the time of one after another.
+"""
+
+from array import array
+from collections.abc import Sequence
+from struct import unpack
 
 from shardaudit.model.sampling import SAMPLED_PARTS
 
 _SEED = 42  # Spark's
 _P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 _P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
-_MASK, _SIGN = 2**64 - 1, 2**63
-_STRIPE = 32  # bytes
+_WORD, _LANE = 8, 16  # bytes
+_STRIPE = 32
+_SIGN = 2**63
 
 
 def is_sampled(message_id: str, sample_rate: float) -> bool:
     """Whether an id belongs to the share: the same here, in the sink and in every audit."""
+    return are_sampled([message_id], sample_rate)[0]
+
+
+def are_sampled(message_ids: Sequence[str], sample_rate: float) -> list[bool]:
+    """Of each id whether it belongs to the share."""
+    sampled = [True] * len(message_ids)
     if sample_rate == 1:
-        return True
-    unsigned = xxh64(message_id.encode(errors="surrogatepass"), _SEED)
-    signed = unsigned - 2**64 if unsigned & _SIGN else unsigned
-    return signed % SAMPLED_PARTS < round(sample_rate * SAMPLED_PARTS)
+        return sampled
+    by_size: dict[int, tuple[list[int], list[bytes]]] = {}
+    for at, message_id in enumerate(message_ids):
+        content = message_id.encode(errors="surrogatepass")
+        places, contents = by_size.setdefault(len(content), ([], []))
+        places.append(at)
+        contents.append(content)
+    parts = round(sample_rate * SAMPLED_PARTS)
+    for places, contents in by_size.values():
+        for at, hashed in zip(places, xxh64(contents, _SEED), strict=True):
+            signed = hashed - 2**64 if hashed & _SIGN else hashed
+            sampled[at] = signed % SAMPLED_PARTS < parts
+    return sampled
 
 
-def xxh64(content: bytes, seed: int) -> int:
-    """XXH64 of some bytes, unsigned.
+def xxh64(contents: Sequence[bytes], seed: int) -> Sequence[int]:
+    """XXH64 of some bytes, all of one length, unsigned.
 
     Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
     """
-    rest, size = content, len(content)
-    hashed = (seed + _P5) & _MASK
-    if size >= _STRIPE:
-        stripes = size - size % _STRIPE
-        hashed, rest = _striped(content[:stripes], seed), content[stripes:]
-    hashed = (hashed + size) & _MASK
-    words = len(rest) - len(rest) % 8
-    for (word,) in iter_unpack("<Q", rest[:words]):
-        # _turned and _round, spelled out: ids are mostly words.
-        mixed = word * _P2 & _MASK
-        hashed ^= (mixed << 31 | mixed >> 33) * _P1 & _MASK
-        hashed = ((hashed << 27 | hashed >> 37) * _P1 + _P4) & _MASK
-    rest = rest[words:]
-    if len(rest) >= 4:  # noqa: PLR2004 - half a word
-        hashed ^= int.from_bytes(rest[:4], "little") * _P1 & _MASK
-        hashed = (_turned(hashed, 23) * _P2 + _P3) & _MASK
-        rest = rest[4:]
-    for byte in rest:
-        hashed = _turned(hashed ^ (byte * _P5 & _MASK), 11) * _P1 & _MASK
-    hashed = (hashed ^ hashed >> 33) * _P2 & _MASK
-    hashed = (hashed ^ hashed >> 29) * _P3 & _MASK
-    return hashed ^ hashed >> 32
+    size = len(contents[0])
+    ones = int.from_bytes((b"\x01" + bytes(_LANE - 1)) * len(contents), "little")
+    mask = ones * (2**64 - 1)
+    words = _words(contents)
+    striped = size // _STRIPE * 4
+    small = ones * ((seed + _P5) % 2**64)
+    hashed = _striped(words[:striped], seed, ones) if striped else small
+    hashed = hashed + ones * size & mask
+    for word in words[striped : size // _WORD]:
+        hashed = _turned(hashed ^ _mixed(0, word, mask), 27, mask) * _P1 + ones * _P4 & mask
+    rest, left = words[-1], size % _WORD
+    if left >= 4:  # noqa: PLR2004 - half a word
+        hashed = hashed ^ (rest & ones * 0xFFFFFFFF) * _P1 & mask
+        hashed = _turned(hashed, 23, mask) * _P2 + ones * _P3 & mask
+        rest, left = rest >> 32, left - 4
+    for at in range(left):
+        byte = rest >> 8 * at & ones * 0xFF
+        hashed = _turned(hashed ^ byte * _P5 & mask, 11, mask) * _P1 & mask
+    hashed = (hashed ^ hashed >> 33 & mask) * _P2 & mask
+    hashed = (hashed ^ hashed >> 29 & mask) * _P3 & mask
+    hashed ^= hashed >> 32 & mask
+    return unpack(f"<{2 * len(contents)}Q", hashed.to_bytes(_LANE * len(contents), "little"))[::2]
 
 
-def _striped(content: bytes, seed: int) -> int:
-    lanes = [(seed + _P1 + _P2) & _MASK, (seed + _P2) & _MASK, seed, (seed - _P1) & _MASK]
-    for start in range(0, len(content), 8):
-        lane = start // 8 % 4
-        lanes[lane] = _round(lanes[lane], int.from_bytes(content[start : start + 8], "little"))
-    turns = (1, 7, 12, 18)
-    hashed = sum(_turned(lane, by) for lane, by in zip(lanes, turns, strict=True)) & _MASK
-    for lane in lanes:
-        hashed = ((hashed ^ _round(0, lane)) * _P1 + _P4) & _MASK
+def _striped(words: Sequence[int], seed: int, ones: int) -> int:
+    mask = ones * (2**64 - 1)
+    starts = (seed + _P1 + _P2, seed + _P2, seed, seed - _P1)
+    four = [ones * (start % 2**64) for start in starts]
+    for at, word in enumerate(words):
+        four[at % 4] = _mixed(four[at % 4], word, mask)
+    turns = zip(four, (1, 7, 12, 18), strict=True)
+    hashed = sum(_turned(lanes, by, mask) for lanes, by in turns) & mask
+    for lanes in four:
+        hashed = (hashed ^ _mixed(0, lanes, mask)) * _P1 + ones * _P4 & mask
     return hashed
 
 
-def _round(lane: int, word: int) -> int:
-    return _turned((lane + word * _P2) & _MASK, 31) * _P1 & _MASK
+def _mixed(lanes: int, word: int, mask: int) -> int:
+    return _turned(lanes + word * _P2 & mask, 31, mask) * _P1 & mask
 
 
-def _turned(word: int, by: int) -> int:
-    return (word << by | word >> (64 - by)) & _MASK
+def _turned(lanes: int, by: int, mask: int) -> int:
+    return (lanes << by | lanes >> 64 - by) & mask
+
+
+def _words(contents: Sequence[bytes]) -> list[int]:
+    """Of all the first 8 bytes, then the next: a lane for each; the last are filled up with 0."""
+    width = len(contents[0]) // _WORD + 1
+    joined = array("Q", b"".join([each.ljust(width * _WORD, b"\0") for each in contents]))
+    words = []
+    for at in range(width):
+        lanes = array("Q", bytes(_LANE * len(contents)))
+        lanes[::2] = joined[at::width]
+        words.append(int.from_bytes(lanes, "little"))
+    return words

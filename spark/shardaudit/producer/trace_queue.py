@@ -6,35 +6,29 @@ Each trace gets a number, written or not: what is dropped is a gap in the number
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, cast
 
 FULL = "the queue was full"
 
 
-class Trace(NamedTuple):
-    """One message at one place: where it puts a message, an acknowledged record.
+# Plain tuples: thousands of them wait, and Python's collector forgets those of texts and numbers at
+# once, while objects of a class of ours made it go through all that the producer has.
 
-    `acked_at`: when that was. `attempt`: of a put, how many times it was on its way, from 1.
-    `event`: what was done with it at a place behind that of the put. `parent_ids`: of those that
-    it was made from.
-    """
+# What traces have in common: the stream; when Kinesis answered; the attempt, of a put, from 1; the
+# event, of a place behind that of the put.
+TraceOccasion = tuple[str, str, int | None, str | None]
 
-    message_id: str
-    stream: str
-    sent_at: str | int
-    shard_id: str
-    sequence_number: str
-    acked_at: str
-    attempt: int | None = None
-    event: str | None = None
-    parent_ids: tuple[str, ...] = ()
+# One message at one place (where it puts a message, an acknowledged record): message id, sent_at,
+# shard id, sequence number, the occasion, and the ids of those that it was made from.
+Trace = tuple[str, str | int, str, str, TraceOccasion, tuple[str, ...]]
 
 
-class Numbered(NamedTuple):
-    """A trace with its place in the session."""
+class TraceRun(NamedTuple):
+    """Traces with their places in the session, which follow each other."""
 
-    session_seq: int
-    trace: Trace
+    session_seq: int  # of the first
+    traces: list[Trace]
 
 
 @dataclass(slots=True)
@@ -55,13 +49,14 @@ class TraceQueue:
         # Waited on, it lets go of the lock however often it is held: a signal's handler may flush
         # or close what it interrupted while it was adding.
         self.changed = threading.Condition(self._lock)
-        self._entries: list[Numbered | Gap] = []
+        self._entries: list[TraceRun | Gap] = []
+        self._waiting = 0  # traces and gaps
         self._is_shut = False
         self.numbered = 0  # of both kinds, since the start
         self.dropped = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return self._waiting
 
     def add(self, traces: Iterable[Trace | str]) -> None:
         """Takes them in, or counts them. A text says why there is no trace. Never waits for room.
@@ -69,36 +64,52 @@ class TraceQueue:
         The queue has a place more than its capacity, for the gap at its end.
         """
         with self._lock:
-            if self._is_shut:
-                late = sum(1 for _ in traces)
-                self.numbered, self.dropped = self.numbered + late, self.dropped + late
-                return
-            for trace in traces:
-                is_full = len(self._entries) >= self._capacity
+            for kind, alike in groupby(traces, type):
+                some = list(alike)
                 number = self.numbered
-                self.numbered += 1  # first: who looks on without the lock counts no less than all
-                if isinstance(trace, str) or is_full:
-                    self._drop(number, trace if isinstance(trace, str) else FULL, is_full=is_full)
+                # First: who looks on without the lock counts no less than all.
+                self.numbered += len(some)
+                if self._is_shut:
+                    self.dropped += len(some)
+                elif issubclass(kind, str):
+                    for at, reason in enumerate(cast("list[str]", some), number):
+                        self._drop(Gap(at, 1, reason))
                 else:
-                    numbered = Numbered(number, trace)  # before, as a signal may come with it
-                    self._entries.append(numbered)
+                    self._take_in(TraceRun(number, cast("list[Trace]", some)))
 
     def shut(self) -> None:
         """What comes from now on is counted as dropped, and nothing else."""
         with self._lock:
             self._is_shut = True
 
-    def take(self) -> list[Numbered | Gap]:
+    def take(self) -> list[TraceRun | Gap]:
         """All that is there; the queue is empty then."""
         with self._lock:
-            entries, self._entries = self._entries, []
+            entries, self._entries, self._waiting = self._entries, [], 0
         return entries
 
-    def _drop(self, number: int, reason: str, *, is_full: bool) -> None:
-        self.dropped += 1
-        last = self._entries[-1] if self._entries else None
-        if isinstance(last, Gap) and (is_full or last.reason == reason):
-            last.count += 1
+    def _take_in(self, run: TraceRun) -> None:
+        """As many as there is room for."""
+        number, traces = run
+        room = max(0, self._capacity - self._waiting)
+        if len(traces) <= room:
+            self._entries.append(run)
+            self._waiting += len(traces)
+            return
+        if room:
+            self._take_in(TraceRun(number, traces[:room]))
+        self._drop(Gap(number + room, len(traces) - room, FULL))
+
+    def _drop(self, gap: Gap) -> None:
+        self.dropped += gap.count
+        last, is_full = self._entries[-1] if self._entries else None, len(self) >= self._capacity
+        # Not next to each other: a signal's handler dropped some while this was numbered.
+        if (
+            isinstance(last, Gap)
+            and last.session_seq + last.count == gap.session_seq
+            and (is_full or last.reason == gap.reason)
+        ):
+            last.count += gap.count
         else:
-            gap = Gap(number, 1, reason)
             self._entries.append(gap)
+            self._waiting += 1

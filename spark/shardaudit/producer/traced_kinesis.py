@@ -1,6 +1,6 @@
 """boto3's Kinesis client, and a trace of each record that it gets acknowledged."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,9 +11,8 @@ from shardaudit.producer.log_holder import LogHolder
 from shardaudit.producer.message_fields import (
     FieldSource,
     MessageFields,
-    Prepared,
+    PreparedRecords,
     PutRecord,
-    as_given,
     instant_with_ms,
 )
 from shardaudit.producer.packed_lines import Teller
@@ -25,7 +24,7 @@ from shardaudit.producer.partial_failures import (
     acknowledged,
     is_refusal,
 )
-from shardaudit.producer.sample import is_sampled
+from shardaudit.producer.sample import are_sampled
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import Trace
@@ -99,57 +98,41 @@ class TracedKinesis(LogHolder):
             raise AttributeError(name)
         return getattr(self._client, name)
 
-    def _put_one(self, request: PutRequest, prepared: Sequence[Prepared]) -> PutAnswer:
-        [one] = prepared
-        answer: PutAnswer = self._client.put_record(**one.record)
+    def _put_one(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
+        answer: PutAnswer = self._client.put_record(**prepared.records[0])
         with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
-            self._trace(request, prepared, [acknowledged(answer)])
+            self._trace(prepared, [acknowledged(answer, request)])
         return answer
 
-    def _put_all(self, request: PutRequest, prepared: Sequence[Prepared]) -> PutAnswer:
+    def _put_all(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
         acks: list[Acknowledged | None] = []
         put = RepeatedPut(self._client.put_records)
         try:
-            return put.all_of({**request, "Records": [each.record for each in prepared]}, acks)
+            return put.all_of({**request, "Records": prepared.records}, acks)
         finally:
             if acks:
                 with suppress(Exception):  # as above
-                    self._trace(request, prepared, acks)
+                    self._trace(prepared, acks)
 
-    def _trace(
-        self,
-        request: PutRequest,
-        prepared: Sequence[Prepared],
-        acks: Sequence[Acknowledged | None],
-    ) -> None:
-        stream = request.get("StreamName") or str(request.get("StreamARN", "")).rpartition("/")[2]
-        self._log.add(list(self._traces(stream, prepared, acks)))
-
-    def _traces(
-        self, stream: str, prepared: Sequence[Prepared], acks: Sequence[Acknowledged | None]
-    ) -> Iterator[Trace | str]:
-        for each, ack in zip(prepared, acks, strict=True):
+    def _trace(self, prepared: PreparedRecords, acks: Sequence[Acknowledged | None]) -> None:
+        sampled = are_sampled(prepared.ids(), self._sample_rate)
+        traces = list[Trace | str]()
+        for message, is_sampled, ack in zip(prepared.messages, sampled, acks, strict=True):
             if ack is None:
                 continue
-            if each.fault is not None:
-                yield each.fault
-            elif is_sampled(each.message_id, self._sample_rate):
-                yield Trace(
-                    each.message_id,
-                    stream,
-                    each.sent_at,
-                    ack.shard_id,
-                    ack.sequence_number,
-                    ack.acked_at,
-                    ack.attempt,
-                    parent_ids=each.parent_ids,
-                )
+            if isinstance(message, str):
+                traces.append(message)
+            elif is_sampled:
+                message_id, sent_at, parent_ids = message
+                shard_id, number, occasion = ack
+                traces.append((message_id, sent_at, shard_id, number, occasion, parent_ids))
+        self._log.add(traces)
 
 
 def _first_or_as_given(
-    put: Callable[[PutRequest, Sequence[Prepared]], PutAnswer],
+    put: Callable[[PutRequest, PreparedRecords], PutAnswer],
     request: PutRequest,
-    prepared: Sequence[Prepared],
+    prepared: PreparedRecords,
     *,
     records: Sequence[PutRecord],
 ) -> PutAnswer:
@@ -161,7 +144,7 @@ def _first_or_as_given(
     try:
         return put(request, prepared)
     except Exception as error:
-        given = list(map(as_given, prepared, records))
-        if given == list(prepared) or not is_refusal(error):
+        given = prepared.as_given(records)
+        if given == prepared or not is_refusal(error):
             raise
     return put(request, given)

@@ -130,8 +130,9 @@ def let_a_minute_pass(log: TraceLog) -> None:
 def traces(first: int, count: int = 1) -> list[Trace]:
     """As many, with numbers in their ids."""
     sent_at, acked_at = "2026-11-24T11:59:59.000Z", "2026-11-24T12:00:00.000Z"
+    occasion = ("events", acked_at, 1, None)
     return [
-        Trace(f"m{number}", "events", sent_at, "shardId-000000000000", "1", acked_at, attempt=1)
+        (f"m{number}", sent_at, "shardId-000000000000", "1", occasion, ())
         for number in range(first, first + count)
     ]
 

@@ -1,14 +1,15 @@
 """Where a message's id and time are taken from, and how they are added to a payload."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any  # of JSON
+from typing import Any, NamedTuple  # Any: of JSON
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.producer.message_fields import FieldSource, MessageFields
+from shardaudit.producer.message_fields import FieldSource, MessageFields, PutRecord
 
 NO_OBJECT = "the payload is no JSON object"
 NO_ID = "the message id is missing, or no text"
@@ -26,6 +27,21 @@ OBJECTS = st.dictionaries(
 )
 
 
+class Found(NamedTuple):
+    record: PutRecord
+    message_id: str
+    sent_at: str | int
+    fault: str | None
+
+
+def prepared(fields: MessageFields, record: PutRecord) -> Found:
+    """The only record, and what is found in it."""
+    [put], [message] = fields.prepared([record], NOW)
+    if isinstance(message, str):
+        return Found(put, "", "", message)
+    return Found(put, message[0], message[1], None)
+
+
 @given(OBJECTS, st.sampled_from(["", " \n"]), st.booleans())
 def test_both_are_added_and_all_else_stays_when_a_payload_has_neither(
     payload: dict[str, Any], blank: str, as_text: bool
@@ -33,7 +49,7 @@ def test_both_are_added_and_all_else_stays_when_a_payload_has_neither(
     text = blank + json.dumps(payload, ensure_ascii=False)
     record = {"Data": text if as_text else text.encode(), "PartitionKey": "k"}
     before = dict(record)
-    [found] = MessageFields().prepared([record], NOW)
+    found = prepared(MessageFields(), record)
     assert found.fault is None
     content = found.record["Data"]
     assert type(content) is type(record["Data"])
@@ -44,9 +60,17 @@ def test_both_are_added_and_all_else_stays_when_a_payload_has_neither(
     assert found.sent_at == NOW
 
 
+@pytest.mark.parametrize("text", ["{}", "{ \n}", "\t{\r}", ' { "a":1}', '{\n"}":1}', '{"{":1}'])
+@pytest.mark.parametrize("kind", [str, str.encode, lambda text: bytearray(text.encode())])
+def test_payload_stays_one_object_when_it_has_blanks(text: str, kind: Callable[..., Any]) -> None:
+    found = prepared(MessageFields(), {"Data": kind(text)})
+    added = {"message_id": found.message_id, "sent_at": NOW}
+    assert json.loads(found.record["Data"]) == json.loads(text) | added
+
+
 def test_what_is_there_stays_when_only_one_is_added() -> None:
     record = {"Data": b'{"message_id": 17, "price": 1.50}'}
-    [found] = MessageFields().prepared([record], NOW)
+    found = prepared(MessageFields(), record)
     assert found.message_id == "17"
     rest = b'"message_id": 17, "price": 1.50}'
     assert found.record["Data"] == b'{"sent_at":"%s",' % str(found.sent_at).encode() + rest
@@ -70,14 +94,14 @@ def test_they_are_taken_from_where_the_caller_says(
 ) -> None:
     payload = {"meta": {"id": "a", "at": AT}, "number": 7, "ms": 1795183200000}
     record = {"Data": json.dumps(payload), "PartitionKey": "key"}
-    [found] = MessageFields(message_id, sent_at).prepared([record], NOW)
+    found = prepared(MessageFields(message_id, sent_at), record)
     assert (found.message_id, found.sent_at) == expected
     assert found.record is record
 
 
 def test_payload_is_not_read_when_both_are_functions() -> None:
     record = {"Data": b"\x00\xff", "PartitionKey": "key"}
-    [found] = MessageFields(lambda r: r["PartitionKey"], lambda _: AT).prepared([record], NOW)
+    found = prepared(MessageFields(lambda r: r["PartitionKey"], lambda _: AT), record)
     assert (found.message_id, found.fault) == ("key", None)
 
 
@@ -103,6 +127,6 @@ def test_record_goes_as_it_is_when_it_cannot_be_traced(
     data: object, message_id: FieldSource, sent_at: FieldSource, fault: str
 ) -> None:
     record = {"Data": data, "PartitionKey": "k"}
-    [found] = MessageFields(message_id, sent_at).prepared([record], NOW)
+    found = prepared(MessageFields(message_id, sent_at), record)
     assert found.record is record
     assert found.fault == fault

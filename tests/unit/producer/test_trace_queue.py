@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.producer.trace_queue import FULL, Gap, Numbered, Trace, TraceQueue
+from shardaudit.producer.trace_queue import FULL, Gap, Trace, TraceQueue, TraceRun
 from tests.unit.producer.puts import traces
 
 NO_ID = "the message id is missing, or no text"
@@ -17,7 +17,7 @@ STEPS = st.lists(
 def test_all_that_is_added_is_written_or_in_a_gap(
     steps: list[tuple[int, str] | None], capacity: int
 ) -> None:
-    queue, taken, added = TraceQueue(capacity), list[Numbered | Gap](), 0
+    queue, taken, added = TraceQueue(capacity), list[TraceRun | Gap](), 0
     for step in steps:
         if step is None:
             taken += queue.take()
@@ -28,13 +28,19 @@ def test_all_that_is_added_is_written_or_in_a_gap(
         assert len(queue) <= capacity + 1
     taken += queue.take()
 
-    spans = [(e.session_seq, e.session_seq + (e.count if isinstance(e, Gap) else 1)) for e in taken]
+    counts = [e.count if isinstance(e, Gap) else len(e.traces) for e in taken]
+    spans = [(e.session_seq, e.session_seq + n) for e, n in zip(taken, counts, strict=True)]
     assert [start for start, _ in spans] == [0, *(end for _, end in spans)][: len(spans)]
-    written = [e for e in taken if isinstance(e, Numbered)]
+    written = [
+        (number, trace)
+        for e in taken
+        if isinstance(e, TraceRun)
+        for number, trace in enumerate(e.traces, e.session_seq)
+    ]
     dropped = sum(e.count for e in taken if isinstance(e, Gap))
     assert len(written) + dropped == added == queue.numbered
     assert queue.dropped == dropped
-    assert all(entry.trace.message_id == f"m{entry.session_seq}" for entry in written)
+    assert all(trace[0] == f"m{number}" for number, trace in written)
 
 
 def test_what_has_no_room_is_one_gap_when_the_queue_is_full() -> None:
@@ -42,9 +48,9 @@ def test_what_has_no_room_is_one_gap_when_the_queue_is_full() -> None:
     queue.add(traces(0, 5))
     queue.add([NO_ID])
     queue.add(traces(6, 1))
-    assert [*queue.take()] == [*map(Numbered, (0, 1), traces(0, 2)), Gap(2, 5, FULL)]
+    assert [*queue.take()] == [TraceRun(0, traces(0, 2)), Gap(2, 5, FULL)]
     queue.add(traces(7))
-    assert queue.take() == [Numbered(7, traces(7)[0])]
+    assert queue.take() == [TraceRun(7, traces(7))]
 
 
 def test_each_reason_is_a_gap_of_its_own_when_there_is_room() -> None:
@@ -63,7 +69,7 @@ def test_what_comes_late_is_counted_when_the_queue_is_shut() -> None:
     queue.add(traces(0))
     queue.shut()
     queue.add(traces(1, 3))
-    assert (len(queue.take()), queue.numbered, queue.dropped) == (1, 4, 3)
+    assert (queue.take(), queue.numbered, queue.dropped) == ([TraceRun(0, traces(0))], 4, 3)
 
 
 def test_what_is_dropped_was_numbered_before_whenever_somebody_looks() -> None:

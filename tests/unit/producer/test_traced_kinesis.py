@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any  # of boto3's answers
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.producer import traced
 from shardaudit.producer.message_fields import NO_ROOM
 from shardaudit.producer.packed_lines import UNFIT
-from shardaudit.producer.sample import is_sampled, xxh64
+from shardaudit.producer.sample import are_sampled, is_sampled, xxh64
 from shardaudit.producer.trace_folder import trace_folder
 from tests.unit.producer.puts import ClientError, FakeKinesis, logged, records
 
@@ -159,7 +161,14 @@ def test_sample_is_dense_and_the_same_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_hash_is_that_of_xxhash(content: bytes, hashed: int) -> None:
-    assert xxh64(content, 0) == hashed
+    others = [bytes(len(content)), content, b"\xff" * len(content)]
+    assert xxh64([content], 0) == (hashed,)
+    assert xxh64(others, 0)[1] == hashed
+
+
+@given(st.lists(st.text(max_size=70)), st.sampled_from([1e-6, 0.1, 0.5, 1.0]))
+def test_sample_of_many_is_that_of_each(ids: list[str], rate: float) -> None:
+    assert are_sampled(ids, rate) == [is_sampled(one, rate) for one in ids]
 
 
 def test_threads_share_one_dense_session(tmp_path: Path) -> None:
