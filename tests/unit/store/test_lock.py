@@ -196,10 +196,7 @@ def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: 
         pass
 
 
-def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shardaudit.store.lock._LOOK_SECONDS", 0.1)
+def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
     with Claimant(settings) as other:
         assert other.take() == "held"
         started = time.monotonic()
