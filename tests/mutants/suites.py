@@ -6,7 +6,7 @@ _RULES = (  # the tables of the single rules: a hundredth of the time of an audi
     "tests/spark/audit/test_cell_verdicts.py",
     "tests/spark/audit/test_classify.py",
     "tests/spark/audit/test_drill_down.py",
-    "tests/spark/audit/test_folding.py",
+    "tests/spark/audit/test_findings.py",
     "tests/spark/audit/test_held_spans.py",
     "tests/spark/audit/test_apart.py",
     "tests/spark/audit/test_shard_facts.py",
@@ -47,7 +47,7 @@ _WATCH = (
 )
 _HOLES = (
     "tests/unit/audit/test_hours.py",
-    "tests/spark/watch/test_hole_cells.py",
+    "tests/spark/watch/test_holes.py",
     "tests/spark/watch/test_shard_times.py",
     "tests/spark/watch/test_watch_holes.py",
 )
