@@ -216,3 +216,9 @@ def written_tests(files: Iterable[Path]) -> dict[str, ast.AST]:
 def test_a_test_with_much_to_say_is_split_or_made_a_table() -> None:
     counts = {name: asserts(test) for name, test in written_tests(sources(ROOT / "tests")).items()}
     assert {name: count for name, count in counts.items() if count > MOST_ASSERTS} == {}
+
+
+def test_each_module_of_rules_has_a_table_of_its_own() -> None:
+    tables = {file.stem for file in sources(ROOT / "tests")}
+    rules = {file.stem for file in sources(*RULES)} - {"__init__"}
+    assert {stem for stem in rules if f"test_{stem}" not in tables} == set()
