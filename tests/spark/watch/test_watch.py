@@ -165,8 +165,8 @@ def test_nobody_is_told_twice_and_a_mark_that_was_lost_is_made_good(
     config = settings(tmp_path)
     sent: list[str] = []
 
-    def crash(letter: OutgoingMessage) -> None:
-        sent.append(letter.message_id)
+    def crash(message: OutgoingMessage) -> None:
+        sent.append(message.message_id)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
