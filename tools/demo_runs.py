@@ -34,13 +34,16 @@ class DemoFailedError(FinalError, RuntimeError):
 class Run:
     """What is run of a DAG: its form, and those of its tasks that are waited for, in order.
 
-    `may_fail` may be red at the end: the verdict on planted faults.
+    `may_fail` may be red at the end: the verdict on planted faults. `looks`: so many in a row may
+    show nothing new, `look_s` apart.
     """
 
     dag_id: str
     form: dict[str, Any]
     tasks: Sequence[str]
     may_fail: str | None = None
+    looks: int = _LOOKS
+    look_s: float = _LOOK_SECONDS
 
 
 def followed(api: AirflowApi, run: Run, *, approve: str, progress: Progress) -> str:
@@ -60,7 +63,7 @@ def followed(api: AirflowApi, run: Run, *, approve: str, progress: Progress) -> 
             if ended.state != "success" and task_id != run.may_fail:
                 log = api.task_log(run.dag_id, run_id, ended)
                 raise DemoFailedError(f"{run.dag_id}.{task_id}", ended.state, log)
-        _wait_until_over(api, run.dag_id, run_id)  # of a DAG that is off it stays "running"
+        _wait_until_over(api, run, run_id)  # of a DAG that is off it stays "running"
     finally:
         api.switch(run.dag_id, on=False)  # or the next Airflow would audit the demo every night
     return run_id
@@ -68,27 +71,27 @@ def followed(api: AirflowApi, run: Run, *, approve: str, progress: Progress) -> 
 
 def _ended(api: AirflowApi, run: Run, run_id: str, *, task_id: str, approve: str) -> TaskState:
     """The task, once it is over; of a mapped one the first that failed, or else any."""
-    looks_waiting, looks_left = 0, _LOOKS
+    looks_waiting, looks_left = 0, run.looks
     before: list[str] = []
     while looks_left:
         tasks = [t for t in api.task_states(run.dag_id, run_id) if t.task_id == task_id]
         states = sorted(t.state for t in tasks)
-        looks_left, before = (looks_left - 1 if states == before else _LOOKS), states
+        looks_left, before = (looks_left - 1 if states == before else run.looks), states
         task = next((t for t in tasks if t.state != "success"), tasks[0])
         if all(t.state in _ENDED for t in tasks):
             return task
         looks_waiting += task.state == _WAITS
         if looks_waiting == _LOOKS_BEFORE_ANSWER and task.state == _WAITS:
             api.answer(run.dag_id, run_id, task_id, option=approve)
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(run.look_s)
     raise DemoFailedError(task_id, f"still {task.state} after {_TASK_SECONDS} s", [])
 
 
-def _wait_until_over(api: AirflowApi, dag_id: str, run_id: str) -> None:
-    for _ in range(_LOOKS):
-        if api.run_state(dag_id, run_id) in {"success", "failed"}:
+def _wait_until_over(api: AirflowApi, run: Run, run_id: str) -> None:
+    for _ in range(run.looks):
+        if api.run_state(run.dag_id, run_id) in {"success", "failed"}:
             return
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(run.look_s)
 
 
 def _wait_until_known(api: AirflowApi, dag_id: str) -> None:

@@ -89,8 +89,7 @@ def test_each_message_is_there_once_when_a_run_was_killed_between_two_files(lake
         first.tell("add", SINK, "lost", times=1)
         assert first.answer() == ""
     there = lake.landed() - old
-    assert 0 < there.total() < len(WANTED)
-    assert there < wanted
+    assert Counter() < there < wanted
     lake.network.before = lambda _: None
     with SinkWriter(lake.settings) as second:
         assert second.answer() == "ready"

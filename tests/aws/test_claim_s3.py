@@ -10,7 +10,7 @@ import pytest
 from shardaudit.adapters.aws.s3 import S3RefusedError, S3UnreachableError, s3_client
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ClaimLostError, WarehouseBusyError
+from shardaudit.model.errors import LockLostError, WarehouseBusyError
 from shardaudit.simulate.s3proxy import s3_proxy
 from shardaudit.store import lock as claims
 from shardaudit.store.lock import warehouse_lock
@@ -114,7 +114,7 @@ def test_holder_notices_when_it_was_taken_over(
         store(settings).rewrite(1, json.dumps(silent))
         with (
             warehouse_lock(settings, owner="second"),
-            pytest.raises(ClaimLostError, match="second"),
+            pytest.raises(LockLostError, match="second"),
         ):
             first.check()
 

@@ -3,10 +3,12 @@
 _GOLDEN = "tests/spark/test_golden.py"
 _ORACLE = "tests/spark/test_properties.py"
 _RULES = (  # the tables of the single rules: a hundredth of the time of an audit
+    "tests/spark/audit/test_carried.py",
     "tests/spark/audit/test_cell_verdicts.py",
+    "tests/spark/audit/test_cells.py",
     "tests/spark/audit/test_classify.py",
     "tests/spark/audit/test_drill_down.py",
-    "tests/spark/audit/test_folding.py",
+    "tests/spark/audit/test_findings.py",
     "tests/spark/audit/test_held_spans.py",
     "tests/spark/audit/test_apart.py",
     "tests/spark/audit/test_shard_facts.py",
@@ -19,7 +21,12 @@ _AUDIT = (
     "tests/spark/audit/test_stamped_anew.py",
     "tests/spark/audit/test_vanished.py",
 )
-_CANARY = ("tests/unit/audit/test_canary.py", "tests/spark/audit/test_canary.py")
+_CANARY = (
+    "tests/unit/audit/test_canary.py",
+    "tests/unit/audit/test_canary_answers.py",
+    "tests/unit/audit/test_canary_plan.py",
+    "tests/spark/audit/test_canary.py",
+)
 _DELTA = "tests/spark/ingest/test_ingest_delta.py"
 _PARQUET = "tests/spark/ingest/test_ingest_parquet.py"
 _TRACES = "tests/spark/ingest/test_ingest_traces.py"
@@ -32,7 +39,7 @@ _INGEST = (
     "tests/spark/ingest/test_refused_traces.py",
     "tests/spark/ingest/test_placing.py",
 )
-_BACKFILL = (  # what merges needs Apache Spark: `copies` and `decode` are left out
+_BACKFILL = (  # what merges needs Apache Spark: `decode` is left out
     "tests/unit/backfill",
     "tests/unit/cli/test_backfill_command.py",
     "tests/spark/backfill/test_missing.py",
@@ -47,7 +54,7 @@ _WATCH = (
 )
 _HOLES = (
     "tests/unit/audit/test_hours.py",
-    "tests/spark/watch/test_hole_cells.py",
+    "tests/spark/watch/test_holes.py",
     "tests/spark/watch/test_shard_times.py",
     "tests/spark/watch/test_watch_holes.py",
 )
@@ -63,6 +70,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/audit/rules/canary/canary_answers.py": _CANARY,
     "shardaudit/audit/rules/canary/canary_plan.py": _CANARY,
     "shardaudit/audit/rules/changed_cells.py": (
+        "tests/spark/audit/test_changed_cells.py",
         "tests/spark/audit/test_held_spans.py",
         "tests/spark/audit/test_watermarks.py",
         "tests/spark/audit/test_late.py",
@@ -72,6 +80,7 @@ SUITES: dict[str, tuple[str, ...]] = {
         "tests/spark/audit/test_late.py",
     ),
     "shardaudit/audit/rules/ledger_hours.py": (
+        "tests/spark/audit/test_ledger_hours.py",
         "tests/spark/audit/test_shard_facts.py",
         "tests/spark/audit/test_kept_days.py",
         "tests/spark/audit/test_silences.py",
@@ -136,13 +145,17 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/columns/instants.py": (*_INGEST, _DELTA),
     "shardaudit/columns/ledger_sums.py": (*_INGEST, *_AUDIT),
     "shardaudit/ingest/rules/repeats.py": (
+        "tests/spark/ingest/test_repeats.py",
         *_AUDIT,
         _TRACES,
         "tests/spark/ingest/test_ingest_rotated.py",
     ),
     "shardaudit/ingest/rules/deliveries.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
     "shardaudit/ingest/rules/refused_traces.py": (*_INGEST, *_AUDIT, _TRACES),
-    "shardaudit/ingest/rules/coarse_times.py": ("tests/spark/audit/test_coarse_landing_times.py",),
+    "shardaudit/ingest/rules/coarse_times.py": (
+        "tests/spark/ingest/test_coarse_times.py",
+        "tests/spark/audit/test_coarse_landing_times.py",
+    ),
     "shardaudit/ingest/rules/sighted.py": ("tests/spark/ingest/test_sighted.py",),
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL
@@ -151,6 +164,7 @@ SUITES: dict[str, tuple[str, ...]] = {
             *("hand_over", "column_sources"),
         )
     },
+    "shardaudit/backfill/rules/copies.py": ("tests/spark/backfill/test_copies.py",),
     "shardaudit/backfill/replay.py": _BACKFILL,
     **{
         f"shardaudit/watch/rules/{name}.py": _WATCH
@@ -168,9 +182,14 @@ SELF_CHECK = _CANARY
 _QUICK = (
     "tests/unit/",
     *(*_RULES, *_INGEST, *_HOLES[:-1]),
+    "tests/spark/audit/test_changed_cells.py",
     "tests/spark/audit/test_hours.py",
+    "tests/spark/audit/test_ledger_hours.py",
     "tests/spark/audit/test_patience.py",
+    "tests/spark/backfill/test_copies.py",
     "tests/spark/backfill/test_missing.py",
+    "tests/spark/ingest/test_coarse_times.py",
+    "tests/spark/ingest/test_repeats.py",
     "tests/spark/watch/test_fed_cells.py",
     "tests/spark/watch/test_frontiers.py",
 )

@@ -99,6 +99,12 @@ class Loss:
     def run(self, plan: Plan, *, approve_as: str | None = "ann") -> Verified | None:
         return run_backfill(self.running(plan, approve_as=approve_as))
 
+    def ran(self, plan: Plan) -> Verified:
+        """What the proof says after a run that had something to do."""
+        verified = self.run(plan)
+        assert verified is not None
+        return verified
+
     def running(self, plan: Plan, *, approve_as: str | None) -> Running:
         replay = replay_of(self.warehouse, self.settings, plan.plan_id, as_of=self.scenario.as_of)
         return Running(replay, self.settings, open_gates(None), approve_as)

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "spark" / "shardaudit"
 RULES = sorted(PACKAGE.glob("**/rules"))
 MODULE_CEILING = 350
 FUNCTION_CEILING = 40
+MOST_ASSERTS = 8
 VAGUE_MODULES = {"utils", "common", "helpers", "misc"}
 
 ACTIONS = {"collect", "toPandas", "show", "toLocalIterator", "foreach", "foreachPartition", "take"}
@@ -196,3 +197,28 @@ def test_rule_lets_pass_what_is_fine(rule: object, line: str) -> None:
 def test_no_test_imports_a_test() -> None:
     """What two tests need has a place of its own; a test that goes takes nothing with it."""
     assert places(sources(ROOT / "tests"), imports_a_test) == []
+
+
+def asserts(test: ast.AST) -> int:
+    return sum(isinstance(node, ast.Assert) for node in ast.walk(test))
+
+
+def written_tests(files: Iterable[Path]) -> dict[str, ast.AST]:
+    """The functions that are tests, by where they stand."""
+    return {
+        f"{place(file, node)} {node.name}": node
+        for file in files
+        for node in nodes(file)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name[:4] == "test"
+    }
+
+
+def test_a_test_with_much_to_say_is_split_or_made_a_table() -> None:
+    counts = {name: asserts(test) for name, test in written_tests(sources(ROOT / "tests")).items()}
+    assert {name: count for name, count in counts.items() if count > MOST_ASSERTS} == {}
+
+
+def test_each_module_of_rules_has_a_table_of_its_own() -> None:
+    tables = {file.stem for file in sources(ROOT / "tests")}
+    rules = {file.stem for file in sources(*RULES)} - {"__init__"}
+    assert {stem for stem in rules if f"test_{stem}" not in tables} == set()

@@ -57,28 +57,28 @@ def has_receiver(notify: Notify) -> bool:
     return any((notify.slack, notify.http, notify.smtp))
 
 
-def send(notify: Notify, letter: OutgoingMessage) -> None:
+def send(notify: Notify, message: OutgoingMessage) -> None:
     """Sends it to all receivers.
 
     Raises:
         NotifierMissingError: a receiver's provider is not installed.
         NotSentError: a receiver did not take it; those before it have.
     """
-    for kind, arguments in _arguments(notify, letter).items():
+    for kind, arguments in _arguments(notify, message).items():
         notifier = _notifier_class(kind)(**arguments)
         try:
             notifier.notify({})
         except Exception as error:  # noqa: BLE001 - providers raise whatever their libraries do
-            raise NotSentError(kind, letter.message_id, error) from None
+            raise NotSentError(kind, message.message_id, error) from None
 
 
 def _arguments(
-    notify: Notify, letter: OutgoingMessage
+    notify: Notify, message: OutgoingMessage
 ) -> dict[str, dict[str, Any]]:  # Any: the notifiers'
-    body = f"{letter.text}\n[{letter.message_id}]"
+    body = f"{message.text}\n[{message.message_id}]"
     found: dict[str, dict[str, Any]] = {}
     if notify.slack:
-        text = f"*{_slack(letter.title)}*\n{_slack(body)}"
+        text = f"*{_slack(message.title)}*\n{_slack(body)}"
         found["slack"] = {
             "slack_webhook_conn_id": notify.slack,
             "text": text,
@@ -86,16 +86,16 @@ def _arguments(
             "unfurl_media": False,
         }
     if notify.http:
-        document = {name: getattr(letter, name) for name in OutgoingMessage.__dataclass_fields__}
-        headers = {"Idempotency-Key": letter.message_id}
+        document = {name: getattr(message, name) for name in OutgoingMessage.__dataclass_fields__}
+        headers = {"Idempotency-Key": message.message_id}
         found["http"] = {"http_conn_id": notify.http, "json": document, "headers": headers}
     if notify.smtp:
         found["smtp"] = {
             "smtp_conn_id": notify.smtp,
             "to": notify.mail_to,
-            "subject": letter.title,
+            "subject": message.title,
             "html_content": f"<pre>{html.escape(body)}</pre>",
-            "custom_headers": {"X-Shardaudit-Id": letter.message_id},
+            "custom_headers": {"X-Shardaudit-Id": message.message_id},
         }
     return found
 

@@ -1,6 +1,6 @@
 """The suites of a folder, understood: without Spark, so that `doctor` need not wait for it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
@@ -33,10 +33,13 @@ class ShippedSuites:
     """What judges by the suites that are shipped, understood beside whatever else is done.
 
     They are known to be sound: nobody has to wait until Great Expectations says so.
+
+    `understand`: what makes a judge of suites.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, understand: Callable[[Sequence[Suite]], SuiteJudge] | None = None) -> None:
         self._suites = load_suites(None)
+        self._understand = understand or _great_expectations
         self._understood: Future[SuiteJudge] | None = None
 
     def prepare(self) -> None:
@@ -54,15 +57,14 @@ class ShippedSuites:
         if self._understood is None:
             self._understood = Future()
             # A daemon: Ctrl-C does not wait for an import.
-            Thread(target=_understand, args=(self._suites, self._understood), daemon=True).start()
+            Thread(target=self._fill, args=(self._understood,), daemon=True).start()
         return self._understood
 
-
-def _understand(suites: Sequence[Suite], understood: "Future[SuiteJudge]") -> None:
-    try:
-        understood.set_result(_great_expectations(suites))
-    except BaseException as error:  # noqa: BLE001 - it is raised where the judge is asked
-        understood.set_exception(error)
+    def _fill(self, understood: "Future[SuiteJudge]") -> None:
+        try:
+            understood.set_result(self._understand(self._suites))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the judge is asked
+            understood.set_exception(error)
 
 
 def _great_expectations(suites: Sequence[Suite]) -> SuiteJudge:

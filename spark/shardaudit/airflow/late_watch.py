@@ -29,7 +29,7 @@ async def tell_late(context: Mapping[str, Any]) -> None:  # Any: what Airflow gi
 def _tell(context: Mapping[str, Any]) -> None:  # Any: as above
     run = context.get("dag_run") or {}
     run_id = str(run.get("dag_run_id") or run.get("run_id") or "unknown")
-    letter = OutgoingMessage(
+    message = OutgoingMessage(
         message_id=hashlib.sha256(f"late\n{run_id}".encode()).hexdigest()[:24],
         stream="all",
         level=Level.WARN.value,
@@ -37,7 +37,7 @@ def _tell(context: Mapping[str, Any]) -> None:  # Any: as above
         text=f"run {run_id} of retention_watch is not done in time: nobody watches the shards now. "
         "See its tasks in Airflow",
     )
-    log.warning("%s: %s", letter.title, letter.text)
+    log.warning("%s: %s", message.title, message.text)
     settings = load_settings(Path(os.environ[CONFIG]))
     if has_receiver(settings.notify):
-        send(settings.notify, letter)
+        send(settings.notify, message)

@@ -95,7 +95,7 @@ class Child:
                 self._process.wait()
                 raise
 
-    def end(self) -> None:
+    def end(self, *, polite_s: float = _POLITE_SECONDS) -> None:
         """Ends it and its group; first as Ctrl-C does, so that it gives back what it holds.
 
         May be called by a signal's handler: it waits for no lock that the interrupted code has.
@@ -103,7 +103,7 @@ class Child:
         if self._process.poll() is None:
             self._send(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_POLITE_SECONDS)
+                self._process.wait(polite_s)
         self._send(signal.SIGKILL)
 
     def _send(self, one: signal.Signals) -> None:

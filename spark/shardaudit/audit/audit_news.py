@@ -175,12 +175,12 @@ def tell_rejected(warehouse: Warehouse, request: AuditRequest, reason: Exception
 
 def _changes(warehouse: Warehouse, audit_id: str) -> dict[StateChange, int]:
     """From the stored transitions: an audit that died after them and runs again finds them here."""
-    moves = ("kind", "from_state", "to_state")
+    transition = ("kind", "from_state", "to_state")
     found = Counter(
         {
             (Kind(kind), before and State(before), State(after)): count
             for (kind, before, after), count in warehouse.counts(
-                TRANSITIONS, by=moves, having={"audit_id": audit_id}
+                TRANSITIONS, by=transition, having={"audit_id": audit_id}
             ).items()
         }
     )

@@ -240,9 +240,10 @@ def publish(
         folded = own.folded.withColumn("updated_at", F.lit(now))
         warehouse.merge(folded, FINDINGS, most=outcome.folded)
     if outcome.gaps:
-        moves = transitions(own.gaps, GAP_TRANSITIONS, run)
         gaps = own.gaps.withColumn("updated_at", F.lit(now))
-        warehouse.merge(moves, GAP_TRANSITIONS, most=outcome.gaps)
+        warehouse.merge(
+            transitions(own.gaps, GAP_TRANSITIONS, run), GAP_TRANSITIONS, most=outcome.gaps
+        )
         warehouse.merge(gaps, GAPS, most=outcome.gaps)
 
 

@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +61,19 @@ _LOOKED_AT = 50_000
 _PANIC = "PanicException"  # of delta-rs, as when too few files may be open: no Exception
 
 
-def main(arguments: list[str] | None = None) -> int:
+def _command(name: str) -> Command:
+    module = importlib.import_module(f"shardaudit.cli.{_COMMANDS[name].module}")
+    return cast(Command, module)  # it has the protocol's shape; mypy cannot see it by a name
+
+
+def main(
+    arguments: list[str] | None = None, command_named: Callable[[str], Command] = _command
+) -> int:
     """The exit code of one command line."""
     asked = _asked(sys.argv[1:] if arguments is None else arguments)
     terminal = Terminal(as_json=asked.json, debug=asked.debug, log_json=asked.log == "json")
     try:
-        command = _command(asked.command)
+        command = command_named(asked.command)
         options = _options(asked, command)
         context = CommandContext(
             Path(asked.config), engine=asked.engine, progress=terminal.progress
@@ -96,11 +104,6 @@ def process() -> NoReturn:
     with suppress(BrokenPipeError):  # as in `shardaudit findings | head`
         sys.stdout.flush()
     os._exit(code)
-
-
-def _command(name: str) -> Command:
-    module = importlib.import_module(f"shardaudit.cli.{_COMMANDS[name].module}")
-    return cast(Command, module)  # it has the protocol's shape; mypy cannot see it by a name
 
 
 def _asked(arguments: list[str]) -> argparse.Namespace:

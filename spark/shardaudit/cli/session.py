@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shardaudit.adapters.engine.door import started
 from shardaudit.adapters.engine.engine_errors import spark_errors
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.report.progress import Progress
 from shardaudit.store.lock import Lock, warehouse_lock
 from shardaudit.store.lock_files import A_WATCH, AN_AUDIT, WATCH
@@ -40,10 +40,10 @@ class WriteLock:
         """Returns while it holds the warehouse.
 
         Raises:
-            ClaimLostError: it is not held, or not any more.
+            LockLostError: it is not held, or not any more.
         """
         if self._held is None:
-            raise ClaimLostError(self.settings.warehouse, "nobody: this run does not write now")
+            raise LockLostError(self.settings.warehouse, "nobody: this run does not write now")
         self._held.check()
 
 

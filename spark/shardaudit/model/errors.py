@@ -46,7 +46,7 @@ class WarehouseBusyError(RetryableError, BlockingIOError):
         self.owner, self.since = owner, since
 
 
-class ClaimLostError(RetryableError, BlockingIOError):
+class LockLostError(RetryableError, BlockingIOError):
     """Somebody took the warehouse over while we held it: nothing more may be written."""
 
     def __init__(self, warehouse: str, owner: str) -> None:

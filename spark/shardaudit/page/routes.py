@@ -26,10 +26,9 @@ log = logging.getLogger(__name__)
 SHOWN_DAG, TRIGGERED_DAG = "nightly_audit", "backfill"
 # Of our own: whoever waits for a warehouse waits for none of Airflow's threads.
 _AT_ONCE = 4
-_LONGEST_S = 20.0
 _SLOW = (
-    f"The warehouse has not answered within {_LONGEST_S:.0f} seconds. Others may be reading it, or "
-    "its storage is slow: try again, with a shorter time or one shard."
+    "The warehouse has not answered within {:.0f} seconds. Others may be reading it, or its "
+    "storage is slow: try again, with a shorter time or one shard."
 )
 _HEADERS = {
     # Nothing from anywhere else, no inline script or style, in no other site's frame.
@@ -69,11 +68,13 @@ class HiddenStreamError(FinalError, PermissionError):
 class Pages:
     """The pages by their paths, and the one that tells a problem (its title, its words).
 
-    A page gets its address's parameters, and the user's rights.
+    A page gets its address's parameters, and the user's rights. `longest_s`: what nobody waits
+    for any longer.
     """
 
     by_path: Mapping[str, Callable[[Mapping[str, str], Rights], PageAnswer]]
     problem: Callable[[str, str], PageAnswer]
+    longest_s: float = 20.0
 
 
 def page_app(pages: Pages) -> FastAPI:
@@ -113,9 +114,10 @@ def _route(
         show = partial(_shown, pages, page, request.query_params, user)
         answer = asyncio.get_running_loop().run_in_executor(threads, show)
         try:
-            return await asyncio.wait_for(answer, _LONGEST_S)
+            return await asyncio.wait_for(answer, pages.longest_s)
         except TimeoutError:
-            return _response(pages.problem("Nothing can be said now", _SLOW), status=503)
+            words = _SLOW.format(pages.longest_s)
+            return _response(pages.problem("Nothing can be said now", words), status=503)
 
     return shown
 

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ClaimLostError, ShardauditError, WarehouseBusyError
+from shardaudit.model.errors import LockLostError, ShardauditError, WarehouseBusyError
 from shardaudit.model.window import parse_instant
 from shardaudit.store.lock_files import LockFiles, WarehouseAccessError, lock_files_of
 
@@ -145,17 +145,17 @@ class Lock:
         lid, SIGSTOP) may have been taken over since.
 
         Raises:
-            ClaimLostError: another run took the warehouse over.
+            LockLostError: another run took the warehouse over.
         """
         newest = max(self._store.generations(), default=0)
         if newest > self._generation:
-            raise ClaimLostError(self._warehouse, str(_read(self._store, newest) or "another run"))
+            raise LockLostError(self._warehouse, str(_read(self._store, newest) or "another run"))
 
     def renew(self) -> None:
         """Says that this run is alive.
 
         Raises:
-            ClaimLostError: another run took the warehouse over.
+            LockLostError: another run took the warehouse over.
         """
         self.check()
         holder = replace(self._holder, heartbeat_at=now().isoformat())
@@ -243,7 +243,7 @@ def _keep(held: Lock, ended: threading.Event) -> None:
     while not ended.wait(RENEW_SECONDS):
         try:
             held.renew()
-        except ClaimLostError as error:
+        except LockLostError as error:
             log.error("%s", error)  # check() raises it where it matters
             return
         except (ShardauditError, OSError) as error:

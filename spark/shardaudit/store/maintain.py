@@ -151,16 +151,21 @@ class Upkeep:
 
 
 def maintain(
-    warehouse: Warehouse, tables: Iterable[Table], *, gone: Mapping[str, int]
+    warehouse: Warehouse,
+    tables: Iterable[Table],
+    *,
+    gone: Mapping[str, int],
+    many_files: int = MANY_FILES,
 ) -> list[Upkeep]:
     """Merges files and deletes old ones; no row changes. Killed at any moment, run it again.
 
     Input:
         gone: by table how many rows were deleted before.
+        many_files: a partition of more is rewritten.
     """
     done = []
     for table in tables:
-        merged, made = warehouse.compact(table, above=MANY_FILES)
+        merged, made = warehouse.compact(table, above=many_files)
         rows = gone.get(table.name, 0)
         done.append(Upkeep(table.name, rows, merged, made, warehouse.vacuum(table)))
     return done

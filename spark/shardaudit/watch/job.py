@@ -183,7 +183,7 @@ def _store_news(
         return 0
     as_of = judgements[0].as_of
     news = due_notifications(
-        [_heard(name, j) for j in judgements], told(warehouse, name), as_of=as_of
+        [_news_of(name, j) for j in judgements], told(warehouse, name), as_of=as_of
     )
     if news:
         warehouse.upsert(notification_rows(news), NOTIFICATIONS)
@@ -192,7 +192,7 @@ def _store_news(
     return len(news)
 
 
-def _heard(name: str, judgement: Judgement) -> ShardNews:
+def _news_of(name: str, judgement: Judgement) -> ShardNews:
     holes = judgement.witness.holes
     return ShardNews(
         stream=name,

@@ -64,17 +64,17 @@ def _notify(
     about: pc.Expression,
     sender: Callable[[OutgoingMessage], None] | None,
 ) -> int:
-    give = sender or (lambda letter: _give(settings, letter))
+    give = sender or (lambda message: _give(settings, message))
     if not _pending(settings, name, about):
         return 0
     with warehouse_lock(settings, owner=f"notify {name}", name=WATCH, patience=A_WATCH) as held:
         pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
-        letters = _letters(list(pending.values()), name)
-        for letter, notification_ids in letters:
+        messages = _messages(list(pending.values()), name)
+        for message, notification_ids in messages:
             held.check()
-            give(letter)
+            give(message)
             _mark(settings, [pending[item] for item in notification_ids], at=now())
-    return len(letters)
+    return len(messages)
 
 
 def alarms(settings: Settings, name: str) -> list[Notification]:
@@ -91,14 +91,14 @@ def _pending(settings: Settings, name: str, about: pc.Expression) -> list[Row]:
     return read_rows(settings, NOTIFICATIONS, where=mine & about)
 
 
-def _letters(rows: list[Row], name: str) -> list[tuple[OutgoingMessage, tuple[str, ...]]]:
-    """The letters, each with the notifications that it tells."""
+def _messages(rows: list[Row], name: str) -> list[tuple[OutgoingMessage, tuple[str, ...]]]:
+    """The messages, each with the notifications that it tells."""
     of_audits = [row for row in rows if row["shard_id"] is None]
     if of_audits:
         of_audits.sort(key=lambda row: row["observed_at"])
-        return [(_audit_letter(row, name), (row["notification_id"],)) for row in of_audits]
+        return [(_message_of_audit(row, name), (row["notification_id"],)) for row in of_audits]
     told = news_messages([_harmless(notification(row)) for row in rows])
-    return [(_letter(message, name), message.notification_ids) for message in told]
+    return [(_outgoing(message, name), message.notification_ids) for message in told]
 
 
 def _harmless(news: Notification) -> Notification:
@@ -111,22 +111,22 @@ def _mark(settings: Settings, rows: list[Row], *, at: datetime) -> None:
     DeltaRs(settings.warehouse, settings.aws).upsert(sent, NOTIFICATIONS)
 
 
-def _letter(message: NewsMessage, name: str) -> OutgoingMessage:
+def _outgoing(message: NewsMessage, name: str) -> OutgoingMessage:
     return OutgoingMessage(
         message.message_id, name, message.level.value, message.title, message.text
     )
 
 
-def _audit_letter(row: Row, name: str) -> OutgoingMessage:
+def _message_of_audit(row: Row, name: str) -> OutgoingMessage:
     title, _, text = row["text"].partition("\n")
     return OutgoingMessage(row["notification_id"], name, row["level"], title, text)
 
 
-def _give(settings: Settings, letter: OutgoingMessage) -> None:
+def _give(settings: Settings, message: OutgoingMessage) -> None:
     """Into the log in any case: there it stands also where nobody is configured."""
-    log.warning("%s: %s [%s]", letter.title, letter.text, letter.message_id)
+    log.warning("%s: %s [%s]", message.title, message.text, message.message_id)
     if has_receiver(settings.notify):
-        send(settings.notify, letter)
+        send(settings.notify, message)
 
 
 def audit_wanted(settings: Settings, name: str, *, now: datetime) -> Window | None:

@@ -74,16 +74,13 @@ def test_it_gives_back_what_it_holds_when_it_is_ended(tmp_path: Path) -> None:
     assert not held.exists()
 
 
-def test_nobody_of_its_group_is_left_when_it_does_not_hear(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("shardaudit.airflow.launch._POLITE_SECONDS", 0.3)
+def test_nobody_of_its_group_is_left_when_it_does_not_hear() -> None:
     one = child(DEAF)
     pids: list[int] = []
 
     def tell(line: str) -> None:
         pids.extend(map(int, line.split()))
-        one.end()
+        one.end(polite_s=0.3)
 
     assert one.followed(tell) == -9
     assert len(pids) == 2

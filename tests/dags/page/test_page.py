@@ -317,11 +317,10 @@ def test_a_warehouse_that_does_not_answer_is_said_so(
 
 
 def test_slow_storage_keeps_neither_the_page_nor_airflow_waiting(
-    visitors: dict[str, Visitor], monkeypatch: pytest.MonkeyPatch
+    visitors: dict[str, Visitor],
 ) -> None:
     from shardaudit.page import routes as airflow_page  # noqa: PLC0415
 
-    monkeypatch.setattr(airflow_page, "_LONGEST_S", 0.2)
     hangs = threading.Event()
 
     def slow(_given: object, _rights: object) -> airflow_page.PageAnswer:
@@ -329,7 +328,7 @@ def test_slow_storage_keeps_neither_the_page_nor_airflow_waiting(
         return airflow_page.PageAnswer("late")
 
     pages = airflow_page.Pages(
-        {"/slow": slow}, lambda _title, words: airflow_page.PageAnswer(words)
+        {"/slow": slow}, lambda _title, words: airflow_page.PageAnswer(words), longest_s=0.2
     )
     visitor = Visitor(airflow_page.page_app(pages), visitors["viewer"].token)
     began = time.monotonic()

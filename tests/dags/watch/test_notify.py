@@ -61,22 +61,22 @@ def pending(settings: Settings) -> set[str]:
 
 
 def test_each_audit_is_a_message_the_oldest_first_and_told_once(settings: Settings) -> None:
-    letters: list[OutgoingMessage] = []
-    assert notify_audits(settings, "events", sender=letters.append) == 2
-    assert [(x.message_id, x.title, x.text) for x in letters] == [
+    messages: list[OutgoingMessage] = []
+    assert notify_audits(settings, "events", sender=messages.append) == 2
+    assert [(x.message_id, x.title, x.text) for x in messages] == [
         ("a1", "first", "x\ny"),
         ("a2", "second", EVIL),
     ]
     assert pending(settings) == {"s"}
-    assert notify_audits(settings, "events", sender=letters.append) == 0
-    assert notify_audits(settings, "orders", sender=letters.append) == 0
+    assert notify_audits(settings, "events", sender=messages.append) == 0
+    assert notify_audits(settings, "orders", sender=messages.append) == 0
 
 
 def test_what_a_crash_left_unmarked_is_sent_again_under_the_same_id(settings: Settings) -> None:
     sent: list[str] = []
 
-    def sender(letter: OutgoingMessage) -> None:
-        sent.append(letter.message_id)
+    def sender(message: OutgoingMessage) -> None:
+        sent.append(message.message_id)
         if len(sent) == 2:
             raise BrokenLineError
 
@@ -89,19 +89,19 @@ def test_what_a_crash_left_unmarked_is_sent_again_under_the_same_id(settings: Se
 
 
 def test_the_watch_does_not_hear_of_audits(settings: Settings) -> None:
-    letters: list[OutgoingMessage] = []
-    assert notify_stream(settings, "events", sender=letters.append) == 1
-    assert [letter.message_id for letter in letters] == ["s"]
+    messages: list[OutgoingMessage] = []
+    assert notify_stream(settings, "events", sender=messages.append) == 1
+    assert [message.message_id for message in messages] == ["s"]
     assert pending(settings) == {"a1", "a2"}
     assert [news.shard_id for news in alarms(settings, "events")] == [SHARD]
 
 
 def test_a_shards_name_adds_no_line_and_turns_none_where_it_is_told(settings: Settings) -> None:
     """A line end in a mail's subject keeps it from being sent, and all that is behind it."""
-    letters: list[OutgoingMessage] = []
-    notify_stream(settings, "events", sender=letters.append)
+    messages: list[OutgoingMessage] = []
+    notify_stream(settings, "events", sender=messages.append)
     shown = r"s1\r\nBcc: all\u202e"
-    assert [(letter.title, letter.text) for letter in letters] == [
+    assert [(message.title, message.text) for message in messages] == [
         (f"shardaudit: WARN: events {shown}", f"{shown} waits")
     ]
 

@@ -172,12 +172,14 @@ def test_an_id_counts_where_its_trace_counts_with_all_that_its_cells_have(
     # Of the attempts on its own shard; by length first.
     assert str(found["counted_key"]).endswith("100")
     assert found["last_sent_key"] == found["counted_key"]
-    assert utc(found["sent_at"]) == T0 + MINUTE + S
-    assert utc(found["arrived_at"]) == T0 + 9 * MINUTE
-    assert utc(found["first_landed_at"]) == T0 + 3 * MINUTE
-    assert utc(found["last_landed_at"]) == T0 + 5 * MINUTE
-    assert found["location"] == "again"
-    assert found["attributes"] == {"a": "1"}
+    times = {
+        "sent_at": T0 + MINUTE + S,
+        "arrived_at": T0 + 9 * MINUTE,
+        "first_landed_at": T0 + 3 * MINUTE,
+        "last_landed_at": T0 + 5 * MINUTE,
+    }
+    assert {name: utc(found[name]) for name in times} == times
+    assert (found["location"], found["attributes"]) == ("again", {"a": "1"})
 
 
 def test_the_last_attempt_on_its_shard_is_known(spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ from shardaudit.model.tables.audit_tables import FINDINGS, FINGERPRINTS
 from shardaudit.model.tables.ledger_tables import LEDGER_HOURS
 from shardaudit.model.verdict import State
 from shardaudit.model.window import Window
-from shardaudit.store import maintain
+from shardaudit.store.maintain import maintain
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import T0, Line, sequence, shard, sink_row, trace_line
 from tests.engines.contents import OF_THE_RUN, contents
@@ -156,16 +156,13 @@ def test_what_came_is_told_though_the_audit_that_first_saw_it_died(
     assert [row.state for row in lake.rows(FINDINGS)] == [State.FALSE_ALARM]
 
 
-def test_a_day_is_summed_up_anew_when_its_files_are_others(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_day_is_summed_up_anew_when_its_files_are_others(lake: Lake) -> None:
     sound_days(lake, 3)
     lake.land([sink_row(7301)])  # of the first day: nobody knows a trace of it
     of_day(lake, 3, *range(0, DAY_S, 3600))
     audited(lake, 3)
     before = kept(lake)
-    monkeypatch.setattr(maintain, "MANY_FILES", 1)
-    maintain.maintain(lake.warehouse, [FINGERPRINTS], gone={})
+    maintain(lake.warehouse, [FINGERPRINTS], gone={}, many_files=1)
     of_day(lake, 4, *range(0, DAY_S, 3600))
     audited(lake, 4)
     after = {day: kept(lake)[day] for day in before}

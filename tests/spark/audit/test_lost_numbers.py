@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from shardaudit.adapters.clock import now
 from shardaudit.ingest.producer_numbers import producer_lines
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.verdict import Verdict
@@ -142,7 +142,7 @@ def test_numbers_are_stored_once_when_runs_died_between_the_writes(
         lake.warehouse = Warehouse(spark, f"{tmp_path}/disturbed", check=Dying(before))
         try:
             lake.ingest()
-        except ClaimLostError:
+        except LockLostError:
             continue
         break
     lake.warehouse = Warehouse(spark, f"{tmp_path}/disturbed")

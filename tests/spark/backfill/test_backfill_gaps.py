@@ -104,9 +104,11 @@ class Outage:
         request = PlanRequest(self.lake.name, stream, NOW, KEPT)
         return plan_backfill(self.lake.warehouse, request, now=NOW)
 
-    def run(self, plan: Plan) -> Verified | None:
+    def run(self, plan: Plan) -> Verified:
         replay = replay_of(self.lake.warehouse, self.settings, plan.plan_id, as_of=NOW)
-        return run_backfill(Running(replay, self.settings, open_gates(None), "ann"))
+        verified = run_backfill(Running(replay, self.settings, open_gates(None), "ann"))
+        assert verified is not None
+        return verified
 
     def states(self) -> list[tuple[str, int, str]]:
         rows = self.lake.rows(GAPS)
@@ -126,25 +128,25 @@ def outage(lake: Lake) -> Iterator[Outage]:
 def test_gaps_are_planned_read_again_and_proven_by_their_cells(outage: Outage) -> None:
     lake = outage.lake
     assert outage.states() == [("open", SIZE, "lost")] * 3
-    assert [row.message_id for row in lake.rows(FINDINGS)] == ["2-3"]
-    assert stuck_ids(lake.warehouse, lake.name, shard_ids=[]) == 0
+    found = [row.message_id for row in lake.rows(FINDINGS)]
+    assert (found, stuck_ids(lake.warehouse, lake.name, shard_ids=[])) == (["2-3"], 0)
     plan = outage.planned()
     windows = stored_windows(lake.warehouse, plan.plan_id)
-    assert sorted(w.expected_ids for w in windows) == [1, 3 * SIZE]
-    assert all(w.start_sequence_number for w in windows)
-    assert outage.planned().plan_id == plan.plan_id
-    assert [row.message_id for row in lake.rows(BACKFILL_IDS)] == ["2-3"]
+    starts = sorted((w.expected_ids, bool(w.start_sequence_number)) for w in windows)
+    assert starts == [(1, True), (3 * SIZE, True)]
+    again = outage.planned().plan_id
+    ids = [row.message_id for row in lake.rows(BACKFILL_IDS)]
+    assert (again, ids) == (plan.plan_id, ["2-3"])
 
     verified = outage.run(plan)
-    assert verified is not None
     assert (verified.recovered, verified.left, verified.expired) == (3 * SIZE + 1, 0, 0)
-    assert {w.state for w in stored_windows(lake.warehouse, plan.plan_id)} == {"verified"}
-    assert outage.states() == [("recovered", SIZE, "lost")] * 3
+    states = {w.state for w in stored_windows(lake.warehouse, plan.plan_id)}
+    assert (states, outage.states()) == ({"verified"}, [("recovered", SIZE, "lost")] * 3)
     moves = lake.warehouse.counts(
         GAP_TRANSITIONS, by=["from_state", "to_state"], having={"stream": lake.name}
     )
     steps = [None, "open", "planned", "replayed", "recovered"]
     assert moves == {step: 3 for step in pairwise(steps)}
     newest = lake.warehouse.rows(CELLS, where=pc.field("audit_id") == verified.audit_id)
-    assert {row["verdict"] for row in newest} == {"ok"}
-    assert lake.spark.read.format("delta").load(str(lake.sink)).count() == 9 * 12 + 3 * SIZE
+    rows = lake.spark.read.format("delta").load(str(lake.sink)).count()
+    assert ({row["verdict"] for row in newest}, rows) == ({"ok"}, 9 * 12 + 3 * SIZE)

@@ -1,6 +1,6 @@
 """A warehouse that dies in the middle of a write."""
 
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 
 
 class Dying:
@@ -13,4 +13,4 @@ class Dying:
         self.calls += 1
         self.left -= 1
         if self.left == 0:
-            raise ClaimLostError("here", "a test")
+            raise LockLostError("here", "a test")

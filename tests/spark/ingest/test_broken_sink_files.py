@@ -9,7 +9,7 @@ import pytest
 
 from shardaudit.adapters.lake.sink_rows import UnsoundFilesError
 from shardaudit.model.config.choices import SinkFormat
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.store.transitions import Said, accept_time
@@ -119,7 +119,7 @@ def test_batch_that_was_left_unfinished_is_finished_first(trial: Trial) -> None:
     path = land(trial, 0, 1)
     spark, place = trial.warehouse.spark, str(trial.folder / "warehouse")
     trial.warehouse = Warehouse(spark, place, check=Dying(before=3))  # plan, fingerprints, done
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         land(trial, 2, 3)
     trial.warehouse = Warehouse(spark, place)
     content = path.read_bytes()

@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
-from shardaudit.ingest.rules.coarse_times import is_between_hours, landed_by, with_sound_times
 from shardaudit.ingest.rules.deliveries import JUDGED_DDL, UNPLACED
 from shardaudit.ingest.rules.fingerprint import (
     fingerprint_sums,
@@ -155,19 +154,6 @@ def test_rows_that_do_not_say_when_they_landed_had_by_now(spark: SparkSession) -
     assert (row.n, row.without_landed_at, row["at"]) == (0, 0, int(T0.timestamp()) + 30)
 
 
-def test_rows_that_landed_long_before_they_were_sent_do_not_say_when(spark: SparkSession) -> None:
-    minutes = {"before it": -1, "as a clock is off": 29, "local time": 30, "of the west": 300}
-    told = [
-        sink_row(message_id=m, landed_at=T0 - timedelta(minutes=n, seconds=7))
-        for m, n in minutes.items()
-    ]
-    cut = sink_row(message_id="cut to the day", landed_at=T0.replace(hour=0, minute=0))
-    rows = judged(spark, [*told, cut, sink_row(message_id="no time", sent_at=None)])
-    found = with_sound_times(rows).where(F.col("landed_at").isNull()).collect()
-    assert {row.message_id for row in found} == {"local time", "of the west"}
-    assert with_sound_times(rows).columns == rows.columns
-
-
 def test_latest_landing_without_a_number_is_known(spark: SparkSession) -> None:
     bare = sink_row(1, sequence_number=None)
     rows = [sink_row(5), bare, sink_row(0, sequence_number=None)]
@@ -304,28 +290,3 @@ def test_rows_are_hashed_not_sorted_when_grouped(
         plan = capsys.readouterr().out
         assert "ObjectHashAggregate" in plan
         assert "SortAggregate" not in plan
-
-
-def test_times_that_are_cut_to_hours_are_told_and_stand_for_the_ingest(spark: SparkSession) -> None:
-    # When it landed, how many rows came: whether that is no whole half hour, and what stands then.
-    second, half_hour = timedelta(seconds=1), timedelta(minutes=30)
-    cases: list[tuple[datetime | None, int, bool | None, datetime | None]] = [
-        (T0, 1, False, NOW),
-        (T0 + half_hour, 1, False, NOW),
-        (T0 - 12 * 2 * half_hour, 1, False, NOW),
-        (T0 + second, 1, True, NOW),
-        (T0 + timedelta(microseconds=1), 1, True, NOW),
-        (T0, 0, False, T0),
-        (T0, -1, False, T0),
-        (NOW, 1, None, NOW),
-        (None, 1, None, None),
-    ]
-    rows = [(n, at, came, at) for n, (at, came, *_) in enumerate(cases)]
-    ddl = "number int, last_at timestamp, n bigint, unnumbered_at timestamp"
-    cells = spark.createDataFrame(rows, ddl).withColumns(
-        {"between": is_between_hours(now=NOW), "shard_id": F.lit(SHARD)}
-    )
-    for name in ("last_at", "unnumbered_at"):
-        found = landed_by(cells, [SHARD], now=NOW).withColumn("at", F.unix_seconds(name))
-        told = [(r.between, r.at) for r in found.orderBy(F.col("number")).collect()]
-        assert told == [(is_so, at and int(at.timestamp())) for *_, is_so, at in cases]

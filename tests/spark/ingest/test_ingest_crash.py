@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
 from shardaudit.model.tables.ledger_tables import TRACE_SESSIONS
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS
@@ -42,7 +42,7 @@ def test_tables_are_the_same_when_runs_died_between_all_writes(
     path = str(tmp_path / "disturbed")
     for before in [*TRACES_CRASHES, *SINK_CRASHES]:
         lake.warehouse = Warehouse(spark, path, check=Dying(before))
-        with pytest.raises(ClaimLostError):
+        with pytest.raises(LockLostError):
             lake.ingest()
     counting = Dying(before=100)
     lake.warehouse = Warehouse(spark, path, check=counting)
@@ -68,7 +68,7 @@ def test_traces_of_places_are_the_same_when_runs_died_between_all_writes(
     # Plan, then what the run before left is taken back (five writes), and seven more.
     for before in (1, 2, *range(6, 12)):
         lake.warehouse = Warehouse(spark, str(tmp_path / "disturbed"), check=Dying(before))
-        with pytest.raises(ClaimLostError):
+        with pytest.raises(LockLostError):
             lake.ingest()
     lake.warehouse = Warehouse(spark, str(tmp_path / "disturbed"))
     lake.ingest()

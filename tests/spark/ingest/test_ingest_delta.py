@@ -308,8 +308,8 @@ def test_audit_goes_on_when_a_data_file_is_broken(lake: Lake) -> None:
     summary = lake.ingest()
     assert (summary.sink_from_version, summary.sink_rows, summary.quarantined) == (1, 1, 1)
     [refused] = lake.refused()
-    assert (refused.file, refused.line) == (broken.name, None)
-    assert refused.reason.startswith("unreadable Parquet file: ")
+    reason = refused.reason.partition(": ")[0]
+    assert (refused.file, refused.line, reason) == (broken.name, None, "unreadable Parquet file")
     assert lake.batches()[-1].damaged_from is not None
     assert read_again(lake) == 2
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import shard, trace_line, write_parquet
 from tests.spark.ingest.dying import Dying
@@ -31,7 +31,7 @@ def test_good_files_arrive_beside_one_that_cannot_be_opened(
         bad, _ = (write_parquet(lake.traces / n, [r]) for n, r in zip(names, rows, strict=False))
     before = bad.stat()
     lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"), check=Dying(2))
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest()
     lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"))
     bad.rename(tmp_path / "kept")
@@ -62,12 +62,12 @@ def test_a_file_that_could_not_be_opened_is_not_taken_for_read_when_the_run_is_k
     before = bad.stat()
     place = str(tmp_path / "warehouse")
     lake.warehouse = Warehouse(spark, place, check=Dying(2))
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest()
     bad.rename(tmp_path / "kept")
     bad.mkdir()  # root may read every file; nobody reads a folder as one
     lake.warehouse = Warehouse(spark, place, check=Dying(dies_before))
-    with suppress(ClaimLostError):
+    with suppress(LockLostError):
         lake.ingest()
     bad.rmdir()
     (tmp_path / "kept").rename(bad)

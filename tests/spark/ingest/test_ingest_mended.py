@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.evidence import ingested
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import NOW, Line, trace_line, write_parquet
 from tests.spark.ingest.dying import Dying
@@ -85,7 +85,7 @@ def test_a_batch_that_a_crash_left_keeps_the_names_that_it_was_planned_with(
     lake.log("a.jsonl", [{**line, "stream": "right"} for line in LINES])
     lake.settings = {"stream_name": "right"}
     lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"), check=Dying(2))
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest()
     lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"))
     lake.settings = {"stream_name": "wrong"}
@@ -98,7 +98,7 @@ def test_a_line_that_came_between_a_crash_and_the_next_run_arrived_by_that_run(
 ) -> None:
     lake.log("a.jsonl", LINES)
     lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"), check=Dying(2))
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest()
     lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"))
     lake.log("a.jsonl", [*LINES, trace_line(5)])

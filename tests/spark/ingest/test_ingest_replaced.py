@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.evidence import ingested
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import sink_row
 from tests.spark.ingest.dying import Dying
@@ -84,7 +84,7 @@ def test_the_next_run_goes_on_when_the_sink_was_replaced_after_one_died(
     lake.land([sink_row(0), sink_row(1), sink_row(2, shard_id="")])
     path = str(lake.folder / "warehouse")
     lake.warehouse = Warehouse(spark, path, check=Dying(write))
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest()
     lake.warehouse = Warehouse(spark, path)
     changed(lake)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.evidence import ingested
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import sink_row, trace_line, write_parquet
@@ -28,7 +28,7 @@ def died(lake: Lake, spark: SparkSession, tmp_path: Path) -> Callable[[int], Non
 
     def ingest_until(write: int) -> None:
         lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"), check=Dying(write))
-        with pytest.raises(ClaimLostError):
+        with pytest.raises(LockLostError):
             lake.ingest()
         lake.warehouse = Warehouse(spark, str(tmp_path / "warehouse"))
 

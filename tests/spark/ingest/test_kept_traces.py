@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.ingest import trace_writing
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, TRACES
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
@@ -118,7 +118,7 @@ def test_rows_of_a_clock_that_is_ahead_count_when_an_older_version_died_over_the
     lake.ingest(now=read_at)
     in_parquet(lake, "b.parquet", [trace(8, shard_id=shard(5)), *map(trace, (9, 10, 11))])
     lake.warehouse = Warehouse(lake.spark, place_of(lake), check=Dying(5))  # FINGERPRINTS
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest(now=read_at)
     # It put the ids alone into the table that came again.
     table = DeltaTable(Path(place_of(lake)) / TRACES.name)
@@ -229,7 +229,7 @@ def test_batch_is_put_into_the_table_when_a_row_cannot_be_used(lake: Lake) -> No
 def test_rows_are_judged_from_the_copies_when_one_cannot_be_used(lake: Lake) -> None:
     first = in_parquet(lake, "a.parquet", [trace(1), trace(2, shard_id=""), trace(3)])
     lake.warehouse = Warehouse(lake.spark, place_of(lake), check=Dying(4))  # before QUARANTINE
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest()
     first.unlink()
     lake.warehouse = Warehouse(lake.spark, place_of(lake))
@@ -286,7 +286,7 @@ def test_tables_are_the_same_when_runs_died_between_all_writes(
         source = in_parquet(lake, "b.parquet", [trace(n) for n in (*range(15, 40), 20, 21)])
         for before in deaths if place == path else ():
             lake.warehouse = Warehouse(spark, path, check=Dying(before))
-            with pytest.raises(ClaimLostError):
+            with pytest.raises(LockLostError):
                 lake.ingest()
             if not is_there:
                 source.unlink(missing_ok=True)
@@ -303,7 +303,7 @@ def test_traces_are_the_same_when_a_run_died_before_it_had_copies(
 ) -> None:
     in_parquet(lake, "a.parquet", [trace(n) for n in (*range(30), 4, 5)])
     lake.warehouse = Warehouse(spark, place_of(lake), check=Dying(before))
-    with pytest.raises(ClaimLostError):
+    with pytest.raises(LockLostError):
         lake.ingest()
     lake.warehouse = Warehouse(spark, place_of(lake))
     lake.ingest()

@@ -13,7 +13,7 @@ from shardaudit.audit.silences import _closed
 from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.keep import Keep
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.errors import ClaimLostError
+from shardaudit.model.errors import LockLostError
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.tables.audit_tables import BATCHES, CELLS, FINDINGS, GATES, QUARANTINE
 from shardaudit.model.tables.table import Table
@@ -128,7 +128,7 @@ def once() -> Callable[[], None]:
 
     def check() -> None:
         if not left:
-            raise ClaimLostError("the warehouse", "another run")
+            raise LockLostError("the warehouse", "another run")
         left.pop()
 
     return check
@@ -156,7 +156,7 @@ def test_what_is_known_of_shards_stays(warehouse: Warehouse, tmp_path: Path, see
 
     before = seen()
     later, rows_before = end + 400 * DAY, len(rows)
-    with pytest.raises(ClaimLostError):  # killed between two tables
+    with pytest.raises(LockLostError):  # killed between two tables
         delete_watch_history(warehouse.claimed_by(once()), settings, now=later)
     assert len(contents(warehouse, SHARDS)[SHARDS.name]) < rows_before
     assert seen() == before

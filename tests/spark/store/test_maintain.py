@@ -12,7 +12,6 @@ from shardaudit.model import tables
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.tables.audit_tables import CELLS, FINDINGS, FINGERPRINTS, TRACES, TRANSITIONS
 from shardaudit.model.tables.table import Table
-from shardaudit.store import maintain as module
 from shardaudit.store.maintain import maintain
 from shardaudit.store.warehouse import Warehouse
 from tests.cases import MS, START
@@ -21,6 +20,7 @@ from tests.spark.lines import lines, some_terms
 from tests.spark.trial import Trial
 
 BATCHES = 4
+MANY = BATCHES - 1
 
 
 def files(folder: Path, table: Table) -> int:
@@ -38,9 +38,8 @@ def landed(trace: Trace) -> SinkRow:
 
 
 @pytest.fixture
-def trial(warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
+def trial(warehouse: Warehouse, tmp_path: Path) -> Trial:
     """Four ingests, each of which brought a message that landed and one that did not."""
-    monkeypatch.setattr(module, "MANY_FILES", BATCHES - 1)
     of = replace(some_terms(800), buckets=1, retention_ms=86_400_000, as_of_ms=7_200_000)
     trial = Trial(warehouse, tmp_path, of.question)
     for number in range(BATCHES):
@@ -57,11 +56,11 @@ def test_no_row_changes_and_nothing_is_counted_twice(trial: Trial) -> None:
     before = [lines(warehouse, table) for table in judged]
     assert (files(trial.folder, TRACES), files(trial.folder, FINGERPRINTS)) >= (BATCHES, BATCHES)
 
-    done = {line.table: line for line in maintain(warehouse, OF_LEDGER, gone={})}
+    done = {line.table: line for line in maintain(warehouse, OF_LEDGER, gone={}, many_files=MANY)}
     assert (files(trial.folder, TRACES), files(trial.folder, FINGERPRINTS)) == (1, 1)
     assert done["traces"].files_merged >= BATCHES
     assert sum(line.files_deleted for line in done.values()) == 0  # they are younger than a week
-    again = maintain(warehouse, OF_LEDGER, gone={})
+    again = maintain(warehouse, OF_LEDGER, gone={}, many_files=MANY)
     assert all((line.files_merged, line.files_made) == (0, 0) for line in again)
     trial.ingest()
     trial.audit()
@@ -76,7 +75,9 @@ def test_no_row_changes_and_nothing_is_counted_twice(trial: Trial) -> None:
 def test_a_warehouse_that_was_never_written_stays_empty(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    assert {line.files_merged for line in maintain(warehouse, OF_LEDGER, gone={})} == {0}
+    assert {
+        line.files_merged for line in maintain(warehouse, OF_LEDGER, gone={}, many_files=MANY)
+    } == {0}
     assert not (tmp_path / "warehouse").exists()
 
 

@@ -50,19 +50,17 @@ def ledger(warehouse: Warehouse) -> Warehouse:
 
 def test_each_shard_has_its_frontier_and_what_is_ahead_of_it(ledger: Warehouse) -> None:
     found = facts(ledger)
-    well, stopped = found["well"], found["stopped"]
-    assert (well.frontier, well.ahead, well.pause) == (sequence(LAST - 1), None, None)
-    assert well.frontier_at == NOW
-    assert stopped.frontier == sequence(LAST - 601)
-    assert stopped.frontier_at == START + (LAST - 600) * MINUTE
-    assert stopped.ahead is not None
-    assert (stopped.ahead.messages, stopped.ahead.until) == (60_000, NOW)
-    assert stopped.ahead.since == START + (LAST - 600) * MINUTE
+    well, stopped, silent = found["well"], found["stopped"], found["silent"]
+    since = START + (LAST - 600) * MINUTE
+    assert (well.frontier, well.frontier_at) == (sequence(LAST - 1), NOW)
+    assert (well.ahead, well.pause) == (None, None)
+    assert (stopped.frontier, stopped.frontier_at) == (sequence(LAST - 601), since)
     assert stopped.produced_until == NOW - MINUTE / 2
-    silent = found["silent"]
-    assert silent.landed_until is None
+    ahead = stopped.ahead
+    assert ahead is not None
+    assert (ahead.messages, ahead.since, ahead.until) == (60_000, since, NOW)
     assert silent.ahead is not None
-    assert silent.ahead.messages == 180
+    assert (silent.ahead.messages, silent.landed_until) == (180, None)
 
 
 def test_what_a_backfill_landed_moves_no_frontier_and_waits_no_more(warehouse: Warehouse) -> None:
@@ -167,8 +165,8 @@ def test_nobody_is_told_twice_and_a_mark_that_was_lost_is_made_good(
     config = settings(tmp_path)
     sent: list[str] = []
 
-    def crash(letter: OutgoingMessage) -> None:
-        sent.append(letter.message_id)
+    def crash(message: OutgoingMessage) -> None:
+        sent.append(message.message_id)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

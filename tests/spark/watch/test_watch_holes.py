@@ -41,9 +41,8 @@ def test_a_hole_is_told_with_its_minute_number_and_deadline(
     assert (line.holes, line.hole_messages) == (1, 2)
     assert (line.hole_since, line.hole_until) == (at(125), at(126))
     assert line.hole_recoverable_until == at(125) + timedelta(hours=24)
-    assert line.advice is not None
-    assert "[2026-11-20T10:05Z, 2026-11-20T10:06Z)" in line.advice
-    assert "at least 2 messages" in line.advice
+    words = ("[2026-11-20T10:05Z, 2026-11-20T10:06Z)", "at least 2 messages")
+    assert [one for one in words if one not in (line.advice or "")] == []
     (news,) = warehouse.read(NOTIFICATIONS).collect()
     assert (news.shard_id, news.kind, news.level) == ("holed", "hole", "warn")
     seen = warehouse.read(SHARDS).orderBy("observed_at").collect()

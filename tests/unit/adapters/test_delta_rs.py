@@ -207,12 +207,12 @@ def test_few_rows_are_given_and_none_of_a_table_that_has_more(tables: DeltaRs) -
     assert not tables.is_within(NOTED, rows=1)
 
 
-def test_rows_in_many_files_are_not_few(tables: DeltaRs, monkeypatch: pytest.MonkeyPatch) -> None:
-    for shard_id in "ab":
-        tables.append(told(row(shard_id)), NOTED)
-    for files, is_few in ((2, True), (1, False)):
-        monkeypatch.setattr(delta_rs, "_FEW_FILES", files)
-        assert (tables.few(NOTED, most=2) is not None) is is_few
+def test_rows_in_many_files_are_not_few(tables: DeltaRs) -> None:
+    for number in range(100):
+        tables.append(told(row(str(number))), NOTED)
+    assert tables.few(NOTED, most=200) is not None
+    tables.append(told(row("more")), NOTED)
+    assert tables.few(NOTED, most=200) is None
 
 
 def test_no_rows_of_a_table_that_was_never_written(tmp_path: Path) -> None:

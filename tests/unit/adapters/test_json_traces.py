@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.adapters.files import json_traces
 from shardaudit.adapters.files.json_traces import json_batches
 from shardaudit.adapters.files.loose_traces import LOOSE
 from shardaudit.model.input_columns import TRACE_COLUMNS
@@ -30,9 +29,10 @@ COLUMNS = {name: name for name in TRACE_COLUMNS}
 Rows = list[dict[str, Any]]  # Any: whatever Arrow holds
 
 
-def read(content: bytes, columns: dict[str, str] = COLUMNS) -> Rows:
+def read(content: bytes, columns: dict[str, str] = COLUMNS, *, piece_lines: int = 500) -> Rows:
     rows: Rows = []
-    for batch in json_batches(io.BytesIO(content), "x.jsonl", columns):
+    file = io.BytesIO(content)
+    for batch in json_batches(file, "x.jsonl", columns, piece_lines=piece_lines):
         assert batch.schema == LOOSE
         batch.validate(full=True)
         rows += batch.to_pylist()
@@ -138,11 +138,10 @@ def test_damage_is_a_row_of_its_own_when_the_file_breaks_off(tmp_path: Path) -> 
     assert damage["raw"].startswith('{"message_id"')
 
 
-def test_begin_of_a_line_is_shown_when_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardaudit.adapters.files.lines.MAX_LINE_BYTES", 5000)
-    rows = read(b"x" * 5001 + b"\n" + jsonl([trace_line()]))
+def test_begin_of_a_line_is_shown_when_it_is_too_long() -> None:
+    rows = read(b"x" * (8 * 2**20 + 1) + b"\n" + jsonl([trace_line()]))
     assert [(row["line"], row["raw"][:9], row["fault"]) for row in rows] == [
-        (1, "x" * 9, "the line is longer than 5000 bytes"),
+        (1, "x" * 9, "the line is longer than 8388608 bytes"),
         (2, '{"message', None),
     ]
     assert len(rows[0]["raw"]) == 4096
@@ -175,9 +174,7 @@ LINES = st.fixed_dictionaries(
 
 @given(st.lists(LINES, max_size=12), st.sampled_from([1, 3, 500]))
 def test_line_is_judged_as_if_alone_when_read_with_others(lines: list[str], size: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_traces, "_PIECE_LINES", size)
-        rows = read(jsonl(lines))
+    rows = read(jsonl(lines), piece_lines=size)
     each = [judged_alone(n, line) for n, line in enumerate(lines, 1) if line.strip()]
     alone = [row for row in each if row["fault"] != PASSED_OVER]
     assert [as_number(row, "sample_rate") for row in rows] == alone

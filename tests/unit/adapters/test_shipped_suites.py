@@ -5,7 +5,6 @@ from threading import Event
 
 import pytest
 
-from shardaudit.adapters import suites
 from shardaudit.adapters.suites import ShippedSuites
 from shardaudit.model.gate import SuiteResult, SummaryRow
 
@@ -18,29 +17,23 @@ class _Judge:
         return SuiteResult(name, len(rows), ())
 
 
-def test_nobody_waits_for_the_import_before_there_is_something_to_judge(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nobody_waits_for_the_import_before_there_is_something_to_judge() -> None:
     may_end = Event()
 
     def slow(_: object) -> _Judge:
         assert may_end.wait(60)
         return _Judge()
 
-    monkeypatch.setattr(suites, "_great_expectations", slow)
-    shipped = ShippedSuites()
+    shipped = ShippedSuites(slow)
     shipped.prepare()
     may_end.set()
     assert shipped.judge("traces", []).suite == "traces"
 
 
-def test_what_breaks_in_the_import_is_raised_where_the_judge_is_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_breaks_in_the_import_is_raised_where_the_judge_is_asked() -> None:
     def broken(_: object) -> _Judge:
         raise ImportError("no such library")
 
-    monkeypatch.setattr(suites, "_great_expectations", broken)
-    shipped = ShippedSuites()
+    shipped = ShippedSuites(broken)
     with pytest.raises(ImportError, match="no such library"):
         shipped.judge("traces", [])

@@ -65,15 +65,12 @@ def test_every_record_is_taken_once_when_some_of_them_fail(
     assert sorted(found) == list(range(len(entries)))
 
 
-def test_records_that_are_never_taken_are_told(
-    server: StandIn, kinesis: Kinesis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shardaudit.adapters.aws.kinesis._PAUSE_S", 0.0)
+def test_records_that_are_never_taken_are_told(server: StandIn, kinesis: Kinesis) -> None:
     kinesis.create()
     fault = {"operation": "PutRecords", "error": "InternalFailure", "per_record": True}
     server.account.control.change({"faults": [fault | {"times": 1000}]})
     with pytest.raises(PutRefusedError, match="did not take 3 records"):
-        put_all(kinesis.client, "s", [("k", b"x")] * 3)
+        put_all(kinesis.client, "s", [("k", b"x")] * 3, pause_s=0)
 
 
 def windows() -> list[StoredWindow]:

@@ -1,5 +1,4 @@
 import argparse
-from datetime import timedelta
 from importlib.metadata import Distribution, version
 from pathlib import Path
 
@@ -7,14 +6,15 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from shardaudit.adapters.aws.kinesis import StreamFacts
 from shardaudit.cli.command import CommandContext
 from shardaudit.cli.doctor import Line, port_line, pyspark_line, run
 from shardaudit.model.config.parts import Embedded
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.report.progress import NO_PROGRESS
+from shardaudit.simulate.stand_in.server import StandIn
 from tests.configurations import LEAST
+from tests.unit.simulate.kinesis import Kinesis
 
 
 def checked(
@@ -83,17 +83,23 @@ def test_sink_is_told_what_it_lacks(  # noqa: PLR0917 - a table of cases
     assert (line.level, found in line.found) == (level, True), line.found
 
 
+@pytest.fixture
+def with_kinesis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: StandIn) -> Path:
+    """The configuration of a stream `s` of the stand-in, said to keep its records for two days."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "any")
+    config = tmp_path / "shardaudit.toml"
+    text = LEAST.replace('"events"', '"s"').replace("traces =", 'retention = "48h"\ntraces =')
+    config.write_text(f'{text}[aws]\nregion = "us-east-1"\nendpoint_url = "{server.url}"\n')
+    return config
+
+
 @pytest.mark.parametrize(("hours", "level"), [(48, "ok"), (24, "warn"), (168, "warn")])
 def test_another_retention_than_the_configured_one_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, level: str
+    with_kinesis: Path, kinesis: Kinesis, hours: int, level: str
 ) -> None:
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    facts = StreamFacts(timedelta(hours=hours), ())
-    monkeypatch.setattr("shardaudit.cli.doctor.kinesis_client", lambda _: None)
-    monkeypatch.setattr("shardaudit.cli.doctor.stream_facts", lambda *_: facts)
-    config = tmp_path / "shardaudit.toml"
-    config.write_text(LEAST.replace("traces =", 'retention = "48h"\ntraces ='))
-    assert checked(config)[0]["events: Kinesis"].level == level
+    kinesis.create(hours=hours)
+    assert checked(with_kinesis)[0]["events: Kinesis"].level == level
 
 
 def test_a_retention_that_is_too_short_for_a_repair_is_a_warning(

@@ -1,5 +1,6 @@
 """The command line, without Spark."""
 
+import argparse
 import errno
 import json
 import logging
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from shardaudit.adapters.files.files import StorageError
 from shardaudit.adapters.lake.delta_rs import WarehouseUnreadableError
-from shardaudit.cli.command import RanBy, Reply, Terminal
+from shardaudit.cli.command import CommandContext, RanBy, Reply, Terminal
 from shardaudit.cli.main import main
 from shardaudit.model.exit_code import ExitCode
 
@@ -140,30 +141,38 @@ def test_cure_is_told_when_too_few_files_may_be_open(
     assert "ulimit" not in capsys.readouterr().err
 
 
+class Raising:
+    """A command that ends in an error."""
+
+    EXAMPLES = ""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """None."""
+
+    def run(self, arguments: argparse.Namespace, context: CommandContext) -> Reply:
+        del arguments, context
+        raise self.error
+
+
 def test_a_panic_of_delta_rs_is_one_line_with_its_cure(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """With a dozen files to a process delta-rs panics, as what no `except Exception` catches."""
     panic = type("PanicException", (BaseException,), {})
-
-    def panics(*_: object) -> None:
-        said = os.strerror(errno.EMFILE)
-        raise panic(f'Failed to create a tokio runtime.: Os {{ message: "{said}" }}')
-
-    monkeypatch.setattr("shardaudit.cli.findings_command.run", panics)
-    assert main(["findings", "list", "--stream", "events"]) == ExitCode.FAILED
+    said = os.strerror(errno.EMFILE)
+    error = panic(f'Failed to create a tokio runtime.: Os {{ message: "{said}" }}')
+    assert main(["findings"], lambda _: Raising(error)) == ExitCode.FAILED
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "; let a process open more files first" in said
 
 
-def test_what_only_ends_the_process_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ends(*_: object) -> None:
-        raise SystemExit(4)
-
-    monkeypatch.setattr("shardaudit.cli.findings_command.run", ends)
+def test_what_only_ends_the_process_is_no_error() -> None:
     with pytest.raises(SystemExit):
-        main(["findings", "list", "--stream", "events"])
+        main(["findings"], lambda _: Raising(SystemExit(4)))
 
 
 def test_traceback_is_shown_only_when_debug_is_asked(

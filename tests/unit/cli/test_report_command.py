@@ -2,8 +2,10 @@
 
 import base64
 import hashlib
+import io
 import json
 import re
+from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
 
@@ -59,25 +61,43 @@ def report(config: Path, out: Path, *options: str) -> int:
     )
 
 
-def test_the_report_is_one_file_without_an_address(
-    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "report.html"
-    assert report(config, out) == ExitCode.DONE
-    document = json.loads(capsys.readouterr().out)
+@pytest.fixture(scope="module")
+def reported(config: Path) -> tuple[str, str]:
+    """The report of the stream: what the command says of it, and the file."""
+    out, said = config.parent / "report.html", io.StringIO()
+    with redirect_stdout(said):
+        assert report(config, out) == ExitCode.DONE
+    return said.getvalue(), out.read_text()
+
+
+@pytest.fixture
+def html(reported: tuple[str, str]) -> str:
+    return reported[1]
+
+
+def test_the_command_says_in_json_what_it_reported(reported: tuple[str, str]) -> None:
+    document = json.loads(reported[0])
     assert (document["verdict"], document["shards"]) == ("silent", 24)
-    html = out.read_text()
+
+
+def test_the_report_is_one_file_without_an_address(html: str) -> None:
     body = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)  # ours, which makes links
     assert [found.group() for found in ADDRESS.finditer(body)] == []
     assert "default-src 'none'" in html
-    assert "Apache Spark 4.1.4" in html
     assert html.count("<script") == 2
-    assert "(UTC), 1 % of the messages: " in html
-    assert "of a sample of the ids." in html  # each rate with its interval
-    assert re.search(r"99\.930 % <span title=[^>]+>\(\d\d\.\d{3} to \d\d\.\d{3}\)</span>", html)
     (code,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in html  # or a browser would not run it
+
+
+def test_the_report_says_the_engine_and_each_rate_of_a_sample_with_its_interval(html: str) -> None:
+    assert "Apache Spark 4.1.4" in html
+    assert "(UTC), 1 % of the messages: " in html
+    assert "of a sample of the ids." in html
+    assert re.search(r"99\.930 % <span title=[^>]+>\(\d\d\.\d{3} to \d\d\.\d{3}\)</span>", html)
+
+
+def test_names_from_outside_are_text_in_the_report(html: str) -> None:
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "sink: rows of no trace, as &lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "<script>alert" not in html

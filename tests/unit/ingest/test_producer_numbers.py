@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 from shardaudit.adapters.files.json_traces import all_json_batches
 from shardaudit.adapters.files.parquet_traces import parquet_batches
 from shardaudit.adapters.files.told_numbers import (
-    ToldNumbers,
     parquet_numbers,
     with_told_numbers,
 )
@@ -61,9 +61,10 @@ def health(written: int, dropped: int = 0, queued: int = 0, session: str = "s") 
     return {"health": counts, "at": at, "session": session, "producer_id": "p"}
 
 
-def in_json(lines: File) -> list[str]:
+def in_json(lines: File, most_rows: int = 200_000) -> list[str]:
     file = io.BytesIO("".join(f"{json.dumps(line)}\n" for line in lines).encode())
-    return texts_of(with_told_numbers(all_json_batches(file, "x", COLUMNS), "x", COLUMNS))
+    batches = all_json_batches(file, "x", COLUMNS)
+    return texts_of(with_told_numbers(batches, "x", COLUMNS, most_rows))
 
 
 def parquet_of(lines: File) -> pa.NativeFile:
@@ -80,9 +81,10 @@ def in_parquet(lines: File) -> list[str]:
     return texts_of(with_told_numbers(batches, "x", COLUMNS))
 
 
-def kept(lines: File) -> list[str]:
+def kept(lines: File, most_rows: int = 200_000) -> list[str]:
     columns = {name: name for name in SCHEMA.names}
-    rows = [row for b in parquet_numbers(parquet_of(lines), "x", columns) for row in b.to_pylist()]
+    batches = parquet_numbers(parquet_of(lines), "x", columns, most_rows)
+    rows = [row for b in batches for row in b.to_pylist()]
     return [row["raw"] for row in rows if row["raw"]]
 
 
@@ -223,11 +225,8 @@ def test_drops_are_counted_however_many_gaps_there_are() -> None:
     assert (line.came, line.dropped, line.lost, line.unnumbered) == (2000, 4007, 0, 0)
 
 
-def test_who_has_a_session_for_each_trace_is_told_and_costs_no_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(ToldNumbers, "most_rows", 20)
-    for read in (in_json, kept):
+def test_who_has_a_session_for_each_trace_is_told_and_costs_no_memory() -> None:
+    for read in (partial(in_json, most_rows=20), partial(kept, most_rows=20)):
         [line] = told([[[trace(0, str(n)) for n in range(100)]]], read=read)
         assert (line.unnumbered, line.lost) == (1, 0)
 

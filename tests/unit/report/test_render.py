@@ -21,15 +21,18 @@ def shown(view: RenderableType) -> str:
 
 def test_audit_page_says_verdict_counts_shards_and_deadlines() -> None:
     page = shown(audit_view(report()))
-    assert "Audit of events: LOSS" in page
-    assert "the stream is complete until 2026-11-20T09:00:00Z" in page
-    assert "99.9870% of the landed messages" in page
-    assert "11,520 cells, 12 of them id by id; self-check passed" in page
-    assert "Apache Spark 4.1.4" in page
+    wanted = (
+        "Audit of events: LOSS",
+        "the stream is complete until 2026-11-20T09:00:00Z",
+        "99.9870% of the landed messages",
+        "11,520 cells, 12 of them id by id; self-check passed",
+        "Apache Spark 4.1.4",
+        "shardId-000000000003",
+        "1 d 2 h",
+        "shardaudit findings list --stream events --kind missing",
+    )
+    assert [words for words in wanted if words not in page] == []
     assert "3 missing" in " ".join(page.split())
-    assert "shardId-000000000003" in page
-    assert "1 d 2 h" in page
-    assert "shardaudit findings list --stream events --kind missing" in page
 
 
 def test_audit_page_is_short_when_nothing_is_wrong() -> None:

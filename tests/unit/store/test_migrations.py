@@ -15,7 +15,7 @@ from shardaudit.adapters.lake.delta_schema import stamp
 from shardaudit.cli.main import main
 from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings, load_settings
-from shardaudit.model.errors import ClaimLostError, WarehouseVersionError
+from shardaudit.model.errors import LockLostError, WarehouseVersionError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.tables.all_tables import OF_LEDGER, OF_WATCH
 from shardaudit.model.tables.audit_tables import AUDITS, FINDINGS
@@ -39,7 +39,7 @@ def dying(after: int) -> Callable[[], None]:
 
     def check() -> None:
         if next(left, None) is None:
-            raise ClaimLostError("lake", "a killer")
+            raise LockLostError("lake", "a killer")
 
     return check
 
@@ -130,7 +130,7 @@ def test_step_that_was_cut_off_anywhere_is_done_again(tmp_path: Path) -> None:
     for changes in range(1, 200, 7):
         try:
             done = migrate(settings, check=dying(changes))
-        except ClaimLostError:
+        except LockLostError:
             continue
         break
     assert done.to_version == WAREHOUSE_VERSION
@@ -152,7 +152,7 @@ def test_rewrite_finds_all_columns_and_comes_before_every_stamp(tmp_path: Path) 
         tables.upsert([row | {"engine": "unknown"} for row in rows], AUDITS)
 
     steps = (replace(MIGRATIONS[0], rewrite=rewrite), Migration(4, "nothing"))
-    with pytest.raises(ClaimLostError):  # after the last column, the rewriting and one stamp
+    with pytest.raises(LockLostError):  # after the last column, the rewriting and one stamp
         migrate(settings, check=dying(len(table_names(config)) + 2), migrations=steps)
     assert table_versions(config) == {"2", "3"}
     migrate(settings, check=held, migrations=steps)

@@ -1,11 +1,11 @@
 """The demo follows a run: a mapped task is over when all of it is."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shardaudit.report.progress import NO_PROGRESS
-from tools import demo_runs as demo_airflow
 from tools.airflow_api import AirflowApi, TaskState
 from tools.demo_runs import DemoFailedError, Run, followed
 
@@ -57,11 +57,10 @@ def test_mapped_task_that_failed_in_part_is_told_by_that_part() -> None:
         followed(airflow, RUN, approve="Approve", progress=NO_PROGRESS)
 
 
-def test_each_part_of_a_mapped_task_has_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_airflow, "_LOOKS", 2)
-    monkeypatch.setattr(demo_airflow, "_LOOK_SECONDS", 0)
+def test_each_part_of_a_mapped_task_has_the_whole_time() -> None:
+    run = replace(RUN, looks=2, look_s=0)
     first, second = ("running", "scheduled"), ("success", "running")
     airflow = Scripted(first, first, second, second, ("success", "success"))
-    assert followed(airflow, RUN, approve="Approve", progress=NO_PROGRESS) == "r"
+    assert followed(airflow, run, approve="Approve", progress=NO_PROGRESS) == "r"
     with pytest.raises(DemoFailedError, match="still running after 600 s"):
-        followed(Scripted(*[first] * 4), RUN, approve="Approve", progress=NO_PROGRESS)
+        followed(Scripted(*[first] * 4), run, approve="Approve", progress=NO_PROGRESS)

@@ -46,7 +46,7 @@ _FINAL = {
 
 MAX_RECORDS, MAX_BYTES = 500, 5 * 2**20  # of one PutRecords (Kinesis quotas)
 _MAX_TRIES = 10
-_PAUSE_S = 0.1
+_PAUSE_S = 0.2
 
 Entry = tuple[str, bytes]  # partition key, content
 
@@ -189,8 +189,12 @@ class PutRefusedError(RetryableError, ConnectionError):
         )
 
 
-def put_all(client: "KinesisClient", stream: str, entries: Iterable[Entry]) -> int:
+def put_all(
+    client: "KinesisClient", stream: str, entries: Iterable[Entry], *, pause_s: float = _PAUSE_S
+) -> int:
     """Puts all of them, in their order as far as nothing fails: how many.
+
+    `pause_s`: before the second try; before each further one twice as long.
 
     Raises:
         StreamRefusedError: no such stream, no permission.
@@ -199,12 +203,12 @@ def put_all(client: "KinesisClient", stream: str, entries: Iterable[Entry]) -> i
     """
     total = 0
     for batch in _batches(entries):
-        _put(client, stream, batch)
+        _put(client, stream, batch, pause_s)
         total += len(batch)
     return total
 
 
-def _put(client: "KinesisClient", stream: str, batch: Sequence[Entry]) -> None:
+def _put(client: "KinesisClient", stream: str, batch: Sequence[Entry], pause_s: float) -> None:
     for tries in count(1):
         with kinesis_errors(stream):
             answer = client.put_records(
@@ -218,7 +222,7 @@ def _put(client: "KinesisClient", stream: str, batch: Sequence[Entry]) -> None:
         if tries == _MAX_TRIES:
             said = next(str(result.get("ErrorMessage")) for _, result in results)
             raise PutRefusedError(stream, len(batch), said)
-        time.sleep(_PAUSE_S * 2**tries)
+        time.sleep(pause_s * 2 ** (tries - 1))
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -56,19 +56,20 @@ _Values = dict[str, Sequence[Json]]  # standard name -> one value per line
 
 
 def all_json_batches(
-    file: Readable, path: str, columns: Mapping[str, str]
+    file: Readable, path: str, columns: Mapping[str, str], *, piece_lines: int = _PIECE_LINES
 ) -> Iterator[pa.RecordBatch]:
     """The lines of an open file that are not blank, numbered from 1, in batches of LOOSE.
 
     Input:
         columns: standard name -> key in a line's object, for every standard name.
+        piece_lines: so many are read together.
     """
     for numbers, lines, fault in line_groups(file, path):
         if fault is not None:
             begin = lines[0][:RAW_BYTES].decode(errors="replace")
             yield damaged(path, fault, line=numbers[0], raw=begin or None)
         elif lines:
-            parts = [slice(at, at + _PIECE_LINES) for at in range(0, len(lines), _PIECE_LINES)]
+            parts = [slice(at, at + piece_lines) for at in range(0, len(lines), piece_lines)]
             for at in range(0, len(parts), _MOST_PIECES):
                 some = parts[at : at + _MOST_PIECES]
                 with _collector_paused():
@@ -76,9 +77,12 @@ def all_json_batches(
                 yield pa.concat_batches(pieces)
 
 
-def json_batches(file: Readable, path: str, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+def json_batches(
+    file: Readable, path: str, columns: Mapping[str, str], *, piece_lines: int = _PIECE_LINES
+) -> Iterator[pa.RecordBatch]:
     """The same without the lines in which a log tells of itself alone."""
-    return map(without_passed_over, all_json_batches(file, path, columns))
+    batches = all_json_batches(file, path, columns, piece_lines=piece_lines)
+    return map(without_passed_over, batches)
 
 
 @contextmanager

@@ -5,12 +5,13 @@ What can be read before a damage is given, then the damage itself, without a lin
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 import zstandard
 
-CHUNK_BYTES = 4 * 2**20
-_PACKED_CHUNK_BYTES = 128 * 2**10
 _ZSTD_STEP_BYTES = 4 * 2**10
 
 _GZIP = b"\x1f\x8b"
@@ -28,10 +29,21 @@ _OTHERS = {
     b"ORC": "ORC",
 }
 
-MAX_LINE_BYTES = 8 * 2**20
 RAW_BYTES = 4096
 
 _BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSizes:
+    """How much is read at a time, of plain and of packed files, and the longest line."""
+
+    chunk_bytes: int = 4 * 2**20
+    packed_bytes: int = 128 * 2**10
+    line_bytes: int = 8 * 2**20
+
+
+USUAL_SIZES = ReadSizes()
 
 
 class Readable(Protocol):
@@ -60,17 +72,18 @@ class _Unpacker(Protocol):
         """What the bytes unpack to; of corrupt ones, what comes before the damage."""
 
 
-def text(file: Readable, path: str) -> Iterator[bytes]:
+def text(file: Readable, path: str, sizes: ReadSizes = USUAL_SIZES) -> Iterator[bytes]:
     """The unpacked bytes of a file. What it is, its first bytes say; its name must not disagree."""
-    head = file.read(_PACKED_CHUNK_BYTES)
+    head = file.read(sizes.packed_bytes)
+    packed = chain([head], iter(partial(file.read, sizes.packed_bytes), b""))
     if head.startswith(_GZIP):
-        yield from _unpacked(file, head, _Gzip, "gzip")
+        yield from _unpacked(packed, partial(_Gzip, sizes.chunk_bytes), "gzip")
     elif head.startswith(_ZSTD):
-        yield from _unpacked(file, head, _Zstd, "zstd")
+        yield from _unpacked(packed, partial(_Zstd, sizes.chunk_bytes), "zstd")
     else:
         _refuse_other_kinds(head, path)
         yield head
-        while chunk := file.read(CHUNK_BYTES):
+        while chunk := file.read(sizes.chunk_bytes):
             yield chunk
 
 
@@ -84,11 +97,11 @@ def _refuse_other_kinds(head: bytes, path: str) -> None:
 
 
 def _unpacked(
-    file: Readable, head: bytes, unpacker: Callable[[], _Unpacker], kind: str
+    file: Iterator[bytes], unpacker: Callable[[], _Unpacker], kind: str
 ) -> Iterator[bytes]:
     """The content of all members (gzip) or frames (zstd), one after the other."""
     member: _Unpacker | None = None
-    packed = head
+    packed = next(file, b"")
     while packed:
         if member is None:
             packed = packed.lstrip(b"\0")  # tape-like padding between or after members
@@ -98,13 +111,14 @@ def _unpacked(
             packed = b""
             if member.is_finished:
                 packed, member = member.unused, None
-        packed = packed or file.read(_PACKED_CHUNK_BYTES)
+        packed = packed or next(file, b"")
     if member is not None:
         raise DamageError(f"the {kind} file breaks off")
 
 
 class _Gzip:
-    def __init__(self) -> None:
+    def __init__(self, chunk_bytes: int) -> None:
+        self._chunk_bytes = chunk_bytes
         self._member = zlib.decompressobj(wbits=31)  # 31: with a gzip header
 
     @property
@@ -120,17 +134,17 @@ class _Gzip:
         while packed:
             before = self._member.copy()
             try:
-                yield self._member.decompress(packed, CHUNK_BYTES)
+                yield self._member.decompress(packed, self._chunk_bytes)
             except zlib.error as error:
                 yield from _until_damage(before, packed)
                 raise DamageError(f"the gzip file is corrupt: {error}") from error
             packed = self._member.unconsumed_tail
 
 
-def _parts(unpacked: bytes) -> Iterator[bytes]:
+def _parts(unpacked: bytes, size_bytes: int) -> Iterator[bytes]:
     """The same in pieces: of 4 KiB of zstd 128 MiB may come, and its reader gives them at once."""
-    for start in range(0, len(unpacked), CHUNK_BYTES):
-        yield unpacked[start : start + CHUNK_BYTES]
+    for start in range(0, len(unpacked), size_bytes):
+        yield unpacked[start : start + size_bytes]
 
 
 def _until_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
@@ -143,7 +157,8 @@ def _until_damage(member: "zlib._Decompress", packed: bytes) -> Iterator[bytes]:
 
 
 class _Zstd:
-    def __init__(self) -> None:
+    def __init__(self, chunk_bytes: int) -> None:
+        self._chunk_bytes = chunk_bytes
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._unused = b""
 
@@ -158,8 +173,9 @@ class _Zstd:
     def unpack(self, packed: bytes) -> Iterator[bytes]:
         # In small steps: a call that fails gives nothing of what it had unpacked.
         for end in range(_ZSTD_STEP_BYTES, len(packed) + _ZSTD_STEP_BYTES, _ZSTD_STEP_BYTES):
+            step = packed[end - _ZSTD_STEP_BYTES : end]
             try:
-                yield from _parts(self._frame.decompress(packed[end - _ZSTD_STEP_BYTES : end]))
+                yield from _parts(self._frame.decompress(step), self._chunk_bytes)
             except zstandard.ZstdError as error:
                 raise DamageError(f"the zstd file is corrupt: {error}") from error
             if self._frame.eof:
@@ -179,11 +195,11 @@ class Lines(NamedTuple):
     fault: str | None = None
 
 
-def line_groups(file: Readable, path: str) -> Iterator[Lines]:
+def line_groups(file: Readable, path: str, sizes: ReadSizes = USUAL_SIZES) -> Iterator[Lines]:
     """The lines of an open file in their order, some thousands at a time."""
-    lines = _Cutter()
+    lines = _Cutter(sizes)
     try:
-        for chunk in text(file, path):
+        for chunk in text(file, path, sizes):
             yield from lines.take(chunk)
         yield from lines.finish()
     except DamageError as damage:
@@ -193,7 +209,8 @@ def line_groups(file: Readable, path: str) -> Iterator[Lines]:
 class _Cutter:
     """Cuts chunks into lines: carries the line that has not ended and the line count along."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: ReadSizes) -> None:
+        self._chunk_bytes, self._line_bytes = sizes.chunk_bytes, sizes.line_bytes
         self._count = 0
         self._ended: list[bytes] = []
         self._ended_bytes = 0
@@ -201,7 +218,7 @@ class _Cutter:
         self._open_bytes = 0
 
     def take(self, chunk: bytes) -> Iterator[Lines]:
-        """Cuts what is at most CHUNK_BYTES long."""
+        """Cuts what is at most a chunk long."""
         blank, _, rest = chunk.rpartition(b"\n")
         if blank.isspace() and not self._open_bytes:  # a file of blanks is millions of lines
             yield from self._group()
@@ -212,7 +229,7 @@ class _Cutter:
         if others:
             yield from self._end()
             *whole, last = others
-            if max(map(len, whole), default=0) <= MAX_LINE_BYTES:
+            if max(map(len, whole), default=0) <= self._line_bytes:
                 self._ended += whole
             else:
                 for line in whole:
@@ -220,7 +237,7 @@ class _Cutter:
                     yield from self._end()
             self._go_on(last)
         self._ended_bytes += len(chunk)
-        if self._ended_bytes >= CHUNK_BYTES:
+        if self._ended_bytes >= self._chunk_bytes:
             yield from self._group()
 
     def finish(self) -> Iterator[Lines]:
@@ -235,18 +252,18 @@ class _Cutter:
     def _go_on(self, part: bytes) -> None:
         self._open.append(part)
         self._open_bytes += len(part)
-        if self._open_bytes > MAX_LINE_BYTES:
+        if self._open_bytes > self._line_bytes:
             self._open = [b"".join(self._open)[:RAW_BYTES]]
 
     def _end(self) -> Iterator[Lines]:
         line, size_bytes = b"".join(self._open), self._open_bytes
         self._open, self._open_bytes = [], 0
-        if size_bytes <= MAX_LINE_BYTES:
+        if size_bytes <= self._line_bytes:
             self._ended.append(line)
             return
         yield from self._group()
         self._count += 1
-        yield Lines([self._count], [line], f"the line is longer than {MAX_LINE_BYTES} bytes")
+        yield Lines([self._count], [line], f"the line is longer than {self._line_bytes} bytes")
 
     def _group(self) -> Iterator[Lines]:
         lines, self._ended, self._ended_bytes = self._ended, [], 0

@@ -34,7 +34,7 @@ _NUMBERS = ("first", "last", "since", "until")  # times in µs since 1970
 _SPANS = pa.schema(
     [*((name, pa.string()) for name in _WHOSE), *((name, pa.int64()) for name in _NUMBERS)]
 )
-_SOME_ROWS = 10_000
+_SOME_ROWS, _MOST_ROWS = 10_000, 200_000
 _BATCH_ROWS = 200_000
 _DIGITS = r"^[0-9]{1,18}$"
 _OF_HEALTH = ("written", "dropped", "queued")
@@ -47,10 +47,8 @@ class ToldNumbers:
     `most_rows`: in memory; of whom more are left has a session for each trace.
     """
 
-    most_rows = 200_000
-
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self._columns = columns
+    def __init__(self, columns: Mapping[str, str], most_rows: int = _MOST_ROWS) -> None:
+        self._columns, self._most_rows = columns, most_rows
         self._spans = _SPANS.empty_table()
         self._waiting: list[pa.Table] = []
         self._rows: list[_Row] = []  # of lines that were read one by one
@@ -92,7 +90,7 @@ class ToldNumbers:
         if self._is_too_much:
             return
         self._waiting.append(spans)
-        if sum(map(len, self._waiting)) > self.most_rows:
+        if sum(map(len, self._waiting)) > self._most_rows:
             self._join()
 
     def _join(self) -> None:
@@ -101,7 +99,7 @@ class ToldNumbers:
             arrays = [pa.array(v, t) for v, t in zip(by_column, _SPANS.types, strict=True)]
             self._waiting.append(pa.Table.from_arrays(arrays, schema=_SPANS))
         spans = _thinned(_joined(pa.concat_tables([self._spans, *self._waiting])))
-        self._is_too_much |= len(spans) > self.most_rows
+        self._is_too_much |= len(spans) > self._most_rows
         self._spans = _SPANS.empty_table() if self._is_too_much else spans
         self._waiting, self._rows = [], []
 
@@ -133,15 +131,18 @@ class ToldNumbers:
         counts = [_whole(line[HEALTH].get(name)) for name in _OF_HEALTH]
         numbered = sum(count or 0 for count in counts)
         before, _ = self._health.get(who, (0, None))
-        if None not in counts and numbered > before and len(self._health) < self.most_rows:
+        if None not in counts and numbered > before and len(self._health) < self._most_rows:
             self._health[who] = (numbered, _micros_of(line.get("at")))
 
 
 def with_told_numbers(
-    batches: Iterator[pa.RecordBatch], path: str, columns: Mapping[str, str]
+    batches: Iterator[pa.RecordBatch],
+    path: str,
+    columns: Mapping[str, str],
+    most_rows: int = _MOST_ROWS,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of LOOSE of a file, and one more that is passed over: it tells their numbers."""
-    told = ToldNumbers(columns)
+    told = ToldNumbers(columns, most_rows)
     for batch in batches:
         told.add(batch)
         yield without_passed_over(batch)
@@ -151,14 +152,14 @@ def with_told_numbers(
 
 
 def parquet_numbers(
-    file: pa.NativeFile, path: str, columns: Mapping[str, str]
+    file: pa.NativeFile, path: str, columns: Mapping[str, str], most_rows: int = _MOST_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """What the rows of a plain Parquet file tell, in one row of TOLD_NUMBERS.
 
     Input:
         columns: standard name -> column, for those that the file has.
     """
-    told = ToldNumbers(columns)
+    told = ToldNumbers(columns, most_rows)
     whose = [columns[name] for name in _SESSION if name in columns]
     at = columns["acked_at" if "acked_at" in columns else "sent_at"]
     try:

@@ -60,8 +60,8 @@ def with_bucket_digest(cells: DataFrame, sums: DataFrame) -> DataFrame:
 class Carried:
     """What need not be read again, and what must be.
 
-    `evidence`: rows of ids of which no bucket changed. `covered`: the differing cells that they
-    speak for. `stale`: WANTED, of ids of which a bucket changed; they are read again.
+    `evidence`: rows of ids in buckets that did not change. `covered`: the differing cells that they
+    speak for. `stale`: WANTED, of ids in buckets that did; of these all is read again.
     """
 
     evidence: DataFrame

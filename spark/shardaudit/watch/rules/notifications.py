@@ -88,15 +88,15 @@ class _Told:
 
 
 def due_notifications(
-    heard: Iterable[ShardNews], told: Iterable[Notification], *, as_of: datetime
+    seen: Iterable[ShardNews], told: Iterable[Notification], *, as_of: datetime
 ) -> list[Notification]:
     """What must be told now. `told`: the stream's notifications so far, sent or not, by time.
 
-    A shard that was told and is not heard of any more has left the stream with all it held.
+    A shard that was told and is not seen any more has left the stream with all it held.
     """
     found = []
     known = _known(told)
-    now = {shard.shard_id: shard for shard in heard}
+    now = {shard.shard_id: shard for shard in seen}
     for shard_id, known_of in known.items():
         if shard_id not in now and known_of.last is not None:
             now[shard_id] = _gone(known_of.last.stream, shard_id)

@@ -84,13 +84,13 @@ def answers(
             _text("shard_id", "kind", "cause", "state", *counts, "until", "numbers"),
         )
     )
-    moves = changes.where(is_canary("message_id")).select(
+    transitions = changes.where(is_canary("message_id")).select(
         F.lit("transition").alias("what"),
         F.col("message_id").alias("name"),
         nowhen,
         _text("kind", "from_state", "to_state"),
     )
-    return cells.unionByName(ids).unionByName(findings).unionByName(moves)
+    return cells.unionByName(ids).unionByName(findings).unionByName(transitions)
 
 
 def gap_answers(folded: DataFrame) -> DataFrame:

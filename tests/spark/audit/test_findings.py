@@ -268,14 +268,16 @@ def test_a_finding_goes_on_as_the_evidence_says(spark: SparkSession) -> None:
     for name, (found, known, state, why) in CASES.items():
         if state is None:
             continue
-        row = told[name]
-        assert row["state_reason"] == (why or "why"), name
-        assert row["from_state"] == (None if known is None else known.get("state", "open")), name
-        assert row["first_audit_id"] == ("this" if known is None else "first"), name
-        assert row["last_audit_id"] == ("last" if found is None else "this"), name
-        assert row["location"] == ("before" if found is None else "now"), name
-        assert row["stream"] == "s"
-        opened = row["opened_at"]
+        wanted = {
+            "state_reason": why or "why",
+            "from_state": None if known is None else known.get("state", "open"),
+            "first_audit_id": "this" if known is None else "first",
+            "last_audit_id": "last" if found is None else "this",
+            "location": "before" if found is None else "now",
+            "stream": "s",
+        }
+        assert {key: told[name][key] for key in wanted} == wanted, name
+        opened = told[name]["opened_at"]
         assert isinstance(opened, datetime)
         assert opened.astimezone(UTC) == (NOW if known is None else T0), name
 

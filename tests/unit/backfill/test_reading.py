@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.backfill.rules.reading import MAGIC, user_records
+from shardaudit.backfill.rules.reading import (
+    MAGIC,
+    OldestRecord,
+    UserRecord,
+    user_records,
+    users_of,
+)
+from shardaudit.model.stream_page import StoredRecord
+from tests.builders import T0
 from tests.kpl import AGGREGATE, aggregate, framed
 
 
@@ -50,3 +58,31 @@ def test_what_is_no_aggregate_stays_as_it_is(content: bytes) -> None:
 def test_no_content_makes_it_fail(body: bytes) -> None:
     content = MAGIC + body + hashlib.md5(body, usedforsecurity=False).digest()
     assert user_records("key", content) is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "users"),
+    [
+        (b"", [(0, "outer", b"")]),
+        (b"one", [(0, "outer", b"one")]),
+        (MAGIC + b"short", [(0, "outer", MAGIC + b"short")]),
+        (
+            aggregate([("a", b"1"), ("b", b""), ("a", b"1")]),
+            [(0, "a", b"1"), (1, "b", b""), (2, "a", b"1")],
+        ),
+        (aggregate([]), []),
+    ],
+)
+def test_users_of_a_record_have_its_number_and_arrival_and_a_place_of_their_own(
+    content: bytes, users: list[tuple[int, str, bytes]]
+) -> None:
+    found = users_of(StoredRecord("49", "outer", T0, content))
+    assert found == [UserRecord("49", place, key, T0, one) for place, key, one in users]
+
+
+@pytest.mark.parametrize("first", [None, StoredRecord("1", "k", T0, b"")])
+def test_the_oldest_record_is_the_one_of_the_first_question(first: StoredRecord | None) -> None:
+    """Also that there was none."""
+    later = StoredRecord("2", "k", T0, b"")
+    oldest = OldestRecord()
+    assert (oldest.once(lambda: first), oldest.once(lambda: later)) == (first, first)
