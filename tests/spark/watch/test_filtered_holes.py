@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.model.route.filters import filters
@@ -20,13 +21,32 @@ def test_hole_is_less_what_a_filter_left_out_of_its_cell(spark: SparkSession) ->
         [(shard_id, T0, missing, is_sure) for shard_id, missing, is_sure in holes],
         f"{CELL_DDL}, missing bigint, is_sure boolean",
     )
-    counts = own_rows(
-        spark,
-        [("a", T0, 60, 50), ("a", T0, 40, 20), ("b", T0, 100, 70), ("doubt", T0, 9, 0)],
-        f"{CELL_DDL}, received bigint, sent bigint",
-    )
-    found = less_the_filtered(cells, counts).collect()
+    told = [("a", 60, 50, None), ("a", 40, 20, 3), ("b", 100, 70, 0), ("doubt", 9, 0, 9)]
+    found = less_the_filtered(cells, counted(spark, told), F.lit(True)).collect()
     assert {row.shard_id: row.missing for row in found} == {"b": 1, "c": 30, "doubt": 0}
+
+
+def counted(spark: SparkSession, told: list[tuple[str, int, int, int | None]]) -> DataFrame:
+    """SIGHTING_COUNTS of filters: shard, received, sent, left out."""
+    ddl = f"{CELL_DDL}, received bigint, sent bigint, left_out bigint"
+    return own_rows(spark, [(shard_id, T0, *counts) for shard_id, *counts in told], ddl)
+
+
+def test_hole_is_less_what_a_filter_traced_as_left_out(spark: SparkSession) -> None:
+    cells = own_rows(
+        spark,
+        [(shard_id, T0, 30, True) for shard_id in ("all", "some", "share", "more")],
+        f"{CELL_DDL}, missing bigint, is_sure boolean",
+    )
+    told = [
+        ("all", 90, 60, 30),
+        ("some", 90, 60, 29),
+        ("share", 90, 60, None),
+        ("more", 90, 80, 30),
+    ]
+    for is_by_share, holes in ((False, {"some": 1, "share": 30}), (True, {})):
+        found = less_the_filtered(cells, counted(spark, told), F.lit(is_by_share)).collect()
+        assert {row.shard_id: row.missing for row in found} == holes
 
 
 def test_hour_in_which_a_filter_passes_on_less_than_its_share_explains_no_hole() -> None:
@@ -38,3 +58,5 @@ def test_hour_in_which_a_filter_passes_on_less_than_its_share_explains_no_hole()
         ("other", hours[2], 1000, 0),
     ]
     assert broken_filter_hours(counts, of) == {hours[1]}
+    telling = filters(Route.of({"valid": RoutePlace(("producer",), tells=True)}))
+    assert broken_filter_hours(counts, telling) == set()

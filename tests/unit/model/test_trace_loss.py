@@ -4,7 +4,7 @@ import pytest
 
 from shardaudit.model.route.route import Route, RoutePlace
 from shardaudit.model.route.trace_loss import Traced, losses_of_a_minute, trace_losses, usual_losses
-from tests.unit.model.routes import BRANCHES, FILTER, LINE
+from tests.unit.model.routes import BRANCHES, FILTER, LINE, TELLING_BRANCHES, TELLS
 
 PIPELINES = {
     "a": RoutePlace(("producer",), 0.5),
@@ -46,6 +46,15 @@ def test_place_lost_what_landed_without_its_trace(
     found = trace_losses(Route.of(places), Traced(100, traced))
     assert {name: round(loss, 2) for name, loss in found.items()} == losses
     assert trace_losses(Route.of(places), Traced()) == {}
+
+
+def test_place_that_tells_lost_how_a_message_ended_where_it_did_not_trace_it_as_sent() -> None:
+    traced = Traced(60, {"sieve": 60, "writer": 60}, {"sieve": 40, "writer": 1})
+    traced += Traced(40, {"sieve": 40}, {"sieve": 40})
+    ended = traced.ended(Route.of(TELLS))
+    assert trace_losses(Route.of(TELLS), ended) == pytest.approx({"sieve": 0.2, "writer": 0.4})
+    both = Traced(100, {"eu": 40, "us": 60}, {"eu": 40, "us": 30}).ended(Route.of(TELLING_BRANCHES))
+    assert trace_losses(Route.of(TELLING_BRANCHES), both)["us"] == pytest.approx(0.3)
 
 
 def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:

@@ -15,15 +15,25 @@ _WEIGHT = 10  # messages: as so many count the window beside a minute, what was 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """Messages that landed, and how many of them each place traced; both add up."""
+    """Messages that landed, how many of them each place traced, and traced as sent: all add up."""
 
     landed: int = 0
     by_place: Mapping[str, int] = field(default_factory=dict)
+    sent: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "Traced") -> "Traced":
-        traced = Counter(self.by_place)
+        traced, sent = Counter(self.by_place), Counter(self.sent)
         traced.update(other.by_place)
-        return Traced(self.landed + other.landed, traced)
+        sent.update(other.sent)
+        return Traced(self.landed + other.landed, traced, sent)
+
+    def ended(self, route: Route) -> "Traced":
+        """The same, where a place that tells what it leaves out traced only what it sent on.
+
+        It writes of each message how it ended: as many of those that say *left out* are lost.
+        """
+        ends = {name: self.sent.get(name, 0) for name in route.telling}
+        return Traced(self.landed, {**self.by_place, **ends})
 
 
 def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
