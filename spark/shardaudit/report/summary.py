@@ -77,8 +77,8 @@ class AuditedPlace:
     it traced, and that no producer did, nor did they land, at least; `filtered`: messages that it
     left out by design, with the places beside it that do so; `unexplained`: when what it left out
     is no design; `told_left_out`: messages that it traced as left out, believed where it
-    `is_filter`; `end_loss`: of what it left out or sent on, how much it did not trace so, None:
-    nobody knows, or it need not.
+    `is_filter`; `end_loss`: of how much it had it did not trace that it was sent on, or left
+    out, None: nobody knows, or it need not.
     """
 
     location: str

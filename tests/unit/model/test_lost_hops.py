@@ -154,9 +154,12 @@ def test_lost_word_of_a_filter_makes_a_loss_in_it_doubtful(
 
 def test_without_a_trace_of_a_filter_a_message_may_have_been_left_out_there() -> None:
     route = Route.of(TELLS)
-    losses = LostHops(route, trace_losses={"sieve": 0.1}, left_out={"sieve": 900})
-    hops = losses.with_loss_rates([({}, 100)]).of({})
-    assert {hop.before for hop in hops} == {"sieve", None}
+    for ends in ({"sieve": 0.0}, {}):
+        losses = LostHops(
+            route, trace_losses={"sieve": 0.1}, end_losses=ends, left_out={"sieve": 900}
+        )
+        hops = losses.with_loss_rates([({}, 100)]).of({})
+        assert {hop.before for hop in hops} == {"sieve", None}
     assert {hop.before for hop in LostHops(route).unknowing().of({})} == {*TELLS, "sink", None}
     silent = LostHops(route, frozenset({"sieve"})).with_loss_rates([({}, 100)])
     assert [(hop.after, hop.before) for hop in silent.of({})] == [

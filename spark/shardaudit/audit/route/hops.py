@@ -36,7 +36,9 @@ from shardaudit.model.route.lost_hops import (
 )
 from shardaudit.model.route.route import SINK, Route, Sighting
 from shardaudit.model.route.trace_loss import (
+    FEW_TRACED,
     Traced,
+    end_losses,
     is_thin,
     losses_of_a_minute,
     trace_losses,
@@ -110,7 +112,7 @@ def _with_usual(
     route = lost.route
     before, ends_before = _losses_before(warehouse, request) if is_thin(window) else ({}, {})
     losses = usual_losses(route, window, before)
-    ends = usual_losses(route, window.ended(route), ends_before) if route.telling else losses
+    ends = end_losses(route, window, ends_before, least=FEW_TRACED)
     return replace(lost, trace_losses=losses, end_losses=ends)
 
 
@@ -123,7 +125,7 @@ def _lost_on(
         landed: by bucket what its places traced of what landed; lost: of `_with_usual`.
     """
     there: dict[datetime, LostHops] = {}
-    if lost.trace_losses and lost.end_losses:
+    if lost.trace_losses:
         lost, there = _by_minute(groups, landed, lost)
     else:
         lost = lost.unknowing()
@@ -152,7 +154,7 @@ def _by_minute(
         return replace(
             lost,
             trace_losses=losses_of_a_minute(route, minute, usual),
-            end_losses=losses_of_a_minute(route, minute.ended(route), ends),
+            end_losses=end_losses(route, minute, ends, least=FEW_TRACED),
         )
 
     lost = within(Traced())
@@ -213,8 +215,7 @@ def _with_losses(
     hops: Sequence[AuditedPlace], window: Traced, route: Route
 ) -> tuple[AuditedPlace, ...]:
     losses = trace_losses(route, window)
-    ends = trace_losses(route, window.ended(route)) if route.telling else {}
-    ends = {name: ends[name] for name in route.telling if name in ends}
+    ends = end_losses(route, window, {}, least=FEW_TRACED)
     return tuple(
         replace(hop, trace_loss=losses.get(hop.location), end_loss=ends.get(hop.location))
         for hop in hops
@@ -263,10 +264,7 @@ def _losses_before(
             hops = hops_from_json(row["hops"])
             known |= {hop.location: hop.trace_loss for hop in hops if hop.trace_loss is not None}
             ends |= {hop.location: hop.end_loss for hop in hops if hop.end_loss is not None}
-    known = {name: loss for name, loss in known.items() if name in route.places}
-    # Of a place that did not tell before nothing is known of it.
-    told = {name: loss for name, loss in known.items() if name not in route.telling}
-    return known, told | {name: ends[name] for name in route.telling if name in ends}
+    return {name: loss for name, loss in known.items() if name in route.places}, ends
 
 
 def _silent(

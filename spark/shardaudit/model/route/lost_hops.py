@@ -41,8 +41,8 @@ class LostHops:
     `silent`: places of which there are no traces at all; `trace_losses`: by place, the share of its
     messages that it did not trace; `loss_rates`: by hop, how often it loses a message, in any
     unit; those that are absent lose as often as each other. Of places that tell what they leave
-    out: `end_losses`: the share of the messages that ended there of which it did not tell how;
-    `left_out`: how many it told.
+    out: `end_losses`: the share of the messages that it had of which it did not tell how they
+    ended, where that is known; `left_out`: how many it told.
     """
 
     route: Route
@@ -83,7 +83,7 @@ class LostHops:
         None of those that trace loss alone may explain is sure.
         """
         unknown = dict.fromkeys(self.route.places, 1.0)
-        return replace(self, trace_losses=unknown, end_losses=unknown, loss_rates={})
+        return replace(self, trace_losses=unknown, end_losses={}, loss_rates={})
 
     def with_loss_rates(self, missing: Sequence[tuple[_Seen, int]]) -> "LostHops":
         """The same, with the loss rates under which these missing messages are the likeliest.
@@ -109,14 +109,15 @@ class LostHops:
     def _told(self, traffic: Mapping[_Way, float]) -> dict[_Way, float]:
         """How often places that tell it leave a message out: as often as they say, and lose that.
 
-        Where one lost all it tells nothing.
+        Where nobody knows how many of these one loses, at least as often as it says, if it does.
+        Of one that tells of nothing what it sent on that is no measure.
         """
         rates: dict[_Way, float] = {}
         for name in self.route.telling:
-            way, lost = (name, None), self.end_losses.get(name, 0.0)
+            way, told = (name, None), self.left_out.get(name, 0)
+            lost = self.end_losses.get(name, 0.0 if told else 1.0)
             if way in traffic and lost < 1:
-                told = self.left_out.get(name, 0) + _UNTOLD
-                rates[way] = told / (1 - lost) / traffic[way]
+                rates[way] = (told + _UNTOLD) / (1 - lost) / traffic[way]
         return rates
 
     def _weights(self, seen: _Seen, trace_losses: Mapping[str, float]) -> dict[_Way, float]:
@@ -161,7 +162,7 @@ class LostHops:
         if name == PRODUCER or seen.get(name, Sighting()).sent:
             return 0.0
         if self.route.places[name].tells:
-            return self.end_losses.get(name, 0.0) if name in seen else 1.0
+            return self.end_losses.get(name, 1.0) if name in seen else 1.0
         return float(self.route.places[name].share < 1 and not self.route.lands_all)
 
 
