@@ -116,6 +116,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/audit/route/left_out.py": (
         "tests/spark/audit/test_filters_of_routes.py",
         "tests/spark/audit/test_random_filters.py",
+        "tests/spark/audit/test_told_filters.py",
     ),
     "shardaudit/audit/rules/quiet.py": (
         "tests/unit/audit/test_quiet.py",

@@ -7,7 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from shardaudit.columns.instants import any_of
-from shardaudit.model.input_columns import CANARY, PRODUCER, RECEIVED, SENT
+from shardaudit.model.input_columns import CANARY, LEFT_OUT, PRODUCER, RECEIVED, SENT
 from shardaudit.model.sequence import PATTERN
 from shardaudit.model.trace_line import GAP_REASON, OF_PRODUCER
 from shardaudit.model.window import EARLIEST
@@ -105,9 +105,11 @@ def location_fault(location: Column, places: Sequence[str]) -> Column:
 
 
 def event_fault(location: Column, event: Column) -> Column:
-    """A place says whether it received a message or sent it on; one that does not, received it."""
-    is_wrong = (location != PRODUCER) & (event != RECEIVED) & (event != SENT)
-    return fault(is_wrong, f"event is neither {RECEIVED} nor {SENT}")
+    """A place says that it received a message, sent it on, or left it out; else it received it."""
+    is_known = any_of([event == name for name in (RECEIVED, SENT, LEFT_OUT)])
+    return fault(
+        (location != PRODUCER) & ~is_known, f"event is none of {RECEIVED}, {SENT} and {LEFT_OUT}"
+    )
 
 
 def is_clock_fault(reason: Column) -> Column:

@@ -1,4 +1,4 @@
-"""A place between the producer and the sink: a trace of each message it received, and sent on.
+"""A place between the producer and the sink: traces of messages received, sent on, left out.
 
 The log is the producers' own (`producer/trace_log.py`): one thread writes, nobody waits for it, and
 what it drops is counted.
@@ -74,10 +74,10 @@ def trace(  # noqa: PLR0913 - the contract
 
 
 class TracedPlace(LogHolder):
-    """Traces what its place received and sent on. Any thread may call it; none of it raises.
+    """Traces what its place received, sent on or left out. Any thread may call it; none raises.
 
     A record has the payload as `Data`, and `ShardId` and `SequenceNumber` as Kinesis gave them to
-    the producer: the same where it is received and where it is sent on, changed or not.
+    the producer: the same where it is received, sent on or left out, changed or not.
     """
 
     def __init__(
@@ -98,6 +98,10 @@ class TracedPlace(LogHolder):
     def sent(self, records: Sequence[ReceivedRecord]) -> None:
         """Traces what the next place has acknowledged, by the records that came in; a list, too."""
         self._trace("sent", records)
+
+    def left_out(self, records: Sequence[ReceivedRecord]) -> None:
+        """Traces what is not to land, by design, of what came in; a list, too."""
+        self._trace("left_out", records)
 
     def _trace(self, event: str, records: Sequence[ReceivedRecord]) -> None:
         if not isinstance(records, Sequence):  # to read on may be to consume

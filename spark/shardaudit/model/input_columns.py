@@ -36,7 +36,7 @@ OPTIONAL = tuple(name for name in SINK_COLUMNS if name not in REQUIRED)
 PRODUCER = "producer"  # the location whose traces say what was acknowledged; of a line without one
 EVENT = "event"  # of a trace of another place: it says which
 PARENT_IDS = "parent_ids"  # of a message that was made from others; an attribute, once it is read
-RECEIVED, SENT = "received", "sent"
+RECEIVED, SENT, LEFT_OUT = "received", "sent", "left_out"
 CANARY = "shardaudit-canary/"  # what each audit plants among its inputs, to find it again
 
 

@@ -91,7 +91,7 @@ def filter_notes(hops: Sequence[AuditedPlace]) -> tuple[str, ...]:
 
 def _filter_notes(hop: AuditedPlace, *, beside: Sequence[AuditedPlace]) -> Iterator[str]:
     who = " and ".join(harmless(one.location) for one in beside)
-    share = sum(one.share for one in beside)
+    share = sum(one.share or 0 for one in beside)
     for time in hop.unexplained[:_TOLD_TIMES]:
         shard = f" of the shard {harmless(time.shard_id)}" if time.shard_id else ""
         yield (
@@ -129,6 +129,7 @@ def lost_told(hops: str | None) -> str | None:
     ]
     if is_sure:
         return " or ".join(told)
+    told += [f"left out by {hop.after} {hop.probability:.0%}" for hop in lost if hop.before is None]
     return f"inconclusive: {', '.join(told)}" if told else None
 
 
@@ -160,6 +161,8 @@ def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tup
             f"{counted(unsent, 'message')} or more that {', '.join(where)} traced did not land, "
             "and no producer traced them: lost, as are the producers' traces, and not counted"
         )
+    for hop in hops:
+        notes += _left_out_notes(hop)
     ways = [way for hop in hops for way in hop.ways]
     placed = sum(way.lost + way.doubtful for way in ways)
     if ways and missing > placed:
@@ -168,3 +171,18 @@ def route_notes(hops: Sequence[AuditedPlace], *, sent: int, missing: int) -> tup
             "of gaps, whose messages are not looked up one by one, or left out by a filter"
         )
     return (*filter_notes(hops), *notes)
+
+
+def _left_out_notes(hop: AuditedPlace) -> Iterator[str]:
+    """Where a place and its configuration differ in whether it tells what it leaves out."""
+    who = harmless(hop.location)
+    if hop.told_left_out and not hop.is_filter:
+        yield (
+            f"{who} traced {messages(hop.told_left_out)} as left out, but by its share it passes "
+            'on all: what of them did not land is missing. share = "traced" would believe it'
+        )
+    if hop.share is None and not hop.told_left_out and hop.received > hop.sent:
+        yield (
+            f'{who} traced no message as left out, though its share is "traced": what it received '
+            "and did not send on is missing"
+        )

@@ -70,17 +70,20 @@ class LateAudit:
 class AuditedPlace:
     """One place between producer and sink over the window of an audit; counts are messages.
 
-    `share`: of what arrives, passed on; `trace_loss`: of what passed it, how much it did not trace,
-    None: nobody knows; `lost`: messages that never reached it; `doubtful`: those of which that is
-    inconclusive; `ways`: those that lead to it, and the one from it to the sink; none in audits
-    from before they were kept; `unsent`: messages that it traced, and that no producer did, nor did
-    they land, at least; `filtered`: messages that it left out by design, with the places beside it
-    that do so; `unexplained`: when what it left out is no design.
+    `share`: of what arrives, passed on, None: all but what it traces as left out; `trace_loss`: of
+    what passed it, how much it did not trace, None: nobody knows; `lost`: messages that never
+    reached it; `doubtful`: those of which that is inconclusive; `ways`: those that lead to it, and
+    the one from it to the sink; none in audits from before they were kept; `unsent`: messages that
+    it traced, and that no producer did, nor did they land, at least; `filtered`: messages that it
+    left out by design, with the places beside it that do so; `unexplained`: when what it left out
+    is no design; `told_left_out`: messages that it traced as left out, believed where it
+    `is_filter`; `end_loss`: of how much it had it did not trace that it was sent on, or left
+    out, None: nobody knows, or it need not.
     """
 
     location: str
     after: tuple[str, ...]
-    share: float
+    share: float | None
     received: int
     sent: int
     trace_loss: float | None = None
@@ -90,11 +93,14 @@ class AuditedPlace:
     unsent: int = 0
     filtered: int = 0
     unexplained: tuple[FilterTime, ...] = ()
+    told_left_out: int = 0
+    is_filter: bool = False
+    end_loss: float | None = None
 
     @property
     def is_silent(self) -> bool:
         """Whether nothing is known of it."""
-        return self.received + self.sent == 0
+        return self.received + self.sent + self.told_left_out == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import bare, held, own_rows
 from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.audit.rules.hours import hour_start, slot
-from shardaudit.columns.instants import bucket_start, in_windows
+from shardaudit.columns.instants import any_of, bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import Stream
@@ -158,7 +158,9 @@ def _less_filtered(
     )
     told = [(row.location, row.hour, row.received, row.sent) for row in collected(sums)]
     spans = joined(Window(at, at + width) for at in broken_filter_hours(told, of))
-    return less_the_filtered(cells, counts.where(~in_windows(F.col("bucket_start"), spans)))
+    by_share = [F.col("location").isin(*each.places) for each in of if not each.tells]
+    is_whole = ~in_windows(F.col("bucket_start"), spans)
+    return less_the_filtered(cells, counts, any_of(by_share) & is_whole)
 
 
 def _doubted(cells: DataFrame, state: Ingested, stream: Stream) -> DataFrame:

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
+from shardaudit.audit.late import audit_with_late
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
@@ -44,3 +46,17 @@ def settings_of(lake: Lake) -> Settings:
     return Settings.model_validate(
         {"warehouse": str(lake.folder / "warehouse"), "streams": streams}
     )
+
+
+def audited_with_late(
+    lake: Lake, *, window: Window | None = None, as_of: datetime | None = None
+) -> AuditReport:
+    over, now = window or Window(T0, T0 + timedelta(hours=4)), as_of or T0 + timedelta(hours=6)
+    kept = Retention(lake.stream.audit_window)
+    request = AuditRequest(lake.name, lake.stream, over, now, kept)
+    return audit_with_late(lake.warehouse, request, ungated(), now=now)
+
+
+def of_filters(report: AuditReport) -> list[str]:
+    """The notes of it; others tell of numbers, which these traces do not give."""
+    return [note for note in report.notes if "numbers never came" not in note]

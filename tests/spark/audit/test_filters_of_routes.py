@@ -3,20 +3,21 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from shardaudit.audit.audit_request import AuditRequest
-from shardaudit.audit.late import audit_with_late
-from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
-from shardaudit.report.summary import AuditReport
 from shardaudit.store.published import published_audit
 from tests.builders import T0, Line, cut_off, shard, sink_row, trace_line
-from tests.spark.audit.on_routes import passed, settings_of, sighting
+from tests.spark.audit.on_routes import (
+    audited_with_late,
+    of_filters,
+    passed,
+    settings_of,
+    sighting,
+)
 from tests.spark.lake import Lake
-from tests.spark.ungated import ungated
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 PLACES = ("router", "filter", "writer")
@@ -75,27 +76,13 @@ class Planted:
         lake.ingest(now=T0 + 6 * HOUR)
 
 
-def audited(
-    lake: Lake, *, window: Window | None = None, as_of: datetime | None = None
-) -> AuditReport:
-    over, now = window or Window(T0, T0 + 4 * HOUR), as_of or T0 + 6 * HOUR
-    kept = Retention(lake.stream.audit_window)
-    request = AuditRequest(lake.name, lake.stream, over, now, kept)
-    return audit_with_late(lake.warehouse, request, ungated(), now=now)
-
-
-def of_filters(report: AuditReport) -> list[str]:
-    """The notes of it; others tell of numbers, which these traces do not give."""
-    return [note for note in report.notes if "numbers never came" not in note]
-
-
 def found(lake: Lake) -> Counter[tuple[str, str | None]]:
     return Counter((row.state, row.location) for row in lake.rows(FINDINGS))
 
 
 def test_stream_of_which_a_filter_leaves_out_its_share_is_ok(lake: Lake) -> None:
     Planted().fill(lake)
-    report = audited(lake)
+    report = audited_with_late(lake)
     assert (report.verdict, of_filters(report), lake.rows(FINDINGS)) == (Verdict.OK, [], [])
     counts = ("filtered", "missing", "matched")
     assert [report.counts[n] for n in counts] == [len(LEFT_OUT), 0, len(SENT) - len(LEFT_OUT)]
@@ -108,7 +95,7 @@ def test_stream_of_which_a_filter_leaves_out_its_share_is_ok(lake: Lake) -> None
 
 def test_what_is_lost_before_and_behind_a_filter_is_missing_at_its_hop(lake: Lake) -> None:
     Planted(lost=IS_LOST).fill(lake)
-    report = audited(lake)
+    report = audited_with_late(lake)
     assert report.verdict is Verdict.LOSS
     assert found(lake) == {("open", place): 20 for place in LOST}
     assert {row.message_id for row in lake.rows(FINDINGS)} == {f"m{n}" for n in IS_LOST}
@@ -118,7 +105,7 @@ def test_what_is_lost_before_and_behind_a_filter_is_missing_at_its_hop(lake: Lak
 def test_hour_in_which_a_filter_breaks_is_lost_and_the_others_are_not(lake: Lake) -> None:
     broken = [n for n in SENT[180:360] if n % 100]  # a fifth is passed on
     Planted(left_out=LEFT_OUT.difference(SENT[180:360]).union(broken)).fill(lake)
-    report = audited(lake)
+    report = audited_with_late(lake)
     assert report.verdict is Verdict.LOSS
     assert found(lake) == {("open", "writer"): len(broken)}
     assert {row.message_id for row in lake.rows(FINDINGS)} == {f"m{n}" for n in broken}
@@ -132,7 +119,7 @@ def test_hour_in_which_a_filter_breaks_is_lost_and_the_others_are_not(lake: Lake
     assert (known.hops, known.notes, known.counts) == (report.hops, report.notes, report.counts)
     # A minute of that hour alone is judged by the same hour.
     alone = Window(T0 + HOUR, T0 + HOUR + 2 * lake.stream.bucket)
-    assert audited(lake, window=alone).verdict is Verdict.LOSS
+    assert audited_with_late(lake, window=alone).verdict is Verdict.LOSS
     assert {state for state, _ in found(lake)} == {"open"}
 
 
@@ -140,31 +127,31 @@ def test_shard_of_which_a_filter_passes_on_nothing_is_lost(lake: Lake) -> None:
     dark = SENT[180:360:9]  # one of nine shards, for an hour
     home = {n: shard(i % 9) for i, n in enumerate(SENT)}
     Planted(left_out=LEFT_OUT.difference(SENT[180:360]).union(dark), home=home).fill(lake)
-    report = audited(lake)
+    report = audited_with_late(lake)
     assert report.verdict is Verdict.LOSS
     assert found(lake) == {("open", "writer"): len(dark)}
 
 
 def test_filter_that_does_not_trace_what_it_passes_on_explains_nothing(lake: Lake) -> None:
     Planted().fill(lake, but=[("filter", "sent")])
-    report = audited(lake)
+    report = audited_with_late(lake)
     assert (report.counts["missing"], report.counts["filtered"]) == (len(LEFT_OUT), 0)
     assert report.verdict is Verdict.LOSS
 
 
 def test_late_traces_of_a_filter_close_what_looked_missing(lake: Lake) -> None:
     Planted().fill(lake, but=[("filter", "received"), ("filter", "sent")])
-    assert audited(lake).counts["missing"] == len(LEFT_OUT)
+    assert audited_with_late(lake).counts["missing"] == len(LEFT_OUT)
     late = [line for n in SENT for line in Planted().traced(n) if line["location"] == "filter"]
     first, rest = late[: len(late) // 2], late[len(late) // 2 :]
     lake.log("late.jsonl", first)
     lake.ingest(now=T0 + 7 * HOUR)
-    again = audited(lake, as_of=T0 + 7 * HOUR)
+    again = audited_with_late(lake, as_of=T0 + 7 * HOUR)
     assert again.counts["filtered"] > len(LEFT_OUT) / 3
     # Behind the window that is looked at each night.
     lake.log("later.jsonl", rest)
     lake.ingest(now=T0 + DAY)
-    later = audited(lake, window=Window(T0 + 4 * HOUR, T0 + DAY), as_of=T0 + DAY + HOUR)
+    later = audited_with_late(lake, window=Window(T0 + 4 * HOUR, T0 + DAY), as_of=T0 + DAY + HOUR)
     assert [one.missing for one in later.late] == [0] * len(later.late) != []
     states = Counter((row.state, row.state_reason) for row in lake.rows(FINDINGS))
     assert states == {("false_alarm", "a filter left it out"): len(LEFT_OUT)}
@@ -179,12 +166,12 @@ def test_late_traces_that_a_filter_sent_a_message_on_make_it_lost(lake: Lake) ->
     lake.log("soon.jsonl", [line for line in sent_on if line not in late])
     lake.ingest(now=T0 + 6 * HOUR)
     # So far its share explains all that did not land.
-    first = audited(lake)
+    first = audited_with_late(lake)
     assert (first.verdict, first.counts["filtered"]) == (Verdict.OK, len(LEFT_OUT) + 20)
     # Behind the window that is looked at each night.
     lake.log("late.jsonl", late)
     lake.ingest(now=T0 + DAY)
-    later = audited(lake, window=Window(T0 + 4 * HOUR, T0 + DAY), as_of=T0 + DAY + HOUR)
+    later = audited_with_late(lake, window=Window(T0 + 4 * HOUR, T0 + DAY), as_of=T0 + DAY + HOUR)
     assert Verdict.LOSS in {one.verdict for one in later.late}
     assert found(lake) == {("open", "sink"): 20}
 
@@ -196,5 +183,5 @@ def test_minutes_that_an_unreadable_log_of_a_filter_may_have_fed_are_inconclusiv
     told = [line for n in LOST["sink"] for line in lost.traced(n) if line["event"] == "sent"]
     cut_off(lake.log("broken.jsonl.gz", told), share=0.3)
     lost.fill(lake, but=[("writer", "sent")])
-    report = audited(lake)
+    report = audited_with_late(lake)
     assert (report.verdict, report.counts["filtered"]) == (Verdict.INCONCLUSIVE, 0)

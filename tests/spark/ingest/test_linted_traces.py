@@ -23,6 +23,7 @@ BAD: list[Line | str] = [
     trace_line(4, location="router", event="sent"),
     trace_line(5, location="router", event="arrived"),
     trace_line(6, event="whatever a producer says"),
+    trace_line(7, location="router", event="left_out"),
 ]
 FAULTS = [
     "bad.jsonl:2: the line is not JSON",
@@ -30,7 +31,8 @@ FAULTS = [
     "bad.jsonl:5: sent_at is not an ISO 8601 time with a zone, nor epoch milliseconds",
     "bad.jsonl:6: parent_ids names the message itself",
     "bad.jsonl:7: the trace is of another location than producer",
-    "bad.jsonl:8: event is neither received nor sent",
+    "bad.jsonl:8: event is none of received, sent and left_out",
+    "bad.jsonl:10: the trace is of another location than producer",
 ]
 
 
@@ -53,7 +55,7 @@ def test_faults_are_named_by_file_and_line(spark: SparkSession, tmp_path: Path) 
     bad = write_lines(tmp_path / "bad.jsonl", BAD)
     report, faults = lint(spark, bad, sound, torn, bad)
     assert faults == [*FAULTS, "a-torn.jsonl.gz: the gzip file breaks off"]
-    assert (report.files, report.gaps, report.faulty) == (3, 1, 7)
+    assert (report.files, report.gaps, report.faulty) == (3, 1, 8)
     assert 9 + 2 < report.traces < 2000 + 11
 
 

@@ -26,8 +26,9 @@ LINES = [
     ("often", "enricher", "sent", 7),
     ("bare", "enricher", "received", None),
     ("bare", "enricher", "received", None),
+    *(("bare", "enricher", "left_out", number) for number in (8, 9, 10)),
 ]
-SEEN = {"once": "router:1:1", "often": "enricher:0:1,router:1:2", "bare": "enricher:1:0"}
+SEEN = {"once": "router:1:1:0", "often": "enricher:0:1:0,router:1:2:0", "bare": "enricher:1:0:2"}
 
 
 def rows() -> list[dict[str, object]]:
@@ -43,9 +44,9 @@ def test_each_place_says_how_often_it_saw_a_message(spark: SparkSession) -> None
 
 def test_a_place_counts_its_messages_once_each(spark: SparkSession) -> None:
     counts = counted_sightings(frame(spark, SIGHTINGS.ddl, rows())).collect()
-    assert {(row.location, row.received, row.sent) for row in counts} == {
-        ("router", 2, 2),
-        ("enricher", 1, 1),
+    assert {(row.location, row.received, row.sent, row.left_out) for row in counts} == {
+        ("router", 2, 2, 0),
+        ("enricher", 1, 1, 1),
     }
 
 
@@ -77,7 +78,7 @@ def test_times_of_a_place_add_up_to_its_messages(spark: SparkSession) -> None:
 
 
 def test_what_is_known_is_not_new_and_without_event_it_was_received(spark: SparkSession) -> None:
-    given = [row | {"event": None if row["event"] == "received" else "sent"} for row in rows()]
+    given = [row | ({"event": None} if row["event"] == "received" else {}) for row in rows()]
     known = frame(spark, SIGHTINGS.ddl, [row for row in rows() if row["message_id"] == "once"])
     new = new_sightings(frame(spark, SIGHTINGS.ddl, given), known).collect()
     assert sorted((row.message_id, row.location, row.event) for row in new) == sorted(

@@ -1,32 +1,58 @@
 """Of what lacks in a cell the watch tells what no filter of the route left out."""
 
 from datetime import timedelta
+from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
 from shardaudit.model.route.filters import filters
 from shardaudit.model.route.route import Route, RoutePlace
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.job import WatchRequest, watch
 from shardaudit.watch.rules.filtered_holes import broken_filter_hours, less_the_filtered
-from tests.builders import T0
+from tests.builders import NOW, T0
+from tests.spark.watch.holed import QUARTER, Shard, at, filled, holes
+from tests.spark.watch.ledger import settings
 
 CELL_DDL = "shard_id string, bucket_start timestamp"
 
 
 def test_hole_is_less_what_a_filter_left_out_of_its_cell(spark: SparkSession) -> None:
-    holes = [("a", 30, True), ("b", 31, True), ("c", 30, True), ("doubt", 0, False)]
+    lacking = [("a", 30, True), ("b", 31, True), ("c", 30, True), ("doubt", 0, False)]
     cells = own_rows(
         spark,
-        [(shard_id, T0, missing, is_sure) for shard_id, missing, is_sure in holes],
+        [(shard_id, T0, missing, is_sure) for shard_id, missing, is_sure in lacking],
         f"{CELL_DDL}, missing bigint, is_sure boolean",
     )
-    counts = own_rows(
-        spark,
-        [("a", T0, 60, 50), ("a", T0, 40, 20), ("b", T0, 100, 70), ("doubt", T0, 9, 0)],
-        f"{CELL_DDL}, received bigint, sent bigint",
-    )
-    found = less_the_filtered(cells, counts).collect()
+    told = [("a", 60, 50, None), ("a", 40, 20, 3), ("b", 100, 70, 0), ("doubt", 9, 0, 9)]
+    found = less_the_filtered(cells, counted(spark, told), F.lit(True)).collect()
     assert {row.shard_id: row.missing for row in found} == {"b": 1, "c": 30, "doubt": 0}
+
+
+def counted(spark: SparkSession, told: list[tuple[str, int, int, int | None]]) -> DataFrame:
+    """SIGHTING_COUNTS of filters: shard, received, sent, left out."""
+    ddl = f"{CELL_DDL}, received bigint, sent bigint, left_out bigint"
+    return own_rows(spark, [(shard_id, T0, *counts) for shard_id, *counts in told], ddl)
+
+
+def test_hole_is_less_what_a_filter_traced_as_left_out(spark: SparkSession) -> None:
+    cells = own_rows(
+        spark,
+        [(shard_id, T0, 30, True) for shard_id in ("all", "some", "share", "more")],
+        f"{CELL_DDL}, missing bigint, is_sure boolean",
+    )
+    told = [
+        ("all", 90, 60, 30),
+        ("some", 90, 60, 29),
+        ("share", 90, 60, None),
+        ("more", 90, 80, 30),
+    ]
+    for is_by_share, rest in ((False, {"some": 1, "share": 30}), (True, {})):
+        found = less_the_filtered(cells, counted(spark, told), F.lit(is_by_share)).collect()
+        assert {row.shard_id: row.missing for row in found} == rest
 
 
 def test_hour_in_which_a_filter_passes_on_less_than_its_share_explains_no_hole() -> None:
@@ -38,3 +64,27 @@ def test_hour_in_which_a_filter_passes_on_less_than_its_share_explains_no_hole()
         ("other", hours[2], 1000, 0),
     ]
     assert broken_filter_hours(counts, of) == {hours[1]}
+    telling = filters(Route.of({"valid": RoutePlace(("producer",), tells=True)}))
+    assert broken_filter_hours(counts, telling) == set()
+
+
+def test_watch_takes_the_word_of_a_filter_for_what_it_left_out(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, Shard("s", lost=[3 * 125, 3 * 125 + 1, 3 * 200, 3 * 200 + 1]))
+    cell = {"batch_id": "b", "stream": "events", "location": "valid", "shard_id": "s"}
+    told = {125: 2, 200: 1}  # of the later minute it received one more, and did not send it on
+    rows = [
+        cell
+        | {"bucket_start": at(minute), "sent_day": at(minute).date()}
+        | {"received": 3, "sent": 1, "left_out": left_out}
+        for minute, left_out in told.items()
+    ]
+    warehouse.upsert(rows, SIGHTING_COUNTS)
+    found = {}
+    for share in ("traced", 0.3):
+        routed = settings(tmp_path, locations={"valid": {"after": ["producer"], "share": share}})
+        for as_of in (NOW - QUARTER, NOW):
+            report = watch(warehouse, WatchRequest(routed, "events", as_of)).report
+        found[share] = holes(report)
+    assert found == {"traced": {"s": (1, 1)}, 0.3: {}}

@@ -74,6 +74,18 @@ def test_worker_has_its_traces_in_files_before_it_checkpoints(tmp_path: Path) ->
     names["place"].close()
 
 
+def test_filter_traces_what_it_leaves_out(tmp_path: Path) -> None:
+    sent: list[dict[str, Any]] = []
+    names: dict[str, Any] = {"send_on": sent.extend, "is_valid": lambda data: b"m1" in data}
+    exec(example(CONSUMERS, "A filter", tmp_path), names)  # noqa: S102 - our own page
+    names["pass_on"]([record(0), record(1)])
+    assert told(tmp_path) == [
+        *(("m0", "received"), ("m1", "received"), ("m0", "left_out"), ("m1", "sent")),
+    ]
+    assert sent == [record(1)]
+    names["place"].close()
+
+
 def test_lines_are_taken_and_have_what_the_emitter_writes(tmp_path: Path) -> None:
     lines = "".join(shown("json", CONSUMERS))
     rows = [

@@ -24,11 +24,13 @@ def test_what_a_place_received_and_sent_on_is_a_line_each(tmp_path: Path) -> Non
     with traced_place(tmp_path) as place:
         place.received([record(0), record(1)])
         place.sent([record(1)])
+        place.left_out([record(0)])
         assert place.flush()
-        assert place.stats[:3] == (3, 0, 0)
+        assert place.stats[:3] == (4, 0, 0)
     first, *_ = lines = logged(tmp_path)
     told = [(line["message_id"], line["event"], line["session_seq"]) for line in lines]
-    assert told == [("m0", "received", 0), ("m1", "received", 1), ("m1", "sent", 2)]
+    assert told[:2] == [("m0", "received", 0), ("m1", "received", 1)]
+    assert told[2:] == [("m1", "sent", 2), ("m0", "left_out", 3)]
     assert first.pop("session")
     assert first.pop("acked_at").endswith("Z")
     assert first == {

@@ -15,4 +15,11 @@ BRANCHES = {
     "writer": RoutePlace(("eu", "us")),
 }
 FILTER = {"sieve": RoutePlace(("producer",), 0.3), "writer": RoutePlace(("sieve",))}
+TELLS = {"sieve": RoutePlace(("producer",), tells=True), "writer": RoutePlace(("sieve",))}
+TELLING_BRANCHES = {
+    "eu": RoutePlace(("producer",), 0.4),
+    "us": RoutePlace(("producer",), tells=True),
+    "writer": RoutePlace(("eu", "us")),
+}
+LEFT = Sighting(1, 0, 1)
 Seen = dict[str, Sighting]

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from shardaudit.model.config.choices import BackfillMode, PositionSource, SinkFormat
+from shardaudit.model.config.parts import Location
 from shardaudit.model.config.settings import (
-    Location,
     Settings,
     Sink,
     Stream,
@@ -197,8 +197,10 @@ def test_unknown_stream_is_refused_with_the_known_ones(tmp_path: Path) -> None:
             f'{PLACE}after = "producer"',
             r"router\.after: found 'producer', wanted a valid list",
         ),
-        (PLACE, f"{FIRST}share = 0", r"locations\.router\.share: found 0, wanted greater than 0"),
-        (PLACE, f"{FIRST}share = 1.1", r"router\.share: found 1.1, wanted less than or equal to 1"),
+        (PLACE, f"{FIRST}share = 0", r"locations\.router\.share: found 0, wanted a number above 0"),
+        (PLACE, f"{FIRST}share = 1.1", r'router\.share: found 1.1, wanted .* 1, or "traced"'),
+        (PLACE, f"{FIRST}share = 'trace'", r"router\.share: found 'trace', wanted a number"),
+        (PLACE, f"{FIRST}share = true", r"router\.share: found True, wanted a number"),
         (PLACE, f"{FIRST}shar = 1.0", r"router\.shar: .*did you mean share\?"),
         (
             "warehouse",
@@ -277,6 +279,7 @@ def test_stream_that_ends_at_a_place_has_its_sink_in_the_warehouse(tmp_path: Pat
         ('place = "s', 'path = "s3a://a-b", place = "s', r"orders\.sink: found 'path and place'"),
         ('r" }', 'r", exclusive = true }', r"orders\.sink\.exclusive: found 'True', wanted place"),
         ('["producer"]', '["producer"]\nshare = 0.5', r"splitter\.share: found 0.5, wanted 1"),
+        ('["producer"]', '["producer"]\nshare = "traced"', r"splitter\.share: found 'traced', wan"),
         (
             "[streams.lines]",
             '[streams.orders.locations.other]\nafter = ["splitter"]\n[streams.lines]',

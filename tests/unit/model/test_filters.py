@@ -1,6 +1,7 @@
 """Which places leave messages out by design, and which of it their share explains."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -39,6 +40,13 @@ def test_filters_of_a_route(
 ) -> None:
     told = [(of.places, round(of.share, 9)) for of in filters(route(**places))]
     assert told == found
+
+
+def test_each_place_that_tells_what_it_leaves_out_is_a_filter_of_its_own() -> None:
+    tells = RoutePlace(("a",), tells=True)
+    places = {"a": RoutePlace(("producer",), 0.5), "b": tells, "c": tells, "d": RoutePlace(("b",))}
+    told = [(of.places, of.share, of.tells) for of in filters(Route.of(places))]
+    assert told == [(("a",), 0.5, False), (("b",), 0.5, True), (("c",), 0.5, True)]
 
 
 def test_what_is_before_and_behind_a_filter() -> None:
@@ -90,6 +98,10 @@ def passage(hour: int, received: int, passed: int, told: int | None = None) -> P
         ([passage(0, 400, 299, told=296)], [(0, 1, "untold", 400, 299)]),
         ([passage(0, 4, 4, told=2)], []),
         ([passage(n, 1000, 200 + n) for n in range(2)], [(0, 2, "below", 2000, 401)]),
+        # What it told itself is explained, and nothing else by that.
+        ([replace(passage(0, 1000, 200), left_out=800)], []),
+        ([replace(passage(0, 1000, 200), left_out=799)], [(0, 1, "below", 1000, 200)]),
+        ([replace(passage(0, 100, 0), left_out=100)], []),
     ],
 )
 def test_hours_that_a_share_does_not_explain(

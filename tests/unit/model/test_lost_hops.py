@@ -17,7 +17,17 @@ from shardaudit.model.route.lost_hops import (
 )
 from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from shardaudit.model.verdict import Verdict
-from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, Seen
+from tests.unit.model.routes import (
+    BOTH,
+    BRANCHES,
+    FILTER,
+    LEFT,
+    LINE,
+    RECEIVED,
+    TELLING_BRANCHES,
+    TELLS,
+    Seen,
+)
 
 TO_ROUTER = {"router": BOTH}
 TWO_SENT, TWICE = Sighting(1, 2), Sighting(2, 2)
@@ -117,6 +127,46 @@ def test_at_a_filter_a_message_was_left_out_as_likely_as_lost_behind_it() -> Non
         ("sieve", None): 0.23,
         ("sieve", "sink"): 0.23,
     }
+
+
+@pytest.mark.parametrize(
+    ("end_loss", "told", "missing", "found"),
+    [
+        (0.0, 1000, 1, "sieve>writer 1"),
+        (0.01, 1000, 400, "sieve>writer 0.97"),
+        (0.01, 1000, 12, "sieve>None 0.73, sieve>writer 0.27"),
+        (0.01, 0, 1, "sieve>writer 1"),
+        (0.5, 1000, 12, "sieve>None 1"),
+        (1.0, 1000, 12, "sieve>None 0.5, sieve>writer 0.5"),  # it tells nothing
+    ],
+)
+def test_lost_word_of_a_filter_makes_a_loss_in_it_doubtful(
+    end_loss: float, told: int, missing: int, found: str
+) -> None:
+    seen = {"sieve": RECEIVED}
+    lost = LostHops(Route.of(TELLS), end_losses={"sieve": end_loss}, left_out={"sieve": told})
+    hops = lost.with_loss_rates([(seen, missing)]).of(seen)
+    assert ", ".join(f"{h.after}>{h.before} {h.probability:.2g}" for h in hops) == found
+    assert place_of(hops) == ("writer" if len(hops) == 1 and hops[0].before else None)
+    # What it sent on it did not leave out.
+    assert [h.before for h in lost.with_loss_rates([]).of({"sieve": BOTH})] == ["writer"]
+
+
+def test_without_a_trace_of_a_filter_a_message_may_have_been_left_out_there() -> None:
+    route = Route.of(TELLS)
+    for ends in ({"sieve": 0.0}, {}):
+        losses = LostHops(
+            route, trace_losses={"sieve": 0.1}, end_losses=ends, left_out={"sieve": 900}
+        )
+        hops = losses.with_loss_rates([({}, 100)]).of({})
+        assert {hop.before for hop in hops} == {"sieve", None}
+    assert {hop.before for hop in LostHops(route).unknowing().of({})} == {*TELLS, "sink", None}
+    silent = LostHops(route, frozenset({"sieve"})).with_loss_rates([({}, 100)])
+    assert [(hop.after, hop.before) for hop in silent.of({})] == [
+        *(("producer", None), ("producer", "writer")),
+    ]
+    two = LostHops(Route.of(TELLING_BRANCHES)).of({"us": LEFT, "eu": BOTH})
+    assert [(hop.after, hop.before) for hop in two] == [("eu", "writer")]
 
 
 @pytest.mark.parametrize(("trace_loss", "most_wrong"), [(0.0, 0.0), (0.01, 0.01), (0.2, 0.03)])

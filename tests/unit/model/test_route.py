@@ -4,7 +4,18 @@ import pytest
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.route.route import Route, RoutePlace, Sighting
-from tests.unit.model.routes import BOTH, BRANCHES, FILTER, LINE, RECEIVED, SENT, Seen
+from tests.unit.model.routes import (
+    BOTH,
+    BRANCHES,
+    FILTER,
+    LEFT,
+    LINE,
+    RECEIVED,
+    SENT,
+    TELLING_BRANCHES,
+    TELLS,
+    Seen,
+)
 
 
 def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
@@ -15,6 +26,7 @@ def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
     assert route.landing == pytest.approx(1)
     assert Route.of(FILTER).landing == pytest.approx(0.3)
     assert Route.of({}).landing == 1
+    assert Route.of(TELLING_BRANCHES).places["us"].share == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +62,11 @@ def test_places_are_in_order_whatever_the_order_of_the_file() -> None:
             "locations",
             "shares that bring each message 1.4 times to the sink",
         ),
+        (
+            {"a": RoutePlace(("producer",)), "b": RoutePlace(("producer",), tells=True)},
+            "locations.b.share",
+            "traced",
+        ),
     ],
 )
 def test_what_is_no_route_is_refused(
@@ -82,6 +99,17 @@ def test_what_is_no_route_is_refused(
         (FILTER, {"sieve": BOTH}, (), "writer"),
         (FILTER, {"sieve": BOTH}, ("writer",), "sink"),
         (FILTER, {}, ("sieve",), None),
+        (FILTER, {"sieve": LEFT}, (), None),
+        (LINE, {"router": LEFT}, (), "enricher"),  # it is to pass all on
+        (TELLS, {"sieve": RECEIVED}, (), "writer"),
+        (TELLS, {"sieve": LEFT}, (), None),
+        (TELLS, {"sieve": Sighting(1, 1, 1)}, (), "writer"),
+        (TELLS, {"sieve": LEFT, "writer": RECEIVED}, (), "sink"),
+        (TELLING_BRANCHES, {"us": RECEIVED}, (), "writer"),
+        (TELLING_BRANCHES, {"us": LEFT}, (), None),
+        (TELLING_BRANCHES, {"us": LEFT, "eu": RECEIVED}, (), "writer"),
+        (TELLING_BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), None),
+        ({"sieve": RoutePlace(("producer",), tells=True)}, {"sieve": LEFT}, (), None),
     ],
 )
 def test_missing_message_never_reached(

@@ -36,8 +36,11 @@ def test_places_are_read_as_they_were_kept_also_with_what_was_told_once() -> Non
         ([("us", "writer", 1.0)], "us → writer"),
         ([("eu", "writer", 0.5), ("us", "writer", 0.5)], "eu → writer or us → writer"),
         ([("a", "b", 0.4), ("b", "c", 0.6)], "inconclusive: a → b 40%, b → c 60%"),
-        ([("sieve", None, 1.0)], None),
-        ([("a", "sieve", 0.4), ("sieve", None, 0.6)], "inconclusive: a → sieve 40%"),
+        ([("sieve", None, 1.0)], "inconclusive: left out by sieve 100%"),
+        (
+            [("a", "sieve", 0.4), ("sieve", None, 0.6)],
+            "inconclusive: a → sieve 40%, left out by sieve 60%",
+        ),
     ],
 )
 def test_hop_is_told_as_sure_when_no_other_may_have_lost_the_message(

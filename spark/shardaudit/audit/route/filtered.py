@@ -1,8 +1,9 @@
 """What filters of a route left out of what was sent: to be known before both sides are compared.
 
-Of one message nobody can tell it from a loss in the filter. The filters' shares tell it by counts,
-hour by hour: see `model/route/filters.py`. Where they do not, where no trace says that a message
-came to the filter, and where an unreadable file may lack some, it stays missing.
+What a filter says itself that it left out is that. Else nobody can tell it of one message from a
+loss in the filter. The filters' shares tell it by counts, hour by hour: see
+`model/route/filters.py`. Where they do not, where no trace says that a message came to the filter,
+and where an unreadable file may lack some, it stays missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.evidence import Sources
 from shardaudit.audit.placing import buckets_of
 from shardaudit.audit.route.left_out import (
-    LEFT_OUT,
+    FILTERED_IDS,
     passage_counts,
     places_passed,
     with_filtered_digest,
@@ -49,6 +50,7 @@ from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.store.warehouse import Warehouse
 
 _AT_ONCE = 4_000_000  # messages whose traces are grouped at once
+_COUNTS = ("received", "passed", "told", "left_out")
 _HOURS_DDL = "filter int, shard_id string, hour timestamp"
 
 
@@ -56,7 +58,7 @@ _HOURS_DDL = "filter int, shard_id string, hour timestamp"
 class Filtered:
     """What filters left out of an audit's window.
 
-    `settled`: LEFT_OUT and the places of `places_passed`, of settled cells, read: it counts as
+    `settled`: FILTERED_IDS and the places of `places_passed`, of settled cells, read: it counts as
     never sent; `recent`: the same of others, of which each id is judged by itself, read.
     `of`: the filters; `hours`, `times`: of each what its share does not explain.
     """
@@ -114,7 +116,10 @@ def filtered(
     back = candidates.join(landed, ["id_hash"], how="left_semi")
     left = candidates.join(landed, ["id_hash"], how="left_anti")
     passages = looked.with_landed(came, back)
-    hours = tuple(unexplained_hours(passages[n], each.share) for n, each in enumerate(of))
+    hours = tuple(
+        {} if each.tells else unexplained_hours(passages[n], each.share)
+        for n, each in enumerate(of)
+    )
     width = slot(request.stream.bucket)
     window = request.aligned
     times = tuple(
@@ -217,13 +222,13 @@ class _Looked:
             counted = messages.where(F.col("is_settled"))
             for row in collected(passage_counts(counted, self.of, bucket=bucket)):
                 for n, found in enumerate(came):
-                    counts = (row[f"received_{n}"], row[f"passed_{n}"], row[f"told_{n}"])
+                    counts = [row[f"{name}_{n}"] for name in _COUNTS]
                     new = Passage(row.shard_id, row.hour, *counts)
                     key = (row.shard_id, row.hour)
                     found[key] = found[key] + new if key in found else new
             places = [f"at_{n}" for n in range(len(route.places))]
             left = messages.where(F.col("filter").isNotNull()).select(
-                *LEFT_OUT, "is_settled", *places
+                *FILTERED_IDS, "is_settled", *places
             )
             frames.append(left.localCheckpoint())
         return reduce(DataFrame.unionByName, frames), came
@@ -253,20 +258,27 @@ class _Looked:
         """By filter what came to it and what of it passed, the landed messages too.
 
         Input:
-            back: LEFT_OUT of these.
+            back: FILTERED_IDS of these.
         """
         hour = hour_start(slot(self.request.stream.bucket)).alias("hour")
         settled = back.where(F.col("is_settled"))
-        counts = settled.groupBy("filter", "shard_id", hour).agg(F.count("*").alias("ids"))
-        more = {(r["filter"], r.shard_id, r.hour): r.ids for r in collected(counts)}
+        counts = settled.groupBy("filter", "shard_id", hour).agg(
+            F.count("*").alias("ids"), F.count_if("is_told").alias("told")
+        )
+        more = {(r["filter"], r.shard_id, r.hour): (r.ids, r.told) for r in collected(counts)}
         return [
             [
-                of + Passage(*key, 0, more.get((n, *key), 0), 0)
+                of + _landed_after_all(key, *more.get((n, *key), (0, 0)))
                 for key, of in sorted(found.items())
                 if of.received
             ]
             for n, found in enumerate(came)
         ]
+
+
+def _landed_after_all(key: tuple[str, datetime], ids: int, told: int) -> Passage:
+    """What is to be added for messages that landed, some of which a filter says it left out."""
+    return Passage(*key, 0, ids, 0, -told)
 
 
 def _explained(
@@ -276,7 +288,8 @@ def _explained(
     rows = [(n, shard_id, at) for n, of in enumerate(hours) for shard_id, at in of]
     if not rows:
         return left
-    timed = left.withColumn("hour", hour_start(width))
+    # What a filter told itself it left out, whatever the hour: NULL is like none of them.
+    timed = left.withColumn("hour", F.when(~F.col("is_told"), hour_start(width)))
     told = own_rows(warehouse.spark, rows, _HOURS_DDL)
     whole, apart = told.where(F.col("shard_id").isNull()), told.where(F.col("shard_id").isNotNull())
     # Presence only, both times.

@@ -36,7 +36,9 @@ from shardaudit.model.route.lost_hops import (
 )
 from shardaudit.model.route.route import SINK, Route, Sighting
 from shardaudit.model.route.trace_loss import (
+    FEW_TRACED,
     Traced,
+    end_losses,
     is_thin,
     losses_of_a_minute,
     trace_losses,
@@ -77,13 +79,14 @@ def with_hops(
     filtered = comparison.filtered
     counts = place_counts(warehouse, request, cells, filtered)
     hops, window = counts.lines()
+    out = {hop.location: hop.told_left_out for hop in hops}
     hops = _with_filtered(counts.with_unsent(hops), comparison)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
     if told is None:
         hops = _with_ways(hops, hop_lines(route, ()))
-        return found, _with_losses(hops, trace_losses(route, window))
+        return found, _with_losses(hops, window, route)
     groups = [
         _group(row, route, filtered, bucket=request.stream.bucket)
         for row in collected(told.groupBy(*_ALIKE).count())
@@ -93,14 +96,24 @@ def with_hops(
     silent = _silent(warehouse, request, hops)
     if is_thin(usual := window):
         usual = sum((landed[start] for start in landed.keys() - exact), start=window)
-    before = _losses_before(warehouse, request) if is_thin(usual) else {}
-    lost = LostHops(route, silent, usual_losses(route, usual, before))
+    lost = _with_usual(warehouse, request, LostHops(route, silent, left_out=out), usual)
     alike = _lost_on(groups, landed, lost)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
     hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike, silent=silent))
-    return _placed(found, placed), _with_losses(hops, trace_losses(route, window))
+    return _placed(found, placed), _with_losses(hops, window, route)
+
+
+def _with_usual(
+    warehouse: Warehouse, request: AuditRequest, lost: LostHops, window: Traced
+) -> LostHops:
+    """With the usual losses, without any where they are not known."""
+    route = lost.route
+    before, ends_before = _losses_before(warehouse, request) if is_thin(window) else ({}, {})
+    losses = usual_losses(route, window, before)
+    ends = end_losses(route, window, ends_before, least=FEW_TRACED)
+    return replace(lost, trace_losses=losses, end_losses=ends)
 
 
 def _lost_on(
@@ -109,8 +122,7 @@ def _lost_on(
     """The groups, the missing ones with the hops on which they may be lost.
 
     Input:
-        landed: by bucket what its places traced of what landed; lost: with the usual trace losses,
-            without any where they are not known.
+        landed: by bucket what its places traced of what landed; lost: of `_with_usual`.
     """
     there: dict[datetime, LostHops] = {}
     if lost.trace_losses:
@@ -131,19 +143,23 @@ def _by_minute(
     groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], lost: LostHops
 ) -> tuple[LostHops, dict[datetime, LostHops]]:
     """With how often each hop loses messages; and the same with the trace losses of each minute."""
-    route, usual = lost.route, lost.trace_losses
+    route, usual, ends = lost.route, lost.trace_losses, lost.end_losses
     missing = [group for group in groups if group.is_missing]
     ids = Counter[str]()
     for group in missing:
         ids[group.text] += group.ids
     seen = {group.text: group.seen for group in missing}
-    lost = replace(lost, trace_losses=losses_of_a_minute(route, Traced(), usual))
+
+    def within(minute: Traced) -> LostHops:
+        return replace(
+            lost,
+            trace_losses=losses_of_a_minute(route, minute, usual),
+            end_losses=end_losses(route, minute, ends, least=FEW_TRACED),
+        )
+
+    lost = within(Traced())
     lost = lost.with_loss_rates([(seen[text], ids[text]) for text in ids])
-    there = {
-        start: replace(lost, trace_losses=losses_of_a_minute(route, minute, usual))
-        for start, minute in landed.items()
-    }
-    return lost, there
+    return lost, {start: within(minute) for start, minute in landed.items()}
 
 
 def _answers(
@@ -176,7 +192,10 @@ def _with_filtered(
         each.places[0]: {"filtered": ids.get(n, 0), "unexplained": filtered.times[n]}
         for n, each in enumerate(filtered.of)
     }
-    return tuple(replace(hop, **told.get(hop.location, {})) for hop in hops)
+    names = {name for each in filtered.of for name in each.places}
+    return tuple(
+        replace(hop, **told.get(hop.location, {}), is_filter=hop.location in names) for hop in hops
+    )
 
 
 def _group(row: Row, route: Route, filtered: Filtered | None, *, bucket: timedelta) -> SeenAlike:
@@ -185,16 +204,22 @@ def _group(row: Row, route: Route, filtered: Filtered | None, *, bucket: timedel
     lost_at = filtered.lost_at(hour) if filtered and row.kind == Kind.MISSING.value else ()
     sightings = {}
     for told in filter(None, row.seen.split(",")):
-        name, received, sent = told.split(":")
+        name, received, sent, left_out = told.split(":")
         if name in route.places:  # an earlier configuration may have had another
-            sightings[name] = Sighting(int(received), max(int(sent), int(name in lost_at)))
+            sent_on = max(int(sent), int(name in lost_at))
+            sightings[name] = Sighting(int(received), sent_on, int(left_out))
     return SeenAlike(row.bucket_start, row.kind, row.seen, row["count"], sightings)
 
 
 def _with_losses(
-    hops: Sequence[AuditedPlace], losses: Mapping[str, float]
+    hops: Sequence[AuditedPlace], window: Traced, route: Route
 ) -> tuple[AuditedPlace, ...]:
-    return tuple(replace(hop, trace_loss=losses.get(hop.location)) for hop in hops)
+    losses = trace_losses(route, window)
+    ends = end_losses(route, window, {}, least=FEW_TRACED)
+    return tuple(
+        replace(hop, trace_loss=losses.get(hop.location), end_loss=ends.get(hop.location))
+        for hop in hops
+    )
 
 
 def _with_ways(hops: Sequence[AuditedPlace], ways: Sequence[HopLine]) -> tuple[AuditedPlace, ...]:
@@ -226,17 +251,20 @@ def _placed(found: DataFrame, told: DataFrame) -> DataFrame:
     return both.drop(*new, "is_placed").localCheckpoint()
 
 
-def _losses_before(warehouse: Warehouse, request: AuditRequest) -> dict[str, float]:
-    """By place of the route its trace loss in the newest audit before that tells it."""
+def _losses_before(
+    warehouse: Warehouse, request: AuditRequest
+) -> tuple[dict[str, float], dict[str, float]]:
+    """By place its trace loss in the newest audit before that tells it; and its `end_losses`."""
     rows = warehouse.rows(AUDITS, where=published_of(request.name))
     # One of the same time is of the same night: they may run again, in any order.
     before = [row for row in rows if row["as_of"] < request.as_of]
-    known: dict[str, float] = {}
+    route, known, ends = request.stream.route, dict[str, float](), dict[str, float]()
     for row in sorted(before, key=lambda row: (row["as_of"], row["window_end"], row["audit_id"])):
         if not is_thin(Traced(row["matched"] + row["untraced"])):
             hops = hops_from_json(row["hops"])
             known |= {hop.location: hop.trace_loss for hop in hops if hop.trace_loss is not None}
-    return {name: loss for name, loss in known.items() if name in request.stream.route.places}
+            ends |= {hop.location: hop.end_loss for hop in hops if hop.end_loss is not None}
+    return {name: loss for name, loss in known.items() if name in route.places}, ends
 
 
 def _silent(

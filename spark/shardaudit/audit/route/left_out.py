@@ -14,13 +14,13 @@ from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs, id_hash
 from shardaudit.ingest.rules.fingerprint import fingerprint_sums
-from shardaudit.model.input_columns import SENT
+from shardaudit.model.input_columns import LEFT_OUT, SENT
 from shardaudit.model.route.filters import RouteFilter
 from shardaudit.model.route.route import Route
 from shardaudit.model.verdict import FILTERED, Cause, Kind, State
 
 BY_FILTER = "a filter left it out"
-LEFT_OUT = ("id_hash", *CELL, "filter")
+FILTERED_IDS = ("id_hash", *CELL, "filter", "is_told")
 _FILTERED = [f"filtered_{name}" for name in SUMS]
 
 
@@ -32,10 +32,12 @@ def places_passed(
     Input:
         traces: of `StreamTraces.within`, those that count; sightings: SIGHTINGS, a while longer.
     Output:
-        `id_hash`, CELL of the producer's trace; by the number of a filter `in_0` (it was there),
-        `out_0` (it went on from there, or was never to go there), `told_0` (a trace says that it
-        was sent on); by the number of a place `at_0` (it was there): 0 or 1; `filter`: the number
-        of the last one that it came to and was not seen to leave, NULL: it left all.
+        `id_hash`, CELL of the producer's trace; by the number of a filter, 0 or 1: `in_0` (it was
+        there), `out_0` (it went on from there, or was never to go there), `told_0` (a trace says
+        that it was sent on), `left_0` (that it was left out there); by the number of a place
+        `at_0`: it was there; `filter`: the number of the last one that it came to and was not seen
+        to leave, of one that tells what it leaves out: and told so; NULL: it left all; `is_told`:
+        that filter says that it left it out.
     """
     nowhere = F.lit(None).cast("string")
     sent = traces.select(id_hash(), *CELL, nowhere.alias("location"), nowhere.alias("event"))
@@ -46,7 +48,10 @@ def places_passed(
         "location",
         "event",
     )
-    flags = {f"at_{n}": F.col("location") == name for n, name in enumerate(route.places)}
+    flags: dict[str, Column] = {}
+    for n, name in enumerate(route.places):
+        is_at = F.col("location") == name
+        flags |= {f"at_{n}": is_at, f"kept_{n}": is_at & (F.col("event") == LEFT_OUT)}
     for n, each in enumerate(of):
         is_here = F.col("location").isin(*each.places)
         is_told = is_here & (F.col("event") == SENT)
@@ -60,18 +65,57 @@ def places_passed(
             *(F.max(F.when(is_so, 1).otherwise(0)).alias(name) for name, is_so in flags.items()),
         )
     )
-    stays = [(F.col(f"in_{n}") == 1) & (F.col(f"out_{n}") == 0) for n in range(len(of))]
-    last = F.coalesce(*(F.when(stays[n], n) for n in reversed(range(len(of)))))
     came = any_of([F.col(f"in_{n}") == 1 for n in range(len(of))])
-    return messages.where(came & F.col("shard_id").isNotNull()).withColumn("filter", last)
+    known = messages.where(came & F.col("shard_id").isNotNull())
+    ends = {name: column for n in range(len(of)) for name, column in _ends(route, of, n).items()}
+    known = known.withColumns(ends).drop(*(f"kept_{n}" for n in range(len(route.places))))
+    # Where one by counts and another by its word may have left it out, the counts decide.
+    order = sorted(range(len(of)), key=lambda n: (of[n].tells, -n))
+    last = F.coalesce(*(F.when(_stays(of[n], n), n) for n in order))
+    says = [(F.col("filter") == n) & (F.col(f"left_{n}") == 1) for n in range(len(of))]
+    told = F.coalesce(any_of(says), F.lit(False))
+    return known.withColumn("filter", last).withColumn("is_told", told)
+
+
+def _ends(route: Route, of: Sequence[RouteFilter], n: int) -> dict[str, Column]:
+    """`left_0` and `out_0` of a filter, where all that was seen of a message is known."""
+    names = list(route.places)
+    mine = [names.index(name) for name in of[n].places]
+    says = [F.col(f"kept_{i}") == 1 for i in mine]
+    # Places beside each other are one filter: none of them may have it still.
+    is_left = any_of(says) & ~any_of([_has(i) for i in mine])
+    others = _others(route, of[n])
+    elsewhere = [_has(names.index(name)) for name in route.telling if name in others]
+    is_out = any_of([F.col(f"out_{n}") == 1, *elsewhere])
+    flags = {f"left_{n}": is_left, f"out_{n}": is_out}
+    return {name: F.when(is_so, 1).otherwise(0) for name, is_so in flags.items()}
+
+
+def _has(i: int) -> Column:
+    """Whether a place had a message and does not say that it left it out."""
+    return (F.col(f"at_{i}") == 1) & (F.col(f"kept_{i}") == 0)
+
+
+def _stays(one: RouteFilter, n: int) -> Column:
+    """Whether a message may have been left out by a filter."""
+    is_here = F.col(f"left_{n}" if one.tells else f"in_{n}") == 1
+    return is_here & (F.col(f"out_{n}") == 0)
+
+
+def _others(route: Route, each: RouteFilter) -> list[str]:
+    """The places that a message of a filter is on no way to, or from."""
+    known = {*each.before, *each.places, *each.behind}
+    return [name for name in route.places if name not in known]
 
 
 def _has_left(route: Route, each: RouteFilter) -> Column:
-    """Whether a sighting says that the message is behind a filter, or went by other ways."""
-    known = {*each.before, *each.places, *each.behind}
-    others = [name for name in route.places if name not in known]
+    """Whether a sighting says that the message is behind a filter, or went by other ways.
+
+    Of places on these that tell what they leave out it says `_ends`.
+    """
+    others = _others(route, each)
     # One that reads all may leave to others what it leaves out; else it was to pass it on.
-    whole = [name for name in others if route.places[name].share == 1]
+    whole = [n for n in others if route.places[n].share == 1 and not route.places[n].tells]
     location, is_sent = F.col("location"), F.col("event") == SENT
     told = [is_sent & location.isin(*each.places, *others)]
     return any_of([*told, *(location.isin(*names) for names in (each.behind, whole) if names)])
@@ -85,7 +129,8 @@ def passage_counts(
     Input:
         messages: of `places_passed`.
     Output:
-        `shard_id`, `hour`, unique together; `received_0`, `passed_0`, `told_0` (bigint).
+        `shard_id`, `hour`, unique together; `received_0`, `passed_0`, `told_0`, `left_out_0`
+        (bigint).
     """
     counts = []
     for n in range(len(of)):
@@ -94,6 +139,7 @@ def passage_counts(
             "received": is_in,
             "passed": is_in & (F.col(f"out_{n}") == 1),
             "told": is_in & (F.col(f"told_{n}") == 1),
+            "left_out": F.col("is_told") & (F.col("filter") == n),
         }.items():
             counts.append(F.count_if(is_so).alias(f"{name}_{n}"))
     hour = hour_start(slot(bucket)).alias("hour")

@@ -19,6 +19,7 @@ from shardaudit.audit.route.left_out import seen_of_left_out
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
+from shardaudit.model.input_columns import SENT
 from shardaudit.model.route.route import Sighting
 from shardaudit.model.route.trace_loss import Traced
 from shardaudit.model.verdict import Kind
@@ -26,7 +27,8 @@ from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.warehouse import Warehouse
 
-_NOTHING = Row(received=0, sent=0, traced=0)
+_ByBucket = Counter[tuple[str, datetime]]
+_NOTHING = Row(received=0, sent=0, kept=0, traced=0, ended=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,10 @@ class PlaceCounts:
     """Messages of a window by bucket: those that landed or not, and what each place traced.
 
     `cells`: `bucket_start`, unique; `landed`, `missing`, `pending`, `filtered` (bigint).
-    `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `traced` (bigint),
-        messages, again in each ingest that brought traces of them; `is_split`: there were several
-        such; `left_out`: of `traced` those that a filter left out; and what `cells` has.
+    `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `kept` (traced as
+        left out), `traced` (bigint), messages, again in each ingest that brought traces of them;
+        `is_split`: there were several such; `left_out`: of `traced` those that a filter left out;
+        and what `cells` has.
     """
 
     warehouse: Warehouse
@@ -68,22 +71,27 @@ class PlaceCounts:
         sums = self.traced.groupBy("location").agg(
             F.sum("received").alias("received"),
             F.sum("sent").alias("sent"),
+            F.sum("kept").alias("kept"),
             F.sum(F.when(is_whole, F.col("traced") - F.col("left_out"))).alias("traced"),
+            F.sum(F.when(is_whole, F.col("sent"))).alias("ended"),
         )
         found = {row.location: row for row in collected(sums)}
         lines = tuple(
             AuditedPlace(
                 location=name,
                 after=place.after,
-                share=place.share,
+                share=None if place.tells else place.share,
                 received=row.received,
                 sent=row.sent,
+                told_left_out=row.kept,
             )
             for name, place in self.request.stream.route.places.items()
             for row in [found.get(name, _NOTHING)]
         )
-        traced = {name: row.traced or 0 for name, row in found.items()}
-        return lines, Traced(cells.landed or 0, traced)
+        traced, sent = (
+            {name: row[of] or 0 for name, row in found.items()} for of in ("traced", "ended")
+        )
+        return lines, Traced(cells.landed or 0, traced, sent)
 
     def landed(
         self, missing: Sequence[SeenAlike], told: DataFrame
@@ -103,27 +111,32 @@ class PlaceCounts:
             for rows in (self.cells, self.traced)
         )
         by_bucket: dict[datetime, Counter[str]] = defaultdict(Counter)
+        sent: dict[datetime, Counter[str]] = defaultdict(Counter)
         named = Counter[datetime]()
         # Again, message by message: what a place traced twice would stand for what it did not.
         split = {row.bucket_start for row in traced if row.is_split}
-        messages = self._messages(
+        messages, sent_on = self._messages(
             Window(start, start + self.request.stream.bucket) for start in split
         )
         for row in traced:
             place = (row.location, row.bucket_start)
             traced_here = messages.get(place, row.traced) - row.left_out
             by_bucket[row.bucket_start][row.location] += traced_here
+            sent[row.bucket_start][row.location] += sent_on.get(place, row.sent)
         for group in missing:
             named[group.bucket_start] += group.ids
             by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
+            by = [name for name, told in group.seen.items() if told.sent]
+            sent[group.bucket_start].update(dict.fromkeys(by, -group.ids))
         landed, exact = {}, set[datetime]()
         for row in cells:
             if not (unseen := row.pending + max(0, row.missing - named[row.bucket_start])):
                 exact.add(row.bucket_start)
-            of_landed = {
-                name: max(0, ids - unseen) for name, ids in by_bucket[row.bucket_start].items()
-            }
-            landed[row.bucket_start] = Traced(row.landed, of_landed)
+            of_landed = (
+                {name: max(0, ids - unseen) for name, ids in of[row.bucket_start].items()}
+                for of in (by_bucket, sent)
+            )
+            landed[row.bucket_start] = Traced(row.landed, *of_landed)
         return landed, exact
 
     def with_unsent(self, hops: Sequence[AuditedPlace]) -> tuple[AuditedPlace, ...]:
@@ -145,7 +158,7 @@ class PlaceCounts:
             return tuple(hops)
         around = [Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more]
         # Again, message by message: a place may have traced one in several ingests.
-        traced = self._messages(around)
+        traced, _ = self._messages(around)
         near = in_windows(start, joined(around, most=SCAN_WINDOWS))
         of_cells = self.cells.where(near).select(start, sent.alias("sent"))
         known = Counter({row.bucket_start: row.sent for row in collected(of_cells)})
@@ -155,17 +168,20 @@ class PlaceCounts:
             unsent[name] += max(0, traced[name, at] - known[at] - lacking)
         return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
 
-    def _messages(self, spans: Iterable[Window]) -> Counter[tuple[str, datetime]]:
-        """How many messages each place traced, by bucket, each once however often it came."""
-        traced = Counter[tuple[str, datetime]]()
+    def _messages(self, spans: Iterable[Window]) -> tuple[_ByBucket, _ByBucket]:
+        """How many messages each place traced, and sent, each once however often it came."""
+        traced, sent = _ByBucket(), _ByBucket()
         if not (near := joined(spans, most=SCAN_WINDOWS)):
-            return traced
+            return traced, sent
         each = ["location", "bucket_start", "message_id"]
         sightings = sightings_within(self.warehouse, self.request.name, near)
-        messages = sightings.select(*each).distinct()
-        for row in collected(messages.groupBy(*each[:2]).agg(F.count("*").alias("ids"))):
+        is_sent = F.max(F.when(F.col("event") == SENT, 1).otherwise(0)).alias("sent")
+        messages = sightings.groupBy(*each).agg(is_sent)
+        sums = messages.groupBy(*each[:2]).agg(F.count("*").alias("ids"), F.sum("sent").alias("on"))
+        for row in collected(sums):
             traced[row.location, row.bucket_start] = row.ids
-        return traced
+            sent[row.location, row.bucket_start] = row.on
+        return traced, sent
 
 
 def place_counts(
@@ -176,15 +192,18 @@ def place_counts(
     Input:
         cells: of `judged_cells`; filtered: of `filtered`.
     """
-    sums = ("received", "sent")
+    sums = ("received", "sent", "kept")
+    # Of a message that it sent on, or left out, it may have lost the other trace.
+    most = F.greatest("received", F.col("sent") + F.col("kept"))
     traced = (
         sighting_counts(warehouse, request.name, request.aligned)
+        .withColumn("kept", F.coalesce("left_out", F.lit(0)))
         .groupBy("location", "bucket_start")
         .agg(
             *(F.sum(name).alias(name) for name in sums),
             (F.min("batch_id") < F.max("batch_id")).alias("is_split"),
         )
-        .withColumn("traced", F.greatest(*sums))
+        .withColumn("traced", most)
     )
     if filtered is None:
         traced = traced.withColumn("left_out", F.lit(0).cast("bigint"))

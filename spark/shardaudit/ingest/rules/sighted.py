@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.rules.fingerprint import latency_bin
-from shardaudit.model.input_columns import RECEIVED, SENT
+from shardaudit.model.input_columns import LEFT_OUT, RECEIVED, SENT
 from shardaudit.model.tables.table import LATENCY_BINS
 
 _CELL = ("location", *CELL)
@@ -40,32 +40,39 @@ def counted_sightings(sightings: DataFrame) -> DataFrame:
     Input:
         sightings: of `new_sightings`.
     Output:
-        `location`, `shard_id`, `bucket_start`, unique together; `received`, `sent` (bigint), of
-        each of both `…_latency_counts` (array<bigint>), `…_early` (bigint).
+        `location`, `shard_id`, `bucket_start`, unique together; `received`, `sent`, `left_out`
+        (bigint), of each of the first two `…_latency_counts` (array<bigint>), `…_early` (bigint).
     """
     messages = sightings.groupBy("message_id", *_CELL).agg(
         F.min("sent_at").alias("sent_at"),
+        _happened(LEFT_OUT),
         *(column for event in _EVENTS for column in _event(event)),
     )
     bins = [_bin(event) for event in _EVENTS]
     is_early = [F.coalesce(_is_early(event), F.lit(False)) for event in _EVENTS]
     timed = messages.select(
-        *(*_CELL, *_EVENTS),
+        *(*_CELL, *_EVENTS, LEFT_OUT),
         *(each.alias(f"{event}_bin") for event, each in zip(_EVENTS, bins, strict=True)),
         *(each.alias(f"{event}_early") for event, each in zip(_EVENTS, is_early, strict=True)),
     )
     # Over few rows then: a sum per bin is dear for each message.
     told = [f"{event}_{what}" for event in _EVENTS for what in ("bin", "early")]
     alike = timed.groupBy(*_CELL, *told).agg(
-        F.count("*").alias("ids"), *(F.sum(event).alias(event) for event in _EVENTS)
+        F.count("*").alias("ids"), *(F.sum(event).alias(event) for event in (*_EVENTS, LEFT_OUT))
     )
-    return alike.groupBy(*_CELL).agg(*(column for event in _EVENTS for column in _sums(event)))
+    return alike.groupBy(*_CELL).agg(
+        *(column for event in _EVENTS for column in _sums(event)),
+        F.sum(LEFT_OUT).alias(LEFT_OUT),
+    )
 
 
 def _event(event: str) -> tuple[Column, Column]:
-    is_it = F.col("event") == event
-    happened = F.max(F.when(is_it, 1).otherwise(0)).alias(event)
-    return happened, F.min(F.when(is_it, F.col("acked_at"))).alias(f"{event}_first_at")
+    first_at = F.min(F.when(F.col("event") == event, F.col("acked_at")))
+    return _happened(event), first_at.alias(f"{event}_first_at")
+
+
+def _happened(event: str) -> Column:
+    return F.max(F.when(F.col("event") == event, 1).otherwise(0)).alias(event)
 
 
 def _is_early(event: str) -> Column:
@@ -97,14 +104,13 @@ def seen_at(sightings: DataFrame) -> DataFrame:
     Input:
         sightings: SIGHTINGS.
     Output:
-        `message_id`, `seen`: a text of `place:received:sent`, in order, a number up to 2.
+        `message_id`, `seen`: a text of `place:received:sent:left_out`, in order, a number up to 2.
     """
     once = sightings.select("message_id", "location", "event", _told().alias("told")).distinct()
     events = once.groupBy("message_id", "location").agg(
-        F.count_if(F.col("event") == RECEIVED).alias("received"),
-        F.count_if(F.col("event") == SENT).alias("sent"),
+        *(F.count_if(F.col("event") == name).alias(name) for name in (*_EVENTS, LEFT_OUT))
     )
-    numbers = [F.least(F.col(name), F.lit(_MANY)).cast("string") for name in ("received", "sent")]
+    numbers = [F.least(F.col(n), F.lit(_MANY)).cast("string") for n in (*_EVENTS, LEFT_OUT)]
     told = events.select("message_id", F.concat_ws(":", "location", *numbers).alias("told"))
     listed = told.groupBy("message_id").agg(F.sort_array(F.collect_list("told")).alias("told"))
     return listed.select("message_id", F.concat_ws(",", "told").alias("seen"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, get_args, get_origin
+from typing import Annotated, Literal, TypeGuard, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.sampling import LEAST_RATE
 
+SHARE_TRACED: Literal["traced"] = "traced"  # what is left out is told, each message
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SIZE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 # An address' code for a character, and what no address has.
@@ -106,6 +107,16 @@ def _target(value: str, info: ValidationInfo) -> str:
     return _place(value, info)
 
 
+def _route_share(value: object) -> object:
+    if value == SHARE_TRACED or (_is_number(value) and 0 < float(value) <= 1):
+        return value if value == SHARE_TRACED else float(value)
+    raise ConfigError("", value, f'a number above 0 and at most 1, or "{SHARE_TRACED}"')
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 SizeBytes = Annotated[int, BeforeValidator(_size_bytes), Field(gt=0)]
 Place = Annotated[str, AfterValidator(_place)]
@@ -122,6 +133,7 @@ Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveShare = Annotated[float, Field(gt=0, le=1)]
 SampleRate = Annotated[float, Field(ge=LEAST_RATE, le=1)]
+RouteShare = Annotated[float | Literal["traced"], BeforeValidator(_route_share)]
 LostShare = Annotated[float, Field(gt=0, lt=1)]
 
 

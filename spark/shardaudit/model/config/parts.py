@@ -1,4 +1,4 @@
-"""Parts of the configuration: AWS, what runs it, who is told, positions, how messages come back."""
+"""Parts of the configuration: AWS, what runs it, who is told, places, how messages come back."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,11 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from shardaudit.model.config.choices import Approval, BackfillMode, EngineName, PositionSource
 from shardaudit.model.config.fields import (
+    SHARE_TRACED,
     Decoder,
     JsonPath,
     Name,
     Place,
     PositiveShare,
+    RouteShare,
     SizeBytes,
     Target,
     Text,
@@ -19,9 +21,26 @@ from shardaudit.model.config.fields import (
     one_of,
 )
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.route.route import RoutePlace
 
 CONFIG = "SHARDAUDIT_CONFIG"  # in the environment: names the shardaudit.toml, for Airflow, too
 ENGINE = "SHARDAUDIT_ENGINE"  # in the environment: comes before the configuration's
+
+
+class Location(BaseModel):
+    """A place between producer and sink. `share`: of what arrives there, passed on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    after: list[Text]
+    share: RouteShare = 1.0
+
+    @property
+    def in_route(self) -> RoutePlace:
+        """The place as its route has it."""
+        if self.share == SHARE_TRACED:
+            return RoutePlace(tuple(self.after), tells=True)
+        return RoutePlace(tuple(self.after), self.share)
 
 
 Service = Literal["s3", "kinesis", "dynamodb"]

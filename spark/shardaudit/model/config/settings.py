@@ -21,7 +21,6 @@ from shardaudit.model.config.fields import (
     LostShare,
     Name,
     Place,
-    PositiveShare,
     SampleRate,
     Share,
     SparkText,
@@ -32,11 +31,19 @@ from shardaudit.model.config.fields import (
     one_of,
 )
 from shardaudit.model.config.keep import Keep
-from shardaudit.model.config.parts import Aws, Backfill, Embedded, Notify, Positions, asked_engine
+from shardaudit.model.config.parts import (
+    Aws,
+    Backfill,
+    Embedded,
+    Location,
+    Notify,
+    Positions,
+    asked_engine,
+)
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS, trace_columns
 from shardaudit.model.retention import MAX_RETENTION
-from shardaudit.model.route.route import Route, RoutePlace
+from shardaudit.model.route.route import Route
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.window import LONGEST
@@ -105,13 +112,6 @@ class Sink(_Frozen):
             if name not in OPTIONAL:
                 raise ConfigError("", name, one_of(name, OPTIONAL))
         return names
-
-
-class Location(_Frozen):
-    """A place between producer and sink. `share`: of what arrives there, passed on."""
-
-    after: list[Text]
-    share: PositiveShare = 1.0
 
 
 class Stream(_Frozen):
@@ -188,8 +188,7 @@ class Stream(_Frozen):
         if self.route.last != (place,) or place not in self.locations:
             wanted = f"the one place at the end of the route, not {' and '.join(self.route.last)}"
             raise ConfigError("sink.place", place, wanted)
-        if self.locations[place].share < 1:
-            share = self.locations[place].share
+        if (share := self.locations[place].share) != 1:
             raise ConfigError(f"locations.{place}.share", share, "1: the stream ends there")
         alone = Sink(path=self.sink.path, place=place)
         if further := [name for name, value in alone if value != getattr(self.sink, name)]:
@@ -208,10 +207,7 @@ class Stream(_Frozen):
         Raises:
             ConfigError: they are no route.
         """
-        places = {
-            name: RoutePlace(tuple(one.after), one.share) for name, one in self.locations.items()
-        }
-        return Route.of(places)
+        return Route.of({name: one.in_route for name, one in self.locations.items()})
 
     @property
     def backfill_mode(self) -> BackfillMode:

@@ -1,8 +1,9 @@
 """The places of a route that leave messages out by design, and how far their share explains that.
 
-Nobody says of a message that it was left out: it was received, never sent on, and did not land. So
-is one that got lost in the filter. What a filter declares to pass on at least tells many of the
-latter from the former, none of few: that is said by counts, never of a single message.
+A place that traces what it leaves out says it of each message. Of others nobody does: a message was
+received, never sent on, and did not land. So is one that got lost in the filter. What such a filter
+declares to pass on at least tells many of the latter from the former, none of few: that is said by
+counts, never of a single message.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -26,33 +27,44 @@ class RouteFilter:
     """Places beside each other that together pass on a share of what arrives there.
 
     `before`: those that a message may have come by; `behind`: those to which it may go on.
+    `tells`: it is one place that traces each message that it leaves out: the share says nothing.
     """
 
     places: tuple[str, ...]
     share: float
     before: frozenset[str]
     behind: frozenset[str]
+    tells: bool = False
 
 
 def filters(route: Route) -> tuple[RouteFilter, ...]:
     """The filters of a route, in its order; none where all that is sent is to land.
 
-    Places to which the same ones lead, and that pass less than all on together. Where these lead to
-    others besides, nobody can tell which share of what is meant: there is none, and what does not
-    land is missing.
+    Places that tell what they leave out, each for itself. And places to which the same ones lead,
+    and that pass less than all on together. Where these lead to others besides, nobody can tell
+    which share of what is meant: there is none, and what does not land is missing.
     """
-    if route.lands_all:
-        return ()
     found: list[RouteFilter] = []
     for name, place in route.places.items():
+        if place.tells:
+            found.append(_filter(route, (name,), place.share, tells=True))
+            continue
+        if route.lands_all:
+            continue
         beside = [n for n, other in route.places.items() if {*place.after} & {*other.after}]
         is_alike = all({*route.places[other].after} == {*place.after} for other in beside)
         share = sum(route.places[other].share for other in beside)
         if beside[0] == name and is_alike and share < 1 - _ROUNDING:
-            behind = [n for n in route.places if any(route.is_before(one, [n]) for one in beside)]
-            before = [n for n in route.places if route.is_before(n, beside)]
-            found.append(RouteFilter(tuple(beside), share, frozenset(before), frozenset(behind)))
+            found.append(_filter(route, tuple(beside), share))
     return tuple(found)
+
+
+def _filter(
+    route: Route, names: tuple[str, ...], share: float, *, tells: bool = False
+) -> RouteFilter:
+    behind = [n for n in route.places if any(route.is_before(one, [n]) for one in names)]
+    before = [n for n in route.places if route.is_before(n, names)]
+    return RouteFilter(names, share, frozenset(before), frozenset(behind), tells)
 
 
 class Unexplained(StrEnum):
@@ -71,7 +83,7 @@ class Passage:
     """Messages that came to a filter, of a shard and hour: distinct ids.
 
     `passed`: those of `received` that were sent on, or seen later, or landed; `told`: those of
-    them that the filter traced as sent.
+    them that the filter traced as sent; `left_out`: of the others those that it says it left out.
     """
 
     shard_id: str
@@ -79,6 +91,7 @@ class Passage:
     received: int
     passed: int
     told: int
+    left_out: int = 0
 
     def __add__(self, other: "Passage") -> "Passage":
         return Passage(
@@ -87,7 +100,13 @@ class Passage:
             self.received + other.received,
             self.passed + other.passed,
             self.told + other.told,
+            self.left_out + other.left_out,
         )
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether each message is known to have passed it, or to be left out."""
+        return self.received <= self.passed + self.left_out
 
     @property
     def is_untold(self) -> bool:
@@ -123,6 +142,8 @@ def unexplained_hours(passages: Sequence[Passage], share: float) -> UnexplainedH
     by_hour = _summed(passages, _hour)
 
     def below(of: Passage) -> Unexplained | None:
+        if of.is_explained:
+            return None
         if is_surely_below(of.passed, of.received, share):
             return Unexplained.BELOW
         return Unexplained.UNTOLD if of.is_untold else None
@@ -132,7 +153,8 @@ def unexplained_hours(passages: Sequence[Passage], share: float) -> UnexplainedH
     }
 
     def nothing(of: Passage) -> Unexplained | None:
-        is_dark = of.passed == 0 and is_surely_below(0, of.received, share, chance=_CERTAIN)
+        is_dark = of.passed == 0 and not of.is_explained
+        is_dark = is_dark and is_surely_below(0, of.received, share, chance=_CERTAIN)
         return Unexplained.NOTHING if is_dark else None
 
     each: dict[str, list[Passage]] = {}

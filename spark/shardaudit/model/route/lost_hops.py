@@ -40,20 +40,25 @@ class LostHops:
 
     `silent`: places of which there are no traces at all; `trace_losses`: by place, the share of its
     messages that it did not trace; `loss_rates`: by hop, how often it loses a message, in any
-    unit; those that are absent lose as often as each other.
+    unit; those that are absent lose as often as each other. Of places that tell what they leave
+    out: `end_losses`: the share of the messages that it had of which it did not tell how they
+    ended, where that is known; `left_out`: how many it told.
     """
 
     route: Route
     silent: frozenset[str] = frozenset()
     trace_losses: Mapping[str, float] = field(default_factory=dict)
     loss_rates: Mapping[_Way, float] = field(default_factory=dict)
+    end_losses: Mapping[str, float] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, seen: _Seen) -> tuple[LostHop, ...]:
         """The hops that a missing message may have been lost on, in the route's order.
 
         Where one place is sure enough never to have been reached, the hops that lead to it alone.
         None of them: it stopped at a filter that passes only a share on, and nothing says that it
-        passed this one.
+        passed this one. Where one may have left it out and lost the trace that says so, the hops on
+        which it may be lost stand beside that.
 
         Input:
             seen: by place, of those that traced it.
@@ -68,7 +73,8 @@ class LostHops:
         return tuple(
             LostHop(after, before, shares[after, before])
             for after, before in shares
-            if shares[after, before] >= _SHOWN and (share < SURE or before == place)
+            if shares[after, before] >= _SHOWN
+            and (share < SURE or place is None or before == place)
         )
 
     def unknowing(self) -> "LostHops":
@@ -76,7 +82,8 @@ class LostHops:
 
         None of those that trace loss alone may explain is sure.
         """
-        return replace(self, trace_losses=dict.fromkeys(self.route.places, 1.0), loss_rates={})
+        unknown = dict.fromkeys(self.route.places, 1.0)
+        return replace(self, trace_losses=unknown, end_losses={}, loss_rates={})
 
     def with_loss_rates(self, missing: Sequence[tuple[_Seen, int]]) -> "LostHops":
         """The same, with the loss rates under which these missing messages are the likeliest.
@@ -89,14 +96,29 @@ class LostHops:
         """
         traffic = self._weights({}, dict.fromkeys(self.route.places, 1.0))
         weighed = [(self._weights(seen, self.trace_losses), count) for seen, count in missing]
-        rates: dict[_Way, float] = {}
+        known = self._told(traffic)
+        rates = dict(known)
         for _ in range(_ROUNDS):
             lost = dict.fromkeys(traffic, _UNTOLD)
             for weights, count in weighed:
                 for way, share in _shares(weights, rates).items():
                     lost[way] += count * share
-            rates = {way: lost[way] / traffic[way] for way in traffic}
+            rates = {way: lost[way] / traffic[way] for way in traffic} | known
         return replace(self, loss_rates=rates)
+
+    def _told(self, traffic: Mapping[_Way, float]) -> dict[_Way, float]:
+        """How often places that tell it leave a message out: as often as they say, and lose that.
+
+        Where nobody knows how many of these one loses, at least as often as it says, if it does.
+        Of one that tells of nothing what it sent on that is no measure.
+        """
+        rates: dict[_Way, float] = {}
+        for name in self.route.telling:
+            way, told = (name, None), self.left_out.get(name, 0)
+            lost = self.end_losses.get(name, 0.0 if told else 1.0)
+            if way in traffic and lost < 1:
+                rates[way] = (told + _UNTOLD) / (1 - lost) / traffic[way]
+        return rates
 
     def _weights(self, seen: _Seen, trace_losses: Mapping[str, float]) -> dict[_Way, float]:
         """By hop, how likely a message came to it that has these traces, and no later one."""
@@ -113,7 +135,9 @@ class LostHops:
 
     def _last_seen(self, seen: _Seen) -> Sequence[str]:
         """The places that traced a message which none behind them did."""
-        return [n for n in seen if not self.route.is_before(n, seen)] or [PRODUCER]
+        last = [n for n in seen if not self.route.is_before(n, seen)]
+        on_way = [n for n in last if not self.route.is_left_out(n, seen)]
+        return on_way or last or [PRODUCER]
 
     def _behind(self, name: str, seen: _Seen) -> dict[str | None, float]:
         """Which part of what a place had goes to each of the next that are not silent."""
@@ -121,8 +145,8 @@ class LostHops:
         direct = [one for one, place in places.items() if name in place.after]
         whole = sum(places[one].share for one in direct)
         parts = defaultdict[str | None, float](float)
-        if self._leaves_out(name, seen):
-            parts[None] = 1.0
+        if out := self._leaves_out(name, seen):
+            parts[None] = out
         for one in direct:
             part = places[one].share / whole
             is_silent = one in self.silent
@@ -133,10 +157,13 @@ class LostHops:
             parts[SINK] = 1.0
         return parts
 
-    def _leaves_out(self, name: str, seen: _Seen) -> bool:
-        if name == PRODUCER or self.route.lands_all:
-            return False
-        return self.route.places[name].share < 1 and not seen.get(name, Sighting()).sent
+    def _leaves_out(self, name: str, seen: _Seen) -> float:
+        """How likely a place that left a message out has no other traces of it than these."""
+        if name == PRODUCER or seen.get(name, Sighting()).sent:
+            return 0.0
+        if self.route.places[name].tells:
+            return self.end_losses.get(name, 1.0) if name in seen else 1.0
+        return float(self.route.places[name].share < 1 and not self.route.lands_all)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A stream's route: the places between producer and sink, and what they tell of a message."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from shardaudit.model.errors import ConfigError
@@ -14,23 +14,29 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RoutePlace:
-    """A place: what it comes after, and which share of what arrives it passes on."""
+    """A place: what it comes after, and which share of what arrives it passes on.
+
+    `tells`: it traces each message that it leaves out, and passes on all others; in a route its
+    share is then what the places beside it do not have.
+    """
 
     after: tuple[str, ...]
     share: float = 1.0
+    tells: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """How often a place traced a message, as received and as sent on; 2 is more than once."""
+    """How often a place traced a message, as received, sent on, left out; 2 is more than once."""
 
     received: int = 0
     sent: int = 0
+    left_out: int = 0
 
     @property
     def copies(self) -> int:
         """How many the place had in the end: what it sent on counts before what it received."""
-        return self.sent or self.received
+        return self.sent or max(self.received, self.left_out)
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,8 @@ class Route:
         """
         for name, place in places.items():
             _check_names(name, place.after, known=places)
-        route = cls({name: places[name] for name in _in_order(places)})
+        rest = _with_rest(places)
+        route = cls({name: rest[name] for name in _in_order(places)})
         if route.landing > 1 + _ROUNDING:
             raise ConfigError(
                 "locations",
@@ -86,8 +93,13 @@ class Route:
         return sum(self.arriving[name] * self.places[name].share for name in self.last)
 
     @property
+    def telling(self) -> tuple[str, ...]:
+        """The places that tell what they leave out."""
+        return tuple(name for name, place in self.places.items() if place.tells)
+
+    @property
     def lands_all(self) -> bool:
-        """Whether all branches together pass everything on."""
+        """Whether all branches together pass everything on, but for what they tell."""
         return self.landing > 1 - _ROUNDING
 
     def is_before(self, name: str, others: Collection[str]) -> bool:
@@ -110,6 +122,7 @@ class Route:
             if is_due and not {name, *self._beside(name)} & reached and name not in silent:
                 return name
         is_anywhere = self.lands_all and reached.issuperset(self.last)
+        is_anywhere = is_anywhere and not any(self.is_left_out(name, seen) for name in self.last)
         return SINK if is_anywhere or self._is_passed_on(self.last, reached, seen) else None
 
     def doubled_after(self, seen: Mapping[str, Sighting]) -> str:
@@ -190,10 +203,25 @@ class Route:
         return any(self._passes(name, reached, seen) for name in by if name in reached)
 
     def _passes(self, name: str, reached: set[str], seen: Mapping[str, Sighting]) -> bool:
-        if name == PRODUCER or self.places[name].share == 1 or seen.get(name, Sighting()).sent:
+        if name == PRODUCER or seen.get(name, Sighting()).sent:
+            return True
+        if self.is_left_out(name, seen):
+            return False
+        if self.places[name].share == 1:
             return True
         # It took this branch, and all branches together pass everything on.
-        return self.lands_all and not self._beside(name) & reached
+        others = {one for one in self._beside(name) & reached if not self.is_left_out(one, seen)}
+        return self.lands_all and not others
+
+    def is_left_out(self, name: str, seen: Mapping[str, Sighting]) -> bool:
+        """Whether a place that may leave a message out says that it did, and not that it sent it.
+
+        Of one that is to pass on all that says nothing.
+        """
+        if name not in self.places or not (here := seen.get(name, Sighting())).left_out:
+            return False
+        may = self.places[name].tells or (self.places[name].share < 1 and not self.lands_all)
+        return may and not here.sent
 
 
 def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, RoutePlace]) -> None:
@@ -208,6 +236,21 @@ def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, RoutePl
             raise ConfigError(f"{where}.after", one, f"one of {', '.join(others)}")
     if len(set(after)) < len(after):
         raise ConfigError(f"{where}.after", list(after), "each place once")
+
+
+def _with_rest(places: Mapping[str, RoutePlace]) -> dict[str, RoutePlace]:
+    """The places; those that tell what they leave out with the share that others leave them."""
+    found = dict(places)
+    for name, place in places.items():
+        if not place.tells:
+            continue
+        beside = [one for one in places.values() if {*one.after} & {*place.after}]
+        rest = 1 - sum(one.share for one in beside if not one.tells)
+        if rest < _ROUNDING:
+            wanted = "shares of the places beside it that add up to less than 1"
+            raise ConfigError(f"locations.{name}.share", "traced", wanted)
+        found[name] = replace(place, share=rest / sum(one.tells for one in beside))
+    return found
 
 
 def _in_order(places: Mapping[str, RoutePlace]) -> list[str]:

@@ -10,20 +10,23 @@ from dataclasses import dataclass, field
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.route.route import Route
 
-_WEIGHT = 10  # messages: as so many count the window beside a minute, what was before beside it
+FEW_TRACED = 10  # messages: fewer say nothing of what a place loses
+_WEIGHT = FEW_TRACED  # as so many count the window beside a minute, what was before beside it
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """Messages that landed, and how many of them each place traced; both add up."""
+    """Messages that landed, how many of them each place traced, and traced as sent; all add up."""
 
     landed: int = 0
     by_place: Mapping[str, int] = field(default_factory=dict)
+    sent: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "Traced") -> "Traced":
-        traced = Counter(self.by_place)
+        traced, sent = Counter(self.by_place), Counter(self.sent)
         traced.update(other.by_place)
-        return Traced(self.landed + other.landed, traced)
+        sent.update(other.sent)
+        return Traced(self.landed + other.landed, traced, sent)
 
 
 def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
@@ -72,9 +75,32 @@ def losses_of_a_minute(
     return {name: told.get(name, greatest) for name in route.places}
 
 
+def end_losses(
+    route: Route, traced: Traced, before: Mapping[str, float], *, least: int = 0
+) -> dict[str, float]:
+    """By place that tells what it leaves out: of how many it did not tell how they ended.
+
+    What landed it sent on: where it traced only that it received it, the other trace is lost. So
+    may be one that says that it left a message out. A place that is not here: nobody knows.
+
+    Input:
+        before: what is known besides, which counts as `_WEIGHT` messages; least: fewer messages of
+            a place say nothing without that.
+    """
+    losses: dict[str, float] = {}
+    for name in route.telling:
+        here = traced.by_place.get(name, 0)
+        if here < least and name not in before:
+            continue
+        own = max(0.0, 1 - traced.sent.get(name, 0) / here) if here else before.get(name, 1.0)
+        weight = here / (here + _WEIGHT)
+        losses[name] = weight * own + (1 - weight) * before.get(name, own)
+    return losses
+
+
 def is_thin(window: Traced) -> bool:
     """Whether too few messages landed to say what places lose of their traces."""
-    return window.landed < _WEIGHT
+    return window.landed < FEW_TRACED
 
 
 def _knowable(route: Route) -> Set[str]:

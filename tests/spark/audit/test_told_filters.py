@@ -1,0 +1,177 @@
+"""What a filter of a route says that it left out, message by message."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from datetime import timedelta
+
+import pytest
+
+from shardaudit.model.tables.audit_tables import FINDINGS
+from shardaudit.model.verdict import Verdict
+from shardaudit.model.window import Window
+from tests.builders import T0, Line, sink_row, trace_line
+from tests.spark.audit.on_routes import audited_with_late, of_filters, passed, sighting
+from tests.spark.lake import Lake
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+Route = Mapping[str, Mapping[str, object]]
+LINE: Route = {
+    "router": {"after": ["producer"]},
+    "filter": {"after": ["router"], "share": "traced"},
+    "writer": {"after": ["filter"]},
+}
+SENT = range(0, 4 * 3600, 60)
+LEFT_OUT = frozenset(SENT[::3])
+
+
+def told_out(number: int, place: str = "filter") -> Iterator[Line]:
+    """What a filter traces of a message that it leaves out."""
+    return (sighting(number, place, event) for event in ("received", "left_out"))
+
+
+def traced(number: int) -> Iterator[Line]:
+    """What the places trace of a message of which nothing is lost."""
+    yield from passed(number, ("router",))
+    yield from told_out(number) if number in LEFT_OUT else passed(number, ("filter", "writer"))
+
+
+def fill(lake: Lake, lines: list[Line], *, landed: Collection[int], route: Route = LINE) -> None:
+    lake.settings = {"locations": route}
+    lake.log("all.jsonl", [*(trace_line(n) for n in SENT), *lines])
+    lake.land([sink_row(n) for n in SENT if n in landed])
+    lake.ingest(now=T0 + 6 * HOUR)
+
+
+def found(lake: Lake) -> dict[str, tuple[str, str | None]]:
+    return {row.message_id: (row.state, row.location) for row in lake.rows(FINDINGS)}
+
+
+def test_what_a_filter_says_it_left_out_is_not_missing(lake: Lake) -> None:
+    fill(lake, [line for n in SENT for line in traced(n)], landed={*SENT} - LEFT_OUT)
+    report = audited_with_late(lake)
+    assert (report.verdict, found(lake), of_filters(report)) == (Verdict.OK, {}, [])
+    assert (report.counts["filtered"], report.counts["missing"]) == (len(LEFT_OUT), 0)
+    told = [(hop.location, hop.filtered, hop.trace_loss, hop.end_loss) for hop in report.hops]
+    assert told == [
+        *(("router", 0, 0, None), ("filter", len(LEFT_OUT), 0, 0), ("writer", 0, 0, None)),
+    ]
+    # What is alike but for them is not read, the sample of what is clean aside.
+    assert report.cells_compared_by_id <= 12
+
+
+def test_one_message_that_got_lost_in_a_filter_is_missing_there(lake: Lake) -> None:
+    lost = SENT[4]
+    lines = [line for n in SENT if n != lost for line in traced(n)]
+    lines += [*passed(lost, ("router",)), sighting(lost, "filter", "received")]
+    fill(lake, lines, landed={*SENT} - LEFT_OUT - {lost})
+    report = audited_with_late(lake)
+    assert (report.verdict, report.counts["filtered"]) == (Verdict.LOSS, len(LEFT_OUT))
+    assert found(lake) == {f"m{lost}": ("open", "writer")}
+
+
+def test_what_landed_though_it_was_left_out_is_matched(lake: Lake) -> None:
+    landed = {*SENT} - LEFT_OUT | {SENT[0], SENT[3]}
+    fill(lake, [line for n in SENT for line in traced(n)], landed=landed)
+    report = audited_with_late(lake)
+    assert (report.verdict, found(lake)) == (Verdict.OK, {})
+    assert (report.counts["matched"], report.counts["filtered"]) == (
+        len(landed),
+        len(LEFT_OUT) - 2,
+    )
+
+
+BRANCHES: Route = {
+    "eu": {"after": ["producer"], "share": "traced"},
+    "us": {"after": ["producer"], "share": "traced"},
+    "writer": {"after": ["eu", "us"]},
+}
+AT: dict[str, tuple[tuple[str, str], ...]] = {
+    "filtered": (("eu", "received"), ("eu", "left_out")),
+    "by both": (("eu", "left_out"), ("us", "left_out")),
+    "sent by it": (("eu", "left_out"), ("eu", "sent")),
+    "seen behind": (("eu", "left_out"), ("writer", "received")),
+    "at the other": (("eu", "left_out"), ("us", "received")),
+    "sent by the other": (("us", "left_out"), ("eu", "sent")),
+}
+FOUND = {  # what is missing, before which place
+    "sent by it": "writer",
+    "seen behind": "sink",
+    "at the other": "writer",
+    "sent by the other": "writer",
+}
+
+
+def test_what_went_on_all_the_same_is_missing(lake: Lake) -> None:
+    numbers = dict(zip(AT, SENT[1::7], strict=False))
+    lines = [sighting(numbers[what], *told) for what, each in AT.items() for told in each]
+    rest = [n for n in SENT if n not in numbers.values()]
+    lines += [line for n in rest for line in passed(n, ("eu" if n % 7 else "us", "writer"))]
+    fill(lake, lines, landed=rest, route=BRANCHES)
+    report = audited_with_late(lake)
+    assert (report.verdict, report.counts["filtered"]) == (Verdict.LOSS, 2)
+    assert found(lake) == {f"m{numbers[what]}": ("open", FOUND[what]) for what in FOUND}
+
+
+def test_late_word_that_it_was_left_out_closes_what_looked_missing(lake: Lake) -> None:
+    lines = [line for n in SENT for line in traced(n)]
+    late = [line for line in lines if line["event"] == "left_out"]
+    fill(lake, [line for line in lines if line not in late], landed={*SENT} - LEFT_OUT)
+    first = audited_with_late(lake)
+    assert first.verdict is Verdict.LOSS
+    assert first.counts["missing"] == len(LEFT_OUT)
+    [note] = of_filters(first)
+    assert note.startswith("filter traced no message as left out, though its share is")
+    lake.log("late.jsonl", late)
+    lake.ingest(now=T0 + DAY)
+    # Behind the window that is looked at each night.
+    later = audited_with_late(lake, window=Window(T0 + 4 * HOUR, T0 + DAY), as_of=T0 + DAY + HOUR)
+    assert [one.missing for one in later.late] == [0] * len(later.late) != []
+    states = Counter((row.state, row.state_reason) for row in lake.rows(FINDINGS))
+    assert states == {("false_alarm", "a filter left it out"): len(LEFT_OUT)}
+
+
+def test_losses_that_lost_traces_of_a_filter_explain_are_doubtful(lake: Lake) -> None:
+    # Of what the filter ended it did not say how of each tenth: so of four that it left out.
+    silent = {*SENT[::10]}
+    lines = [
+        line
+        for n in SENT
+        for line in traced(n)
+        if line["location"] != "filter" or line["event"] == "received" or n not in silent
+    ]
+    fill(lake, lines, landed={*SENT} - LEFT_OUT)
+    report = audited_with_late(lake)
+    untold = LEFT_OUT & silent
+    assert (report.verdict, report.counts["missing"]) == (Verdict.LOSS, len(untold))
+    assert {*found(lake).values()} == {("open", None)}
+    [hops] = {row.hops for row in lake.rows(FINDINGS)}
+    assert '"after": "filter", "before": null' in hops
+    assert '"after": "filter", "before": "writer"' in hops
+    by_place = {hop.location: hop for hop in report.hops}
+    assert (by_place["writer"].lost, by_place["writer"].doubtful) == (0, len(untold))
+    assert by_place["filter"].end_loss == pytest.approx(0.1)
+
+
+def test_word_of_a_filter_with_a_number_is_certain_and_the_rest_is_judged_by_counts(
+    lake: Lake,
+) -> None:
+    route = {**LINE, "filter": {"after": ["router"], "share": 0.9}}
+    untold = SENT[4]
+    lines = [line for n in SENT if n != untold for line in traced(n)]
+    lines += [*passed(untold, ("router",)), sighting(untold, "filter", "received")]
+    fill(lake, lines, landed={*SENT} - LEFT_OUT - {untold}, route=route)
+    report = audited_with_late(lake)
+    # A third less than all of what came passed: its share explains nothing of what it did not tell.
+    assert (report.verdict, report.counts["filtered"]) == (Verdict.LOSS, len(LEFT_OUT))
+    assert found(lake) == {f"m{untold}": ("open", "writer")}
+    assert len(of_filters(report)) > 0
+
+
+def test_place_that_passes_all_on_cannot_leave_a_message_out(lake: Lake) -> None:
+    route = {**LINE, "filter": {"after": ["router"]}}
+    fill(lake, [line for n in SENT for line in traced(n)], landed={*SENT} - LEFT_OUT, route=route)
+    report = audited_with_late(lake)
+    assert (report.verdict, report.counts["filtered"]) == (Verdict.LOSS, 0)
+    assert found(lake) == {f"m{n}": ("open", "writer") for n in LEFT_OUT}
+    [note] = of_filters(report)
+    assert note.startswith("filter traced 80 messages as left out, but by its share it passes on")
