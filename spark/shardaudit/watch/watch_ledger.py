@@ -13,11 +13,15 @@ from shardaudit.audit.evidence import ingested
 from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
+from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import Stream
+from shardaudit.model.route.filters import filters
 from shardaudit.model.sequence import Position
+from shardaudit.model.window import Window
 from shardaudit.store.ledger_days import LedgerDays
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Pause, Span
-from shardaudit.watch.rules.frontiers import shard_progress, shard_times
+from shardaudit.watch.rules.filtered_holes import told_left_out
+from shardaudit.watch.rules.frontiers import LedgerView, shard_progress, shard_times
 
 # Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
 # and a shard that catches up lands hours of cells between two watches.
@@ -66,12 +70,15 @@ def ledger_progress(
         return {}
     held_back = _held_back(ledger, _read_until(times, stream, as_of=as_of))
     horizons = [_horizon(row, as_of, known, held_back) for row in times.values()]
-    first_day = min(horizon[1] for horizon in horizons).date()
-    days = {day for day in ledger.of if day >= first_day}
+    first = min(horizon[1] for horizon in horizons)
+    days = {day for day in ledger.of if day >= first.date()}
     old = {day for day in days & ledger.kept if day < (as_of - _OLD).date()}
     progress = shard_progress(
-        ledger.rows_of(days - old),
-        ledger.hours_of(old),
+        LedgerView(
+            ledger.rows_of(days - old),
+            ledger.hours_of(old),
+            _left_out(ledger, stream, Window(first, as_of)),
+        ),
         own_rows(ledger.warehouse.spark, horizons, _HORIZONS),
         bucket=stream.bucket,
         rested_since=as_of - stream.settle_grace,
@@ -89,6 +96,14 @@ def ledger_progress(
         return found
     # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
+
+
+def _left_out(ledger: LedgerDays, stream: Stream, window: Window) -> DataFrame | None:
+    places = [name for each in filters(stream.route) for name in each.places]
+    if not places:
+        return None
+    counts = sighting_counts(ledger.warehouse, ledger.stream, window)
+    return told_left_out(counts.where(F.col("location").isin(*places)))
 
 
 def _read_until(

@@ -1,4 +1,4 @@
-"""Holes in which no more lacks than what a filter of the route left out, by counts alone.
+"""What lacks in a cell less what a filter of the route left out of it, by counts alone.
 
 What a filter traced as left out it left out. Where it need not trace that, what it received less
 than it sent on, as long as its share says so. It is told by the place's own cells: of a place that
@@ -48,3 +48,14 @@ def less_the_filtered(cells: DataFrame, counts: DataFrame, is_by_share: Column) 
     missing = F.when(F.col("is_sure"), F.col("missing") - F.col("left_out")).otherwise(0)
     rest = known.withColumn("missing", missing.cast("bigint"))
     return rest.where(~F.col("is_sure") | (F.col("missing") > 0)).drop("left_out")
+
+
+def told_left_out(counts: DataFrame) -> DataFrame:
+    """Of each cell how many of its messages filters traced as left out.
+
+    Input:
+        counts: SIGHTING_COUNTS of filters.
+    Output:
+        CELL, unique, `left_out` (bigint).
+    """
+    return counts.groupBy(*CELL).agg(F.sum("left_out").alias("left_out"))

@@ -5,6 +5,7 @@ first, then the sequence numbers of the last hours of each shard and of what is 
 Of the days of which the sums are kept, these do.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -65,19 +66,25 @@ def shard_times(fingerprints: DataFrame, kept: DataFrame) -> DataFrame:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """What is known of the cells of a stream.
+
+    `near`: FINGERPRINTS of some days; `kept`: LEDGER_HOURS of others, so old that nobody asks for
+    the pauses within an hour; `left_out`: of `told_left_out`; None: the route has no filter.
+    """
+
+    near: DataFrame
+    kept: DataFrame
+    left_out: DataFrame | None = None
+
+
 def shard_progress(
-    fingerprints: DataFrame,
-    kept: DataFrame,
-    horizons: DataFrame,
-    *,
-    bucket: timedelta,
-    rested_since: datetime,
+    ledger: LedgerView, horizons: DataFrame, *, bucket: timedelta, rested_since: datetime
 ) -> DataFrame:
     """Where each shard stands: one row per shard of `horizons` that has cells since its horizon.
 
     Input:
-        fingerprints: rows of one stream, of some days; kept: LEDGER_HOURS of others, so old that
-        nobody asks for the pauses within an hour.
         horizons: `shard_id` (unique), `since` (cells from here on are looked at), `landed_until`,
         `known_frontier` (text: of an earlier look; NULL), `position` (text: a sequence number;
         NULL), `is_at_end` (boolean), `seen_at` (pauses that ended before were told; NULL),
@@ -90,7 +97,7 @@ def shard_progress(
         `passed_since`, `passed_last` (starts of cells), `paused_from`, `paused_until`, `is_by_time`
         (boolean: something of the shard landed, and times alone say that more is ahead).
     """
-    cells = _recent_cells(fingerprints, kept, horizons)
+    cells = _recent_cells(ledger, horizons)
     stands = cells.withColumns(_frontiers()).withColumns(_positions())
     stands = stands.withColumns(_standing(bucket))
     is_at_frontier = F.col("landed_key") == F.col("frontier")
@@ -123,8 +130,11 @@ def shard_progress(
     )
 
 
-def _recent_cells(fingerprints: DataFrame, kept: DataFrame, horizons: DataFrame) -> DataFrame:
-    """The cells from each shard's horizon on, with the columns of the horizon."""
+def _recent_cells(ledger: LedgerView, horizons: DataFrame) -> DataFrame:
+    """The cells from each shard's horizon on, with the columns of the horizon, and `waiting`.
+
+    `waiting`: so many of its messages neither landed nor were left out by a filter.
+    """
     # horizons is unique on shard_id by its making: one row per shard.
     since = F.broadcast(horizons.select("shard_id", "since"))
 
@@ -132,9 +142,18 @@ def _recent_cells(fingerprints: DataFrame, kept: DataFrame, horizons: DataFrame)
         near = rows.join(since, "shard_id", how="inner")
         return near.where(F.col("bucket_start") >= F.col("since")).drop("since")
 
-    cells = cell_sums(recent(fingerprints)).select(*_OF_CELL)
-    for old in (unequal_cells(kept), *_landed(kept)):
+    cells = cell_sums(recent(ledger.near)).select(*_OF_CELL)
+    for old in (unequal_cells(ledger.kept), *_landed(ledger.kept)):
         cells = cells.unionByName(recent(old.select(*_OF_CELL)))
+    lacking = F.col("sent_n") - F.col("landed_n")
+    # A cell at the frontier has landed in part; one of only moved ids has more rows than it sent.
+    waiting = F.when((F.col("sent_n") > 0) & differs(), F.greatest(lacking, F.lit(1))).otherwise(0)
+    cells = cells.withColumn("waiting", waiting)
+    if ledger.left_out is not None:
+        # Unique on the cell on the right, by its grouping.
+        cells = cells.join(ledger.left_out, CELL, how="left")
+        left = F.when(lacking > 0, F.coalesce("left_out", F.lit(0))).otherwise(0)
+        cells = cells.withColumn("waiting", F.greatest(F.col("waiting") - left, F.lit(0)))
     return cells.join(F.broadcast(horizons), "shard_id", how="inner")
 
 
@@ -192,7 +211,7 @@ def _standing(bucket: timedelta) -> dict[str, Column]:
     behind = F.coalesce(F.col("sent_key") <= sequence_key(F.col("position")), F.lit(False))
     return {
         # Where both sides agree nothing waits, even beyond the frontier: a backfill landed it.
-        "is_ahead": (F.col("sent_n") > 0) & differs() & F.coalesce(beyond, later),
+        "is_ahead": (F.col("waiting") > 0) & F.coalesce(beyond, later),
         "is_passed": F.col("is_at_end") | behind,
         "pause": F.when(F.col("landed_before").isNotNull() & is_new, pause),
     }
@@ -200,10 +219,8 @@ def _standing(bucket: timedelta) -> dict[str, Column]:
 
 def _span(name: str, mine: Column) -> list[Column]:
     """Messages, first and last cell of the cells that are meant."""
-    # A cell at the frontier has landed in part; one of only moved ids has more rows than it sent.
-    waiting = F.greatest(F.col("sent_n") - F.col("landed_n"), F.lit(1))
     return [
-        F.sum(F.when(mine, waiting)).alias(f"{name}_n"),
+        F.sum(F.when(mine, F.col("waiting"))).alias(f"{name}_n"),
         F.min(F.when(mine, F.col("bucket_start"))).alias(f"{name}_since"),
         F.max(F.when(mine, F.col("bucket_start"))).alias(f"{name}_last"),
     ]

@@ -1,0 +1,52 @@
+"""A shard of which a filter of the route leaves all out does not stand still."""
+
+from pathlib import Path
+
+from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
+from shardaudit.model.verdict import ShardState
+from shardaudit.store.warehouse import Warehouse
+from shardaudit.watch.job import WatchRequest, watch
+from tests.builders import NOW
+from tests.spark.watch.holed import LAST, QUARTER, Shard, at, filled
+from tests.spark.watch.ledger import settings
+
+STOP = 300
+# By shard how many of three each place of the route says of a minute that it left out.
+TOLD = {
+    "all": {"valid": 3},
+    "all but one": {"valid": 2},
+    "none": {},
+    "all by two": {"valid": 2, "valid2": 1},
+    "all but one by two": {"valid": 1, "valid2": 1},
+    "by a place that passes on all": {"plain": 3},
+}
+
+
+def test_what_a_filter_says_it_left_out_is_not_waited_for(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    filled(warehouse, *(Shard(name, stops_at=STOP) for name in TOLD))
+    whose = {"batch_id": "b", "stream": "events", "received": 3, "sent": 0}
+    rows: list[dict[str, object]] = [
+        whose
+        | {"location": place, "shard_id": name, "left_out": left_out}
+        | {"bucket_start": at(minute), "sent_day": at(minute).date()}
+        for name, places in TOLD.items()
+        for place, left_out in places.items()
+        for minute in range(STOP, LAST + 1)
+    ]
+    warehouse.upsert(rows, SIGHTING_COUNTS)
+    beside = {name: {"after": ["producer"], "share": "traced"} for name in ("valid", "valid2")}
+    route = {"plain": {"after": ["valid", "valid2"]}} | beside
+    watched = WatchRequest(settings(tmp_path, locations=route), "events", NOW - QUARTER)
+    watch(warehouse, watched)
+    report = watch(warehouse, WatchRequest(watched.settings, "events", NOW)).report
+    stalled = {s.shard_id: s.messages_ahead for s in report.shards if s.state == "stalled"}
+    minutes = LAST + 1 - STOP
+    assert stalled == {
+        "all but one": minutes,
+        "none": 3 * minutes,
+        "all but one by two": minutes,
+        "by a place that passes on all": 3 * minutes,
+    }
+    assert report.states[ShardState.OK] == len(TOLD) - len(stalled)
