@@ -10,7 +10,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from shardaudit.airflow.planned import PlannedAudit, configured
 from shardaudit.airflow.telemetry import emit
 from shardaudit.model.errors import FinalError, ShardauditError
-from shardaudit.model.verdict import Verdict
 from shardaudit.model.words import counted, length, messages
 from shardaudit.report.figures import audit_figures, unpublished_figures
 from shardaudit.report.held_back import complete_until
@@ -60,8 +59,7 @@ def judge(planned: PlannedAudit) -> None:
         _tell(logging.INFO, lines(report))
         return
     _tell(logging.WARNING, lines(report))
-    # Untraced is told, no more: below the floor it would be inconclusive.
-    if not all(verdict.is_good for verdict in report.all_verdicts - {Verdict.UNTRACED}):
+    if any(verdict.is_red for verdict in report.all_verdicts):
         raise BadVerdictError(lines(report)[0])
 
 

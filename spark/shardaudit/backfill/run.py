@@ -29,7 +29,7 @@ from shardaudit.backfill.rules.approval import approver, check_sink_is_safe, pol
 from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import REPLAY, RUN, VERIFY, StoredWindow, WindowState
 from shardaudit.backfill.verify import Verified, verify
-from shardaudit.ingest.list_shards import retention_of
+from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.choices import BackfillMode
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError

@@ -9,8 +9,8 @@ from shardaudit.audit.gates import open_gates
 from shardaudit.audit.late import audit_with_late
 from shardaudit.cli.command import CommandContext, Reply, asked_instant
 from shardaudit.cli.session import session
+from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.ingest.job import INGEST_STAGES, ingest_stream
-from shardaudit.ingest.list_shards import retention_of
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.window import Window, asked_window

@@ -23,7 +23,7 @@ from shardaudit.backfill.run import (
 )
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant, asked_time
 from shardaudit.cli.session import long_session, session
-from shardaudit.ingest.list_shards import retention_of
+from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.settings import Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode

@@ -22,7 +22,7 @@ from shardaudit.backfill.rules.approval import check_dedupe
 from shardaudit.backfill.rules.planned import RUN, SINK_WRITING, VERIFY, Repair, WindowState
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant
 from shardaudit.cli.session import session
-from shardaudit.ingest.list_shards import retention_of
+from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.words import counted, messages

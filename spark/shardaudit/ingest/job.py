@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from shardaudit.ingest.ask_kinesis import record_shards
 from shardaudit.ingest.ingest_sink import SinkBatch, SinkSide
 from shardaudit.ingest.ingest_traces import TraceBatch, TraceSide
-from shardaudit.ingest.list_shards import record_shards
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.report.progress import NO_PROGRESS, Progress
 from shardaudit.report.summary import IngestReport

@@ -30,6 +30,11 @@ class Verdict(StrEnum):
         """Whether `--check` lets it pass."""
         return self in {Verdict.OK, Verdict.PENDING}
 
+    @property
+    def is_red(self) -> bool:
+        """Whether it needs somebody; untraced is told, no more: below the floor all is unknown."""
+        return not self.is_good and self is not Verdict.UNTRACED
+
 
 class Kind(StrEnum):
     """What is wrong with a message id."""

@@ -7,7 +7,7 @@ from shardaudit.model.verdict import Verdict
 UNKNOWN = "unknown"  # no published audit looked at it
 NO_SHARD = ""  # no shard lived there
 
-# Told apart without colours: a letter each, and a pattern each in the stylesheet.
+# Told apart without colours: a letter each, and some a pattern, in `templates/`.
 LETTERS = {
     Verdict.SILENT: "X",
     Verdict.STALLED: "S",

@@ -61,9 +61,8 @@ class LateAudit:
 
     @property
     def is_red(self) -> bool:
-        """Whether it needs somebody; who lost a trace long ago needs nobody."""
-        is_well = self.verdict.is_good or self.verdict is Verdict.UNTRACED
-        return self.status != "published" or not is_well
+        """Whether it needs somebody."""
+        return self.status != "published" or self.verdict.is_red
 
 
 @dataclass(frozen=True, slots=True)

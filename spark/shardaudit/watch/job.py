@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shardaudit.ingest.list_shards import retention_of
+from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ShardauditError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode

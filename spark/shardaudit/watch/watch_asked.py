@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from shardaudit.adapters.aws.dynamodb import read_leases
 from shardaudit.adapters.files.position_files import read_position_files
-from shardaudit.ingest.list_shards import ask_kinesis, shard_rows
+from shardaudit.ingest.ask_kinesis import ask_kinesis, shard_rows
 from shardaudit.model.config.choices import PositionSource
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ShardauditError

@@ -7,7 +7,7 @@ import pytest
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
-from shardaudit.ingest.list_shards import retention_of
+from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.retention import Longer, Retention, Shorter

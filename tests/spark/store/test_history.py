@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from shardaudit.audit.silences import _closed
-from shardaudit.ingest.list_shards import retention_of
+from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.keep import Keep
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError
