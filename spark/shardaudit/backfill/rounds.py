@@ -34,7 +34,9 @@ from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
+from shardaudit.ingest.sightings import sightings_within
 from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.model.input_columns import LEFT_OUT
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
@@ -60,6 +62,7 @@ class Replay:
 
     Without a `landing` nothing is read here: somebody else is asked to. `writing` holds the
     warehouse for a block of writes: while the stream is read, audits and watches have theirs.
+    `filters`: the places of the route that leave messages out by design.
     """
 
     warehouse: Warehouse
@@ -70,6 +73,7 @@ class Replay:
     bucket: timedelta
     now: Callable[[], datetime]
     writing: Callable[[], AbstractContextManager[None]] = nullcontext
+    filters: tuple[str, ...] = ()
 
     @property
     def plan_id(self) -> str:
@@ -104,15 +108,25 @@ class Replay:
             .join(planned, CELL, how="left_semi")
         )
 
-    def _gap_ids(self, windows: list[StoredWindow]) -> DataFrame:
-        """The messages that were sent in the gaps of these windows, there or not: `message_id`."""
+    def gap_ids(self, windows: list[StoredWindow]) -> DataFrame:
+        """The messages that were to land in the gaps of these windows, there or not: `message_id`.
+
+        Not what a filter says that it left out: it is not to land.
+        """
         cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
         starts = coalesced(buckets_of(cells), width=self.bucket)
         if not starts:
             return self.planned_ids().where(F.lit(False)).select("message_id")
         traces = StreamTraces.of(self.warehouse, self.name).within(starts)
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
-        return sent.select("message_id")
+        if not self.filters:
+            return sent.select("message_id")
+        told = sightings_within(self.warehouse, self.name, starts).where(
+            (F.col("event") == LEFT_OUT) & F.col("location").isin(*self.filters)
+        )
+        # Presence only.
+        left_out = told.select("message_id").distinct()
+        return sent.select("message_id").join(left_out, ["message_id"], how="left_anti")
 
     def findings(self, *states: State) -> DataFrame:
         """The stream's findings of missing messages in these states, or in any."""
@@ -184,7 +198,7 @@ class Replay:
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
             return decoded.where(in_windows(sent, [sent_range(self.ledger.windows)]))
         named = self.planned_ids().select("message_id")
-        ids = bare(named).union(bare(self._gap_ids(windows))).distinct()
+        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
         # Unique on the id on the right.
         planned = ids.select(F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned"))
         return (

@@ -5,7 +5,14 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from shardaudit.adapters.engine.held import own_rows
+from shardaudit.audit.route.left_out import places_passed
+from shardaudit.model.route.filters import filters
+from shardaudit.model.route.route import Route as Routes
+from shardaudit.model.route.route import RoutePlace
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
@@ -110,6 +117,28 @@ def test_what_went_on_all_the_same_is_missing(lake: Lake) -> None:
     report = audited_with_late(lake)
     assert (report.verdict, report.counts["filtered"]) == (Verdict.LOSS, 2)
     assert found(lake) == {f"m{numbers[what]}": ("open", FOUND[what]) for what in FOUND}
+
+
+BEHIND_US = {"us": (("us", "left_out"),), "wanted": (("us", "sent"), ("wanted", "left_out"))}
+
+
+@pytest.mark.parametrize("tells", BEHIND_US)
+def test_what_a_place_beside_a_filter_received_it_was_to_pass_on(
+    spark: SparkSession, tells: str
+) -> None:
+    us = RoutePlace(("producer",), 0.4, tells=tells == "us")
+    wanted = RoutePlace(("us",), tells=tells == "wanted")
+    others = {"eu": RoutePlace(("producer",), 0.6), "writer": RoutePlace(("eu", "wanted"))}
+    route = Routes.of({"us": us, "wanted": wanted, **others})
+    seen = {"m1": BEHIND_US[tells], "m2": (*BEHIND_US[tells], ("eu", "received"))}
+    told = [(name, *each) for name, lines in seen.items() for each in lines]
+    sightings = own_rows(spark, told, "message_id string, location string, event string")
+    sent = [(name, "s", T0) for name in seen]
+    traces = own_rows(spark, sent, "message_id string, shard_id string, bucket_start timestamp")
+    found = places_passed(traces, sightings, route, filters(route))
+    # What another place had it may have left to that one, where each of them reads all.
+    left_out = {"us": 1, "wanted": 2}
+    assert found.where(F.col("is_told")).count() == left_out[tells]
 
 
 def test_late_word_that_it_was_left_out_closes_what_looked_missing(lake: Lake) -> None:

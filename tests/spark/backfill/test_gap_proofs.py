@@ -88,3 +88,27 @@ def test_a_planned_gap_is_proven_by_its_cell(lake: Lake) -> None:
     assert replay.ledger.windows[0].error == "1,020 messages not found in the stream as it is now"
     states = sorted((row.state, row["count"]) for row in lake.rows(GAPS))
     assert states == [("open", SIZE), ("recovered", 1_000), ("recovered", SIZE)]
+
+
+def test_what_a_filter_left_out_is_not_looked_for_again(lake: Lake) -> None:
+    route = {"valid": {"after": ["producer"], "share": "traced"}}
+    lake.settings = {"retention": KEPT.length, "locations": route}
+    counts = {1: 10, 2: 2 * SIZE, 5: 10}
+    sent = [message(m, n) for m, count in counts.items() for n in range(count)]
+    lines = [r | {"sent_at": r["sent_at"].isoformat()} for r in sent]  # type: ignore[attr-defined] # a mapping of a time
+    lake.log("a.jsonl", lines)
+    of_valid = [line | {"location": "valid"} for line in lines]
+    lake.log("b.jsonl", [line | {"event": "received"} for line in of_valid])
+    lake.log("c.jsonl", [line | {"event": "left_out"} for line in of_valid[10 : 10 + SIZE]])
+    land(lake, 1, 10, late=False)
+    land(lake, 5, 10, late=False)
+    lake.ingest(now=NOW)
+    window = Window(T0, T0 + 10 * MINUTE)
+    request = AuditRequest(lake.name, lake.stream, window, NOW, KEPT)
+    audit(lake.warehouse, request, open_gates(None), now=NOW)
+    plan = plan_backfill(lake.warehouse, PlanRequest(lake.name, lake.stream, NOW, KEPT), now=NOW)
+    [stored] = stored_windows(lake.warehouse, plan.plan_id)
+    replay = replace(replayed(lake, stored), filters=("valid",))
+    found = {row.message_id for row in replay.gap_ids([stored]).collect()}
+    assert stored.expected_ids == SIZE
+    assert found == {f"2-{n}" for n in range(SIZE, 2 * SIZE)}

@@ -114,11 +114,22 @@ def _has_left(route: Route, each: RouteFilter) -> Column:
     Of places on these that tell what they leave out it says `_ends`.
     """
     others = _others(route, each)
-    # One that reads all may leave to others what it leaves out; else it was to pass it on.
-    whole = [n for n in others if route.places[n].share == 1 and not route.places[n].tells]
+    whole = [name for name in others if _is_to_pass_on(route, name, each)]
     location, is_sent = F.col("location"), F.col("event") == SENT
     told = [is_sent & location.isin(*each.places, *others)]
     return any_of([*told, *(location.isin(*names) for names in (each.behind, whole) if names)])
+
+
+def _is_to_pass_on(route: Route, name: str, each: RouteFilter) -> bool:
+    """Whether a place on another way than a filter is to pass on all that it receives.
+
+    One that reads all may leave a part to the places beside it, and so to a filter behind these.
+    """
+    place = route.places[name]
+    if place.share == 1 or not each.tells:
+        return place.share == 1 and not place.tells
+    beside = {one for other in each.before for one in route.places[other].after}
+    return not place.tells and not beside & {*place.after}
 
 
 def passage_counts(
