@@ -147,7 +147,10 @@ def instant_with_ms(instant: datetime) -> str:
 
 
 def _reader(source: FieldSource, standard: str, keys: PayloadKeys) -> _Reader:
-    """What reads a field of a record and its payload; ABSENT where the payload has none."""
+    """What reads a field of a record and its payload.
+
+    Of a top key that is not there it gives ABSENT; within an object, None.
+    """
     if callable(source):
         return lambda record, _held: source(record)
     first, *others = (source or standard).split(".")

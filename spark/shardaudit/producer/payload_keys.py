@@ -2,7 +2,8 @@
 
 msgspec makes objects of nothing else, and takes a third to a tenth of json's time; it comes with
 `shardaudit[producer]`. Where it is not there, or refuses what json takes (NaN, half a surrogate),
-json reads all of the payload: the answer is the same.
+json reads all of the payload: the answer is the same. But where a number that nobody asks for has
+more than 4,300 digits: Python makes none of those, so json alone takes the payload for no object.
 """
 
 import json

@@ -1,6 +1,10 @@
 """The bounded queue between the producer's threads and the one that writes.
 
 Each trace gets a number, written or not: what is dropped is a gap in the numbers, and told as one.
+
+A signal's handler may add, flush or close in the thread that it interrupted while that was adding.
+Python runs it where a function begins or has ended: between the reading of a number or a gap and
+its change there is no call.
 """
 
 import threading
@@ -41,16 +45,16 @@ class Gap:
 
 
 class TraceQueue:
-    """Traces and gaps in the order of their numbers. Any thread may add."""
+    """Traces and gaps in the order of their numbers, but for a handler's. Any thread may add."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._lock = threading.RLock()
-        # Waited on, it lets go of the lock however often it is held: a signal's handler may flush
-        # or close what it interrupted while it was adding.
+        # Waited on, it lets go of the lock however often it is held: a handler has it once more.
         self.changed = threading.Condition(self._lock)
         self._entries: list[TraceRun | Gap] = []
         self._waiting = 0  # traces and gaps
+        self._last_gap: Gap | None = None  # the last entry, if it is a gap
         self._is_shut = False
         self.numbered = 0  # of both kinds, since the start
         self.dropped = 0
@@ -66,11 +70,12 @@ class TraceQueue:
         with self._lock:
             for kind, alike in groupby(traces, type):
                 some = list(alike)
-                number = self.numbered
+                count = len(some)
                 # First: who looks on without the lock counts no less than all.
-                self.numbered += len(some)
+                number = self.numbered
+                self.numbered = number + count
                 if self._is_shut:
-                    self.dropped += len(some)
+                    self.dropped += count
                 elif issubclass(kind, str):
                     for at, reason in enumerate(cast("list[str]", some), number):
                         self._drop(Gap(at, 1, reason))
@@ -86,30 +91,34 @@ class TraceQueue:
         """All that is there; the queue is empty then."""
         with self._lock:
             entries, self._entries, self._waiting = self._entries, [], 0
+            self._last_gap = None
         return entries
 
     def _take_in(self, run: TraceRun) -> None:
         """As many as there is room for."""
         number, traces = run
         room = max(0, self._capacity - self._waiting)
-        if len(traces) <= room:
+        count = len(traces)
+        if count <= room:
+            self._waiting += count
+            self._last_gap = None
             self._entries.append(run)
-            self._waiting += len(traces)
             return
         if room:
             self._take_in(TraceRun(number, traces[:room]))
-        self._drop(Gap(number + room, len(traces) - room, FULL))
+        self._drop(Gap(number + room, count - room, FULL))
 
     def _drop(self, gap: Gap) -> None:
         self.dropped += gap.count
-        last, is_full = self._entries[-1] if self._entries else None, len(self) >= self._capacity
+        last, is_full = self._last_gap, self._waiting >= self._capacity
         # Not next to each other: a signal's handler dropped some while this was numbered.
         if (
-            isinstance(last, Gap)
+            last is not None
             and last.session_seq + last.count == gap.session_seq
             and (is_full or last.reason == gap.reason)
         ):
             last.count += gap.count
         else:
-            self._entries.append(gap)
             self._waiting += 1
+            self._last_gap = gap
+            self._entries.append(gap)

@@ -144,7 +144,6 @@ def _first_or_as_given(
     try:
         return put(request, prepared)
     except Exception as error:
-        given = prepared.as_given(records)
-        if given == prepared or not is_refusal(error):
+        if not is_refusal(error) or (given := prepared.as_given(records)) == prepared:
             raise
     return put(request, given)

@@ -65,7 +65,7 @@ class LedgerDays:
         return frozenset(day for day, kept in self.of.items() if kept is not None)
 
     def rest_since(self, then: datetime) -> frozenset[date]:
-        """Of these the days to which no trace came after a time."""
+        """The days of which the sums are kept and to which no trace came after a time."""
         of = ((day, kept) for day, kept in self.of.items() if kept is not None)
         return frozenset(day for day, kept in of if not kept.has_arrivals_after(then))
 

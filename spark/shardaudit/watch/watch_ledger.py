@@ -77,7 +77,8 @@ def ledger_progress(
         LedgerView(
             ledger.rows_of(days - old),
             ledger.hours_of(old),
-            _left_out(ledger, stream, Window(first, as_of)),
+            # All may be ahead of us: a producer's clock is not ours.
+            _left_out(ledger, stream, Window(min(first, as_of - stream.bucket), as_of)),
         ),
         own_rows(ledger.warehouse.spark, horizons, _HORIZONS),
         bucket=stream.bucket,

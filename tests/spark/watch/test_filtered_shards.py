@@ -4,11 +4,13 @@ from pathlib import Path
 
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.model.verdict import ShardState
+from shardaudit.store.ledger_days import ledger_days
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
+from shardaudit.watch.watch_ledger import Known, ledger_progress
 from tests.builders import NOW
 from tests.spark.watch.holed import LAST, QUARTER, Shard, at, filled
-from tests.spark.watch.ledger import settings
+from tests.spark.watch.ledger import MINUTE, START, cell, fill, settings
 
 STOP = 300
 # By shard how many of three each place of the route says of a minute that it left out.
@@ -50,3 +52,14 @@ def test_what_a_filter_says_it_left_out_is_not_waited_for(
         "by a place that passes on all": 3 * minutes,
     }
     assert report.states[ShardState.OK] == len(TOLD) - len(stalled)
+
+
+def test_clock_of_the_first_producer_is_ahead_when_the_route_has_a_filter(
+    warehouse: Warehouse, tmp_path: Path
+) -> None:
+    fill(warehouse, [cell("shard", 0)])
+    route = {"valid": {"after": ["producer"], "share": "traced"}}
+    stream = settings(tmp_path, locations=route).stream("events")
+    as_of = START - MINUTE
+    of = ledger_progress(ledger_days(warehouse, "events"), stream, as_of=as_of, known=Known({}, {}))
+    assert of["shard"].ahead is not None

@@ -1,8 +1,17 @@
 """The numbers of a session are dense: each is a trace's or a gap's, and what is dropped is told."""
 
+import sys
+from collections.abc import Callable
+from copy import copy
+from functools import partial
+from itertools import count
+from types import FrameType
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardaudit.producer import trace_queue
 from shardaudit.producer.trace_queue import FULL, Gap, Trace, TraceQueue, TraceRun
 from tests.unit.producer.puts import traces
 
@@ -22,9 +31,9 @@ def test_all_that_is_added_is_written_or_in_a_gap(
         if step is None:
             taken += queue.take()
         else:
-            count, why = step
-            queue.add([why] * count if why else traces(added, count))
-            added += count
+            many, why = step
+            queue.add([why] * many if why else traces(added, many))
+            added += many
         assert len(queue) <= capacity + 1
     taken += queue.take()
 
@@ -86,3 +95,43 @@ def test_what_is_dropped_was_numbered_before_whenever_somebody_looks() -> None:
 
     queue.add(map(Looking, [NO_ID, NO_ID]))
     assert seen == [0]
+
+
+def interrupted(queue: TraceQueue, at: int, handle: Callable[[], None]) -> None:
+    """Adds; a signal's handler runs at one of the calls: as Python has it, at a begin or an end."""
+    calls = count()
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        is_call = event in {"call", "c_return"}
+        if is_call and frame.f_code.co_filename == trace_queue.__file__ and next(calls) == at:
+            handle()
+
+    sys.setprofile(profile)
+    try:
+        queue.add([NO_ID, *traces(0, 2), "other", *traces(0, 3), NO_ID])
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("handler", ["adds", "drops", "flushes"])
+def test_each_number_is_told_once_wherever_a_signal_interrupts(handler: str) -> None:
+    for at in range(60):
+        queue, taken = TraceQueue(4), list[TraceRun | Gap]()
+        queue.add([NO_ID])
+        handles: dict[str, Callable[[], None]] = {
+            "adds": partial(queue.add, traces(0)),
+            "drops": partial(queue.add, [NO_ID]),
+            "flushes": partial(take_all, queue, taken),  # the thread does, for which it waits
+        }
+        interrupted(queue, at, handles[handler])
+        take_all(queue, taken)
+        sizes = [e.count if isinstance(e, Gap) else len(e.traces) for e in taken]
+        told = [
+            e.session_seq + n for e, size in zip(taken, sizes, strict=True) for n in range(size)
+        ]
+        assert sorted(told) == list(range(queue.numbered)), at
+        assert queue.dropped == sum(e.count for e in taken if isinstance(e, Gap)), at
+
+
+def take_all(queue: TraceQueue, taken: list[TraceRun | Gap]) -> None:
+    taken += map(copy, queue.take())  # as they are then: the thread writes them at once

@@ -56,6 +56,6 @@ def told_left_out(counts: DataFrame) -> DataFrame:
     Input:
         counts: SIGHTING_COUNTS of filters.
     Output:
-        CELL, unique, `left_out` (bigint).
+        CELL, unique, `left_out` (bigint; NULL: its rows are older than that column).
     """
     return counts.groupBy(*CELL).agg(F.sum("left_out").alias("left_out"))
