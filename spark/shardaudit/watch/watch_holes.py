@@ -1,6 +1,6 @@
 """Which holes the ledger shows behind each shard's consumer, and which of them are news."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -13,9 +13,8 @@ from shardaudit.audit.evidence import Ingested, ingested
 from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.columns.instants import any_of, bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.route.filters import RouteFilter, filters
+from shardaudit.model.route.filters import filters
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.tables.watch_tables import HOLES
@@ -40,6 +39,7 @@ from shardaudit.watch.rules.holes import (
     still_told,
     with_news,
 )
+from shardaudit.watch.watch_ledger import filter_counts
 
 # Settled at one watch, and still not the same at the next: what lands late lands in between.
 LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
@@ -107,8 +107,8 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     stay = still_told(standing_now, told, fed).localCheckpoint()
     fed = fed.join(stay, CELL, how="left_anti")
     cells = hole_cells(standing_now, differing).unionByName(stay)
-    if of := filters(stream.route):
-        cells = _less_filtered(ledger, stream, cells, of, window=window)
+    if (counts := filter_counts(ledger, stream, window)) is not None:
+        cells = _less_filtered(cells, counts, stream)
     if state.unplaced:
         cells = _doubted(cells, state, stream)
     cells = cells.localCheckpoint()
@@ -141,18 +141,13 @@ def _differing(
     return differing.where(came).localCheckpoint()
 
 
-def _less_filtered(
-    ledger: LedgerDays,
-    stream: Stream,
-    cells: DataFrame,
-    of: Sequence[RouteFilter],
-    *,
-    window: Window,
-) -> DataFrame:
-    """The holes, less what filters of the route left out."""
-    places, width = [name for each in of for name in each.places], slot(stream.bucket)
-    counts = sighting_counts(ledger.warehouse, ledger.stream, window)
-    counts = counts.where(F.col("location").isin(*places))
+def _less_filtered(cells: DataFrame, counts: DataFrame, stream: Stream) -> DataFrame:
+    """The holes, less what filters of the route left out.
+
+    Input:
+        counts: of `filter_counts`.
+    """
+    of, width = filters(stream.route), slot(stream.bucket)
     sums = counts.groupBy("location", hour_start(width).alias("hour")).agg(
         F.sum("received").alias("received"), F.sum("sent").alias("sent")
     )

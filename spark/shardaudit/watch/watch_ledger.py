@@ -71,14 +71,15 @@ def ledger_progress(
     held_back = _held_back(ledger, _read_until(times, stream, as_of=as_of))
     horizons = [_horizon(row, as_of, known, held_back) for row in times.values()]
     first = min(horizon[1] for horizon in horizons)
+    # All may be ahead of us: a producer's clock is not ours.
+    told = filter_counts(ledger, stream, Window(min(first, as_of - stream.bucket), as_of))
     days = {day for day in ledger.of if day >= first.date()}
     old = {day for day in days & ledger.kept if day < (as_of - _OLD).date()}
     progress = shard_progress(
         LedgerView(
             ledger.rows_of(days - old),
             ledger.hours_of(old),
-            # All may be ahead of us: a producer's clock is not ours.
-            _left_out(ledger, stream, Window(min(first, as_of - stream.bucket), as_of)),
+            None if told is None else told_left_out(told),
         ),
         own_rows(ledger.warehouse.spark, horizons, _HORIZONS),
         bucket=stream.bucket,
@@ -99,12 +100,13 @@ def ledger_progress(
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
 
 
-def _left_out(ledger: LedgerDays, stream: Stream, window: Window) -> DataFrame | None:
+def filter_counts(ledger: LedgerDays, stream: Stream, window: Window) -> DataFrame | None:
+    """What the filters of the route traced: SIGHTING_COUNTS; None: there is no filter."""
     places = [name for each in filters(stream.route) for name in each.places]
     if not places:
         return None
     counts = sighting_counts(ledger.warehouse, ledger.stream, window)
-    return told_left_out(counts.where(F.col("location").isin(*places)))
+    return counts.where(F.col("location").isin(*places))
 
 
 def _read_until(
