@@ -45,6 +45,16 @@ def land(lake: Lake, minute: int, count: int, *, late: bool = True) -> None:
     lake.land([r | {"landed_at": at if late else r["sent_at"]} for r in rows])  # type: ignore[operator] # a mapping
 
 
+def audit_outage(lake: Lake) -> None:
+    """Lands the minutes before and after it, and audits."""
+    for minute in (1, 5):
+        land(lake, minute, 10, late=False)
+    lake.ingest(now=NOW)
+    window = Window(T0, T0 + 10 * MINUTE)
+    request = AuditRequest(lake.name, lake.stream, window, NOW, KEPT)
+    audit(lake.warehouse, request, open_gates(None), now=NOW)
+
+
 def replayed(lake: Lake, stored: StoredWindow) -> Replay:
     """A run that says to have read the window."""
     read = replace(stored, state=WindowState.MERGED, read_records=1, merged_rows=0)
@@ -62,12 +72,7 @@ def test_a_planned_gap_is_proven_by_its_cell(lake: Lake) -> None:
     counts = {1: 10, 2: SIZE, 3: SIZE, 4: SIZE, 5: 10}
     lines = [message(m, n) for m, count in counts.items() for n in range(count)]
     lake.log("a.jsonl", [r | {"sent_at": r["sent_at"].isoformat()} for r in lines])  # type: ignore[operator,attr-defined] # a mapping of a time
-    land(lake, 1, 10, late=False)
-    land(lake, 5, 10, late=False)
-    lake.ingest(now=NOW)
-    window = Window(T0, T0 + 10 * MINUTE)
-    request = AuditRequest(lake.name, lake.stream, window, NOW, KEPT)
-    audit(lake.warehouse, request, open_gates(None), now=NOW)
+    audit_outage(lake)
 
     wanted = PlanRequest(lake.name, lake.stream, NOW, KEPT)
     plan = plan_backfill(lake.warehouse, wanted, now=NOW)
@@ -100,12 +105,7 @@ def test_what_a_filter_left_out_is_not_looked_for_again(lake: Lake) -> None:
     of_valid = [line | {"location": "valid"} for line in lines]
     lake.log("b.jsonl", [line | {"event": "received"} for line in of_valid])
     lake.log("c.jsonl", [line | {"event": "left_out"} for line in of_valid[10:160]])
-    land(lake, 1, 10, late=False)
-    land(lake, 5, 10, late=False)
-    lake.ingest(now=NOW)
-    window = Window(T0, T0 + 10 * MINUTE)
-    request = AuditRequest(lake.name, lake.stream, window, NOW, KEPT)
-    audit(lake.warehouse, request, open_gates(None), now=NOW)
+    audit_outage(lake)
     plan = plan_backfill(lake.warehouse, PlanRequest(lake.name, lake.stream, NOW, KEPT), now=NOW)
     [stored] = stored_windows(lake.warehouse, plan.plan_id)
     replay = replace(replayed(lake, stored), filters=("valid",))
