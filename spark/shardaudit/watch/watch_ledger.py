@@ -15,7 +15,7 @@ from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.route.filters import filters
+from shardaudit.model.route.filters import filter_places
 from shardaudit.model.sequence import Position
 from shardaudit.model.window import Window
 from shardaudit.store.ledger_days import LedgerDays
@@ -102,7 +102,7 @@ def ledger_progress(
 
 def filter_counts(ledger: LedgerDays, stream: Stream, window: Window) -> DataFrame | None:
     """What the filters of the route traced: SIGHTING_COUNTS; None: there is no filter."""
-    places = [name for each in filters(stream.route) for name in each.places]
+    places = filter_places(stream.route)
     if not places:
         return None
     counts = sighting_counts(ledger.warehouse, ledger.stream, window)

@@ -59,6 +59,11 @@ def filters(route: Route) -> tuple[RouteFilter, ...]:
     return tuple(found)
 
 
+def filter_places(route: Route) -> tuple[str, ...]:
+    """The places of a route that leave messages out by design."""
+    return tuple(name for each in filters(route) for name in each.places)
+
+
 def _filter(
     route: Route, names: tuple[str, ...], share: float, *, tells: bool = False
 ) -> RouteFilter:
