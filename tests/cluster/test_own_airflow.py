@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 from deltalake import DeltaTable
 
-from shardaudit.model.config.choices import EngineName
 from shardaudit.model.verdict import Verdict
 from shardaudit.page.page_state import PREFIX
 from tests.cluster.own_postgres import OwnPostgres, own_postgres, programs_of_postgres
@@ -38,7 +36,8 @@ NIGHT = {"from": "2026-11-01T00:00:00Z", "to": "2026-11-02T00:00:00Z"}
 AS_OF = "2026-11-02T00:30:00Z"
 ENDS = {"success", "failed"}
 Run = tuple[str, list[str]]  # its state, and the tasks of it that failed
-OK, NOT_FOUND = 200, 404
+# What Airflow keeps of any DAG that is deleted, as the page says.
+STAYS = {"log", "asset", "asset_active", "asset_event"}
 # What the page says of the versions that may change.
 NOT_HELD = {"boto3", "botocore", "s3transfer", "importlib_metadata", "importlib-metadata"}
 
@@ -168,7 +167,7 @@ class Nights:
     """What ran, and what was seen while Airflow was up."""
 
     runs: dict[str, Run]
-    page: int
+    page: str
     trace: Trace
 
 
@@ -183,7 +182,7 @@ def nights(site: OwnSite, installed: Trace) -> Nights:
         runs = ended(airflow, {**asked, "maintenance": ("maintenance", {})})
         # Behind the others: while an audit has the ledger, a first watch has nothing to go by.
         runs |= ended(airflow, {"retention_watch": ("retention_watch", {})})
-        return Nights(runs, status(airflow), trace(site))
+        return Nights(runs, page_of(airflow), trace(site))
 
 
 def ended(airflow: LocalAirflow, asked: dict[str, tuple[str, dict[str, str]]]) -> dict[str, Run]:
@@ -218,15 +217,13 @@ def no_import_error(site: OwnSite) -> bool:
     return site.says("airflow dags list-import-errors").splitlines()[-1].strip() == "No data found"
 
 
-def status(airflow: LocalAirflow) -> int:
-    """How the page answers who is logged in."""
+def page_of(airflow: LocalAirflow) -> str:
+    """What who is logged in gets at our address; Airflow answers all addresses, its own page."""
     headers = {"Authorization": f"Bearer {airflow.api().token}"}
     asks = Request(f"{airflow.url}/{PREFIX}/", headers=headers)  # noqa: S310 - our own Airflow
-    try:
-        with urlopen(asks, timeout=60) as answer:  # noqa: S310
-            return int(answer.status)
-    except HTTPError as error:
-        return error.code
+    with urlopen(asks, timeout=60) as answer:  # noqa: S310
+        body: bytes = answer.read()
+    return body.decode()
 
 
 def test_nothing_of_airflow_is_changed_but_what_the_page_says(
@@ -259,11 +256,13 @@ def test_two_nights_asked_for_at_once_come_to_their_ends(nights: Nights) -> None
 def test_the_warehouse_has_the_verdicts_of_the_embedded_engine(
     site: OwnSite, nights: Nights
 ) -> None:
-    assert nights.page == OK
-    assert site.verdicts() == {
-        "events": (Verdict.OK, EngineName.EMBEDDED),
-        "orders": (Verdict.LOSS, EngineName.EMBEDDED),
+    assert all(f"stream={name}" in nights.page for name in ("events", "orders"))
+    verdicts = site.verdicts()
+    assert {name: verdict for name, (verdict, _) in verdicts.items()} == {
+        "events": Verdict.OK,
+        "orders": Verdict.LOSS,
     }
+    assert all(engine.startswith("pysail ") for _, engine in verdicts.values())
 
 
 def test_we_add_rows_to_the_database_of_airflow_and_no_table(before: Trace, nights: Nights) -> None:
@@ -279,13 +278,15 @@ def test_no_package_file_or_table_of_ours_stays(before: Trace, left: Trace) -> N
 
 
 def test_rows_that_stay_are_those_that_the_page_names(left: Trace) -> None:
-    assert left.rows == {}
+    named = PAGE.partition("\nLeave: ")[2]
+    assert left.rows.keys() <= STAYS
+    assert all(f"`{table}`" in named for table in STAYS)
 
 
 def test_airflow_starts_without_us(site: OwnSite, left: Trace) -> None:
     del left
     with site.airflow() as airflow:
-        assert status(airflow) == NOT_FOUND
+        assert "shardaudit" not in page_of(airflow)
         assert no_import_error(site)
         assert "shardaudit" not in site.says("airflow plugins")
         assert airflow.api().import_errors() == []

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import pyarrow.parquet as pq
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
@@ -44,9 +43,9 @@ from shardaudit.simulate.written_files import (
     SinkTable,
     configuration,
     land_by_hour,
-    planted_findings,
     simulation_facts,
     write_files,
+    write_planted,
     write_trace_logs,
 )
 
@@ -163,7 +162,7 @@ def _write_documents(
     engine: duckdb.DuckDBPyConnection, scenario: Scenario, *, out: Path, places: Places
 ) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    pq.write_table(planted_findings(engine), out / "planted.parquet")
+    write_planted(engine, out / "planted.parquet")
     (out / "simulation.json").write_text(simulation_facts(scenario), encoding="utf-8")
     (out / "shardaudit.toml").write_text(configuration(scenario, places), encoding="utf-8")
 

@@ -132,7 +132,7 @@ def create_made_up_records(
 ) -> None:
     """Makes `records` without a stream, as one would have stored them."""
     engine.execute(f"""
-        create table made_up as
+        create view made_up as
         select i, attempt, position, message_id, {_shard_at(scenario, parts)} as shard, sent_ms,
             slot_ms as arrived_ms, draw
         from puts

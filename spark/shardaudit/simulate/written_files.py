@@ -12,6 +12,7 @@ from typing import Protocol
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import zstandard
 
 from shardaudit.simulate.scenario import Scenario
@@ -154,10 +155,14 @@ class Places:
     s3_url: str | None = None
 
 
-def planted_findings(engine: duckdb.DuckDBPyConnection) -> pa.Table:
+def write_planted(engine: duckdb.DuckDBPyConnection, path: Path) -> None:
     """One row is a finding that the audit must make; always in the same order."""
     order = "kind, cause, shard_id, sent_at, message_id"
-    return engine.sql(f"select {PLANTED_COLUMNS} from planted order by {order}").to_arrow_table()  # noqa: S608 - constants
+    query = f"select {PLANTED_COLUMNS} from planted order by {order}"  # noqa: S608 - constants
+    rows = engine.sql(query).to_arrow_reader(CHUNK)
+    with pq.ParquetWriter(path, rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
 
 
 def simulation_facts(scenario: Scenario) -> str:
