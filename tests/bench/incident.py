@@ -33,6 +33,7 @@ from tests.bench.commands import FOLDER, Measured, fresh_warehouse, measured_tab
 SHARDS, HOURS = 2, 120
 REPAIRED = 60  # the hour of the silence that is repaired
 ARRIVES = timedelta(milliseconds=500)  # after it was sent
+AROUND = timedelta(minutes=6)  # of that hour is on the stream, too: a window reads a bit more
 BATCH = 500
 AT_MOST = {"GiB": 4.0, "rows": 50_000, "page seconds": 2.0}
 
@@ -99,7 +100,7 @@ def hour_on_a_stream(folder: Path, facts: Mapping[str, str]) -> Iterator[tuple[s
     with kinesis_stand_in() as url:
         stream = simulated_stream(url, facts["stream"])
         stream.create(shards=SHARDS, retention=timedelta(hours=HOURS))
-        of_hour = _traced(folder, start, end)
+        of_hour = _traced(folder, start - AROUND, end + AROUND)
         first = of_hour[0][1] + ARRIVES
         step_ms = (of_hour[-1][1] + ARRIVES - first) / timedelta(milliseconds=1) / len(of_hour)
         stream.hold_clock(first, step_ms=step_ms)
