@@ -16,7 +16,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
 from shardaudit.simulate.job import simulate_files
 from shardaudit.simulate.scenario import Scenario
-from tests.claimants import Claimant
+from tests.contenders import Claimant
 from tests.dags.news import news, states
 from tests.dags.receivers import Web, running
 from tests.dags.scheduling import DAG, call, ended, scheduled, until

@@ -15,7 +15,7 @@ from shardaudit.model.exit_code import ExitCode
 from shardaudit.store import lock as claims
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH, WarehouseAccessError
-from tests.claimants import Claimant
+from tests.contenders import Claimant
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from shardaudit.store import lock as claims
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import FOLDER, WATCH, S3LockFiles
 from shardaudit.store.probes import probe_warehouse
-from tests.claimants import Claimant
+from tests.contenders import Claimant
 from tests.faults.stormy_proxy import UNANSWERED, Weather, stormy
 
 
