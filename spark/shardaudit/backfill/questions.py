@@ -1,6 +1,6 @@
 """Which run asked for which plan, and which of the questions for the same counts; no engine.
 
-Held by the watch's claim: a question is not to wait for an audit of an hour.
+Held by the watch's lock: a question is not to wait for an audit of an hour.
 """
 
 from collections.abc import Sequence

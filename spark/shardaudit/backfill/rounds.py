@@ -332,7 +332,7 @@ def fan_out(replay: Replay, *, warehouse: str, reads: bool) -> Iterator[Replay]:
     """The replay, reading through a consumer that is removed when the block ends.
 
     A consumer that a run of any of the stream's plans left behind is removed first, also when
-    nothing is to be read any more: nobody else runs one, the claim on its backfills is ours.
+    nothing is to be read any more: nobody else runs one, the lock on its backfills is ours.
     """
     ours = {consumer_name(warehouse, one) for one in plan_ids(replay.warehouse, replay.name)}
     address, name = replay.reading.address, consumer_name(warehouse, replay.plan_id)

@@ -44,7 +44,7 @@ from shardaudit.store.warehouse import Warehouse
 
 _TO_DO = (
     WindowState.APPROVED,
-    WindowState.RUNNING,  # of a run that died: the claim on the stream's backfills is ours now
+    WindowState.RUNNING,  # of a run that died: the lock on the stream's backfills is ours now
     WindowState.INCOMPLETE,
 )
 _TO_ASK_FOR = (WindowState.APPROVED, WindowState.INCOMPLETE)

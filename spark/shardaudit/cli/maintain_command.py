@@ -39,7 +39,7 @@ def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
             progress.stage("the same of the watch"),
             warehouse_lock(settings, owner="maintain", name=WATCH, patience=A_WATCH) as held,
         ):
-            of_watch = warehouse.claimed_by(held.check)
+            of_watch = warehouse.locked_by(held.check)
             gone = delete_watch_history(of_watch, settings, now=at)
             done += maintain(of_watch, OF_WATCH, gone=gone)
     return Reply(document=done, view=upkeep_view([astuple(line) for line in done]))

@@ -1,4 +1,4 @@
-"""The warehouse as a command needs it: claimed for this run alone, with an engine."""
+"""The warehouse as a command needs it: locked for this run alone, with an engine."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +16,7 @@ from shardaudit.store.warehouse import Warehouse
 
 @dataclass(slots=True)
 class WriteLock:
-    """The claim on a warehouse, taken for one stretch of writes after the other."""
+    """The lock on a warehouse, taken for one stretch of writes after the other."""
 
     settings: Settings
     owner: str
@@ -66,10 +66,10 @@ def long_session(
 def session(
     settings: Settings, *, owner: str, progress: Progress, name: str | None = None
 ) -> Iterator[Warehouse]:
-    """The warehouse, held against other runs; the claim comes first, before an engine.
+    """The warehouse, held against other runs; the lock comes first, before an engine.
 
     Input:
-        name: of the claim that is held instead of the warehouse's own.
+        name: of the lock that is held instead of the warehouse's own.
 
     Raises:
         WarehouseBusyError: nobody gave it back within an hour, the watch's within five minutes.

@@ -37,7 +37,7 @@ _CLEAR = "clear"  # of `notifications.kind`: people know that the shard is well
 
 
 def delete_audit_history(warehouse: Warehouse, settings: Settings, *, now: datetime) -> Deleted:
-    """Of `cells`, `gates` and `quarantine`; under the warehouse's claim."""
+    """Of `cells`, `gates` and `quarantine`; under the warehouse's lock."""
     gone = Deleted()
     for name in settings.streams:
         audits = warehouse.rows(AUDITS, where=published_of(name))
@@ -55,7 +55,7 @@ def delete_audit_history(warehouse: Warehouse, settings: Settings, *, now: datet
 
 
 def delete_watch_history(warehouse: Warehouse, settings: Settings, *, now: datetime) -> Deleted:
-    """Of `shards`, `positions` and `notifications`; under the watch's claim."""
+    """Of `shards`, `positions` and `notifications`; under the watch's lock."""
     gone = Deleted()
     for name in settings.streams:
         kept = _kept(warehouse, settings, name)

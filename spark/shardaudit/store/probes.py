@@ -31,7 +31,7 @@ def probe_warehouse(settings: Settings) -> None:
     """Writes a small object and removes it; on S3 also sees that a conditional write is refused.
 
     Raises:
-        ProbeError: it cannot be written, or two runs could claim it at the same time.
+        ProbeError: it cannot be written, or two runs could take it at the same time.
     """
     if not settings.warehouse.startswith("s3a://"):
         _probe_folder(Path(settings.warehouse))

@@ -123,7 +123,7 @@ def watched(chance: Random, hours: int) -> Iterator[Row]:
 
 
 def once() -> Callable[[], None]:
-    """A claim that is lost after one write."""
+    """A lock that is lost after one write."""
     left = [None]
 
     def check() -> None:
@@ -157,7 +157,7 @@ def test_what_is_known_of_shards_stays(warehouse: Warehouse, tmp_path: Path, see
     before = seen()
     later, rows_before = end + 400 * DAY, len(rows)
     with pytest.raises(LockLostError):  # killed between two tables
-        delete_watch_history(warehouse.claimed_by(once()), settings, now=later)
+        delete_watch_history(warehouse.locked_by(once()), settings, now=later)
     assert len(contents(warehouse, SHARDS)[SHARDS.name]) < rows_before
     assert seen() == before
     gone = delete_watch_history(warehouse, settings, now=later)
