@@ -25,7 +25,7 @@ from shardaudit.backfill.kinesis_source import JSON, ReadSettings, decoder
 from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.rounds import Replay, fan_out, in_rounds
-from shardaudit.backfill.rules.approval import approver, check_sink_is_safe, policy_of
+from shardaudit.backfill.rules.approval import approver, check_sink_is_safe
 from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import REPLAY, RUN, VERIFY, StoredWindow, WindowState
 from shardaudit.backfill.verify import Verified, verify
@@ -161,8 +161,7 @@ class Running:
         ledger, now = self.replay.ledger, self.replay.now()
         waiting = ledger.of(WindowState.PLANNED)
         backfill = self.settings.stream(self.replay.name).backfill
-        policy = policy_of(backfill, sum(window.estimated_bytes for window in ledger.windows))
-        who = approver(ledger.windows, asked=self.approve_as, policy=policy)
+        who = approver(ledger.windows, backfill, asked=self.approve_as)
         with self.replay.writing():
             self._store_approval(who, waiting, now)
 

@@ -9,17 +9,19 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.gates import open_gates
-from shardaudit.backfill.dedupe_plan import (
-    StoredDedupe,
-    plan_dedupe,
-    purge_removed_rows,
-    stored_dedupe,
-)
+from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import check_dedupe
-from shardaudit.backfill.rules.planned import RUN, SINK_WRITING, VERIFY, Repair, WindowState
+from shardaudit.backfill.rules.planned import (
+    RUN,
+    SINK_WRITING,
+    VERIFY,
+    Repair,
+    StoredDedupe,
+    WindowState,
+)
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.ask_kinesis import retention_of
