@@ -59,7 +59,7 @@ def _batches(file: pa.NativeFile, columns: Mapping[str, str]) -> Iterator[pa.Rec
     names = source.schema_arrow.names
     if reserved := [name for name in names if name.startswith(INTERNAL_PREFIX)]:
         raise DamageError(f"column {reserved[0]} begins with {INTERNAL_PREFIX}, which is reserved")
-    for standard in ("message_id", "shard_id", "sent_at"):
+    for standard in _NEEDED:
         if columns[standard] not in names:
             raise DamageError(f"no column {columns[standard]!r} for {standard}; found {names}")
     wanted = sorted(set(columns.values()) & set(names))
