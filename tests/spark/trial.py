@@ -177,7 +177,7 @@ class Trial:
                 "WHEN MATCHED THEN DELETE"
             ).collect()
 
-    def observe(
+    def list_shards(
         self, shards: Iterable[str], *, at: datetime, parents: Mapping[str, list[str]] | None = None
     ) -> None:
         """Notes shards that Kinesis listed, some with the parents of which they took the place."""

@@ -234,12 +234,12 @@ def _ranges(
 
 
 def _known_shards(warehouse: Warehouse, name: str) -> list[str]:
-    """Every shard that was ever observed, traced or landed."""
-    observed, ledger = (
+    """Every shard that was ever listed, traced or landed."""
+    listed, ledger = (
         warehouse.read(table).where(F.col("stream") == name).select("shard_id")
         for table in (SHARDS, FINGERPRINTS)
     )
-    return sorted(row.shard_id for row in observed.union(ledger).distinct().collect())
+    return sorted(row.shard_id for row in listed.union(ledger).distinct().collect())
 
 
 def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:

@@ -239,18 +239,18 @@ class TraceSide:
             self._warehouse.spark,
             TraceReading(inputs.columns, inputs.format == "parquet", with_numbers=True),
         )
-        opened = self._opened(inputs)
-        loose = read_traces(spark, opened, self._access, kind=kind, goes_on=goes_on)
+        files = self._files(inputs)
+        loose = read_traces(spark, files, self._access, kind=kind, goes_on=goes_on)
         judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
         with storage_errors():
             return judged.localCheckpoint()
 
-    def _opened(self, inputs: TraceInputs) -> dict[str, SourceFile]:
+    def _files(self, inputs: TraceInputs) -> dict[str, SourceFile]:
         """The files by their paths, or the copies that were made of them."""
         files, folder = inputs.files, self._warehouse.kept_folder
         if inputs.kept:
             files = tuple(replace(f, path=f"{folder}/{f.path}") for f in inputs.kept.files)
-        return {file.path: opened for file, opened in zip(inputs.files, files, strict=True)}
+        return {file.path: at for file, at in zip(inputs.files, files, strict=True)}
 
     def _writing(self, batch: Batch) -> TraceWriting:
         earlier = StreamTraces(self._warehouse, self._name, self._batches.done)

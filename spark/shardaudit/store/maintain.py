@@ -88,11 +88,11 @@ def _delete_observations(warehouse: Warehouse, name: str, before: datetime) -> i
     """Deletes the old rows of `shards` that say what those before and after them say."""
     of_stream = F.col("stream") == name
     old = bare(warehouse.read(SHARDS).where(of_stream & (F.col("observed_at") < F.lit(before))))
-    turns = turning_points(old).localCheckpoint()
-    gone = old.count() - turns.count()
+    kept = turning_points(old).localCheckpoint()
+    gone = old.count() - kept.count()
     if gone:
         where = f"{has_values({'stream': [name]})} AND {is_before('observed_at', before)}"
-        warehouse.replace_by_few(turns, SHARDS, where=where)
+        warehouse.replace_by_few(kept, SHARDS, where=where)
     return gone
 
 

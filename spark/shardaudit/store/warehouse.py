@@ -58,7 +58,7 @@ class Warehouse:
         self.spark, self._path, self._check = spark, path.rstrip("/"), check
         self.engine = engine
         self._small = DeltaRs(self._path, aws or Aws())
-        self._opened: set[str] = set()
+        self._created: set[str] = set()
 
     @property
     def access(self) -> S3Access:
@@ -238,9 +238,9 @@ class Warehouse:
         return self.spark.read.format("delta").load(self._open(table)).select(table.names)
 
     def _open(self, table: Table) -> str:
-        if table.name not in self._opened:
+        if table.name not in self._created:
             self._small.create(table)
-            self._opened.add(table.name)
+            self._created.add(table.name)
         return f"{self._path}/{table.name}"
 
 

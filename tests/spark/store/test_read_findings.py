@@ -81,8 +81,8 @@ def test_findings_are_accepted_once_with_their_reason(
         "twice": "a test",
     }
     assert {row["updated_at"] for row in accepted} == {later}
-    moves = filled.read(TRANSITIONS).select("message_id", "from_state", "to_state", "reason")
-    assert sorted(tuple(row) for row in moves.collect()) == [
+    transitions = filled.read(TRANSITIONS).select("message_id", "from_state", "to_state", "reason")
+    assert sorted(tuple(row) for row in transitions.collect()) == [
         (ODD, "open", "accepted", "a test"),
         ("twice", "open", "accepted", "a test"),
     ]
