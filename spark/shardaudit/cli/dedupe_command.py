@@ -139,11 +139,14 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             dedupe.remove(approve_as=arguments.approve_as)
         if action != REMOVE:
             dedupe.verify()
-    report = _report(dedupe.plan, engine=warehouse.engine)
-    state = report.state
-    rows = counted(report.removed_rows, "row")
+    return _reply(_report(dedupe.plan, engine=warehouse.engine), action)
+
+
+def _reply(report: DedupeReport, action: str) -> Reply:
+    """Done once it is proven, or removed where nothing else was asked."""
+    state, rows = report.state, counted(report.removed_rows, "row")
     by = "" if action == VERIFY else f" by {report.engine}"
-    text = f"Dedupe {plan_id}: {state}; {rows} removed{by}"
+    text = f"Dedupe {report.plan_id}: {state}; {rows} removed{by}"
     said = f"{text}; {report.error}" if report.error else text
     is_done = state is WindowState.VERIFIED or (action == REMOVE and state is WindowState.MERGED)
     exit_code = ExitCode.DONE if is_done else ExitCode.FAILED

@@ -196,34 +196,38 @@ def _outside(settings: Settings) -> Iterator[Line]:
         cure="an earlier one: `shardaudit migrate`; a later one: install what wrote it",
     )
     for name, stream in settings.streams.items():
-        yield _looked(
-            f"{name}: Kinesis",
-            partial(_kinesis, settings, stream),
-            cure="check [aws]; where Kinesis cannot be asked set `retention` to the stream's own",
-            without=FAIL if stream.retention is None else WARN,
-        )
-        yield _looked(
-            f"{name}: time to repair",
-            partial(_repair, settings, stream),
-            cure="extend the stream's retention, audit more often, or raise backfill.read_share",
-            without=WARN,
-        )
-        yield _looked(
-            f"{name}: traces",
-            partial(_traces, settings, stream),
-            cure="check traces.path, its rights, and that the producers write there",
-        )
-        yield _looked(
-            f"{name}: sink",
-            partial(_sink, settings, stream),
-            cure="check sink.path, its rights, sink.format and sink.columns",
-        )
-        yield _looked(
-            f"{name}: health",
-            partial(_health, settings, name),
-            cure="switch on the DAGs nightly_audit and retention_watch, or look at their last runs",
-            without=WARN,
-        )
+        yield from _of_stream(settings, name, stream)
+
+
+def _of_stream(settings: Settings, name: str, stream: Stream) -> Iterator[Line]:
+    yield _looked(
+        f"{name}: Kinesis",
+        partial(_kinesis, settings, stream),
+        cure="check [aws]; where Kinesis cannot be asked set `retention` to the stream's own",
+        without=FAIL if stream.retention is None else WARN,
+    )
+    yield _looked(
+        f"{name}: time to repair",
+        partial(_repair, settings, stream),
+        cure="extend the stream's retention, audit more often, or raise backfill.read_share",
+        without=WARN,
+    )
+    yield _looked(
+        f"{name}: traces",
+        partial(_traces, settings, stream),
+        cure="check traces.path, its rights, and that the producers write there",
+    )
+    yield _looked(
+        f"{name}: sink",
+        partial(_sink, settings, stream),
+        cure="check sink.path, its rights, sink.format and sink.columns",
+    )
+    yield _looked(
+        f"{name}: health",
+        partial(_health, settings, name),
+        cure="switch on the DAGs nightly_audit and retention_watch, or look at their last runs",
+        without=WARN,
+    )
 
 
 def _health(settings: Settings, stream: str) -> tuple[str, str]:

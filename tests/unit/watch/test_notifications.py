@@ -178,9 +178,8 @@ def test_up_to_ten_shards_are_a_message_each_the_most_urgent_first() -> None:
 
 
 def test_above_ten_shards_there_is_one_digest_with_the_same_id_each_time() -> None:
-    shards = [shard_news(Level.WARN, f"s{i:02}") for i in range(30)] + [
-        shard_news(Level.URGENT, "z")
-    ]
+    shards = [shard_news(Level.WARN, f"s{i:02}") for i in range(30)]
+    shards.append(shard_news(Level.URGENT, "z"))
     news = Receiver().watch(*shards)
     (digest,) = news_messages(news)
     assert digest.title == "shardaudit: events: 1 urgent, 30 warn (as of 2026-11-20T14:00Z)"
