@@ -26,10 +26,10 @@ from shardaudit.page.page_reading import (
 )
 from shardaudit.page.page_state import PageState
 from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
-from shardaudit.store.audits import audits_of, newest_watch, open_counts, open_missing
+from shardaudit.store.audits import audits_of, newest_watch
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
-from shardaudit.store.read_findings import each_finding
+from shardaudit.store.read_findings import each_finding, open_counts, open_missing
 
 SHOWN_CELLS = 50
 Parameters = Mapping[str, str]
