@@ -102,7 +102,7 @@ def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
         ConfigError: there is no such plan, or an audit has not proven yet that it did its work.
         WarehouseBusyError: nobody gave the warehouse back within an hour.
     """
-    with warehouse_lock(settings, owner=f"dedupe purge {plan_id}", patience=AN_AUDIT) as held:
+    with warehouse_lock(settings, owner=f"dedupe purge {plan_id}", timeout=AN_AUDIT) as held:
         rows = read_rows(settings, DEDUPES, where=pc.field("plan_id") == plan_id)
         if not rows:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")

@@ -228,7 +228,7 @@ def cancel_plan(
         WarehouseBusyError: nobody gave the warehouse back within an hour.
     """
     table = _TABLES[what]
-    with warehouse_lock(settings, owner=f"cancel {plan_id}", patience=AN_AUDIT) as held:
+    with warehouse_lock(settings, owner=f"cancel {plan_id}", timeout=AN_AUDIT) as held:
         rows = read_rows(settings, table, where=pc.field("plan_id") == plan_id)
         changes = {"state": WindowState.CANCELLED.value, "error": reason, "updated_at": now}
         waiting = [row | changes for row in rows if row["state"] == WindowState.PLANNED]

@@ -37,7 +37,7 @@ def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
             done = maintain(warehouse, (*OF_LEDGER, *tables_of_places(settings)), gone=gone)
         with (
             progress.stage("the same of the watch"),
-            warehouse_lock(settings, owner="maintain", name=WATCH, patience=A_WATCH) as held,
+            warehouse_lock(settings, owner="maintain", name=WATCH, timeout=A_WATCH) as held,
         ):
             of_watch = warehouse.locked_by(held.check)
             gone = delete_watch_history(of_watch, settings, now=at)

@@ -29,7 +29,7 @@ class WriteLock:
         Raises:
             WarehouseBusyError: nobody gave it back within an hour.
         """
-        with warehouse_lock(self.settings, owner=self.owner, patience=AN_AUDIT) as held:
+        with warehouse_lock(self.settings, owner=self.owner, timeout=AN_AUDIT) as held:
             self._held = held
             try:
                 yield
@@ -76,9 +76,9 @@ def session(
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    patience = A_WATCH if name == WATCH else AN_AUDIT
+    timeout = A_WATCH if name == WATCH else AN_AUDIT
     with (
-        warehouse_lock(settings, owner=owner, name=name, patience=patience) as held,
+        warehouse_lock(settings, owner=owner, name=name, timeout=timeout) as held,
         spark_errors(),
         ExitStack() as stack,
     ):

@@ -173,21 +173,21 @@ class Lock:
 
 @contextmanager
 def warehouse_lock(
-    settings: Settings, *, owner: str, name: str | None = None, patience: timedelta = AT_ONCE
+    settings: Settings, *, owner: str, name: str | None = None, timeout: timedelta = AT_ONCE
 ) -> Iterator[Lock]:
     """Holds the warehouse for the time of the block, renewing the lock in the background.
 
     Input:
-        name: of a lock beside the warehouse's own, held instead of it; patience: how long another
+        name: of a lock beside the warehouse's own, held instead of it; timeout: how long another
         run is waited for, which the log says each minute. Whether one that seems dead is dead takes
         a minute to see.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
     """
-    held = _taken(settings, owner=owner, name=name, patience=patience)
+    held = _acquired(settings, owner=owner, name=name, timeout=timeout)
     ended = threading.Event()
-    beat = threading.Thread(target=_keep, args=(held, ended), name="lock", daemon=True)
+    beat = threading.Thread(target=_keep_renewing, args=(held, ended), name="lock", daemon=True)
     beat.start()
     try:
         yield held
@@ -197,14 +197,14 @@ def warehouse_lock(
         held.release()
 
 
-def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Lock:
+def _acquired(settings: Settings, *, owner: str, name: str | None, timeout: timedelta) -> Lock:
     store = lock_files_of(settings, name=name)
     what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
-    until, watched = time.monotonic() + patience.total_seconds(), _Watched()
+    until, watched = time.monotonic() + timeout.total_seconds(), _Watched()
     tell_at = 0.0
     while True:
         try:
-            return _take(store, watched, warehouse=what, owner=owner)
+            return _try_to_acquire(store, watched, warehouse=what, owner=owner)
         except WarehouseBusyError as busy:
             at = time.monotonic()
             if at >= until and not watched.is_in_doubt():
@@ -219,7 +219,7 @@ def _taken(settings: Settings, *, owner: str, name: str | None, patience: timede
             time.sleep(_LOOK_SECONDS)
 
 
-def _take(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) -> Lock:
+def _try_to_acquire(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) -> Lock:
     newest = max(store.generations(), default=0)
     holder = _read(store, newest) if newest else None
     if holder is not None and not holder.released and not watched.is_dead(holder):
@@ -239,7 +239,7 @@ def _take(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) ->
     return Lock(store, warehouse=warehouse, generation=newest + 1, holder=mine)
 
 
-def _keep(held: Lock, ended: threading.Event) -> None:
+def _keep_renewing(held: Lock, ended: threading.Event) -> None:
     while not ended.wait(RENEW_SECONDS):
         try:
             held.renew()

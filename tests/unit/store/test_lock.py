@@ -196,18 +196,18 @@ def test_named_lock_keeps_its_like_out_and_leaves_the_warehouse_free(settings: S
         pass
 
 
-def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
+def test_who_waits_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
     with Contender(settings) as other:
         assert other.take() == "held"
         started = time.monotonic()
         with (
             pytest.raises(WarehouseBusyError),
-            warehouse_lock(settings, owner="me", patience=timedelta(seconds=0.3)),
+            warehouse_lock(settings, owner="me", timeout=timedelta(seconds=0.3)),
         ):
             pass
         assert time.monotonic() - started >= 0.3
         threading.Timer(0.3, other.tell, ["give"]).start()
-        with warehouse_lock(settings, owner="me", patience=timedelta(seconds=30)) as mine:
+        with warehouse_lock(settings, owner="me", timeout=timedelta(seconds=30)) as mine:
             mine.check()
         assert other.answer() == "gave"
 
