@@ -32,18 +32,16 @@ from shardaudit.audit.rules.changed_cells import (
     Changes,
     as_changed,
     changed_cells,
+    doubled_cells,
     held_back_cells,
+    passed_cells,
+    stuck_cells,
     touched_buckets,
     touched_cells,
     with_arrivals,
 )
 from shardaudit.audit.rules.deadlines import had_left
-from shardaudit.audit.rules.findings import (
-    doubled_cells,
-    first_unsettled,
-    stuck_cells,
-)
-from shardaudit.audit.rules.gaps import passed_cells, unsettled_counts
+from shardaudit.audit.rules.findings import first_unsettled, unsettled_counts
 from shardaudit.audit.rules.watermark import (
     TOUCHABLE,
     ShardRecord,
