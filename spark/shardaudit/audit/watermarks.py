@@ -61,13 +61,7 @@ from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind
-from shardaudit.model.watermark import (
-    Held,
-    Hold,
-    Watermark,
-    holds_as_json,
-    holds_from_json,
-)
+from shardaudit.model.watermark import Held, Hold, Watermark, holds_as_json, holds_from_json
 from shardaudit.model.window import Window, coalesced, joined
 from shardaudit.report.held_back import Holding, held_because
 from shardaudit.store.transitions import said_times, times_of

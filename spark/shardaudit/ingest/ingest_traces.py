@@ -22,6 +22,7 @@ from shardaudit.ingest.batches import (
     quarantined,
 )
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
+from shardaudit.ingest.kept_traces import discarded, kept_copies, kept_rows
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.refused_traces import (
@@ -39,14 +40,8 @@ from shardaudit.ingest.sightings import (
 )
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.ingest.trace_sessions import append_kept_sessions, append_trace_sessions
-from shardaudit.ingest.trace_writing import (
-    TraceTally,
-    TraceWriting,
-    discarded,
-    kept_copies,
-    kept_rows,
-    tallied,
-)
+from shardaudit.ingest.trace_tally import TraceTally, tallied
+from shardaudit.ingest.trace_writing import TraceWriting
 from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES

@@ -15,13 +15,7 @@ from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
 from shardaudit.model.audit_id import StoredAudit, late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
-from shardaudit.model.tables.audit_tables import (
-    AUDITS,
-    CELLS,
-    GATES,
-    QUARANTINE,
-    WATERMARKS,
-)
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS, GATES, QUARANTINE, WATERMARKS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import Verdict
