@@ -24,7 +24,8 @@ from shardaudit.audit.gates import Gates
 from shardaudit.backfill.kinesis_source import JSON, ReadSettings, decoder
 from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
 from shardaudit.backfill.ledger import Ledger, stored_windows
-from shardaudit.backfill.replay_run import Replay, fan_out, in_rounds
+from shardaudit.backfill.replay_run import Replay, fan_out
+from shardaudit.backfill.rounds import in_rounds
 from shardaudit.backfill.rules.approval import approver, check_sink_is_safe
 from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import REPLAY, RUN, VERIFY, StoredWindow, WindowState

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardaudit.backfill.replay_run import first_round, in_rounds, next_limit
+from shardaudit.backfill.rounds import first_round, in_rounds, next_limit
 from shardaudit.backfill.rules.planned import StoredWindow
 from tests.unit.backfill.windows import stored_window
 
