@@ -24,17 +24,9 @@ from shardaudit.backfill.rules.missing import (
     stretches,
     window_ids,
 )
-from shardaudit.backfill.rules.plan import (
-    ASKED_FOR,
-    Range,
-    Terms,
-    gap_stretch,
-    planned,
-    ranges,
-    wanted_stretches,
-    whole_ranges,
-)
+from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.rules.planned import Plan, Stretch
+from shardaudit.backfill.rules.ranges import ASKED_FOR, Range, gap_stretch, ranges, whole_ranges
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces

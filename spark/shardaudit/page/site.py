@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shardaudit.backfill.rules.approval import policy_limit
-from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
+from shardaudit.backfill.rules.plan import price
 from shardaudit.backfill.rules.planned import Price
+from shardaudit.backfill.rules.ranges import ASKED_FOR, Range
 from shardaudit.model.config.choices import BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError
