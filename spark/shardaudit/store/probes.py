@@ -15,8 +15,8 @@ from shardaudit.adapters.files.files import s3_access
 from shardaudit.adapters.lake.delta_schema import TableFeatureError
 from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
 from shardaudit.model.config.choices import SinkFormat
-from shardaudit.model.config.parts import Aws
-from shardaudit.model.config.settings import Settings, Sink
+from shardaudit.model.config.parts import Aws, Sink
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, FinalError
 from shardaudit.store.lock_files import FOLDER
 
