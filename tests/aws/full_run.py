@@ -59,7 +59,7 @@ def looked_at(run: Run) -> None:
     run.command("lint-traces", "lint-traces", *STREAM, f"s3a://logs/traces/{logs[0].name}")
     run.command("ingest", "ingest", *STREAM)
     audit = judged(run)
-    run.command("ingest", "ingest", *STREAM)  # deletes the claim of the run before it
+    run.command("ingest", "ingest", *STREAM)  # deletes the lock of the run before it
     run.command("backfill-plan", "backfill", "plan", *STREAM, "--request", "asked")
     run.airflow("airflow-steps", "worker", audit["audit_id"])
     run.airflow("page", "page")

@@ -91,7 +91,7 @@ def test_calls_and_grants_are_the_same_when_every_command_ran(tmp_path: Path) ->
 def test_calls_and_grants_are_the_same_on_apache_spark(tmp_path: Path) -> None:
     with world(tmp_path) as made:
         run = Run(made)
-        run.command("ingest", "ingest", *STREAM)  # leaves a claim to be deleted
+        run.command("ingest", "ingest", *STREAM)  # leaves a lock to be deleted
         judged(run)
         for command in ("backfill", "dedupe"):
             run.command(f"{command}-plan", command, "plan", *STREAM)

@@ -21,7 +21,7 @@ from rich.table import Table
 
 FOLDER = Path(".bench")
 SHARDS = 64
-FAULTS = {"lost": 1e-4, "replay": 5e-5, "untraced": 1e-5}  # shares of the messages
+_FAULTS = {"lost": 1e-4, "replay": 5e-5, "untraced": 1e-5}  # shares of the messages
 FAULT_KINDS = ("missing", "duplicated", "untraced")
 ENGINES = ("embedded", "spark")
 _MOST_ON_SPARK = 1e7  # messages: of 50 million the first audit takes half an hour on two cores
@@ -56,10 +56,14 @@ def simulated(size: str) -> Path:
     """The folder of that many messages, made once."""
     folder, messages = FOLDER / size, float(size)
     if not (folder / "simulation.json").exists():
-        faults = [f"--fault={name}={round(share * messages)}" for name, share in FAULTS.items()]
-        command = ["simulate", "files", "--out", str(folder), f"--messages={size}", *faults]
-        run(shardaudit([*command, f"--shards={SHARDS}"]))
+        command = ["simulate", "files", "--out", str(folder), f"--messages={size}"]
+        run(shardaudit([*command, f"--shards={SHARDS}", *fault_options(messages)]))
     return folder
+
+
+def fault_options(messages: float) -> list[str]:
+    """The options of `simulate` that plant faults among so many messages."""
+    return [f"--fault={name}={round(share * messages)}" for name, share in _FAULTS.items()]
 
 
 def warm(folder: Path) -> None:

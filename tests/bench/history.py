@@ -16,13 +16,13 @@ from rich.table import Table
 from tests.bench.commands import FOLDER, SHARDS, Measured, run, shardaudit
 
 A_DAY = 200_000  # messages
-TURNS = 3  # in turn, so that a slow minute of the machine meets all
+ROUNDS = 3  # in turn, so that a slow minute of the machine meets all
 
 
 def main(days: Sequence[int]) -> None:
     """Simulates each ledger, and measures the same commands on all of them."""
     found = {of: [_first(of)] for of in days}
-    for _ in range(TURNS):
+    for _ in range(ROUNDS):
         for of in days:
             found[of] += [_timed(of, "audit", days=1), _timed(of, "watch"), _timed(of, "audit")]
     table = Table(title=f"{A_DAY:,} messages a day, {SHARDS} shards; seconds (peak GiB)")

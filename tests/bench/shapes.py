@@ -23,10 +23,10 @@ from rich.console import Console
 
 from tests.bench.commands import (
     ENGINES,
-    FAULTS,
     FOLDER,
     SHARDS,
     Measured,
+    fault_options,
     fresh_warehouse,
     measured_table,
     run,
@@ -103,9 +103,8 @@ def _other() -> Found:
 def _day() -> Found:
     folder, days = FOLDER / "seven-days", 7
     if not (folder / "simulation.json").exists():
-        faults = [f"--fault={name}={round(share * A_DAY)}" for name, share in FAULTS.items()]
         size = [f"--messages={days * A_DAY}", f"--hours={24 * days}", f"--shards={SHARDS}"]
-        run(shardaudit(["simulate", "files", "--out", str(folder), *size, *faults]))
+        run(shardaudit(["simulate", "files", "--out", str(folder), *size, *fault_options(A_DAY)]))
     start, end, as_of = _times(folder)
     last = end - timedelta(days=1)
     config = fresh_warehouse(folder, "embedded")

@@ -16,7 +16,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import Settings
 from shardaudit.simulate.job import simulate_files
 from shardaudit.simulate.scenario import Scenario
-from tests.claimants import Claimant
+from tests.contenders import Contender
 from tests.dags.news import news, states
 from tests.dags.receivers import Web, running
 from tests.dags.scheduling import DAG, call, ended, scheduled, until
@@ -105,7 +105,7 @@ def test_a_shard_that_stopped_is_on_somebodys_screen(tmp_path: Path, pager: str)
         assert titles() == [f"shardaudit: WARN: stands still: events {shard}" for shard in stuck]
         assert alarmed(airflow) == stuck
         # An audit of an hour, say: the watch does not wait for it.
-        with Claimant(Settings(warehouse=str(folder / "warehouse"), streams={})) as audit:
+        with Contender(Settings(warehouse=str(folder / "warehouse"), streams={})) as audit:
             assert audit.take() == "held"
             assert ended(airflow, airflow.api().trigger(DAG, {})) == "success"
             audit.give()

@@ -119,7 +119,7 @@ DOOR = {
     "adapters/lake/parquet_append.py": "writes into a user's sink with Spark's own writer",
     "backfill/rules/copies.py": "finds what is deleted from a user's sink, by Spark's own JSON",
     "backfill/rules/decode.py": "reads replayed records with Spark's variants",
-    "backfill/rounds.py": "replays",
+    "backfill/replay_run.py": "replays",
     "backfill/run.py": "replays",
     "backfill/landing.py": "looks into the sink that is written",
     "backfill/kinesis_source.py": "reads Kinesis by a Python data source",

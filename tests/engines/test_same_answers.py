@@ -45,11 +45,11 @@ def test_tables_are_the_same_whatever_engine_filled_them(
         statuses = [
             apache.call(judge, **lake, to=str(tmp_path / "apache")),
             embedded.call(judge, **lake, to=str(tmp_path / "embedded")),
-            in_turn[(number + round_) % 2].call(judge, **lake, to=str(tmp_path / "turns")),
+            in_turn[(number + round_) % 2].call(judge, **lake, to=str(tmp_path / "alternating")),
         ]
         assert len(set(statuses)) == 1, statuses
         for table in TABLES:
             wanted = contents(tmp_path / "apache", table)
             assert contents(tmp_path / "embedded", table) == wanted, table.name
-            assert contents(tmp_path / "turns", table) == wanted, table.name
+            assert contents(tmp_path / "alternating", table) == wanted, table.name
     assert contents(tmp_path / "apache", CELLS)

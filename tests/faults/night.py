@@ -168,15 +168,15 @@ class Night:
         return code
 
     def held_by_the_dead(self) -> list[str]:
-        """The claims of runs that ended without giving them back, whom the next would wait for."""
+        """The locks of runs that ended without giving them back, whom the next would wait for."""
         newest = {
             folder: max(folder.glob("*.json"), default=None)
-            for folder in (self.bucket / "warehouse" / FOLDER, *self._named_claims())
+            for folder in (self.bucket / "warehouse" / FOLDER, *self._named_locks())
         }
         holders = [Holder(**json.loads(file.read_text())) for file in newest.values() if file]
         return [str(one) for one in holders if not (one.released or one.is_gone())]
 
-    def _named_claims(self) -> list[Path]:
+    def _named_locks(self) -> list[Path]:
         folder = self.bucket / "warehouse" / FOLDER
         return [path for path in folder.iterdir() if path.is_dir()]
 

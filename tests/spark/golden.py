@@ -42,7 +42,7 @@ def together(steps: list[Step]) -> Step:
 def check(trial: Trial, group: list[GoldenCase]) -> None:
     """Takes the cases through the trial's stream; each step must give the reviewed answers."""
     steps = [together(list(parts)) for parts in zip(*(c.steps() for c in group), strict=True)]
-    trial.observe(steps[0].history.known_shards, at=steps[0].question.as_of)
+    trial.list_shards(steps[0].history.known_shards, at=steps[0].question.as_of)
     findings: dict[FindingKey, Finding] = {}
     record, memory = Record(steps[0].question.bucket), Memory()
     for number, step in enumerate(steps):

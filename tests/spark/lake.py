@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from shardaudit.ingest.job import ingest
 from shardaudit.ingest.sink_reading import Scan, SinkRows
-from shardaudit.model.config.settings import Sink, Stream, Traces
+from shardaudit.model.config.parts import Sink, Traces
+from shardaudit.model.config.settings import Stream
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTINE, TRACES
 from shardaudit.model.tables.table import Table
 from shardaudit.report.summary import IngestReport

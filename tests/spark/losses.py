@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
-from shardaudit.backfill.dedupe_plan import StoredDedupe, stored_dedupe
+from shardaudit.backfill.dedupe_plan import stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
-from shardaudit.backfill.rules.planned import REPLAY, VERIFY, Plan, StoredWindow
+from shardaudit.backfill.rules.planned import REPLAY, VERIFY, Plan, StoredDedupe, StoredWindow
 from shardaudit.backfill.run import ACTIONS, Running, replay_of, run_backfill
 from shardaudit.backfill.verify import Verified
 from shardaudit.cli.backfill_command import exit_code

@@ -30,7 +30,7 @@ from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, sent_range, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
 from shardaudit.backfill.replay import WindowReader
-from shardaudit.backfill.rounds import Replay, window_as_read
+from shardaudit.backfill.replay_run import Replay, window_as_read
 from shardaudit.backfill.rules.pace import Pace
 from shardaudit.backfill.rules.planned import Plan, StoredWindow
 from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow

@@ -138,7 +138,7 @@ def assert_sums(published: Published) -> None:
 def run(trial: Trial, of: Terms, chosen: list[Case]) -> tuple[Outcome, Published]:
     """Feeds the cases, in as many ingests as the terms say, and audits them."""
     history, batches = joined(of, chosen)
-    trial.observe(history.known_shards, at=of.question.as_of)
+    trial.list_shards(history.known_shards, at=of.question.as_of)
     for batch in range(1, of.batches + 1):
         trial.sink_lacks = of.gains if batch == 1 else frozenset()
         ingested(trial, history, batches, batch=batch)
@@ -227,7 +227,7 @@ def test_audit_agrees_with_the_oracle_when_the_sink_lacks(
     chosen = some_cases(of, 600 + len(lacks), count=60)
     history, batches = joined(of, chosen)
     trial = Trial(warehouse, tmp_path, of.question, sink_lacks=frozenset(lacks))
-    trial.observe(history.known_shards, at=of.question.as_of)
+    trial.list_shards(history.known_shards, at=of.question.as_of)
     for batch in range(1, of.batches + 1):
         ingested(trial, history, batches, batch=batch)
     rows = tuple(replace(row, lacks=frozenset(lacks)) for row in history.rows)
@@ -249,7 +249,7 @@ def test_audit_agrees_with_the_oracle_when_rows_lack_their_places(
     )
     history = replace(history, rows=tuple(rows))
     trial = Trial(warehouse, tmp_path, of.question)
-    trial.observe(history.known_shards, at=of.question.as_of)
+    trial.list_shards(history.known_shards, at=of.question.as_of)
     for batch in (1, 2):
         ingested(trial, history, batches, batch=batch)
     outcome = reconcile(history, of.question)
@@ -287,7 +287,7 @@ def test_audit_agrees_with_the_oracle_when_the_sink_gains(
         sink_lacks=frozenset(gained),
         sink_format=sink_format,
     )
-    trial.observe(history.known_shards, at=of.question.as_of)
+    trial.list_shards(history.known_shards, at=of.question.as_of)
     early = replace(history, rows=tuple(r for r in rows if r.lacks))
     trial.log([t for t in history.traces if t.batch == 1])
     middle = len(early.rows) // 2
@@ -334,7 +334,7 @@ def test_nothing_changes_when_rows_are_shuffled_and_files_are_split(
     whole, _ = joined(of, chosen)
     history = replace(whole, traces=tuple(replace(t, batch=1) for t in whole.traces))
     trial = Trial(warehouse, tmp_path, of.question)
-    trial.observe(history.known_shards, at=of.question.as_of)
+    trial.list_shards(history.known_shards, at=of.question.as_of)
     traces = shuffled(history.traces)
     # Only when a cell was first seen complete hangs on the ingests.
     rows = [replace(row, batch=n % 3 + 1) for n, row in enumerate(shuffled(history.rows))]
@@ -417,7 +417,7 @@ def test_findings_live_on_as_the_oracle_says(
         joined(of, chosen, up_to_batch=1),
         joined(of, chosen),
     )
-    trial.observe(early.known_shards, at=of.question.as_of)
+    trial.list_shards(early.known_shards, at=of.question.as_of)
     ingested(trial, early, early_batches, batch=1)
     first = trial.audit()
     record = Record(of.question.bucket)
@@ -479,7 +479,7 @@ def test_every_cell_of_the_grid_has_one_verdict_when_nothing_was_ever_ingested(
 ) -> None:
     of = some_terms(500)
     trial = Trial(warehouse, tmp_path, of.question)
-    trial.observe({"case-0000-shard-0", "case-0000-shard-1"}, at=of.question.as_of)
+    trial.list_shards({"case-0000-shard-0", "case-0000-shard-1"}, at=of.question.as_of)
     trial.log([])
     trial.land([])
     trial.ingest()

@@ -20,7 +20,8 @@ from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.ingest.job import ingest
 from shardaudit.model.config.choices import SinkFormat, TraceFormat
-from shardaudit.model.config.settings import Sink, Stream, Traces
+from shardaudit.model.config.parts import Sink, Traces
+from shardaudit.model.config.settings import Stream
 from shardaudit.model.retention import Retention
 from shardaudit.model.source import backfill_tag
 from shardaudit.model.tables.audit_tables import AUDITS, BATCHES, CELLS, FINDINGS
@@ -177,7 +178,7 @@ class Trial:
                 "WHEN MATCHED THEN DELETE"
             ).collect()
 
-    def observe(
+    def list_shards(
         self, shards: Iterable[str], *, at: datetime, parents: Mapping[str, list[str]] | None = None
     ) -> None:
         """Notes shards that Kinesis listed, some with the parents of which they took the place."""

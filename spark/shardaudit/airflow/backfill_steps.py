@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from shardaudit.airflow.forms import BACKFILL_FORM
 from shardaudit.airflow.planned import PlannedJob, PlanRefusedError, configured, planned_job
-from shardaudit.backfill.rules.approval import policy_of, why_not_run
+from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import Repair
 from shardaudit.model.config.parts import CONFIG
 from shardaudit.model.config.settings import Settings
@@ -103,8 +103,7 @@ def propose(
     settings, name = configured(), str(form["stream"])
     found = _found(settings, form, request_id=request_id, now=now)
     backfill = settings.stream(name).backfill
-    size_bytes = found.estimated_bytes  # None: of a dedupe, which a person approves always
-    by_policy = size_bytes is not None and policy_of(backfill, size_bytes) is not None
+    by_policy = found.policy is not None
     not_by = asker if backfill.four_eyes else None
     approvers = [one for one in backfill.approvers if one != not_by]
     if backfill.approvers and not approvers and not by_policy:

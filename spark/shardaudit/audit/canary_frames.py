@@ -121,15 +121,10 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
     traces = [(message, {"stream": name, **row}) for message, row in plan.traces()]
     landed = {when: [r for w, r in plan.rows() if w == when] for when in ("kept", "later", "gone")}
     rows = {when: _deliveries(spark, of) for when, of in landed.items()}
-    now, first = request.as_of, rows["kept"].unionByName(rows["gone"])
-    sent = trace_fingerprints(_rows_of(spark, TRACES, (row for _, row in traces)))
-    arrived = sink_fingerprints(_sound(first), None, now=now)
-    since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=now)
-    came = _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
-    left = _fingerprints(since, "sink", name, batch=_left_with(plan))
-    ledger = held(came.unionByName(left).unionByName(_unread(spark, plan, name)))
+    sent = _rows_of(spark, TRACES, (row for _, row in traces))
+    ledger = held(_ledger(plan, sent, rows, name).unionByName(_unread(spark, plan, name)))
     before = ledger.where(F.col("batch_id") == _FIRST)
-    then = plan.starts[ANCIENT]
+    then, now = plan.starts[ANCIENT], request.as_of
     evidence = _rows_of(spark, EVIDENCE, ({"stream": name, **row} for row in plan.evidence()))
     return Canary(
         plan=plan,
@@ -147,6 +142,18 @@ def canary(spark: SparkSession, request: AuditRequest, damage: Damage) -> Canary
         ),
         missing=own_rows(spark, _missing_as_seen(), "message_id string"),
     )
+
+
+def _ledger(
+    plan: CanaryPlan, traces: DataFrame, rows: Mapping[str, DataFrame], name: str
+) -> DataFrame:
+    """The fingerprints of what was sent, of what landed first, and of what came and went since."""
+    first = rows["kept"].unionByName(rows["gone"])
+    sent = trace_fingerprints(traces)
+    arrived = sink_fingerprints(_sound(first), None, now=plan.as_of)
+    since = sink_fingerprints(_sound(rows["later"]), _sound(rows["gone"]), now=plan.as_of)
+    came = _fingerprints(sent, "traces", name).unionByName(_fingerprints(arrived, "sink", name))
+    return came.unionByName(_fingerprints(since, "sink", name, batch=_left_with(plan)))
 
 
 def _unread(spark: SparkSession, plan: CanaryPlan, name: str) -> DataFrame:

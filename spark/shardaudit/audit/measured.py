@@ -52,17 +52,10 @@ def _around(
     near = comparison.sums.near.where(_is_around("bucket_start", request, over))
     sums = _audited(near, unaudited)
     sent = collected(sums.groupBy("shard_id").agg(F.sum("sent_n").alias("sent")))
-    standing = warehouse.read(FINDINGS).where(
-        (F.col("stream") == request.name)
-        & F.col("state").isin(*STANDING)
-        & _is_around("sent_at", request, over)
-    )
-    gaps = warehouse.read(GAPS).where(
-        (F.col("stream") == request.name)
-        & F.col("state").isin(*STANDING)
-        & _is_around("bucket_start", request, over)
-    )
-    named = _audited(standing, unaudited, at="sent_at").select(
+    is_standing = (F.col("stream") == request.name) & F.col("state").isin(*STANDING)
+    findings = warehouse.read(FINDINGS).where(is_standing & _is_around("sent_at", request, over))
+    gaps = warehouse.read(GAPS).where(is_standing & _is_around("bucket_start", request, over))
+    named = _audited(findings, unaudited, at="sent_at").select(
         "shard_id", "sent_at", "kind", "cause", F.lit(1).cast("bigint").alias("count")
     )
     counted = _sums(

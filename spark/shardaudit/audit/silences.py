@@ -109,10 +109,31 @@ def silences(
 def _shards(hours: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[str, _Shard]:
     """The shards that ever had a message: a row of some hundred numbers each."""
     bucket = request.stream.bucket
+    active = _active_hours(hours, begins=(request.aligned.start - EPOCH) // _HOUR)
+    # Unique on shard_id on the right.
+    shards = active.join(facts.select("shard_id", "patience"), ["shard_id"], how="left")
+    more = max(1, -(-bucket // _HOUR))
+    return {
+        row.shard_id: _Shard(
+            hours=sorted({hour + k for hour in row.hours for k in range(more)}),
+            born=row.born,
+            last=EPOCH + timedelta(microseconds=row.last) + bucket,
+            patience=timedelta(seconds=row.patience),
+        )
+        for row in shards.collect()
+    }
+
+
+def _active_hours(hours: DataFrame, *, begins: int) -> DataFrame:
+    """By shard the hours with messages, from a look back before the one that begins the window.
+
+    Output:
+        `shard_id`, `hours` (of the epoch), `born` (the first that begins a record), `last`
+        (microseconds: the newest message).
+    """
     hour_us = _HOUR // timedelta(microseconds=1)
-    begins = (request.aligned.start - EPOCH) // _HOUR
     of_shard = Window.partitionBy("shard_id")
-    active = (
+    return (
         hours.where((F.col("shard_id") != UNKNOWN_SHARD) & F.col("last_active").isNotNull())
         .select(
             "shard_id",
@@ -132,18 +153,7 @@ def _shards(hours: DataFrame, facts: DataFrame, request: AuditRequest) -> dict[s
             F.min("born").alias("born"),
             F.max("last").alias("last"),
         )
-        .join(facts.select("shard_id", "patience"), ["shard_id"], how="left")
     )
-    more = max(1, -(-bucket // _HOUR))
-    return {
-        row.shard_id: _Shard(
-            hours=sorted({hour + k for hour in row.hours for k in range(more)}),
-            born=row.born,
-            last=EPOCH + timedelta(microseconds=row.last) + bucket,
-            patience=timedelta(seconds=row.patience),
-        )
-        for row in active.collect()
-    }
 
 
 def _begins_a_record() -> Column:

@@ -32,18 +32,16 @@ from shardaudit.audit.rules.changed_cells import (
     Changes,
     as_changed,
     changed_cells,
+    doubled_cells,
     held_back_cells,
+    passed_cells,
+    stuck_cells,
     touched_buckets,
     touched_cells,
     with_arrivals,
 )
 from shardaudit.audit.rules.deadlines import had_left
-from shardaudit.audit.rules.findings import (
-    doubled_cells,
-    first_unsettled,
-    stuck_cells,
-)
-from shardaudit.audit.rules.gaps import passed_cells, unsettled_counts
+from shardaudit.audit.rules.findings import first_unsettled, unsettled_counts
 from shardaudit.audit.rules.watermark import (
     TOUCHABLE,
     ShardRecord,
@@ -63,13 +61,7 @@ from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.tables.audit_tables import FINDINGS, INCONCLUSIVE, WATERMARKS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import Kind
-from shardaudit.model.watermark import (
-    Held,
-    Hold,
-    Watermark,
-    holds_as_json,
-    holds_from_json,
-)
+from shardaudit.model.watermark import Held, Hold, Watermark, holds_as_json, holds_from_json
 from shardaudit.model.window import Window, coalesced, joined
 from shardaudit.report.held_back import Holding, held_because
 from shardaudit.store.transitions import said_times, times_of
@@ -206,18 +198,10 @@ def _changed(
     since = looked_at - request.stream.settle_grace
     touched = touched_cells(news, unplaced, looked_at=since).localCheckpoint()
     apart = _apart(warehouse, request, comparison.apart, buckets_of(touched), audited=audited)
-    buckets, went_by = touched_buckets(touched, apart), F.coalesce("went_at", F.lit(request.as_of))
     findings, gaps = _found_so_far(warehouse, request.name)
     doubled = doubled_cells(findings, bucket=bucket)
-    left = had_left(request.retention, bucket=bucket, as_of=went_by, since=looked_at)
-    near = F.broadcast(buckets.select("bucket_start"))
-    # Presence only; and unique on the cell on the right.
-    sums = (
-        comparison.sums.cells.join(near, ["bucket_start"], how="left_semi")
-        .join(touched.select(*CELL, "went_at"), CELL, how="left")
-        .withColumn("had_left", left)
-    )
-    changes = Changes(touched, buckets, doubled)
+    changes = Changes(touched, touched_buckets(touched, apart), doubled)
+    sums = _sums_near(changes, comparison, request, since=looked_at)
     each = filtered_anew(warehouse, request, comparison.sums, batches, audited=audited)
     each.append(changed_cells(changes, sums, audited=audited, bucket=bucket))
     stuck = stuck_cells(findings, gaps, bucket=bucket)
@@ -228,6 +212,21 @@ def _changed(
     for shard_id, spans in _touched_spans(touched, holds, bucket=bucket).items():
         changed[shard_id] += touched_doubts(holds[shard_id], spans)
     return changed
+
+
+def _sums_near(
+    changes: Changes, comparison: Comparison, request: AuditRequest, *, since: datetime
+) -> DataFrame:
+    """The sums of the cells of the touched buckets, with `went_at` and `had_left`."""
+    went_by = F.coalesce("went_at", F.lit(request.as_of))
+    left = had_left(request.retention, bucket=request.stream.bucket, as_of=went_by, since=since)
+    near = F.broadcast(changes.buckets.select("bucket_start"))
+    # Presence only; and unique on the cell on the right.
+    return (
+        comparison.sums.cells.join(near, ["bucket_start"], how="left_semi")
+        .join(changes.touched.select(*CELL, "went_at"), CELL, how="left")
+        .withColumn("had_left", left)
+    )
 
 
 def _touched_spans(

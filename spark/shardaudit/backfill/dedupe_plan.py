@@ -1,9 +1,7 @@
 """`dedupe plan`, and `dedupe purge` of what a dedupe had kept: neither touches the sink."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
@@ -11,7 +9,7 @@ from pyspark.sql import functions as F
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.adapters.lake.delta_schema import has_values
-from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.planned import StoredDedupe, WindowState
 from shardaudit.backfill.stamped_apart import sent_edges
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
@@ -32,37 +30,6 @@ class DedupePlan:
     stream: str
     ids: int
     extra_rows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDedupe:
-    """A plan as it is stored, and what its runs made of it: a row of `dedupes`.
-
-    Its fields are the table's columns, where the meaning of each stands.
-    """
-
-    plan_id: str
-    stream: str
-    ids: int
-    extra_rows: int
-    sent_from: datetime
-    sent_to: datetime
-    state: WindowState = WindowState.PLANNED
-    removed_rows: int | None = None
-    approved_by: str | None = None
-    created_at: datetime
-    updated_at: datetime
-    error: str | None = None
-    owner: str | None = None
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:  # Any: a column's type is what its table says
-        """The plan that a row of the table holds."""
-        return cls(**{**row, "state": WindowState(row["state"])})
-
-    def row(self) -> dict[str, object]:
-        """The row of the table that holds it."""
-        return asdict(self) | {"state": self.state.value}
 
 
 def plan_dedupe(warehouse: Warehouse, name: str, *, bucket: timedelta, now: datetime) -> DedupePlan:
@@ -135,7 +102,7 @@ def purge_removed_rows(settings: Settings, plan_id: str) -> Purge:
         ConfigError: there is no such plan, or an audit has not proven yet that it did its work.
         WarehouseBusyError: nobody gave the warehouse back within an hour.
     """
-    with warehouse_lock(settings, owner=f"dedupe purge {plan_id}", patience=AN_AUDIT) as held:
+    with warehouse_lock(settings, owner=f"dedupe purge {plan_id}", timeout=AN_AUDIT) as held:
         rows = read_rows(settings, DEDUPES, where=pc.field("plan_id") == plan_id)
         if not rows:
             raise ConfigError("--plan", plan_id, "a plan that `shardaudit dedupe plan` printed")

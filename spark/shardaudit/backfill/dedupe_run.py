@@ -15,7 +15,7 @@ from shardaudit.adapters.clock import now as clock_now
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
-from shardaudit.backfill.dedupe_plan import StoredDedupe, store_dedupe
+from shardaudit.backfill.dedupe_plan import store_dedupe
 from shardaudit.backfill.landing import BackfillSink
 from shardaudit.backfill.rules.approval import approver
 from shardaudit.backfill.rules.copies import (
@@ -26,7 +26,7 @@ from shardaudit.backfill.rules.copies import (
     numbered_copies,
 )
 from shardaudit.backfill.rules.decode import ID
-from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.planned import StoredDedupe, WindowState
 from shardaudit.ingest.job import ingest_stream
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
@@ -80,7 +80,8 @@ class Dedupe:
         if self.plan.state is WindowState.VERIFIED:
             return
         with self.progress.stage("approve"):
-            who = approver([self.plan], asked=approve_as)
+            backfill = self.settings.stream(self.name).backfill
+            who = approver([self.plan], backfill, asked=approve_as)
             self._save(replace(self.plan, state=WindowState.APPROVED, approved_by=who))
         with self.progress.stage("remove"):
             removed = (self.plan.removed_rows or 0) + self._remove()

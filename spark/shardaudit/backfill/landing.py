@@ -206,14 +206,15 @@ def backfill_sink(
             )
         )
     ]
+    id_column, sent_column = (names.get(standard, standard) for standard in FROM_MESSAGE)
     return BackfillSink(
         spark,
         stream.sink.path,
         s3_access(settings.aws),
         stream.sink.format,
         tuple(sources),
-        names.get("message_id", "message_id"),
-        names.get("sent_at", "sent_at"),
+        id_column,
+        sent_column,
         tuple(pruned_by),
         tuple(names.get(name, name) for name in ("landed_at", "sequence_number")),
         max(_PRECISION, stream.bucket),

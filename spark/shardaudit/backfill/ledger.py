@@ -6,7 +6,6 @@ from datetime import datetime
 
 import pyarrow.compute as pc
 
-from shardaudit.backfill.rules.plan import AFTER, BEFORE
 from shardaudit.backfill.rules.planned import (
     Plan,
     PlannedWindow,
@@ -14,6 +13,7 @@ from shardaudit.backfill.rules.planned import (
     WindowState,
     window_order,
 )
+from shardaudit.backfill.rules.ranges import AFTER, BEFORE
 from shardaudit.model.tables.backfill_tables import BACKFILLS
 from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse

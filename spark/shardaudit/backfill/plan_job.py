@@ -24,17 +24,9 @@ from shardaudit.backfill.rules.missing import (
     stretches,
     window_ids,
 )
-from shardaudit.backfill.rules.plan import (
-    ASKED_FOR,
-    Range,
-    Terms,
-    gap_stretch,
-    planned,
-    ranges,
-    wanted_stretches,
-    whole_ranges,
-)
+from shardaudit.backfill.rules.plan import Terms, planned, wanted_stretches
 from shardaudit.backfill.rules.planned import Plan, Stretch
+from shardaudit.backfill.rules.ranges import ASKED_FOR, Range, gap_stretch, ranges, whole_ranges
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sink_reading import SinkRows
 from shardaudit.ingest.stream_traces import StreamTraces
@@ -234,12 +226,12 @@ def _ranges(
 
 
 def _known_shards(warehouse: Warehouse, name: str) -> list[str]:
-    """Every shard that was ever observed, traced or landed."""
-    observed, ledger = (
+    """Every shard that was ever listed, traced or landed."""
+    listed, ledger = (
         warehouse.read(table).where(F.col("stream") == name).select("shard_id")
         for table in (SHARDS, FINGERPRINTS)
     )
-    return sorted(row.shard_id for row in observed.union(ledger).distinct().collect())
+    return sorted(row.shard_id for row in listed.union(ledger).distinct().collect())
 
 
 def _check_shards(request: PlanRequest, known: Sequence[str]) -> None:

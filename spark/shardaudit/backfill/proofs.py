@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
 from shardaudit.adapters.engine.held import own_rows
-from shardaudit.backfill.rounds import Replay
-from shardaudit.backfill.rules.plan import ASKED_FOR
+from shardaudit.backfill.replay_run import Replay
 from shardaudit.backfill.rules.planned import StoredWindow
+from shardaudit.backfill.rules.ranges import ASKED_FOR
 from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.model.tables.audit_tables import CELLS

@@ -7,7 +7,14 @@ from datetime import datetime, timedelta
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.backfill.rules.planned import Repair, StoredWindow, WindowState, window_order
+from shardaudit.backfill.rules.approval import policy_of
+from shardaudit.backfill.rules.planned import (
+    Repair,
+    StoredDedupe,
+    StoredWindow,
+    WindowState,
+    window_order,
+)
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
@@ -168,12 +175,12 @@ def _left(left: timedelta) -> str:
 class Proposal:
     """A stored plan that is not over, and what a person reads of it.
 
-    `estimated_bytes` is what it reads, None where that says nothing: a dedupe removes.
+    `policy`: the name under which policy lets it run; None: a person approves it.
     """
 
     plan_id: str
     markdown: str
-    estimated_bytes: int | None
+    policy: str | None
 
 
 def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal | None:
@@ -190,7 +197,8 @@ def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal |
         as_of=as_of,
         minutes=minutes_to_read(windows),
     )
-    return Proposal(plan_id, text, sum(window.estimated_bytes for window in windows))
+    backfill = settings.stream(windows[0].stream).backfill
+    return Proposal(plan_id, text, policy_of(windows, backfill))
 
 
 def dedupe_proposal(settings: Settings, plan_id: str) -> Proposal | None:
@@ -198,9 +206,9 @@ def dedupe_proposal(settings: Settings, plan_id: str) -> Proposal | None:
     waiting = _waiting(settings, DEDUPES, plan_id)
     if not waiting:
         return None
-    [row] = waiting
-    text = dedupe_markdown(row["stream"], ids=int(row["ids"]), extra_rows=int(row["extra_rows"]))
-    return Proposal(plan_id, text, None)
+    [plan] = map(StoredDedupe.of, waiting)
+    text = dedupe_markdown(plan.stream, ids=plan.ids, extra_rows=plan.extra_rows)
+    return Proposal(plan_id, text, policy_of([plan], settings.stream(plan.stream).backfill))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +228,7 @@ def cancel_plan(
         WarehouseBusyError: nobody gave the warehouse back within an hour.
     """
     table = _TABLES[what]
-    with warehouse_lock(settings, owner=f"cancel {plan_id}", patience=AN_AUDIT) as held:
+    with warehouse_lock(settings, owner=f"cancel {plan_id}", timeout=AN_AUDIT) as held:
         rows = read_rows(settings, table, where=pc.field("plan_id") == plan_id)
         changes = {"state": WindowState.CANCELLED.value, "error": reason, "updated_at": now}
         waiting = [row | changes for row in rows if row["state"] == WindowState.PLANNED]

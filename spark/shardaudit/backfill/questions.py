@@ -1,6 +1,6 @@
 """Which run asked for which plan, and which of the questions for the same counts; no engine.
 
-Held by the watch's claim: a question is not to wait for an audit of an hour.
+Held by the watch's lock: a question is not to wait for an audit of an hour.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def store_request(settings: Settings, asked: AskedPlan, *, now: datetime) -> Non
         WarehouseBusyError: another run holds the watch's tables.
     """
     with warehouse_lock(
-        settings, owner=f"request {asked.request_id}", name=WATCH, patience=A_WATCH
+        settings, owner=f"request {asked.request_id}", name=WATCH, timeout=A_WATCH
     ) as held:
         mine = pc.field("stream") == asked.stream
         numbers = [row["number"] for row in read_rows(settings, PLAN_REQUESTS, where=mine)]
@@ -102,7 +102,7 @@ def ask_for(
         WarehouseBusyError: another run holds the watch's tables.
     """
     with warehouse_lock(
-        settings, owner=f"question {request_id}", name=WATCH, patience=A_WATCH
+        settings, owner=f"question {request_id}", name=WATCH, timeout=A_WATCH
     ) as held:
         mine = _row(settings, request_id)
         same = (pc.field("stream") == mine["stream"]) & (pc.field("what") == mine["what"])
@@ -126,7 +126,7 @@ def decide_request(settings: Settings, request_id: str, *, now: datetime) -> Ask
         NoPlanError, WarehouseBusyError: as `ask_for`.
     """
     with warehouse_lock(
-        settings, owner=f"answer {request_id}", name=WATCH, patience=A_WATCH
+        settings, owner=f"answer {request_id}", name=WATCH, timeout=A_WATCH
     ) as held:
         mine = _row(settings, request_id)
         if mine["state"] != RequestState.REPLACED:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from shardaudit.backfill.rules.pace import Pace
-from shardaudit.backfill.rules.plan import BEFORE, LIMITS, PAGES_PAST_THE_END
+from shardaudit.backfill.rules.plan import LIMITS, PAGES_PAST_THE_END
+from shardaudit.backfill.rules.ranges import BEFORE
 from shardaudit.backfill.rules.reading import (
     OldestRecord,
     ReadOutcome,

@@ -24,8 +24,9 @@ from shardaudit.audit.gates import Gates
 from shardaudit.backfill.kinesis_source import JSON, ReadSettings, decoder
 from shardaudit.backfill.landing import Landing, backfill_sink, sink_sources
 from shardaudit.backfill.ledger import Ledger, stored_windows
-from shardaudit.backfill.rounds import Replay, fan_out, in_rounds
-from shardaudit.backfill.rules.approval import approver, check_sink_is_safe, policy_of
+from shardaudit.backfill.replay_run import Replay, fan_out
+from shardaudit.backfill.rounds import in_rounds
+from shardaudit.backfill.rules.approval import approver, check_sink_is_safe
 from shardaudit.backfill.rules.hand_over import request_document
 from shardaudit.backfill.rules.planned import REPLAY, RUN, VERIFY, StoredWindow, WindowState
 from shardaudit.backfill.verify import Verified, verify
@@ -44,7 +45,7 @@ from shardaudit.store.warehouse import Warehouse
 
 _TO_DO = (
     WindowState.APPROVED,
-    WindowState.RUNNING,  # of a run that died: the claim on the stream's backfills is ours now
+    WindowState.RUNNING,  # of a run that died: the lock on the stream's backfills is ours now
     WindowState.INCOMPLETE,
 )
 _TO_ASK_FOR = (WindowState.APPROVED, WindowState.INCOMPLETE)
@@ -161,8 +162,7 @@ class Running:
         ledger, now = self.replay.ledger, self.replay.now()
         waiting = ledger.of(WindowState.PLANNED)
         backfill = self.settings.stream(self.replay.name).backfill
-        policy = policy_of(backfill, sum(window.estimated_bytes for window in ledger.windows))
-        who = approver(ledger.windows, asked=self.approve_as, policy=policy)
+        who = approver(ledger.windows, backfill, asked=self.approve_as)
         with self.replay.writing():
             self._store_approval(who, waiting, now)
 

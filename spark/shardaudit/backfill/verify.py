@@ -10,7 +10,7 @@ from shardaudit.audit.gates import Gates
 from shardaudit.audit.job import audit
 from shardaudit.backfill.ledger import sent_range
 from shardaudit.backfill.proofs import Proof, proofs
-from shardaudit.backfill.rounds import SOURCE, Replay
+from shardaudit.backfill.replay_run import SOURCE, Replay
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.columns.ledger_sums import CELL
 from shardaudit.ingest.job import ingest_stream

@@ -9,17 +9,19 @@ from rich.text import Text
 
 from shardaudit.adapters.clock import now
 from shardaudit.audit.gates import open_gates
-from shardaudit.backfill.dedupe_plan import (
-    StoredDedupe,
-    plan_dedupe,
-    purge_removed_rows,
-    stored_dedupe,
-)
+from shardaudit.backfill.dedupe_plan import plan_dedupe, purge_removed_rows, stored_dedupe
 from shardaudit.backfill.dedupe_run import Dedupe
 from shardaudit.backfill.landing import backfill_sink, sink_sources
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import check_dedupe
-from shardaudit.backfill.rules.planned import RUN, SINK_WRITING, VERIFY, Repair, WindowState
+from shardaudit.backfill.rules.planned import (
+    RUN,
+    SINK_WRITING,
+    VERIFY,
+    Repair,
+    StoredDedupe,
+    WindowState,
+)
 from shardaudit.cli.command import CommandContext, RanBy, Reply, asked_instant
 from shardaudit.cli.session import session
 from shardaudit.ingest.ask_kinesis import retention_of
@@ -137,11 +139,14 @@ def _run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             dedupe.remove(approve_as=arguments.approve_as)
         if action != REMOVE:
             dedupe.verify()
-    report = _report(dedupe.plan, engine=warehouse.engine)
-    state = report.state
-    rows = counted(report.removed_rows, "row")
+    return _reply(_report(dedupe.plan, engine=warehouse.engine), action)
+
+
+def _reply(report: DedupeReport, action: str) -> Reply:
+    """Done once it is proven, or removed where nothing else was asked."""
+    state, rows = report.state, counted(report.removed_rows, "row")
     by = "" if action == VERIFY else f" by {report.engine}"
-    text = f"Dedupe {plan_id}: {state}; {rows} removed{by}"
+    text = f"Dedupe {report.plan_id}: {state}; {rows} removed{by}"
     said = f"{text}; {report.error}" if report.error else text
     is_done = state is WindowState.VERIFIED or (action == REMOVE and state is WindowState.MERGED)
     exit_code = ExitCode.DONE if is_done else ExitCode.FAILED

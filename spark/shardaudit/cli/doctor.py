@@ -2,18 +2,13 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
 
 from rich.console import Group
-from rich.text import Text
 
-from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
-from shardaudit.adapters.clock import now
 from shardaudit.adapters.engine.jars import FETCH, fetch_jars, jar_problems
 from shardaudit.adapters.engine.light import LIGHT, light_choice
 from shardaudit.adapters.engine.requirements import (
@@ -26,22 +21,16 @@ from shardaudit.adapters.engine.requirements import (
 )
 from shardaudit.adapters.suites import understood_suites
 from shardaudit.cli.command import CommandContext, Reply
+from shardaudit.cli.doctor_checks import FAIL, OK, WARN, Line, check_view, looked
+from shardaudit.cli.doctor_places import place_lines
 from shardaudit.model.audit_id import newest_audit
 from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import Embedded
-from shardaudit.model.config.settings import Settings, Stream
-from shardaudit.model.errors import ConfigError, ShardauditError
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
-from shardaudit.model.tables.table import WAREHOUSE_VERSION
-from shardaudit.model.words import counted, length
-from shardaudit.report.next_steps import retention_note, too_short
-from shardaudit.report.plain import harmless
 from shardaudit.report.sizing import day_words, usual_day
 from shardaudit.store.audits import audits_of
-from shardaudit.store.health_times import read_health
-from shardaudit.store.migrations import check_versions
-from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
 
 EXAMPLES = """\
   shardaudit doctor
@@ -49,19 +38,7 @@ EXAMPLES = """\
   shardaudit doctor --fetch-jars                          # once, where pip installed it
   shardaudit doctor --size                                # what a day of each stream asks for
 """
-OK, WARN, FAIL = "ok", "warn", "fail"
 _SHOWN = 3  # accounts of other people
-_STYLES = {OK: "green", WARN: "yellow", FAIL: "bold red"}
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One check: how it went, what was found, and what cures it when it is not ok."""
-
-    check: str
-    level: str
-    found: str
-    cure: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,13 +65,13 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
             Line("configuration", OK, f"{context.config}: {streams}"),
             *_engine(settings, asked=context.engine),
         ]
-        lines += [_expectations(settings), *_outside(settings)]
+        lines += [_expectations(settings), *place_lines(settings)]
         if arguments.size:
             lines += _sizes(settings)
     healthy = all(line.level != FAIL for line in lines)
     return Reply(
         document={"checks": lines, "healthy": healthy},
-        view=Group(*(_view(line) for line in lines)),
+        view=Group(*(check_view(line) for line in lines)),
         exit_code=ExitCode.DONE if healthy else exit_code,
     )
 
@@ -107,7 +84,7 @@ def _engine(settings: Settings, *, asked: str | None) -> Iterator[Line]:
         yield Line("engine", OK, spark)
         yield from (_light(settings, spark, asked=asked), _java(), _jars())
         return
-    yield _looked(
+    yield looked(
         "engine",
         partial(_embedded, settings),
         cure='set engine = "spark", or install pysail',
@@ -176,7 +153,7 @@ def _jars() -> Line:
 
 def _expectations(settings: Settings) -> Line:
     cure = "edit the file: docs/gates.md says what a suite may hold"
-    return _looked("expectations", partial(_suites, settings), cure=cure)
+    return looked("expectations", partial(_suites, settings), cure=cure)
 
 
 def _suites(settings: Settings) -> tuple[str, str]:
@@ -184,58 +161,10 @@ def _suites(settings: Settings) -> tuple[str, str]:
     return OK, f"the suites of {settings.expectations or 'shardaudit'} are understood"
 
 
-def _outside(settings: Settings) -> Iterator[Line]:
-    yield _looked(
-        "warehouse",
-        partial(_warehouse, settings),
-        cure="check [aws] and the credentials, or make the place writable for this user",
-    )
-    yield _looked(
-        "warehouse's version",
-        partial(_version, settings),
-        cure="an earlier one: `shardaudit migrate`; a later one: install what wrote it",
-    )
-    for name, stream in settings.streams.items():
-        yield _looked(
-            f"{name}: Kinesis",
-            partial(_kinesis, settings, stream),
-            cure="check [aws]; where Kinesis cannot be asked set `retention` to the stream's own",
-            without=FAIL if stream.retention is None else WARN,
-        )
-        yield _looked(
-            f"{name}: time to repair",
-            partial(_repair, settings, stream),
-            cure="extend the stream's retention, audit more often, or raise backfill.read_share",
-            without=WARN,
-        )
-        yield _looked(
-            f"{name}: traces",
-            partial(_traces, settings, stream),
-            cure="check traces.path, its rights, and that the producers write there",
-        )
-        yield _looked(
-            f"{name}: sink",
-            partial(_sink, settings, stream),
-            cure="check sink.path, its rights, sink.format and sink.columns",
-        )
-        yield _looked(
-            f"{name}: health",
-            partial(_health, settings, name),
-            cure="switch on the DAGs nightly_audit and retention_watch, or look at their last runs",
-            without=WARN,
-        )
-
-
-def _health(settings: Settings, stream: str) -> tuple[str, str]:
-    at = now()
-    health = read_health(settings, stream, now=at)
-    return (WARN if health.troubles(at) else OK), health.sentence(at)
-
-
 def _sizes(settings: Settings) -> Iterator[Line]:
     """What a day of each stream asks for."""
     for name in settings.streams:
-        yield _looked(
+        yield looked(
             f"{name}: size",
             partial(_size, settings, name),
             cure='a shorter audit_window, or engine = "spark": docs/sizing.md',
@@ -250,81 +179,3 @@ def _size(settings: Settings, name: str) -> tuple[str, str]:
     day = usual_day(audit, looked_at=settings.stream(name).audit_window)
     may_be_too_much = settings.engine is EngineName.EMBEDDED and not day.fits_one_machine
     return (WARN if may_be_too_much else OK), day_words(day)
-
-
-def _looked(
-    check: str, look: Callable[[], tuple[str, str]], *, cure: str, without: str = FAIL
-) -> Line:
-    """The line of one look; `without` is its level when the place cannot be reached."""
-    try:
-        level, found = look()
-    except ShardauditError as error:
-        level, found = without, str(error)
-    return Line(check, level, found, "" if level == OK else cure)
-
-
-def _warehouse(settings: Settings) -> tuple[str, str]:
-    probe_warehouse(settings)
-    return OK, f"{settings.warehouse} is writable"
-
-
-def _version(settings: Settings) -> tuple[str, str]:
-    check_versions(settings)
-    return OK, f"{WAREHOUSE_VERSION}, or no table yet"
-
-
-def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
-    with kinesis_errors(stream.stream_name):
-        facts = stream_facts(kinesis_client(settings), stream.stream_name)
-    differs = retention_note(facts.retention // timedelta(seconds=1), stream.retention)
-    if differs is not None:
-        return WARN, differs
-    shards = counted(len(facts.shards), "shard")
-    return OK, f"{stream.stream_name}: {shards}, {facts.retention} of records"
-
-
-def _repair(settings: Settings, stream: Stream) -> tuple[str, str]:
-    try:
-        with kinesis_errors(stream.stream_name):
-            kept = stream_facts(kinesis_client(settings), stream.stream_name).retention
-    except ShardauditError:
-        if stream.retention is None:
-            raise
-        kept = stream.retention
-    note = too_short(kept, read_share=stream.backfill.read_share)
-    return (OK, f"fits into {length(kept)} of retention") if note is None else (WARN, note)
-
-
-def _traces(settings: Settings, stream: Stream) -> tuple[str, str]:
-    return _counted(stream.traces.path, count_files(settings.aws, stream.traces.path))
-
-
-def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
-    sink = stream.sink
-    if sink.place is not None:
-        return OK, f"is what {sink.place} traces as sent"
-    columns = sink_columns(settings.aws, sink)
-    if columns is None:
-        return _counted(sink.path, count_files(settings.aws, sink.path))
-    wanted = {n: sink.columns.get(n, n) for n in SINK_COLUMNS if n not in sink.without}
-    absent = {name: column for name, column in wanted.items() if column not in columns}
-    told = ", ".join(f"{column} (for {name})" for name, column in absent.items())
-    if absent.keys() & {*REQUIRED, *sink.columns}:
-        return FAIL, f"has no column {told}; it has {', '.join(columns)}"
-    if absent.keys() - {"arrived_at"}:
-        return WARN, f"is audited without {told}; it has {', '.join(columns)}"
-    return OK, f"{sink.path} is a Delta table with the columns that are wanted"
-
-
-def _counted(place: str, files: int) -> tuple[str, str]:
-    more = " or more" if files == SAMPLE else ""
-    return (OK if files else WARN), f"{place} holds {counted(files, 'file')}{more}"
-
-
-def _view(line: Line) -> Text:
-    text = Text(no_wrap=True, overflow="ignore")
-    text.append(f"{line.level:<5}", style=_STYLES[line.level])
-    text.append(harmless(f"{line.check}: {line.found}"))
-    if line.cure:
-        text.append(f"\n     -> {harmless(line.cure)}", style="italic")
-    return text

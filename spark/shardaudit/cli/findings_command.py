@@ -17,12 +17,12 @@ from shardaudit.model.window import Window, parse_instant
 from shardaudit.report.plain import harmless
 from shardaudit.report.render import findings_view, gaps_view
 from shardaudit.report.summary import FindingLine
-from shardaudit.store.audits import gaps_of
 from shardaudit.store.cell_grid import ShardRange
 from shardaudit.store.read_findings import (
     FindingValues,
     WantedFindings,
     findings_bytes,
+    gaps_of,
     read_findings,
 )
 from shardaudit.store.transitions import (

@@ -37,9 +37,9 @@ def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
             done = maintain(warehouse, (*OF_LEDGER, *tables_of_places(settings)), gone=gone)
         with (
             progress.stage("the same of the watch"),
-            warehouse_lock(settings, owner="maintain", name=WATCH, patience=A_WATCH) as held,
+            warehouse_lock(settings, owner="maintain", name=WATCH, timeout=A_WATCH) as held,
         ):
-            of_watch = warehouse.claimed_by(held.check)
+            of_watch = warehouse.locked_by(held.check)
             gone = delete_watch_history(of_watch, settings, now=at)
             done += maintain(of_watch, OF_WATCH, gone=gone)
     return Reply(document=done, view=upkeep_view([astuple(line) for line in done]))

@@ -23,8 +23,8 @@ def run(_arguments: argparse.Namespace, context: CommandContext) -> Reply:
     settings = context.settings()
     with (
         context.progress(1).stage("migrate the warehouse"),
-        warehouse_lock(settings, owner="migrate", patience=AN_AUDIT) as ledger,
-        warehouse_lock(settings, owner="migrate", name=WATCH, patience=A_WATCH) as watch,
+        warehouse_lock(settings, owner="migrate", timeout=AN_AUDIT) as ledger,
+        warehouse_lock(settings, owner="migrate", name=WATCH, timeout=A_WATCH) as watch,
     ):
 
         def check() -> None:

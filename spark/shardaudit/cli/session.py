@@ -1,4 +1,4 @@
-"""The warehouse as a command needs it: claimed for this run alone, with an engine."""
+"""The warehouse as a command needs it: locked for this run alone, with an engine."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +16,7 @@ from shardaudit.store.warehouse import Warehouse
 
 @dataclass(slots=True)
 class WriteLock:
-    """The claim on a warehouse, taken for one stretch of writes after the other."""
+    """The lock on a warehouse, taken for one stretch of writes after the other."""
 
     settings: Settings
     owner: str
@@ -29,7 +29,7 @@ class WriteLock:
         Raises:
             WarehouseBusyError: nobody gave it back within an hour.
         """
-        with warehouse_lock(self.settings, owner=self.owner, patience=AN_AUDIT) as held:
+        with warehouse_lock(self.settings, owner=self.owner, timeout=AN_AUDIT) as held:
             self._held = held
             try:
                 yield
@@ -66,19 +66,19 @@ def long_session(
 def session(
     settings: Settings, *, owner: str, progress: Progress, name: str | None = None
 ) -> Iterator[Warehouse]:
-    """The warehouse, held against other runs; the claim comes first, before an engine.
+    """The warehouse, held against other runs; the lock comes first, before an engine.
 
     Input:
-        name: of the claim that is held instead of the warehouse's own.
+        name: of the lock that is held instead of the warehouse's own.
 
     Raises:
         WarehouseBusyError: nobody gave it back within an hour, the watch's within five minutes.
         SparkFailedError: Spark failed in the block.
         SparkInterruptedError: the same, but a later try may work.
     """
-    patience = A_WATCH if name == WATCH else AN_AUDIT
+    timeout = A_WATCH if name == WATCH else AN_AUDIT
     with (
-        warehouse_lock(settings, owner=owner, name=name, patience=patience) as held,
+        warehouse_lock(settings, owner=owner, name=name, timeout=timeout) as held,
         spark_errors(),
         ExitStack() as stack,
     ):

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     asked = asked_instant(arguments.as_of or None, "--as-of")
     progress, owner = context.progress(WATCH_STAGES), f"watch {name}"
     with ExitStack() as stack:
-        ledger, busy = _claimed_ledger(stack, settings, owner)
+        ledger, busy = _locked_ledger(stack, settings, owner)
         chosen = context.light(
             "watch",
             settings,
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         clock = now()  # another watch may have been waited for
         as_of = asked or clock
         if ledger is not None:
-            tables = warehouse.claimed_by(ledger.check)
+            tables = warehouse.locked_by(ledger.check)
             # A watch of a past time reads what is there now; its times are not in the future.
             ingest(tables, name, stream, now=max(as_of, clock), progress=progress)
         watched = watch(warehouse, WatchRequest(settings, name, as_of, busy), progress=progress)
@@ -64,10 +64,10 @@ def run(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     )
 
 
-def _claimed_ledger(
+def _locked_ledger(
     stack: ExitStack, settings: Settings, owner: str
 ) -> tuple[Lock | None, WarehouseBusyError | None]:
-    """The claim of the tables that the ingest writes, or why it cannot be had: nobody waits."""
+    """The lock of the tables that the ingest writes, or why it cannot be had: nobody waits."""
     try:
         return stack.enter_context(warehouse_lock(settings, owner=owner)), None
     except WarehouseBusyError as busy:

@@ -28,7 +28,7 @@ from shardaudit.ingest.rules.commits import (
 )
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
 from shardaudit.ingest.sink_reading import Reading
-from shardaudit.model.config.settings import Sink
+from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError
 
 log = logging.getLogger(__name__)

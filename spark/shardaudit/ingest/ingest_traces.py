@@ -22,6 +22,7 @@ from shardaudit.ingest.batches import (
     quarantined,
 )
 from shardaudit.ingest.kept_back import given_again, gives_any, going_on, still_kept_back
+from shardaudit.ingest.kept_traces import discarded, kept_copies, kept_rows
 from shardaudit.ingest.rules.batch_inputs import DamagedFile, TraceInputs
 from shardaudit.ingest.rules.batch_summary import damaged_span
 from shardaudit.ingest.rules.refused_traces import (
@@ -39,14 +40,8 @@ from shardaudit.ingest.sightings import (
 )
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.ingest.trace_sessions import append_kept_sessions, append_trace_sessions
-from shardaudit.ingest.trace_writing import (
-    TraceTally,
-    TraceWriting,
-    discarded,
-    kept_copies,
-    kept_rows,
-    tallied,
-)
+from shardaudit.ingest.trace_tally import TraceTally, tallied
+from shardaudit.ingest.trace_writing import TraceWriting
 from shardaudit.model.config.settings import Stream, read_columns
 from shardaudit.model.source import KeptFiles, SourceFile
 from shardaudit.model.tables.audit_tables import FINGERPRINTS, TRACES
@@ -239,18 +234,18 @@ class TraceSide:
             self._warehouse.spark,
             TraceReading(inputs.columns, inputs.format == "parquet", with_numbers=True),
         )
-        opened = self._opened(inputs)
-        loose = read_traces(spark, opened, self._access, kind=kind, goes_on=goes_on)
+        files = self._files(inputs)
+        loose = read_traces(spark, files, self._access, kind=kind, goes_on=goes_on)
         judged = sampled(judged_traces(loose, self._rules(batch, inputs)), inputs.shape.sample_rate)
         with storage_errors():
             return judged.localCheckpoint()
 
-    def _opened(self, inputs: TraceInputs) -> dict[str, SourceFile]:
+    def _files(self, inputs: TraceInputs) -> dict[str, SourceFile]:
         """The files by their paths, or the copies that were made of them."""
         files, folder = inputs.files, self._warehouse.kept_folder
         if inputs.kept:
             files = tuple(replace(f, path=f"{folder}/{f.path}") for f in inputs.kept.files)
-        return {file.path: opened for file, opened in zip(inputs.files, files, strict=True)}
+        return {file.path: at for file, at in zip(inputs.files, files, strict=True)}
 
     def _writing(self, batch: Batch) -> TraceWriting:
         earlier = StreamTraces(self._warehouse, self._name, self._batches.done)

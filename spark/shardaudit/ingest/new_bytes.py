@@ -14,7 +14,8 @@ from shardaudit.ingest.rules.batch_inputs import (
     sink_inputs,
 )
 from shardaudit.ingest.rules.commits import UnknownFileError, net_change
-from shardaudit.model.config.settings import Settings, Sink
+from shardaudit.model.config.parts import Sink
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.source import DeltaFile, SourceFile
 from shardaudit.model.tables.audit_tables import BATCHES
 from shardaudit.store.audits import done_batches, read_rows

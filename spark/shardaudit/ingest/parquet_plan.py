@@ -21,7 +21,7 @@ from shardaudit.ingest.rules.batch_inputs import (
 )
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
 from shardaudit.ingest.sink_reading import Reading, parquet_files
-from shardaudit.model.config.settings import Sink
+from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.input_columns import REQUIRED
 from shardaudit.model.source import FileGroup, SourceFile, is_appended

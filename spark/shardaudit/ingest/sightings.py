@@ -15,7 +15,7 @@ from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.batches import Batch, stored_rows
 from shardaudit.ingest.rules.sighted import counted_sightings, handings_over, new_sightings
 from shardaudit.ingest.stream_traces import in_days
-from shardaudit.ingest.trace_writing import TraceTally
+from shardaudit.ingest.trace_tally import TraceTally
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
 from shardaudit.model.tables.table import Table
 from shardaudit.model.window import Window, coalesced

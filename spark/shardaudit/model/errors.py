@@ -51,7 +51,7 @@ class LockLostError(RetryableError, BlockingIOError):
 
     def __init__(self, warehouse: str, owner: str) -> None:
         super().__init__(
-            f"the claim on warehouse {warehouse} was taken over by {owner}: "
+            f"the lock on warehouse {warehouse} was taken over by {owner}: "
             "this run was silent for too long and stops before it writes anything else"
         )
 

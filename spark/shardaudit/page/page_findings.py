@@ -11,7 +11,7 @@ _Row = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tabl
 # A spreadsheet runs what begins with one of these, also where they are fullwidth or where what is
 # before them cannot be seen. OWASP, "CSV Injection".
 _FORMULA = ("=", "+", "-", "@")
-_LINE_TURNS = ("\t", "\r", "\n")
+_CONTROLS = ("\t", "\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def harmless_cell(text: str) -> str:
     """The text as a spreadsheet shows it, and never runs it."""
     seen = next((c for c in text if unicodedata.category(c)[0] not in "CZM"), "")
     is_run = unicodedata.normalize("NFKC", seen).startswith(_FORMULA)
-    return f"'{text}" if is_run or text.lstrip(" ").startswith(_LINE_TURNS) else text
+    return f"'{text}" if is_run or text.lstrip(" ").startswith(_CONTROLS) else text
 
 
 def _finding(row: _Row, steps: tuple[Step, ...]) -> FindingRow:

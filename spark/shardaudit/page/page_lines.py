@@ -23,7 +23,7 @@ from shardaudit.model.window import Window, earlier
 from shardaudit.page.page_words import UNKNOWN, Metric
 from shardaudit.report.health import OLD_AUDIT, OLD_WATCH, is_old
 from shardaudit.report.summary import AuditedPlace
-from shardaudit.store.audits import OpenCount
+from shardaudit.store.read_findings import OpenCount
 
 StoredRow = Mapping[str, Any]  # Any: a column's type is what model/tables/audit_tables.py says
 

@@ -18,9 +18,10 @@ from shardaudit.page.page_words import METRICS, Metric
 from shardaudit.report.gate_lines import gate_lines, why_rejected
 from shardaudit.report.next_steps import too_short
 from shardaudit.report.plain import instant
-from shardaudit.store.audits import gate_results, open_counts
+from shardaudit.store.audits import gate_results
 from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
 from shardaudit.store.read_budget import read_budget
+from shardaudit.store.read_findings import open_counts
 
 SHOWN_DUE = 25
 _LAST_MONTH_TOLD = timedelta(days=7)

@@ -27,11 +27,17 @@ from shardaudit.report.next_steps import (
 from shardaudit.report.producer_lines import producer_notes, producers_from_json
 from shardaudit.report.rate_lines import sampled_line
 from shardaudit.report.route_lines import hops_from_json, route_notes
-from shardaudit.store.audits import OpenCount, gaps_of, late_audits, newest_watch, waiting_time
+from shardaudit.store.audits import late_audits, newest_watch, waiting_time
 from shardaudit.store.cell_grid import ALL_SHARDS, Bins, Segment, audit_spans, newest_segments
 from shardaudit.store.cells import read_grid, read_latency, read_skew
 from shardaudit.store.health_times import last_read
-from shardaudit.store.read_findings import WantedFindings, read_findings, transitions_of
+from shardaudit.store.read_findings import (
+    OpenCount,
+    WantedFindings,
+    gaps_of,
+    read_findings,
+    transitions_of,
+)
 from shardaudit.store.read_places import read_place_grid
 
 MAX_BINS = 200

@@ -76,6 +76,21 @@ class Curve:
         return " ".join(f"{x:g},{y:g}" for x, y, _ in self.points)
 
 
+@dataclass(frozen=True, slots=True)
+class _Trend:
+    """A rate that is drawn. `name`: in the audits' rates; rows are no sample, as ids are."""
+
+    title: str
+    meaning: str
+    name: str
+    is_of_rows: bool = False
+
+
+_LOST = _Trend("Lost", "missing messages per million sent", "missing")
+_DOUBLED = _Trend("Doubled", "extra rows per million landed", "duplicated", is_of_rows=True)
+_UNTRACED = _Trend("Untraced", "landed without a trace, per million", "untraced")
+
+
 def drawing(found: HeatMap) -> Drawing:
     """The map's drawing; its size does not grow with what is in it."""
     height = min(_HIGHEST_ROW, max(_LOWEST_ROW, _MAP_HEIGHT / max(1, len(found.rows))))
@@ -111,27 +126,9 @@ def curves(points: Sequence[TrendPoint]) -> tuple[Curve, ...]:
         return ()
     full = [1.0 if point.coverage is None else point.coverage for point in points]
     return (
-        _curve(
-            "Lost",
-            "missing messages per million sent",
-            points,
-            [p.lost for p in points],
-            rate="missing",
-        ),
-        _curve(
-            "Doubled",
-            "extra rows per million landed",
-            points,
-            [p.doubled for p in points],
-            rate="duplicated",
-        ),
-        _curve(
-            "Untraced",
-            "landed without a trace, per million",
-            points,
-            [1e6 * (1 - share) for share in full],
-            rate="untraced",
-        ),
+        _curve(_LOST, points, [point.lost for point in points]),
+        _curve(_DOUBLED, points, [point.doubled for point in points]),
+        _curve(_UNTRACED, points, [1e6 * (1 - share) for share in full]),
         *_latency(points, Metric.P50),
         *_latency(points, Metric.P99),
     )
@@ -173,41 +170,33 @@ def _ticks(found: HeatMap) -> tuple[tuple[float, str], ...]:
     )
 
 
-def _curve(
-    title: str,
-    meaning: str,
-    points: Sequence[TrendPoint],
-    values: Sequence[float],
-    *,
-    rate: str,
-) -> Curve:
-    """The values with their words; `rate`: of the audits' rates, whose changes they have."""
+def _curve(trend: _Trend, points: Sequence[TrendPoint], values: Sequence[float]) -> Curve:
+    """The values with their words, and with the changes of that rate."""
     said = [
         (
             value,
             f"{point.end:%Y-%m-%d %H:%M} UTC: {value:,.1f} per million"
-            f"{_between(point, rate)} ({point.verdict}){_changed(point, rate)}",
+            f"{_between(point, trend)} ({point.verdict}){_changed(point, trend)}",
         )
         for point, value in zip(points, values, strict=True)
     ]
-    curve = _line(
-        title, meaning, said, last=f"{values[-1]:,.1f} per million{_between(points[-1], rate)}"
-    )
+    last = f"{values[-1]:,.1f} per million{_between(points[-1], trend)}"
+    curve = _line(trend.title, trend.meaning, said, last=last)
     marked = zip(points, said, strict=True)
-    return replace(curve, changed=tuple(words for p, (_, words) in marked if rate in p.usual))
+    return replace(curve, changed=tuple(words for p, (_, words) in marked if trend.name in p.usual))
 
 
-def _changed(point: TrendPoint, rate: str) -> str:
-    if rate not in point.usual:
+def _changed(point: TrendPoint, trend: _Trend) -> str:
+    if trend.name not in point.usual:
         return ""
-    usual = 1e6 * point.usual[rate]
+    usual = 1e6 * point.usual[trend.name]
     return f"; with this audit it changed: {usual:,.1f} per million were usual before"
 
 
-def _between(point: TrendPoint, rate: str) -> str:
-    if rate == "duplicated" or rate not in point.rates:  # rows, which are no sample of their own
+def _between(point: TrendPoint, trend: _Trend) -> str:
+    if trend.is_of_rows or trend.name not in point.rates:
         return ""
-    least, most = point.rates[rate].between
+    least, most = point.rates[trend.name].between
     return f", {1e6 * least:,.1f} to {1e6 * most:,.1f}"
 
 

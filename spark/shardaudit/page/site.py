@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from shardaudit.backfill.rules.plan import ASKED_FOR, Range, price
+from shardaudit.backfill.rules.approval import policy_limit
+from shardaudit.backfill.rules.plan import price
 from shardaudit.backfill.rules.planned import Price
-from shardaudit.model.config.choices import Approval, BackfillMode, SinkFormat
+from shardaudit.backfill.rules.ranges import ASKED_FOR, Range
+from shardaudit.model.config.choices import BackfillMode, SinkFormat
 from shardaudit.model.config.settings import Settings, Stream
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.verdict import Kind, State
@@ -25,10 +27,10 @@ from shardaudit.page.page_reading import (
 )
 from shardaudit.page.page_state import PageState
 from shardaudit.page.routes import HiddenStreamError, PageAnswer, Pages, Rights
-from shardaudit.store.audits import audits_of, newest_watch, open_counts, open_missing
+from shardaudit.store.audits import audits_of, newest_watch
 from shardaudit.store.cell_grid import ALL_SHARDS
 from shardaudit.store.cells import bad_cells
-from shardaudit.store.read_findings import each_finding
+from shardaudit.store.read_findings import each_finding, open_counts, open_missing
 
 SHOWN_CELLS = 50
 Parameters = Mapping[str, str]
@@ -62,7 +64,7 @@ def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None
     missing = open_missing(settings, state.stream, shards=state.shards)
     by_hand = Range(names[0], ASKED_FOR, shown.window, shown.window, ())
     default = BackfillMode.MERGE if stream.sink.format is SinkFormat.DELTA else BackfillMode.APPEND
-    is_auto = stream.backfill.approve is Approval.AUTO
+    limit = policy_limit(stream.backfill)
     return Offer(
         stream=state.stream,
         window=shown.window,
@@ -72,7 +74,7 @@ def offer_of(settings: Settings, state: PageState, shown: Shown) -> Offer | None
         deadline=missing.deadline,
         mode=(stream.backfill.mode or default).value,
         price=price(by_hand, read_share=stream.backfill.read_share),
-        approval="by policy, below its limit" if is_auto else "a person",
+        approval="a person" if limit is None else "by policy, below its limit",
     )
 
 

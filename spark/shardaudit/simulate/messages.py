@@ -123,8 +123,8 @@ def landing(parts: Roles) -> str:
         f"not (shard = {shard} and position >= {position_of(message)})"
         for shard, message in parts.stuck.items()
     ]
-    heard = f"not list_contains({list(parts.silent)}::bigint[], shard)"
-    return " and ".join([heard, *stops])
+    is_read = f"not list_contains({list(parts.silent)}::bigint[], shard)"
+    return " and ".join([is_read, *stops])
 
 
 def create_made_up_records(

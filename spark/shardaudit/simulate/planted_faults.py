@@ -20,7 +20,7 @@ CLEAN_END_MS, LATEST_LATE_MS = 10 * MINUTE_MS, 90 * MINUTE_MS
 
 _LOST = "('lost', 'expired', 'cancel_lost')"
 _DOUBLED = "('replay', 'cancel_doubled')"
-# When the producer heard that a record is in the stream: its deadline is counted from then on.
+# When the producer got the acknowledgement of a record: its deadline is counted from then on.
 ACKED_MS = "arrived_ms + 30"
 
 # What the audit must say of each fault, and the name under which it was asked for.

@@ -7,33 +7,21 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs, Row
-from shardaudit.adapters.lake.delta_schema import in_utc
 from shardaudit.model.audit_id import StoredAudit, late_of
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.gate import CheckResult, GateState, Severity, SuiteResult
-from shardaudit.model.tables.audit_tables import (
-    AUDITS,
-    CELLS,
-    FINDINGS,
-    GATES,
-    QUARANTINE,
-    WATERMARKS,
-)
-from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.tables.audit_tables import AUDITS, CELLS, GATES, QUARANTINE, WATERMARKS
 from shardaudit.model.tables.table import Table
 from shardaudit.model.tables.watch_tables import SHARDS
-from shardaudit.model.verdict import LIVE, STANDING, Cause, Kind, MissingIds, State, Verdict
+from shardaudit.model.verdict import Verdict
 from shardaudit.model.waiting import waiting_from_json
 from shardaudit.model.watermark import Hold, holds_from_json
 from shardaudit.report.summary import LateAudit, WaitingTime
-from shardaudit.store.cell_grid import ALL_SHARDS, ShardRange
-from shardaudit.store.cells import of_shards
 
 CELL_SUMS = (
     *("sent", "landed", "matched", "missing", "pending"),
@@ -124,31 +112,6 @@ def shard_holds(settings: Settings, stream: str) -> dict[str, tuple[Hold, ...]]:
     return {row["shard_id"]: holds_from_json(row["holds"]) for row in rows}
 
 
-def missing_of_audit(settings: Settings, audit_id: str) -> list[MissingIds]:
-    """What the audit, as the newest that looked, found missing."""
-    wanted = (
-        (pc.field("last_audit_id") == audit_id)
-        & (pc.field("kind") == Kind.MISSING.value)
-        & pc.field("state").isin(STANDING)
-    )
-    key = ["shard_id", "cause", "state"]
-    names = ["last_audit_id", "kind", *key, "recoverable_until"]
-    findings = _tables(settings).columns(FINDINGS, names=names, where=wanted)
-    grouped = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
-    seen = (pc.field("last_audit_id") == audit_id) & pc.field("state").isin(STANDING)
-    return [
-        MissingIds(
-            shard_id=row["shard_id"],
-            cause=Cause(row["cause"]),
-            state=State(row["state"]),
-            ids=row["count_all"] if (gaps := row.get("count_count", 0)) == 0 else row["count_sum"],
-            recoverable_until=row["recoverable_until_min"],
-            gaps=gaps,
-        )
-        for row in (*grouped, *_gaps(settings, key, where=seen))
-    ]
-
-
 def gate_results(settings: Settings, audit_id: str) -> list[SuiteResult]:
     """What the suites said of the audit, by name; none when it did not come to its gates."""
     return _results(read_rows(settings, GATES, where=pc.field("audit_id") == audit_id))
@@ -216,86 +179,9 @@ def _summed(cells: pa.Table) -> pa.Table:
     return grouped.rename_columns([*key, *CELL_SUMS])
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCount:
-    """Findings of one stream and kind that are not settled, and when the first of them is gone."""
-
-    stream: str
-    kind: str
-    ids: int
-    deadline: datetime | None
-
-
 def audits_of(settings: Settings, stream: str) -> list[Row]:
     """The stream's rows of `audits`, in no order."""
     return read_rows(settings, AUDITS, where=pc.field("stream") == stream)
-
-
-def open_counts(settings: Settings) -> list[OpenCount]:
-    """How many messages have open findings or lie in open gaps, by stream and kind."""
-    key, is_open = ["stream", "kind"], pc.field("state").isin(LIVE)
-    findings = _tables(settings).columns(
-        FINDINGS, names=[*key, "state", "recoverable_until"], where=is_open
-    )
-    named = [] if findings is None else _grouped(findings, key, of_each=[([], "count_all")])
-    counts = {
-        (row["stream"], row["kind"]): (row["count_all"], row["recoverable_until_min"])
-        for row in named
-    }
-    for row in _gaps(settings, ["stream"], where=is_open):
-        place = (row["stream"], Kind.MISSING.value)
-        ids, until = counts.get(place, (0, row["recoverable_until_min"]))
-        counts[place] = (ids + row["count_sum"], min(until, row["recoverable_until_min"]))
-    return [OpenCount(*place, *counted) for place, counted in counts.items()]
-
-
-def open_missing(settings: Settings, stream: str, *, shards: ShardRange) -> OpenCount:
-    """The stream's missing messages that are open, of some of its shards, in gaps or not."""
-    kind = Kind.MISSING.value
-    is_open = (
-        (pc.field("stream") == stream) & (pc.field("state") == State.OPEN.value) & of_shards(shards)
-    )
-    names = ["stream", "kind", "state", "shard_id", "recoverable_until"]
-    findings = _tables(settings).columns(
-        FINDINGS, names=names, where=is_open & (pc.field("kind") == kind)
-    )
-    ids = len(findings) if findings else 0
-    until = [pc.min(findings["recoverable_until"]).as_py()] if findings else []
-    gaps = _gaps(settings, ["stream"], where=is_open)
-    until += [row["recoverable_until_min"] for row in gaps]
-    return OpenCount(
-        stream, kind, ids + sum(row["count_sum"] for row in gaps), min(until, default=None)
-    )
-
-
-def gaps_of(
-    settings: Settings,
-    *,
-    stream: str | None,
-    state: str | None,
-    shards: ShardRange = ALL_SHARDS,
-) -> list[Row]:
-    """Gaps, the soonest deadline first: rows of GAPS. None: of all streams, in whatever state."""
-    where = of_shards(shards)
-    for name, value in (("stream", stream), ("state", state)):
-        if value is not None:
-            where &= pc.field(name) == value
-    rows = read_rows(settings, GAPS, where=where)
-    return sorted(rows, key=lambda r: (r["recoverable_until"], r["shard_id"], r["bucket_start"]))
-
-
-def _gaps(settings: Settings, key: list[str], *, where: pc.Expression) -> list[Row]:
-    """How many gaps there are, how many messages lack in them, and until when: by some columns."""
-    names = [*{*key, "stream", "shard_id", "state", "last_audit_id", "count", "recoverable_until"}]
-    gaps = _tables(settings).columns(GAPS, names=names, where=where)
-    each: list[Any] = [("count", "sum"), ("count", "count")]
-    return [] if gaps is None else _grouped(gaps, key, of_each=each)
-
-
-# Any: what Arrow aggregates by, of columns or of none.
-def _grouped(rows: pa.Table, key: list[str], *, of_each: list[Any]) -> list[Row]:
-    found = rows.group_by(key).aggregate([("recoverable_until", "min"), *of_each])
-    return [in_utc(row) for row in found.to_pylist()]
 
 
 def newest_watch(settings: Settings, stream: str, *, now: datetime) -> list[Row]:

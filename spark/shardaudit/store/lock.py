@@ -1,6 +1,6 @@
 """One run at a time per warehouse: generation files, each taken by exactly one process.
 
-A named claim is one more, on the watch's own tables (it is not to wait for an audit of an hour) or
+A named lock is one more, on the watch's own tables (it is not to wait for an audit of an hour) or
 on one piece of work; the warehouse is then taken for its writes alone.
 `<warehouse>/_claims/<12 digits>.json` is one generation. A generation is taken by creating the
 next file, which the file system or S3 lets only one process do, and only when the newest one was
@@ -85,7 +85,7 @@ def _started_by_ps(pid: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What a claim file says."""
+    """What a lock file says."""
 
     owner: str
     host: str
@@ -102,7 +102,7 @@ class Holder:
 
     def looks_silent(self) -> bool:
         """Whether its heartbeat is old, or to come: it is dead, or its clock is not ours."""
-        heartbeat_at = parse_instant(self.heartbeat_at, where="claim heartbeat")
+        heartbeat_at = parse_instant(self.heartbeat_at, where="lock heartbeat")
         return abs(now() - heartbeat_at) > DEAD_AFTER
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ class Lock:
         self._generation, self._holder = generation, holder
 
     def check(self) -> None:
-        """Returns while the claim holds; call it before each write.
+        """Returns while the lock holds; call it before each write.
 
         It looks each time, and not at what the last renewal saw: a process that slept (a laptop
         lid, SIGSTOP) may have been taken over since.
@@ -168,26 +168,26 @@ class Lock:
             self._store.rewrite(self._generation, _text(released))
         except (ShardauditError, OSError) as error:
             # The work is done; the next run finds this process gone, or silent.
-            log.warning("could not release the claim: %s", error)
+            log.warning("could not release the lock: %s", error)
 
 
 @contextmanager
 def warehouse_lock(
-    settings: Settings, *, owner: str, name: str | None = None, patience: timedelta = AT_ONCE
+    settings: Settings, *, owner: str, name: str | None = None, timeout: timedelta = AT_ONCE
 ) -> Iterator[Lock]:
-    """Holds the warehouse for the time of the block, renewing the claim in the background.
+    """Holds the warehouse for the time of the block, renewing the lock in the background.
 
     Input:
-        name: of a claim beside the warehouse's own, held instead of it; patience: how long another
+        name: of a lock beside the warehouse's own, held instead of it; timeout: how long another
         run is waited for, which the log says each minute. Whether one that seems dead is dead takes
         a minute to see.
 
     Raises:
         WarehouseBusyError: a living run holds it; says who and since when.
     """
-    held = _taken(settings, owner=owner, name=name, patience=patience)
+    held = _acquired(settings, owner=owner, name=name, timeout=timeout)
     ended = threading.Event()
-    beat = threading.Thread(target=_keep, args=(held, ended), name="claim", daemon=True)
+    beat = threading.Thread(target=_keep_renewing, args=(held, ended), name="lock", daemon=True)
     beat.start()
     try:
         yield held
@@ -197,14 +197,14 @@ def warehouse_lock(
         held.release()
 
 
-def _taken(settings: Settings, *, owner: str, name: str | None, patience: timedelta) -> Lock:
+def _acquired(settings: Settings, *, owner: str, name: str | None, timeout: timedelta) -> Lock:
     store = lock_files_of(settings, name=name)
     what = settings.warehouse if name is None else f"{settings.warehouse} ({name})"
-    until, watched = time.monotonic() + patience.total_seconds(), _Watched()
+    until, watched = time.monotonic() + timeout.total_seconds(), _Watched()
     tell_at = 0.0
     while True:
         try:
-            return _take(store, watched, warehouse=what, owner=owner)
+            return _try_to_acquire(store, watched, warehouse=what, owner=owner)
         except WarehouseBusyError as busy:
             at = time.monotonic()
             if at >= until and not watched.is_in_doubt():
@@ -219,7 +219,7 @@ def _taken(settings: Settings, *, owner: str, name: str | None, patience: timede
             time.sleep(_LOOK_SECONDS)
 
 
-def _take(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) -> Lock:
+def _try_to_acquire(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) -> Lock:
     newest = max(store.generations(), default=0)
     holder = _read(store, newest) if newest else None
     if holder is not None and not holder.released and not watched.is_dead(holder):
@@ -239,7 +239,7 @@ def _take(store: LockFiles, watched: _Watched, *, warehouse: str, owner: str) ->
     return Lock(store, warehouse=warehouse, generation=newest + 1, holder=mine)
 
 
-def _keep(held: Lock, ended: threading.Event) -> None:
+def _keep_renewing(held: Lock, ended: threading.Event) -> None:
     while not ended.wait(RENEW_SECONDS):
         try:
             held.renew()
@@ -247,7 +247,7 @@ def _keep(held: Lock, ended: threading.Event) -> None:
             log.error("%s", error)  # check() raises it where it matters
             return
         except (ShardauditError, OSError) as error:
-            log.warning("could not renew the claim, trying again: %s", error)
+            log.warning("could not renew the lock, trying again: %s", error)
 
 
 def _new_holder(owner: str) -> Holder:
@@ -269,7 +269,7 @@ def _read(store: LockFiles, generation: int) -> Holder | None:
         return None if text is None else Holder(**json.loads(text))
     except (TypeError, ValueError) as error:
         raise WarehouseAccessError(
-            f"{store.folder}/{generation:012}.json is not a claim of this version of shardaudit: "
+            f"{store.folder}/{generation:012}.json is not a lock of this version of shardaudit: "
             "delete it when no run is active"
         ) from error
 

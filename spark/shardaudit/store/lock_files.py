@@ -1,4 +1,4 @@
-"""Where the claim files of a warehouse lie: a local folder or S3, with the same four verbs."""
+"""Where the lock files of a warehouse lie: a local folder or S3, with the same four verbs."""
 
 import os
 import re
@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # the stubs are installed for development only
     from mypy_boto3_s3 import S3Client
 
 FOLDER = "_claims"
-# The claim on shards, positions, notifications, holes, plan_requests: no other run writes them.
+# The lock on shards, positions, notifications, holes, plan_requests: no other run writes them.
 WATCH = "watch"
-# How long another run is waited for: longer than what it holds the claim for lasts.
+# How long another run is waited for: longer than what it holds the lock for lasts.
 A_WATCH = timedelta(minutes=5)
 AN_AUDIT = timedelta(hours=1)  # of a large window
 _FILE = re.compile(r"(\d{12})\.json$")
@@ -55,7 +55,7 @@ class LockFiles(Protocol):
 
 
 def lock_files_of(settings: Settings, *, name: str | None) -> LockFiles:
-    """The store of the warehouse's claim, or of a named one beside it."""
+    """The store of the warehouse's lock, or of a named one beside it."""
     folder = FOLDER if name is None else f"{FOLDER}/{name}"
     if settings.warehouse.startswith("s3a://"):
         return S3LockFiles(s3_client(settings.aws), settings.warehouse, folder)
@@ -63,7 +63,7 @@ def lock_files_of(settings: Settings, *, name: str | None) -> LockFiles:
 
 
 class LocalLockFiles:
-    """Claim files in a folder. A hard link appears with its whole text, or not at all."""
+    """Lock files in a folder. A hard link appears with its whole text, or not at all."""
 
     def __init__(self, warehouse: Path, folder: str) -> None:
         self.folder, self._folder = folder, warehouse / folder
@@ -120,7 +120,7 @@ class LocalLockFiles:
 
 
 class S3LockFiles:
-    """Claim files in a bucket that knows conditional writes (`If-None-Match: *`)."""
+    """Lock files in a bucket that knows conditional writes (`If-None-Match: *`)."""
 
     def __init__(self, client: "S3Client", warehouse: str, folder: str) -> None:
         self.folder, self._client, self._warehouse = folder, client, warehouse

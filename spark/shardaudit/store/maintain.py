@@ -37,7 +37,7 @@ _CLEAR = "clear"  # of `notifications.kind`: people know that the shard is well
 
 
 def delete_audit_history(warehouse: Warehouse, settings: Settings, *, now: datetime) -> Deleted:
-    """Of `cells`, `gates` and `quarantine`; under the warehouse's claim."""
+    """Of `cells`, `gates` and `quarantine`; under the warehouse's lock."""
     gone = Deleted()
     for name in settings.streams:
         audits = warehouse.rows(AUDITS, where=published_of(name))
@@ -55,7 +55,7 @@ def delete_audit_history(warehouse: Warehouse, settings: Settings, *, now: datet
 
 
 def delete_watch_history(warehouse: Warehouse, settings: Settings, *, now: datetime) -> Deleted:
-    """Of `shards`, `positions` and `notifications`; under the watch's claim."""
+    """Of `shards`, `positions` and `notifications`; under the watch's lock."""
     gone = Deleted()
     for name in settings.streams:
         kept = _kept(warehouse, settings, name)
@@ -88,11 +88,11 @@ def _delete_observations(warehouse: Warehouse, name: str, before: datetime) -> i
     """Deletes the old rows of `shards` that say what those before and after them say."""
     of_stream = F.col("stream") == name
     old = bare(warehouse.read(SHARDS).where(of_stream & (F.col("observed_at") < F.lit(before))))
-    turns = turning_points(old).localCheckpoint()
-    gone = old.count() - turns.count()
+    kept = turning_points(old).localCheckpoint()
+    gone = old.count() - kept.count()
     if gone:
         where = f"{has_values({'stream': [name]})} AND {is_before('observed_at', before)}"
-        warehouse.replace_by_few(turns, SHARDS, where=where)
+        warehouse.replace_by_few(kept, SHARDS, where=where)
     return gone
 
 

@@ -15,8 +15,8 @@ from shardaudit.adapters.files.files import s3_access
 from shardaudit.adapters.lake.delta_schema import TableFeatureError
 from shardaudit.adapters.lake.delta_sink_reader import DeltaSink
 from shardaudit.model.config.choices import SinkFormat
-from shardaudit.model.config.parts import Aws
-from shardaudit.model.config.settings import Settings, Sink
+from shardaudit.model.config.parts import Aws, Sink
+from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError, FinalError
 from shardaudit.store.lock_files import FOLDER
 
@@ -31,7 +31,7 @@ def probe_warehouse(settings: Settings) -> None:
     """Writes a small object and removes it; on S3 also sees that a conditional write is refused.
 
     Raises:
-        ProbeError: it cannot be written, or two runs could claim it at the same time.
+        ProbeError: it cannot be written, or two runs could take it at the same time.
     """
     if not settings.warehouse.startswith("s3a://"):
         _probe_folder(Path(settings.warehouse))

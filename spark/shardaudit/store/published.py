@@ -35,13 +35,13 @@ from shardaudit.store.audits import (
     audit_row,
     gate_results,
     late_audits,
-    missing_of_audit,
     quarantined_so_far,
     read_rows,
     shard_holds,
     shard_sums,
     waiting_time,
 )
+from shardaudit.store.read_findings import missing_of_audit
 
 
 def worst_shards(

@@ -3,7 +3,7 @@
 Frames go through the engine, few rows through the driver and delta-rs: a job of Spark's that writes
 one row takes half a second, delta-rs takes milliseconds. Every write selects a table's columns in
 order, casts them to its types, and is compared with the table first. One driver writes a warehouse
-at a time (`store/lock.py`); each write asks the claim first.
+at a time (`store/lock.py`); each write asks the lock first.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ class TableSchemaError(FinalError, TypeError):
 
 
 class Warehouse:
-    """Our tables under one path. `check` is called before each write: it raises without a claim.
+    """Our tables under one path. `check` is called before each write: it raises without a lock.
 
     `engine`: the name and version of what runs the session.
     """
@@ -58,15 +58,15 @@ class Warehouse:
         self.spark, self._path, self._check = spark, path.rstrip("/"), check
         self.engine = engine
         self._small = DeltaRs(self._path, aws or Aws())
-        self._opened: set[str] = set()
+        self._created: set[str] = set()
 
     @property
     def access(self) -> S3Access:
         """How the files of inputs are reached where they lie in S3."""
         return s3_access(self._small.aws)
 
-    def claimed_by(self, check: Callable[[], None]) -> "Warehouse":
-        """The same warehouse, whose writes ask another claim."""
+    def locked_by(self, check: Callable[[], None]) -> "Warehouse":
+        """The same warehouse, whose writes ask another lock."""
         return Warehouse(
             self.spark, self._path, aws=self._small.aws, check=check, engine=self.engine
         )
@@ -238,9 +238,9 @@ class Warehouse:
         return self.spark.read.format("delta").load(self._open(table)).select(table.names)
 
     def _open(self, table: Table) -> str:
-        if table.name not in self._opened:
+        if table.name not in self._created:
             self._small.create(table)
-            self._opened.add(table.name)
+            self._created.add(table.name)
         return f"{self._path}/{table.name}"
 
 

@@ -30,7 +30,7 @@ from shardaudit.watch.watch_history import (
     told,
     watched_rows,
 )
-from shardaudit.watch.watch_holes import LOOKS_APART, HoleFacts, Standing, found_holes, store_told
+from shardaudit.watch.watch_holes import HoleFacts, Standing, found_holes, store_told
 from shardaudit.watch.watch_ledger import Known, ledger_progress, usual_patience
 from shardaudit.watch.watch_report import WatchReport, watch_report
 
@@ -119,7 +119,7 @@ def _seen(ledger: LedgerDays, stream: Stream, rules: Rules, asked: Asked, past: 
     known = Known(past.before, asked.positions)
     stands = ledger_progress(ledger, stream, as_of=then, known=known)
     patience = usual_patience(ledger, stream, as_of=then, retention=rules.retention)
-    settled = past.settled_by(then - LOOKS_APART)
+    settled = past.settled_by(rules.settled_by)
     standing = Standing(stream, rules, stands, patience, settled, past.before)
     return Seen(asked, stands, patience, found_holes(ledger, standing), past)
 

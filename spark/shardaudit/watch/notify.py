@@ -67,7 +67,7 @@ def _notify(
     give = sender or (lambda message: _give(settings, message))
     if not _pending(settings, name, about):
         return 0
-    with warehouse_lock(settings, owner=f"notify {name}", name=WATCH, patience=A_WATCH) as held:
+    with warehouse_lock(settings, owner=f"notify {name}", name=WATCH, timeout=A_WATCH) as held:
         pending = {row["notification_id"]: row for row in _pending(settings, name, about)}
         messages = _messages(list(pending.values()), name)
         for message, notification_ids in messages:

@@ -41,8 +41,6 @@ from shardaudit.watch.rules.holes import (
 )
 from shardaudit.watch.watch_ledger import filter_counts
 
-# Settled at one watch, and still not the same at the next: what lands late lands in between.
-LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
 GONE_FOR = timedelta(days=1)  # how long one is told what has left the stream
 _GIVEN_UP = (State.ACCEPTED, State.EXPIRED)
 STEPS = 64  # in which rows without a place are counted; each counts as come when its last one had
@@ -71,15 +69,10 @@ class Standing:
     before: Mapping[str, EarlierWatch]
 
     @property
-    def settled_by(self) -> datetime:
-        """Until when cells must have been settled."""
-        return self.rules.when_read.as_of - LOOKS_APART
-
-    @property
     def may_settle_since(self) -> datetime:
         """A cell of which all arrived by then is settled by now, whatever its shard."""
         longest = max([self.stream.settle_grace, *self.patience.values()])
-        return self.settled_by - self.stream.bucket - longest
+        return self.rules.settled_by - self.stream.bucket - longest
 
 
 def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
@@ -98,7 +91,7 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     if differing.isEmpty():
         return HoleFacts({}, None)
     state = ingested(warehouse, name)
-    terms = HoleTerms(standing.settled_by, stream.bucket, state.damage)
+    terms = HoleTerms(rules.settled_by, stream.bucket, state.damage)
     standing_now = standing_cells(differing, _facts(warehouse, standing), terms)
     since = min([first, *(datetime.combine(day, time(), UTC) for day in late_days)])
     window = Window(since, rules.as_of)

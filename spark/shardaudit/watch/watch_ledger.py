@@ -91,10 +91,7 @@ def ledger_progress(
         for shard, row in times.items()
     }
     found |= _with_arrivals(ledger, found, stream, as_of=as_of)
-    if any(one.landed_until for one in found.values()):
-        return found
-    state = ingested(ledger.warehouse, ledger.stream)
-    if state.has_places and not _may_lack_places(ledger.rows, state.unplaced, stream, as_of=as_of):
+    if any(one.landed_until for one in found.values()) or _has_places(ledger, stream, as_of=as_of):
         return found
     # No row says where it belongs: what landed is not in the ledger, and nobody knows what waits.
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
@@ -181,17 +178,18 @@ def _arrived(one: LedgerProgress, ahead: Span, row: Row, bucket: timedelta) -> L
     )
 
 
-def _may_lack_places(ledger: DataFrame, unplaced: int, stream: Stream, *, as_of: datetime) -> bool:
-    """Whether all that should have landed may be among the rows that lack their shard or time.
+def _has_places(ledger: LedgerDays, stream: Stream, *, as_of: datetime) -> bool:
+    """Whether not all that should have landed may be among rows that lack their shard or time.
 
     Where no row has a place the patience is the settle grace: what is younger may be on its way.
     """
-    if not unplaced:
-        return False
+    state = ingested(ledger.warehouse, ledger.stream)
+    if not (state.has_places and state.unplaced):
+        return state.has_places
     is_due = F.col("bucket_start") < F.lit(as_of - stream.settle_grace - stream.bucket)
     sent_less_landed = F.when(F.col("side") == "traces", F.col("n")).otherwise(-F.col("n"))
-    [due] = collected(ledger.where(is_due).agg(F.sum(sent_less_landed).alias("n")))
-    return (due.n or 0) <= unplaced
+    [due] = collected(ledger.rows.where(is_due).agg(F.sum(sent_less_landed).alias("n")))
+    return (due.n or 0) > state.unplaced
 
 
 def _horizon(

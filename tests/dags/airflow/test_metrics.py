@@ -31,7 +31,7 @@ class Listener:
         self._socket.settimeout(0.2)
         self.port = self._socket.getsockname()[1]
 
-    def heard(self) -> dict[str, float]:
+    def received(self) -> dict[str, float]:
         found = {}
         try:
             while True:
@@ -87,13 +87,13 @@ def test_an_audit_sends_its_figures_also_when_it_is_red(config: Path, statsd: Li
     )
     with pytest.raises(AirflowFailException):
         judge(planned("a"))
-    heard = statsd.heard()
-    assert heard["airflow.shardaudit.audit.missing.events"] == 1
-    assert heard["airflow.shardaudit.audit.verdict_good.events"] == 0
-    assert heard["airflow.shardaudit.audit.published.events"] == 1
+    received = statsd.received()
+    assert received["airflow.shardaudit.audit.missing.events"] == 1
+    assert received["airflow.shardaudit.audit.verdict_good.events"] == 0
+    assert received["airflow.shardaudit.audit.published.events"] == 1
     with pytest.raises(AirflowFailException):
         judge(planned("b"))
-    assert statsd.heard() == {"airflow.shardaudit.audit.published.events": 0}
+    assert statsd.received() == {"airflow.shardaudit.audit.published.events": 0}
 
 
 def test_a_loss_before_the_window_is_not_good(config: Path, statsd: Listener) -> None:
@@ -103,10 +103,10 @@ def test_a_loss_before_the_window_is_not_good(config: Path, statsd: Listener) ->
     write_result(config.with_name("warehouse"), audits=[audit("a"), late])
     with pytest.raises(AirflowFailException):
         judge(planned("a"))
-    heard = statsd.heard()
-    assert heard["airflow.shardaudit.audit.verdict_good.events"] == 0
-    assert heard["airflow.shardaudit.audit.verdict_rank.events"] == 5
-    assert heard["airflow.shardaudit.audit.missing.events"] == 0  # as in `audits`
+    received = statsd.received()
+    assert received["airflow.shardaudit.audit.verdict_good.events"] == 0
+    assert received["airflow.shardaudit.audit.verdict_rank.events"] == 5
+    assert received["airflow.shardaudit.audit.missing.events"] == 0  # as in `audits`
 
 
 def test_a_watch_sends_its_figures(config: Path, statsd: Listener) -> None:
@@ -124,10 +124,10 @@ def test_a_watch_sends_its_figures(config: Path, statsd: Listener) -> None:
     place = config.with_name("warehouse") / SHARDS.name
     write_deltalake(str(place), arrow(SHARDS, shards))
     tell({"stream": "events", "driver": {}, "arguments": {}, "engines": {}})
-    heard = statsd.heard()
-    assert heard["airflow.shardaudit.watch.shards.events"] == 2
-    assert heard["airflow.shardaudit.watch.shards_warn.events"] == 1
-    assert heard["airflow.shardaudit.watch.observed_timestamp.events"] == pytest.approx(
+    received = statsd.received()
+    assert received["airflow.shardaudit.watch.shards.events"] == 2
+    assert received["airflow.shardaudit.watch.shards_warn.events"] == 1
+    assert received["airflow.shardaudit.watch.observed_timestamp.events"] == pytest.approx(
         now.timestamp(), abs=1
     )
 
@@ -155,12 +155,12 @@ def test_health_and_budget_are_sent_with_the_news_also_of_what_never_was(
         "read": START + timedelta(hours=2),
         "audited": START + timedelta(hours=1),
     }
-    heard = statsd.heard()
+    received = statsd.received()
     assert {
-        what: heard[f"airflow.shardaudit.health.{what}_timestamp.events"] for what in wanted
+        what: received[f"airflow.shardaudit.health.{what}_timestamp.events"] for what in wanted
     } == {what: at.timestamp() for what, at in wanted.items()}
-    assert heard["airflow.shardaudit.health.watched_timestamp.events"] == 0
-    assert "airflow.shardaudit.budget.unaudited_seconds.events" in heard
+    assert received["airflow.shardaudit.health.watched_timestamp.events"] == 0
+    assert "airflow.shardaudit.budget.unaudited_seconds.events" in received
 
 
 def test_a_health_that_cannot_be_read_loses_no_alarm(
@@ -184,7 +184,7 @@ def test_a_health_that_cannot_be_read_loses_no_alarm(
 
 def test_a_streams_name_is_one_part_of_the_metrics_name(statsd: Listener) -> None:
     emit("audit", "eu.events-1_x", {"missing": 3})
-    assert statsd.heard() == {"airflow.shardaudit.audit.missing.eu__events-1_x": 3}
+    assert statsd.received() == {"airflow.shardaudit.audit.missing.eu__events-1_x": 3}
 
 
 def test_nothing_is_sent_when_airflow_is_not_told_to() -> None:

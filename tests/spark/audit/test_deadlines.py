@@ -25,7 +25,7 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 LATER = T0 + 3 * DAY
 
 
-def observe(lake: Lake, hours: int, *, at: datetime) -> None:
+def store_retention(lake: Lake, hours: int, *, at: datetime) -> None:
     row = {"stream": lake.name, "shard_id": "s", "retention_hours": hours, "observed_at": at}
     lake.warehouse.upsert([row], SHARDS)
 
@@ -72,16 +72,16 @@ def test_kinesis_says_the_retention_and_the_configuration_where_it_was_never_ask
         row = {"audit_id": audit_id, "stream": lake.name, "retention_s": hours * 3600}
         lake.warehouse.upsert([row | {"started_at": started_at}], AUDITS)
     assert kept() == Retention(12 * HOUR, longer=(Longer(7 * DAY, T0 + HOUR),))
-    observe(lake, 24, at=T0)
+    store_retention(lake, 24, at=T0)
     assert kept() == Retention(DAY)
-    observe(lake, 168, at=T0 + HOUR)
+    store_retention(lake, 168, at=T0 + HOUR)
     assert kept() == Retention(7 * DAY, Shorter(DAY, T0))
 
 
 def test_deadline_moves_both_ways_with_the_retention_also_outside_of_the_window(
     lossy: Lake,
 ) -> None:
-    observe(lossy, 24, at=LATER)
+    store_retention(lossy, 24, at=LATER)
     audited(lossy, as_of=LATER)
     found = findings(lossy)
     gone = "the stream's retention has run out"
@@ -90,14 +90,14 @@ def test_deadline_moves_both_ways_with_the_retention_also_outside_of_the_window(
     elsewhere = T0 + DAY
     audited(lossy, as_of=LATER + DAY, start=elsewhere)
     assert findings(lossy)["m2"] == ("expired", LATER - HOUR + DAY, gone)
-    observe(lossy, 168, at=LATER + 2 * DAY)
+    store_retention(lossy, 168, at=LATER + 2 * DAY)
     audited(lossy, as_of=LATER + 2 * DAY, start=elsewhere)
     again = "the stream keeps it for longer than was known"
     assert findings(lossy)["m2"] == ("open", LATER - HOUR + 7 * DAY, again)
     # It had left the stream when that was last seen to keep a day: nothing brings it back.
     assert findings(lossy)["m1"] == found["m1"]
-    moves = lossy.warehouse.rows(TRANSITIONS, where=pc.field("message_id") == "m2")
-    assert sorted((row["changed_at"], row["to_state"], row["reason"]) for row in moves) == [
+    transitions = lossy.warehouse.rows(TRANSITIONS, where=pc.field("message_id") == "m2")
+    assert sorted((row["changed_at"], row["to_state"], row["reason"]) for row in transitions) == [
         (LATER, "open", "found by the audit"),
         (LATER + DAY, "expired", gone),
         (LATER + 2 * DAY, "open", again),
@@ -120,7 +120,7 @@ def test_a_clock_that_is_ahead_makes_no_deadline_later_than_the_ingest_of_its_tr
     write = write_lines if traces_format == "json" else write_parquet
     write(lake.traces / f"a.{traces_format}", lines)
     lake.land([sink_row(0), sink_row(9)])
-    observe(lake, 24, at=at)
+    store_retention(lake, 24, at=at)
     audited(lake, as_of=at)
     assert {name: until for name, (_, until, _) in findings(lake).items() if name != "m9"} == {
         "m1": at + DAY,
@@ -129,21 +129,21 @@ def test_a_clock_that_is_ahead_makes_no_deadline_later_than_the_ingest_of_its_tr
 
 
 def test_audit_about_the_past_opens_nothing_that_a_later_one_saw_run_out(lossy: Lake) -> None:
-    observe(lossy, 24, at=LATER)
+    store_retention(lossy, 24, at=LATER)
     audited(lossy, as_of=LATER + DAY + HOUR)
     seen = findings(lossy)
     assert {state for state, _, _ in seen.values()} == {"expired"}
     audited(lossy, as_of=T0 + 12 * HOUR)
     assert findings(lossy) == seen
     # Kept for longer since then, but not for so long.
-    observe(lossy, 25, at=LATER)
+    store_retention(lossy, 25, at=LATER)
     audited(lossy, as_of=T0 + 12 * HOUR)
     assert {state for state, _, _ in findings(lossy).values()} == {"expired"}
 
 
 def test_audit_of_a_time_that_was_not_there_yet_binds_no_later_one(lossy: Lake) -> None:
     """Somebody typed the local time as UTC: hours ahead of the clock."""
-    observe(lossy, 24, at=LATER)
+    store_retention(lossy, 24, at=LATER)
     audited(lossy, as_of=LATER)
     assert findings(lossy)["m2"][0] == "open"
     audited(lossy, as_of=LATER + DAY, clock=LATER)
@@ -153,7 +153,7 @@ def test_audit_of_a_time_that_was_not_there_yet_binds_no_later_one(lossy: Lake) 
 
 
 def test_evidence_of_an_earlier_version_is_read_again(lossy: Lake) -> None:
-    observe(lossy, 24, at=LATER)
+    store_retention(lossy, 24, at=LATER)
     audited(lossy, as_of=LATER)
     rows = lossy.warehouse.rows(EVIDENCE, where=pc.scalar(True))
     lossy.warehouse.upsert([row | {"arrived_at": None} for row in rows], EVIDENCE)
@@ -172,7 +172,7 @@ def test_a_run_and_who_reads_it_later_say_the_same(lake: Lake) -> None:
     lake.log("a.jsonl", [trace_line(n, shard_id=shard_id(s)) for s, n in everything])
     lake.land([sink_row(n, shard_id=shard_id(s)) for s, n in everything if (s, n) not in lost])
     lake.settings["retention"] = timedelta(hours=36)
-    observe(lake, 24, at=T0 + HOUR)
+    store_retention(lake, 24, at=T0 + HOUR)
     audited(lake, as_of=T0 + HOUR)
     rows = lake.warehouse.rows(FINDINGS, where=pc.scalar(True))
     accepted = [row | {"state": "accepted"} for row in rows if row["shard_id"] == shard_id(3)]

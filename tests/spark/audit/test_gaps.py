@@ -19,8 +19,8 @@ from shardaudit.model.tables.watch_tables import NOTIFICATIONS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport
-from shardaudit.store.audits import open_counts
 from shardaudit.store.published import published_audit
+from shardaudit.store.read_findings import open_counts
 from shardaudit.store.transitions import Said, accept_gaps
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import T0, Line, sequence, shard, sink_row, trace_line

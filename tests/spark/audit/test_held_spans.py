@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from shardaudit.audit.rules.cell_verdicts import MOST_SPANS, held_spans
-from shardaudit.audit.rules.findings import stuck_cells
-from shardaudit.audit.rules.gaps import gap_measures, passed_cells
+from shardaudit.audit.rules.changed_cells import passed_cells, stuck_cells
+from shardaudit.audit.rules.gaps import gap_measures
 from shardaudit.audit.rules.ledger_hours import shard_hours, time_measures
 from shardaudit.audit.rules.shard_facts import shard_facts
 from shardaudit.columns.ledger_sums import cell_sums

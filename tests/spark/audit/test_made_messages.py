@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from pyspark.sql import Row
 
-from shardaudit.model.config.settings import Sink
+from shardaudit.model.config.parts import Sink
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.route_tables import handed_over
 from shardaudit.model.verdict import Verdict

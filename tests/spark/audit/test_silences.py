@@ -133,7 +133,7 @@ def test_a_child_is_as_busy_as_what_it_took_the_place_of(
     sent += messages("2-grandchild", range(-3, -1)) + messages("running", range(-400, 72))
     feed(trial, sent + messages("began", range(-3, -1)))
     parents = {"1-child": ["0-parent"], "2-grandchild": ["1-child"]}
-    trial.observe({"running", "began", "0-parent", *parents}, at=STOP, parents=parents)
+    trial.list_shards({"running", "began", "0-parent", *parents}, at=STOP, parents=parents)
     for hours, verdict in ((6, "pending"), (72, "inconclusive")):
         end = STOP + hours * HOUR
         ask = replace(ASK, start=end - HOUR, end=end, as_of=end + HOUR / 2)
@@ -188,7 +188,7 @@ def test_stream_of_sparse_shards_is_told_as_a_whole(warehouse: Warehouse, tmp_pa
 
 
 def test_closed_shard_is_quiet(trial: Trial) -> None:
-    trial.observe({"stopped"}, at=STOP + HOUR)
+    trial.list_shards({"stopped"}, at=STOP + HOUR)
     shards = trial.warehouse
     rows = shards.spark.createDataFrame([("events", "stopped")], "stream string, shard_id string")
     for name, kind, _ in SHARDS.columns:

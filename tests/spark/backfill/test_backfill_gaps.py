@@ -142,11 +142,11 @@ def test_gaps_are_planned_read_again_and_proven_by_their_cells(outage: Outage) -
     assert (verified.recovered, verified.left, verified.expired) == (3 * SIZE + 1, 0, 0)
     states = {w.state for w in stored_windows(lake.warehouse, plan.plan_id)}
     assert (states, outage.states()) == ({"verified"}, [("recovered", SIZE, "lost")] * 3)
-    moves = lake.warehouse.counts(
+    transitions = lake.warehouse.counts(
         GAP_TRANSITIONS, by=["from_state", "to_state"], having={"stream": lake.name}
     )
     steps = [None, "open", "planned", "replayed", "recovered"]
-    assert moves == {step: 3 for step in pairwise(steps)}
+    assert transitions == {step: 3 for step in pairwise(steps)}
     newest = lake.warehouse.rows(CELLS, where=pc.field("audit_id") == verified.audit_id)
     rows = lake.spark.read.format("delta").load(str(lake.sink)).count()
     assert ({row["verdict"] for row in newest}, rows) == ({"ok"}, 9 * 12 + 3 * SIZE)

@@ -16,7 +16,7 @@ from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
-from shardaudit.backfill.rounds import Replay
+from shardaudit.backfill.replay_run import Replay
 from shardaudit.backfill.rules.planned import RUN, Plan, StoredWindow, WindowState
 from shardaudit.backfill.run import Running, run_backfill
 from shardaudit.backfill.verify import Verified, verify

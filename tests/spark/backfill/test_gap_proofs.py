@@ -13,7 +13,7 @@ from shardaudit.audit.job import audit
 from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
-from shardaudit.backfill.rounds import Replay
+from shardaudit.backfill.replay_run import Replay
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.backfill.verify import verify
 from shardaudit.model.retention import Retention

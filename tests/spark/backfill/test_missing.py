@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from shardaudit.backfill.rules.missing import ACKED_WITHIN, asked_for, missing_ids, stretches
-from shardaudit.backfill.rules.plan import AFTER, BEFORE
+from shardaudit.backfill.rules.ranges import AFTER, BEFORE
 from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.window import Window
 from tests.builders import T0

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.job import audit
-from shardaudit.model.config.settings import Sink
+from shardaudit.model.config.parts import Sink
 from shardaudit.model.retention import Retention
 from shardaudit.model.window import Window
 from shardaudit.report.summary import AuditReport

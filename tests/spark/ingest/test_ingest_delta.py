@@ -16,7 +16,7 @@ from shardaudit.ingest.batches import Batches, BatchResult
 from shardaudit.ingest.rules.batch_inputs import sink_inputs
 from shardaudit.ingest.rules.deliveries import judged_sink_rows
 from shardaudit.ingest.rules.fingerprint import sink_fingerprints
-from shardaudit.model.config.settings import Sink
+from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError, SinkSchemaError
 from tests.builders import NOW, SINK_DDL, T0, Line, shard, sink_row, spoil
 from tests.spark.lake import CELL_TOTALS, Lake, Totals

@@ -123,7 +123,7 @@ def watched(chance: Random, hours: int) -> Iterator[Row]:
 
 
 def once() -> Callable[[], None]:
-    """A claim that is lost after one write."""
+    """A lock that is lost after one write."""
     left = [None]
 
     def check() -> None:
@@ -157,7 +157,7 @@ def test_what_is_known_of_shards_stays(warehouse: Warehouse, tmp_path: Path, see
     before = seen()
     later, rows_before = end + 400 * DAY, len(rows)
     with pytest.raises(LockLostError):  # killed between two tables
-        delete_watch_history(warehouse.claimed_by(once()), settings, now=later)
+        delete_watch_history(warehouse.locked_by(once()), settings, now=later)
     assert len(contents(warehouse, SHARDS)[SHARDS.name]) < rows_before
     assert seen() == before
     gone = delete_watch_history(warehouse, settings, now=later)
@@ -196,13 +196,13 @@ def test_of_notifications_those_of_a_shard_that_is_well_go(
     ]
     warehouse.upsert(rows, NOTIFICATIONS)
     as_of = T0 + 101 * HOUR
-    heard = [
+    shards = [
         ShardNews("events", shard, Level.WARN, stands_still=True, text="t", goes_on=False)
         for shard in ("well", "ill")
     ]
-    before = due_notifications(heard, told(warehouse, "events"), as_of=as_of)
+    before = due_notifications(shards, told(warehouse, "events"), as_of=as_of)
     settings = some_settings(tmp_path / "warehouse")
     assert delete_watch_history(warehouse, settings, now=as_of) == {NOTIFICATIONS.name: 2}
-    assert due_notifications(heard, told(warehouse, "events"), as_of=as_of) == before
+    assert due_notifications(shards, told(warehouse, "events"), as_of=as_of) == before
     left = {row["notification_id"] for row in warehouse.rows(NOTIFICATIONS, where=EVERYTHING)}
     assert left == {"n1", "n2", "n3", "n5", "n100"}

@@ -8,9 +8,14 @@ import pytest
 
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.tables.audit_tables import FINDINGS, TRANSITIONS
-from shardaudit.store.audits import missing_of_audit, open_counts, open_missing
 from shardaudit.store.cell_grid import ALL_SHARDS
-from shardaudit.store.read_findings import WantedFindings, read_findings
+from shardaudit.store.read_findings import (
+    WantedFindings,
+    missing_of_audit,
+    open_counts,
+    open_missing,
+    read_findings,
+)
 from shardaudit.store.transitions import Accepted, NoFindingError, accept_findings
 from shardaudit.store.warehouse import Warehouse
 
@@ -81,8 +86,8 @@ def test_findings_are_accepted_once_with_their_reason(
         "twice": "a test",
     }
     assert {row["updated_at"] for row in accepted} == {later}
-    moves = filled.read(TRANSITIONS).select("message_id", "from_state", "to_state", "reason")
-    assert sorted(tuple(row) for row in moves.collect()) == [
+    transitions = filled.read(TRANSITIONS).select("message_id", "from_state", "to_state", "reason")
+    assert sorted(tuple(row) for row in transitions.collect()) == [
         (ODD, "open", "accepted", "a test"),
         ("twice", "open", "accepted", "a test"),
     ]

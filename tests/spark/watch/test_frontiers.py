@@ -18,8 +18,8 @@ from shardaudit.model.verdict import Level
 from shardaudit.model.window import Window
 from shardaudit.store.ledger_days import LedgerDays, ledger_days
 from shardaudit.store.warehouse import Warehouse
-from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
-from shardaudit.watch.watch_holes import LOOKS_APART, Standing, found_holes
+from shardaudit.watch.rules.facts import LOOKS_APART, EarlierWatch, Holes, LedgerProgress, Rules
+from shardaudit.watch.watch_holes import Standing, found_holes
 from shardaudit.watch.watch_ledger import Known, ledger_progress
 from tests.builders import sequence
 from tests.spark.watch.ledger import settings

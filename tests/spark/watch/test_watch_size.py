@@ -117,15 +117,15 @@ def test_a_week_of_1800_shards_is_watched_within_seconds(
             warehouse.append(rows, FINGERPRINTS)
         keep_sums(warehouse, stream, START + timedelta(days=day))
     as_of = START + timedelta(days=DAYS)
-    turns = []
+    watches = []
     for turn in range(3):
         at = (as_of + turn * timedelta(minutes=5)).isoformat()
         words = ["--config", str(config), "--json", "watch", "--stream", "events", "--as-of", at]
-        turns.append(run(shardaudit(words)))
+        watches.append(run(shardaudit(words)))
     with capsys.disabled():
-        took = [f"{turn.seconds:.1f} s, {turn.peak_gib:.2f} GiB" for turn in turns]
+        took = [f"{one.seconds:.1f} s, {one.peak_gib:.2f} GiB" for one in watches]
         print(f"\n{SHARDS} shards x {DAYS} days: {took}")  # noqa: T201
-    [line] = json.loads(turns[-1].said)["shards"]
+    [line] = json.loads(watches[-1].said)["shards"]
     assert (line["shard_id"], line["level"]) == (STUCK, Level.URGENT.value)
-    assert max(turn.seconds for turn in turns) < LIMIT_S
-    assert max(turn.peak_gib for turn in turns) < LIMIT_GIB
+    assert max(one.seconds for one in watches) < LIMIT_S
+    assert max(one.peak_gib for one in watches) < LIMIT_GIB

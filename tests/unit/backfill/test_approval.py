@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardaudit.backfill.rules.approval import approver, check_dedupe, policy_of, why_not_run
+from shardaudit.backfill.rules.approval import approver, check_dedupe, why_not_run
 from shardaudit.backfill.rules.planned import StoredWindow, WindowState
 from shardaudit.model.config.choices import Approval
 from shardaudit.model.config.parts import Backfill
@@ -17,33 +17,33 @@ def windows(*states: str, by: str | None = None) -> list[StoredWindow]:
 
 def test_plan_is_not_run_without_an_approval() -> None:
     with pytest.raises(ConfigError, match="--approve-as"):
-        approver(windows("planned"), asked=None, policy=policy_of(Backfill(), 600))
+        approver(windows("planned"), Backfill(), asked=None)
 
 
 @pytest.mark.parametrize("name", ["ann", " ann "])
 def test_person_approves(name: str) -> None:
-    assert approver(windows("planned"), asked=name) == "ann"
+    assert approver(windows("planned"), Backfill(), asked=name) == "ann"
 
 
 def test_first_approval_stays_when_the_plan_is_run_again() -> None:
     before = windows("merged", "incomplete", by="ann")
-    assert approver(before, asked="bob") == "ann"
+    assert approver(before, Backfill(), asked="bob") == "ann"
 
 
 @pytest.mark.parametrize(("limit", "is_let"), [(1200, True), (1199, False)])
 def test_policy_approves_up_to_its_size(limit: int, is_let: bool) -> None:
     policy = Backfill(approve=Approval.AUTO, auto_max_bytes=limit)
-    asked, who = windows("planned", "planned"), policy_of(policy, 1200)
+    asked = windows("planned", "planned")
     if is_let:
-        assert approver(asked, asked=None, policy=who).startswith("policy")
+        assert approver(asked, policy, asked=None).startswith("policy")
     else:
         with pytest.raises(ConfigError):
-            approver(asked, asked=None, policy=who)
+            approver(asked, policy, asked=None)
 
 
 def test_cancelled_plan_stays_cancelled() -> None:
     with pytest.raises(ConfigError, match="cancelled"):
-        approver(windows("cancelled", "planned"), asked="ann")
+        approver(windows("cancelled", "planned"), Backfill(), asked="ann")
 
 
 @pytest.mark.parametrize("backfill", [{}, {"mode": "republish", "republish_to": "orders"}])

@@ -91,7 +91,7 @@ def test_request_names_its_windows_and_nothing_of_ours() -> None:
     assert request_document(windows(), stream_name="kinesis-events") == text
 
 
-class Desk(BaseHTTPRequestHandler):
+class Endpoint(BaseHTTPRequestHandler):
     """Keeps what is posted to it; answers `status`."""
 
     status: ClassVar[int] = 200
@@ -117,19 +117,19 @@ class Desk(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def desk() -> Iterator[str]:
-    Desk.posted.clear()
-    Desk.tokens.clear()
-    Desk.status = 200
-    with HTTPServer(("127.0.0.1", 0), Desk) as server:
+def endpoint() -> Iterator[str]:
+    Endpoint.posted.clear()
+    Endpoint.tokens.clear()
+    Endpoint.status = 200
+    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/flink/backfills"
         server.shutdown()
 
 
-def test_request_is_posted_with_its_key(desk: str) -> None:
-    assert deliver("{}", desk, name="events-1", aws=Aws()) == desk
-    assert Desk.posted == [("/flink/backfills", "events-1", b"{}")]
+def test_request_is_posted_with_its_key(endpoint: str) -> None:
+    assert deliver("{}", endpoint, name="events-1", aws=Aws()) == endpoint
+    assert Endpoint.posted == [("/flink/backfills", "events-1", b"{}")]
 
 
 @pytest.mark.parametrize(
@@ -142,29 +142,29 @@ def test_request_is_posted_with_its_key(desk: str) -> None:
     ],
 )
 def test_refused_request_is_told_and_whether_a_later_try_may_work(
-    desk: str, status: int, error: type[Exception]
+    endpoint: str, status: int, error: type[Exception]
 ) -> None:
-    Desk.status = status
+    Endpoint.status = status
     with pytest.raises(error, match=f"answered {status}"):
-        deliver("{}", desk, name="events-1", aws=Aws())
+        deliver("{}", endpoint, name="events-1", aws=Aws())
 
 
 def test_request_carries_the_token_of_the_environment(
-    desk: str, monkeypatch: pytest.MonkeyPatch
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FLINK_TOKEN", "very-secret")
-    deliver("{}", desk, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
-    deliver("{}", desk, name="events-1", aws=Aws())
-    assert Desk.tokens == ["Bearer very-secret", None]
+    deliver("{}", endpoint, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
+    deliver("{}", endpoint, name="events-1", aws=Aws())
+    assert Endpoint.tokens == ["Bearer very-secret", None]
 
 
 def test_request_is_not_sent_without_the_token_that_it_wants(
-    desk: str, monkeypatch: pytest.MonkeyPatch
+    endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("FLINK_TOKEN", raising=False)
     with pytest.raises(ConfigError, match="FLINK_TOKEN"):
-        deliver("{}", desk, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
-    assert Desk.posted == []
+        deliver("{}", endpoint, name="events-1", aws=Aws(), token_env="FLINK_TOKEN")
+    assert Endpoint.posted == []
 
 
 def test_request_is_undelivered_when_nobody_is_there() -> None:

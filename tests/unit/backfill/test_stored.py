@@ -4,8 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from shardaudit.backfill.dedupe_plan import StoredDedupe
-from shardaudit.backfill.rules.planned import StoredWindow, WindowState
+from shardaudit.backfill.rules.planned import StoredDedupe, StoredWindow, WindowState
 from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
 from shardaudit.model.window import Window

@@ -55,7 +55,7 @@ def test_wrong_argument_ends_with_2_and_its_name(
 @pytest.mark.parametrize(
     "line", ["audit --stream events", "backfill run --plan p", "dedupe run --plan p"]
 )
-def test_wrong_suite_ends_with_2_before_spark_or_the_claim(
+def test_wrong_suite_ends_with_2_before_spark_or_the_lock(
     config: Path, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     folder = config.with_name("mine")

@@ -4,15 +4,8 @@ from pathlib import Path
 import pytest
 
 from shardaudit.model.config.choices import BackfillMode, PositionSource, SinkFormat
-from shardaudit.model.config.parts import Location
-from shardaudit.model.config.settings import (
-    Settings,
-    Sink,
-    Stream,
-    Traces,
-    load_settings,
-    read_columns,
-)
+from shardaudit.model.config.parts import Location, Sink, Traces
+from shardaudit.model.config.settings import Settings, Stream, load_settings, read_columns
 from shardaudit.model.errors import ConfigError
 from shardaudit.model.exit_code import ExitCode
 from shardaudit.model.input_columns import PARENT_IDS

@@ -11,7 +11,7 @@ from shardaudit.page.page_lines import (
     trend,
 )
 from shardaudit.page.page_words import UNKNOWN, Metric
-from shardaudit.store.audits import OpenCount
+from shardaudit.store.read_findings import OpenCount
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 H = timedelta(hours=1)

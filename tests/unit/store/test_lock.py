@@ -1,4 +1,4 @@
-"""The claim, with real processes."""
+"""The lock, with real processes."""
 
 import json
 import threading
@@ -12,10 +12,10 @@ from shardaudit.cli.session import WriteLock
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError, WarehouseBusyError
 from shardaudit.model.exit_code import ExitCode
-from shardaudit.store import lock as claims
+from shardaudit.store import lock
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import WATCH, WarehouseAccessError
-from tests.claimants import Claimant
+from tests.contenders import Contender
 
 
 @pytest.fixture
@@ -23,20 +23,20 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(warehouse=str(tmp_path / "lake"), streams={})
 
 
-def claim_files(settings: Settings) -> list[str]:
+def lock_file_names(settings: Settings) -> list[str]:
     return sorted(path.name for path in (Path(settings.warehouse) / "_claims").iterdir())
 
 
 def edit(settings: Settings, **fields: object) -> None:
-    """Changes what the newest claim file says."""
-    newest = Path(settings.warehouse) / "_claims" / claim_files(settings)[-1]
+    """Changes what the newest lock file says."""
+    newest = Path(settings.warehouse) / "_claims" / lock_file_names(settings)[-1]
     draft = Path(settings.warehouse) / "draft"
     draft.write_text(json.dumps(json.loads(newest.read_text()) | fields))
     draft.replace(newest)
 
 
 def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Settings) -> None:
-    with Claimant(settings) as other:
+    with Contender(settings) as other:
         assert other.take() == "held"
         with (
             pytest.raises(WarehouseBusyError, match=f"other .process {other.pid} on") as refused,
@@ -46,8 +46,8 @@ def test_second_run_is_refused_at_once_when_a_living_process_holds(settings: Set
     assert refused.value.exit_code is ExitCode.RETRY
 
 
-def test_the_watch_and_the_ledger_are_claimed_apart(settings: Settings) -> None:
-    with warehouse_lock(settings, owner="watch", name=WATCH), Claimant(settings) as other:
+def test_the_watch_and_the_ledger_are_locked_apart(settings: Settings) -> None:
+    with warehouse_lock(settings, owner="watch", name=WATCH), Contender(settings) as other:
         assert other.take() == "held"
         with (
             pytest.raises(WarehouseBusyError, match="held by watch"),
@@ -67,20 +67,20 @@ def test_warehouse_is_free_again_when_the_holder_ended(settings: Settings) -> No
         first.check()
     with warehouse_lock(settings, owner="second") as second:
         second.check()
-        assert claim_files(settings) == ["000000000002.json"]
+        assert lock_file_names(settings) == ["000000000002.json"]
 
 
 def test_dead_holder_is_taken_over_when_it_was_killed(settings: Settings) -> None:
-    with Claimant(settings) as other:
+    with Contender(settings) as other:
         assert other.take() == "held"
         other.kill()
         with warehouse_lock(settings, owner="me") as mine:
             mine.check()
-            assert claim_files(settings) == ["000000000002.json"]
+            assert lock_file_names(settings) == ["000000000002.json"]
 
 
 def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
-    with Claimant(settings) as one, Claimant(settings) as two:
+    with Contender(settings) as one, Contender(settings) as two:
         for _ in range(20):
             assert one.race(two) == ["busy", "held"]
 
@@ -91,7 +91,7 @@ DAY = 24 * 3600
 @pytest.fixture
 def seconds_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A silence of two seconds is one of a minute."""
-    monkeypatch.setattr(claims, "DEAD_AFTER", timedelta(seconds=2))
+    monkeypatch.setattr(lock, "DEAD_AFTER", timedelta(seconds=2))
 
 
 @pytest.mark.usefixtures("seconds_for_minutes")
@@ -152,7 +152,7 @@ def test_holder_is_dead_when_its_pid_belongs_to_a_younger_process(settings: Sett
             second.check()
 
 
-def test_late_release_does_no_harm_when_the_claim_was_lost(settings: Settings) -> None:
+def test_late_release_does_no_harm_when_the_lock_was_lost(settings: Settings) -> None:
     with warehouse_lock(settings, owner="first"):
         edit(settings, process_start="long ago")
         second = warehouse_lock(settings, owner="second")
@@ -162,10 +162,10 @@ def test_late_release_does_no_harm_when_the_claim_was_lost(settings: Settings) -
         pass
     second.__exit__(None, None, None)
     with warehouse_lock(settings, owner="fourth"):
-        assert claim_files(settings) == ["000000000003.json"]
+        assert lock_file_names(settings) == ["000000000003.json"]
 
 
-def test_foreign_claim_file_is_refused_with_the_cure(settings: Settings) -> None:
+def test_foreign_lock_file_is_refused_with_the_cure(settings: Settings) -> None:
     folder = Path(settings.warehouse) / "_claims"
     folder.mkdir(parents=True)
     (folder / "000000000007.json").write_text("{}")
@@ -180,7 +180,7 @@ def ago(*, seconds: int, micros: int = 0) -> str:
     return (datetime.now(UTC) - timedelta(seconds=seconds, microseconds=micros)).isoformat()
 
 
-def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: Settings) -> None:
+def test_named_lock_keeps_its_like_out_and_leaves_the_warehouse_free(settings: Settings) -> None:
     with warehouse_lock(settings, owner="first", name="backfill-events") as held:
         with (
             pytest.raises(WarehouseBusyError, match=r"\(backfill-events\) is held by first"),
@@ -196,18 +196,18 @@ def test_named_claim_keeps_its_like_out_and_leaves_the_warehouse_free(settings: 
         pass
 
 
-def test_who_has_patience_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
-    with Claimant(settings) as other:
+def test_who_waits_gets_the_warehouse_when_it_is_given_back(settings: Settings) -> None:
+    with Contender(settings) as other:
         assert other.take() == "held"
         started = time.monotonic()
         with (
             pytest.raises(WarehouseBusyError),
-            warehouse_lock(settings, owner="me", patience=timedelta(seconds=0.3)),
+            warehouse_lock(settings, owner="me", timeout=timedelta(seconds=0.3)),
         ):
             pass
         assert time.monotonic() - started >= 0.3
         threading.Timer(0.3, other.tell, ["give"]).start()
-        with warehouse_lock(settings, owner="me", patience=timedelta(seconds=30)) as mine:
+        with warehouse_lock(settings, owner="me", timeout=timedelta(seconds=30)) as mine:
             mine.check()
         assert other.answer() == "gave"
 

@@ -34,7 +34,7 @@ def held() -> None:
 
 
 def dying(after: int) -> Callable[[], None]:
-    """A claim that is lost after so many changes, as when the command is killed."""
+    """A lock that is lost after so many changes, as when the command is killed."""
     left = iter(range(after))
 
     def check() -> None:

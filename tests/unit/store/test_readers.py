@@ -16,10 +16,10 @@ from shardaudit.model.tables.watch_tables import SHARDS
 from shardaudit.model.verdict import Verdict
 from shardaudit.model.watermark import WHY, Held
 from shardaudit.model.window import Window
-from shardaudit.store.audits import audits_of, newest_watch, open_counts
+from shardaudit.store.audits import audits_of, newest_watch
 from shardaudit.store.cell_grid import ALL_SHARDS, COUNTED, Bins, Segment, ShardGroup, ShardRange
 from shardaudit.store.cells import bad_cells, read_grid, read_latency, read_skew
-from shardaudit.store.read_findings import WantedFindings, each_finding, read_findings
+from shardaudit.store.read_findings import WantedFindings, each_finding, open_counts, read_findings
 from tests.page_warehouse import HOSTILE, write_rows, write_warehouse
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

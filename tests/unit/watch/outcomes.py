@@ -10,8 +10,12 @@ from operator import itemgetter
 from shardaudit.model.verdict import Level
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, Rules, Witness
 from shardaudit.watch.rules.judgement import Judgement, judgement_of, waits_for
-from shardaudit.watch.rules.notifications import Notification, Occasion, due_notifications
-from shardaudit.watch.rules.notifications import ShardNews as ShardHeard
+from shardaudit.watch.rules.notifications import (
+    Notification,
+    Occasion,
+    ShardNews,
+    due_notifications,
+)
 from tests.oracle_shards import usual_patience
 from tests.unit.watch.aggregated import MINUTE, ShardLedger, instant
 from tests.unit.watch.simulated import (
@@ -151,14 +155,14 @@ def outcome(seed: int, kind: str) -> Counter[str]:
     past = history(seed, kind)
     looks = list(observations(past))
     noted = {(name, look.now) for look in looks for name, j in look.found.items() if is_noted(j)}
-    heard = heard_of(looks)
+    notified = notified_of(looks)
     count = Counter(histories=1, observations=sum(len(look.found) for look in looks))
-    count += _stops(past, noted, heard.standing)
-    count += _holes(past, looks, heard.holes)
-    count["told again"] = _told_again(looks, heard)
+    count += _stops(past, noted, notified.standing)
+    count += _holes(past, looks, notified.holes)
+    count["told again"] = _told_again(looks, notified)
     count["not quiet"] = len(noted)
     count["alarms"] = sum(j.level.is_alarm for look in looks for j in look.found.values())
-    count["messages"] = heard.messages
+    count["messages"] = notified.messages
     return count
 
 
@@ -182,12 +186,13 @@ def _stops(
     return count
 
 
-def _told_again(looks: Sequence[Look], heard: "Heard") -> int:
+def _told_again(looks: Sequence[Look], notified: "Notified") -> int:
     """How often people were told of a standstill or a hole that was none, or no news."""
     stood = {(name, look.now) for look in looks for name, j in look.found.items() if j.stands_still}
     news = {(name, look.now) for look in looks for name, _ in look.news}
     again = {(name, now) for name, now in stood if (name, now - EVERY) in stood}
-    return len(heard.standstills - stood) + len(heard.standstills & again) + len(heard.holes - news)
+    wrong = notified.standstills - stood, notified.standstills & again, notified.holes - news
+    return sum(map(len, wrong))
 
 
 def _holes(past: History, looks: list[Look], told: set[tuple[str, float]]) -> Counter[str]:
@@ -220,7 +225,7 @@ def is_noted(judgement: Judgement) -> bool:
 
 
 @dataclass(frozen=True)
-class Heard:
+class Notified:
     """What people were told: how many messages, and by shard and observation what.
 
     `standing`: when they knew that it stands still; `standstills`, `holes`: when they were told of
@@ -233,14 +238,14 @@ class Heard:
     holes: set[tuple[str, float]]
 
 
-def heard_of(looks: Iterable[Look]) -> Heard:
+def notified_of(looks: Iterable[Look]) -> Notified:
     """What the notifications of all these observations told."""
     told: list[Notification] = []
     stands: dict[str, bool] = {}
-    found = Heard(0, set(), set(), set())
+    found = Notified(0, set(), set(), set())
     for look in looks:
-        heard = [_shard_heard(name, j) for name, j in look.found.items()]
-        news = due_notifications(heard, told, as_of=instant(look.now))
+        shards = [_shard_news(name, j) for name, j in look.found.items()]
+        news = due_notifications(shards, told, as_of=instant(look.now))
         told += news
         for item in news:
             if item.occasion in {Occasion.STANDSTILL, Occasion.RESUMED, Occasion.CLEAR}:
@@ -256,9 +261,9 @@ def heard_of(looks: Iterable[Look]) -> Heard:
     return replace(found, messages=len(told))
 
 
-def _shard_heard(name: str, judgement: Judgement) -> ShardHeard:
+def _shard_news(name: str, judgement: Judgement) -> ShardNews:
     holes = judgement.witness.holes
-    return ShardHeard(
+    return ShardNews(
         *("s", name, judgement.level, judgement.stands_still, ""),
         goes_on=judgement.goes_on,
         has_holes=holes.cells > 0,

@@ -13,7 +13,7 @@ from tests.builders import NOW
 HOUR = timedelta(hours=1)
 
 
-def heard(
+def shard_news(
     level: Level, shard: str = "s1", *, stands_still: bool = False, goes_on: bool = False
 ) -> ShardNews:
     return ShardNews("events", shard, level, stands_still, "stands still", goes_on=goes_on)
@@ -44,7 +44,7 @@ class Receiver:
 def test_each_change_of_level_is_told_once_and_the_end_is_an_all_clear() -> None:
     receiver = Receiver()
     levels = [Level.NONE, Level.NOTICE, Level.WARN, Level.WARN, Level.URGENT, Level.NOTICE]
-    told = [receiver.watch(heard(level)) for level in levels]
+    told = [receiver.watch(shard_news(level)) for level in levels]
     assert [[(n.occasion, n.level) for n in news] for news in told] == [
         [],
         [],
@@ -53,20 +53,20 @@ def test_each_change_of_level_is_told_once_and_the_end_is_an_all_clear() -> None
         [(Occasion.CHANGE, Level.URGENT)],
         [(Occasion.CLEAR, Level.NOTICE)],
     ]
-    assert receiver.watch(heard(Level.NONE)) == []
+    assert receiver.watch(shard_news(Level.NONE)) == []
 
 
 def test_a_standstill_is_told_once_without_reminders_and_its_end_is_an_all_clear() -> None:
     receiver = Receiver()
-    stalled = heard(Level.NOTICE, stands_still=True)
+    stalled = shard_news(Level.NOTICE, stands_still=True)
     told = [receiver.watch(stalled, at=NOW + h * HOUR) for h in range(20)]
     assert [len(news) for news in told] == [1] + [0] * 19
     ((first,), *_) = told
     assert (first.occasion, first.level) == (Occasion.STANDSTILL, Level.NOTICE)
     assert news_messages([first])[0].title == "shardaudit: NOTICE: stands still: events s1"
     # Not over yet: it reads again what it had, say.
-    assert receiver.watch(heard(Level.NOTICE)) == []
-    (clear,) = receiver.watch(heard(Level.NONE))
+    assert receiver.watch(shard_news(Level.NOTICE)) == []
+    (clear,) = receiver.watch(shard_news(Level.NONE))
     assert (clear.occasion, clear.previous_level) == (Occasion.CLEAR, Level.NOTICE)
     (again,) = receiver.watch(stalled)
     assert (again.occasion, again.previous_level) == (Occasion.STANDSTILL, Level.NONE)
@@ -75,8 +75,8 @@ def test_a_standstill_is_told_once_without_reminders_and_its_end_is_an_all_clear
 
 def test_a_standstill_that_becomes_less_urgent_is_not_over() -> None:
     receiver = Receiver()
-    receiver.watch(heard(Level.WARN, stands_still=True))
-    (news,) = receiver.watch(heard(Level.NOTICE, stands_still=True))
+    receiver.watch(shard_news(Level.WARN, stands_still=True))
+    (news,) = receiver.watch(shard_news(Level.NOTICE, stands_still=True))
     assert (news.occasion, news.level) == (Occasion.CHANGE, Level.NOTICE)
 
 
@@ -95,8 +95,8 @@ def test_standstills_behind_a_hole_that_was_told_are_told_once_each_and_so_is_th
         # Both at once are one notification.
         (holed(warn, consumer=notice, news=True), [(Occasion.STANDSTILL, warn)]),
         (holed(warn, consumer=notice), []),
-        (heard(none), [(Occasion.CLEAR, none)]),
-        (heard(none), []),
+        (shard_news(none), [(Occasion.CLEAR, none)]),
+        (shard_news(none), []),
     ]
     receiver = Receiver()
     told = [receiver.watch(shard, at=NOW + n * HOUR / 4) for n, (shard, _) in enumerate(week)]
@@ -108,8 +108,8 @@ def test_standstills_behind_a_hole_that_was_told_are_told_once_each_and_so_is_th
 
 def test_a_standstill_is_told_also_of_a_shard_that_was_catching_up_since_the_last() -> None:
     receiver = Receiver()
-    stalled = heard(Level.WARN, stands_still=True)
-    catches_up, reads_again = heard(Level.WARN, goes_on=True), heard(Level.WARN)
+    stalled = shard_news(Level.WARN, stands_still=True)
+    catches_up, reads_again = shard_news(Level.WARN, goes_on=True), shard_news(Level.WARN)
     # Crashing and landing a little, again and again, is told when it begins.
     week = [stalled, *[stalled, reads_again, catches_up] * 7, *[catches_up] * 3, stalled]
     told = [
@@ -122,14 +122,14 @@ def test_a_standstill_is_told_also_of_a_shard_that_was_catching_up_since_the_las
 
 
 def test_standstills_of_more_than_ten_shards_are_one_digest() -> None:
-    shards = [heard(Level.NOTICE, f"s{i:02}", stands_still=True) for i in range(11)]
+    shards = [shard_news(Level.NOTICE, f"s{i:02}", stands_still=True) for i in range(11)]
     (digest,) = news_messages(Receiver().watch(*shards))
     assert digest.title == "shardaudit: events: 11 notice (as of 2026-11-20T14:00Z)"
 
 
 def test_an_urgent_shard_is_recalled_every_six_hours() -> None:
     receiver = Receiver()
-    urgent = heard(Level.URGENT)
+    urgent = shard_news(Level.URGENT)
     hours = [h for h in range(20) if receiver.watch(urgent, at=NOW + h * HOUR)]
     assert hours == [0, 6, 12, 18]
     assert len({news.notification_id for news in receiver.told}) == 4
@@ -138,17 +138,17 @@ def test_an_urgent_shard_is_recalled_every_six_hours() -> None:
 def test_a_warning_and_a_loss_are_not_recalled() -> None:
     for level in (Level.WARN, Level.LOST):
         receiver = Receiver()
-        assert len(receiver.watch(heard(level))) == 1
-        assert receiver.watch(heard(level), at=NOW + 7 * HOUR) == []
+        assert len(receiver.watch(shard_news(level))) == 1
+        assert receiver.watch(shard_news(level), at=NOW + 7 * HOUR) == []
 
 
 def test_a_notification_made_again_has_the_same_id_and_a_later_one_another() -> None:
-    first = due_notifications([heard(Level.WARN)], [], as_of=NOW)
-    again = due_notifications([heard(Level.WARN)], [], as_of=NOW + HOUR)
+    first = due_notifications([shard_news(Level.WARN)], [], as_of=NOW)
+    again = due_notifications([shard_news(Level.WARN)], [], as_of=NOW + HOUR)
     assert first[0].notification_id == again[0].notification_id
     receiver = Receiver()
     ids = [
-        receiver.watch(heard(level))[0].notification_id
+        receiver.watch(shard_news(level))[0].notification_id
         for level in (Level.WARN, Level.NONE, Level.WARN, Level.NONE, Level.WARN)
     ]
     assert len(set(ids)) == 5
@@ -156,7 +156,7 @@ def test_a_notification_made_again_has_the_same_id_and_a_later_one_another() -> 
 
 def test_a_shard_that_is_not_heard_of_any_more_has_left_the_stream() -> None:
     receiver = Receiver()
-    receiver.watch(heard(Level.LOST))
+    receiver.watch(shard_news(Level.LOST))
     (news,) = receiver.watch()
     assert (news.occasion, news.level, news.text) == (
         Occasion.CLEAR,
@@ -169,7 +169,7 @@ def test_a_shard_that_is_not_heard_of_any_more_has_left_the_stream() -> None:
 
 def test_up_to_ten_shards_are_a_message_each_the_most_urgent_first() -> None:
     news = Receiver().watch(
-        *(heard(Level.WARN, f"s{i}") for i in range(9)), heard(Level.URGENT, "z")
+        *(shard_news(Level.WARN, f"s{i}") for i in range(9)), shard_news(Level.URGENT, "z")
     )
     sent = news_messages(news)
     assert len(sent) == 10
@@ -178,7 +178,8 @@ def test_up_to_ten_shards_are_a_message_each_the_most_urgent_first() -> None:
 
 
 def test_above_ten_shards_there_is_one_digest_with_the_same_id_each_time() -> None:
-    shards = [heard(Level.WARN, f"s{i:02}") for i in range(30)] + [heard(Level.URGENT, "z")]
+    shards = [shard_news(Level.WARN, f"s{i:02}") for i in range(30)]
+    shards.append(shard_news(Level.URGENT, "z"))
     news = Receiver().watch(*shards)
     (digest,) = news_messages(news)
     assert digest.title == "shardaudit: events: 1 urgent, 30 warn (as of 2026-11-20T14:00Z)"

@@ -45,8 +45,8 @@ def written(
 def _action(file: SourceFile, place: str, partitions: Sequence[str], access: S3Access) -> AddAction:
     path = file.path.removeprefix(f"{place}/")
     of_folders = dict(part.split("=", 1) for part in path.split("/")[1:-1])
-    with open_file(file.path, access) as opened:
-        metadata = pq.read_metadata(opened)
+    with open_file(file.path, access) as source:
+        metadata = pq.read_metadata(source)
     return AddAction(
         path=path,
         size=file.size_bytes,

@@ -67,7 +67,7 @@ def list_files(folder: str, access: S3Access) -> list[SourceFile]:
         StorageError: the folder could not be listed.
         AccessRefusedError: it may not be read.
     """
-    store, root = _opened(folder, access)
+    store, root = _file_system(folder, access)
     try:
         if not folder.startswith(_S3A):
             return sorted(_local_files(root))
@@ -112,7 +112,7 @@ def _is_hidden(relative: str) -> bool:
 
 def has_folder(path: str, access: S3Access) -> bool:
     """Whether there is a folder with anything in it."""
-    store, root = _opened(path, access)
+    store, root = _file_system(path, access)
     try:
         return bool(store.get_file_info(root).type == fs.FileType.Directory)
     except OSError as error:
@@ -152,7 +152,7 @@ def delete_folder(path: str, access: S3Access) -> None:
     Raises:
         StorageError: it could not be reached.
     """
-    store, key = _opened(path, access)
+    store, key = _file_system(path, access)
     try:
         store.delete_dir_contents(key, missing_dir_ok=True)
     except OSError as error:
@@ -229,11 +229,11 @@ class FileStore:
     def _place(self, path: str) -> tuple[fs.FileSystem, str]:
         bucket = path.removeprefix(_S3A).partition("/")[0] if path.startswith(_S3A) else ""
         if bucket not in self._stores:
-            self._stores[bucket] = _opened(path, self._access)[0]
+            self._stores[bucket] = _file_system(path, self._access)[0]
         return self._stores[bucket], _key(path)
 
 
-def _opened(path: str, access: S3Access) -> tuple[fs.FileSystem, str]:
+def _file_system(path: str, access: S3Access) -> tuple[fs.FileSystem, str]:
     key = _key(path)
     if path.startswith(_S3A):
         try:

@@ -18,7 +18,7 @@ from shardaudit.adapters.files.loose_traces import ATTRIBUTES, LOOSE, attribute_
 from shardaudit.adapters.lake.parquet_file import (
     Column,
     Footer,
-    opened_parquet,
+    open_parquet,
     ready_file,
     row_group,
 )
@@ -55,11 +55,11 @@ def parquet_batches(
 
 
 def _batches(file: pa.NativeFile, columns: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    source = opened_parquet(file)
+    source = open_parquet(file)
     names = source.schema_arrow.names
     if reserved := [name for name in names if name.startswith(INTERNAL_PREFIX)]:
         raise DamageError(f"column {reserved[0]} begins with {INTERNAL_PREFIX}, which is reserved")
-    for standard in ("message_id", "shard_id", "sent_at"):
+    for standard in _NEEDED:
         if columns[standard] not in names:
             raise DamageError(f"no column {columns[standard]!r} for {standard}; found {names}")
     wanted = sorted(set(columns.values()) & set(names))

@@ -165,7 +165,7 @@ def read_sink_files(spark: SparkSession, files: Sequence[SinkFile], access: S3Ac
 
     by_path = _by_path(files)
     reading = _Reading(placed_schema(files[0].kinds), read, _refuse, access)
-    return _read(spark, [found[0].opened for found in by_path.values()], reading)
+    return _read(spark, [found[0].source for found in by_path.values()], reading)
 
 
 def find_damaged(
@@ -184,7 +184,7 @@ def find_damaged(
     by_path = _by_path(files)
     reading = _Reading(_FAULT, read, _fault, access)
     with storage_errors():
-        rows = _read(spark, [found[0].opened for found in by_path.values()], reading).collect()
+        rows = _read(spark, [found[0].source for found in by_path.values()], reading).collect()
     return {row.file: row.fault for row in rows}
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from shardaudit.adapters.files.loose_traces import LOOSE, without_passed_over
-from shardaudit.adapters.lake.parquet_file import opened_parquet, unreadable
+from shardaudit.adapters.lake.parquet_file import open_parquet, unreadable
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.number_spans import BEYOND_NUMBERS, MOST_RUNS, Told
 from shardaudit.model.trace_line import (
@@ -163,7 +163,7 @@ def parquet_numbers(
     whose = [columns[name] for name in _SESSION if name in columns]
     at = columns["acked_at" if "acked_at" in columns else "sent_at"]
     try:
-        source = opened_parquet(file, few_values=whose)
+        source = open_parquet(file, few_values=whose)
         for batch in source.iter_batches(_BATCH_ROWS, columns=[*whose, columns["session_seq"], at]):
             _add_plain(told, batch, columns)
     except (pa.ArrowException, OSError) as error:

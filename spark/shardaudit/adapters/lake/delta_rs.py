@@ -63,7 +63,7 @@ class DeltaRs:
     path: str
     aws: Aws
     is_migrating: bool = False
-    _opened: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[str, DeltaTable] = field(default_factory=dict, repr=False, compare=False)
 
     def dataset(self, table: Table) -> ds.Dataset | None:
         """What a table holds, to be filtered; None when it was never written."""
@@ -313,11 +313,11 @@ class DeltaRs:
 
     def _table(self, table: Table) -> DeltaTable:
         """The table as it is now."""
-        if (opened := self._opened.get(table.name)) is not None:
-            opened.update_incremental()
-            return opened
+        if (known := self._tables.get(table.name)) is not None:
+            known.update_incremental()
+            return known
         found = DeltaTable(self._address(table), storage_options=delta_rs_options(self.aws))
-        return self._opened.setdefault(table.name, found)
+        return self._tables.setdefault(table.name, found)
 
     def _place(self, table: Table) -> str:
         return f"{self.path.rstrip('/')}/{table.name}"

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from shardaudit.adapters.engine.apache_spark import hadoop_files
 from shardaudit.adapters.files.files import S3Access, at_once, list_files, open_file
 from shardaudit.adapters.files.lines import DamageError
-from shardaudit.adapters.lake.parquet_file import old_times, opened_parquet
+from shardaudit.adapters.lake.parquet_file import old_times, open_parquet
 from shardaudit.adapters.lake.sink_file import partition_columns
 from shardaudit.columns.sql_name import quoted
 from shardaudit.model.errors import ConfigError, RetryableError
@@ -72,7 +72,7 @@ def _kinds(path: str, access: S3Access) -> dict[str, pa.DataType] | DamageError:
     """The columns of one file, or why it cannot be read."""
     with open_file(path, access) as file:
         try:
-            source = opened_parquet(file)
+            source = open_parquet(file)
         except DamageError as damage:
             return damage
         old = old_times(source)

@@ -31,7 +31,7 @@ _SPARK_TYPES = (
 _PLAIN = re.compile(r"(s3a:/)?(/[A-Za-z0-9._=+@,~-]+)*/[A-Za-z0-9=+@,~-][A-Za-z0-9._=+@,~-]*")
 
 
-def opened_parquet(file: pa.NativeFile, *, few_values: Sequence[str] = ()) -> pq.ParquetFile:
+def open_parquet(file: pa.NativeFile, *, few_values: Sequence[str] = ()) -> pq.ParquetFile:
     """The Parquet file behind an open file.
 
     Input:
@@ -127,7 +127,7 @@ class Footer:
 def read_footer(file: pa.NativeFile) -> Footer:
     """What the footer of an open file says."""
     try:
-        source = opened_parquet(file)
+        source = open_parquet(file)
     except DamageError as damage:
         return Footer(fault=str(damage))
     old = old_times(source)

@@ -21,7 +21,7 @@ from pyroaring import BitMap64
 
 from shardaudit.adapters.files.files import S3Access, open_file
 from shardaudit.adapters.files.lines import DamageError
-from shardaudit.adapters.lake.parquet_file import opened_parquet, row_group
+from shardaudit.adapters.lake.parquet_file import open_parquet, row_group
 from shardaudit.adapters.lake.sink_file import ARROW_TYPES, FILE, LINE, SinkFile
 from shardaudit.model.source import DeletionVector
 
@@ -123,7 +123,7 @@ def sink_batches(
     Raises:
         DamageError: file or vector cannot be read, or a column is not of a type that fits.
     """
-    source = opened_parquet(file)
+    source = open_parquet(file)
     vector = sink_file.vector
     gone = None if vector is None else deleted_rows(vector, sink_file.folder, access)
     if gone and gone.max() >= source.metadata.num_rows:

@@ -73,7 +73,7 @@ class SinkFile:
         return is_same_size and (is_same_time or not self.is_listed)
 
     @property
-    def opened(self) -> SourceFile:
+    def source(self) -> SourceFile:
         """The file by the path that opens it."""
         return SourceFile(self.path, self.known.size_bytes, self.known.modified_ms)
 

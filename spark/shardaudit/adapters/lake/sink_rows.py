@@ -97,19 +97,19 @@ class SinkReader:
 
     def faults(self, files: Sequence[SinkFile]) -> dict[str, str]:
         """Path -> reason, for the files that are gone, or broken by what their footers tell."""
-        self.footers(list({file.path: file.opened for file in files}.values()))
+        self.footers(list({file.path: file.source for file in files}.values()))
         found = ((file, self._footers[file.path]) for file in files)
         faults = {file.path: footer_fault(file, footer) for file, footer in found}
         return {path: fault for path, fault in faults.items() if fault is not None}
 
     def lacking(self, files: Sequence[SinkFile], names: Sequence[str]) -> list[SinkFile]:
         """The files of which some row may have NULL in one of these standard columns."""
-        self.footers([file.opened for file in files])
+        self.footers([file.source for file in files])
         return [f for f in files if may_lack(f, self._footers[f.path], names)]
 
     def having(self, files: Sequence[SinkFile], names: Sequence[str]) -> list[SinkFile]:
         """The files of which some row may have all of these standard columns."""
-        self.footers([file.opened for file in files])
+        self.footers([file.source for file in files])
         return [f for f in files if not must_lack(f, self._footers[f.path], names)]
 
     def damaged(self, files: Sequence[SinkFile]) -> dict[str, str]:

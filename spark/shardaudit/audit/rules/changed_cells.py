@@ -6,9 +6,12 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from shardaudit.audit.rules.classify import position_says
+from shardaudit.audit.rules.findings import unsettled
 from shardaudit.audit.rules.ledger_hours import LedgerSums
-from shardaudit.columns.instants import any_of, in_windows
+from shardaudit.columns.instants import any_of, bucket_start, in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_sums, differs, is_any
+from shardaudit.model.verdict import LIVE, Cause, Kind, State
 from shardaudit.model.watermark import Held
 from shardaudit.model.window import Window as Span
 
@@ -176,3 +179,40 @@ def as_changed(cells: DataFrame, bucket: timedelta) -> DataFrame:
     """Some cells, in the shape of `changed_cells`."""
     end, why = F.col("bucket_start") + F.lit(bucket), F.lit(Held.CHANGED.value)
     return cells.withColumns({"bucket_end": end, "held_by": why})
+
+
+def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """The cells of the doubled messages that hold one: `shard_id`, `bucket_start`, unique."""
+    doubled = unsettled(findings).where(F.col("kind") == Kind.DUPLICATED.value)
+    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    return doubled.select("shard_id", start).distinct()
+
+
+def stuck_cells(findings: DataFrame, gaps: DataFrame, *, bucket: timedelta) -> DataFrame:
+    """The cells of what was stuck and can be recovered: `shard_id`, `bucket_start`, unique."""
+    is_there = (F.col("cause") == Cause.STUCK.value) & F.col("state").isin(*LIVE, State.ACCEPTED)
+    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
+    named = findings.where(is_there & (F.col("kind") == Kind.MISSING.value)).select(
+        "shard_id", start
+    )
+    return named.union(gaps.where(is_there).select(*CELL)).distinct()
+
+
+def passed_cells(stuck: DataFrame, sums: DataFrame, facts: DataFrame) -> DataFrame:
+    """The cells of what was stuck, and is lost by now: its consumer was set past it.
+
+    Nothing comes to them any more: no batch tells it, and no window of the last days looks at them.
+
+    Input:
+        stuck: of `stuck_cells`; sums: `LedgerSums.cells`; facts: of `shard_facts`.
+    Output:
+        `shard_id`, `bucket_start`, unique.
+    """
+    last = F.col("sent_key")
+    says = position_says(
+        last, is_overdue=F.lit(True), has_no_position=last.isNull() | ~F.col("has_position")
+    )
+    # Unique on the shard on the right, by its grouping; presence only of the cell.
+    near = sums.where(differs()).join(F.broadcast(stuck), CELL, how="left_semi")
+    known = near.join(F.broadcast(facts), ["shard_id"], how="inner")
+    return known.where(says == Cause.LOST.value).select(*CELL)

@@ -300,22 +300,7 @@ def unsettled(findings: DataFrame) -> DataFrame:
     return findings.where(F.col("kind").isin(_HOLDING) & F.col("state").isin(*UNSETTLED))
 
 
-def doubled_cells(findings: DataFrame, *, bucket: timedelta) -> DataFrame:
-    """The cells of the doubled messages that hold one: `shard_id`, `bucket_start`, unique."""
-    doubled = unsettled(findings).where(F.col("kind") == Kind.DUPLICATED.value)
-    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
-    return doubled.select("shard_id", start).distinct()
-
-
-def stuck_cells(findings: DataFrame, gaps: DataFrame, *, bucket: timedelta) -> DataFrame:
-    """The cells of what was stuck and can be recovered: `shard_id`, `bucket_start`, unique."""
-    is_there = (F.col("cause") == Cause.STUCK.value) & F.col("state").isin(*LIVE, State.ACCEPTED)
-    start = bucket_start(F.col("sent_at"), bucket).alias("bucket_start")
-    named = findings.where(is_there & _is_missing()).select("shard_id", start)
-    return named.union(gaps.where(is_there).select(*CELL)).distinct()
-
-
-def unsettled_gaps(gaps: DataFrame) -> DataFrame:
+def _unsettled_gaps(gaps: DataFrame) -> DataFrame:
     """The gaps that do so."""
     return gaps.where(F.col("state").isin(*UNSETTLED))
 
@@ -327,6 +312,26 @@ def first_unsettled(findings: DataFrame, gaps: DataFrame) -> DataFrame:
         gaps: GAPS; of each the start of its cell counts.
     """
     sent_at = F.col("bucket_start").alias("sent_at")
-    unnamed = unsettled_gaps(gaps).select("shard_id", sent_at)
+    unnamed = _unsettled_gaps(gaps).select("shard_id", sent_at)
     both = unsettled(findings).select("shard_id", "sent_at").union(unnamed)
     return both.groupBy("shard_id").agg(F.min("sent_at").alias("sent_at"))
+
+
+def unsettled_counts(
+    findings: DataFrame, gaps: DataFrame, shard_id: str, over: Window
+) -> DataFrame:
+    """The messages of a shard that hold its watermark: by `kind`, and whether they are `gone`.
+
+    Output:
+        `kind`, `gone` (boolean: missing for good), `ids` (bigint).
+    """
+    one, missing = F.lit(1).cast("bigint").alias("count"), F.lit(Kind.MISSING.value).alias("kind")
+    named = unsettled(findings).select("shard_id", "sent_at", "kind", "state", one)
+    sent_at = F.col("bucket_start").alias("sent_at")
+    unnamed = _unsettled_gaps(gaps).select("shard_id", sent_at, missing, "state", "count")
+    in_span = named.union(unnamed).where(
+        (F.col("shard_id") == shard_id) & in_windows(F.col("sent_at"), [over])
+    )
+    is_expired = F.col("state") == State.EXPIRED.value
+    is_gone = is_expired & (F.col("kind") == Kind.MISSING.value)
+    return in_span.groupBy("kind", is_gone.alias("gone")).agg(F.sum("count").alias("ids"))

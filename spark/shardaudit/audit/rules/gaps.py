@@ -23,16 +23,12 @@ from shardaudit.audit.rules.findings import (
     life_columns,
     next_state,
     touched_rows,
-    unsettled,
-    unsettled_gaps,
 )
 from shardaudit.audit.rules.vanished import is_emptied
-from shardaudit.columns.instants import in_windows
-from shardaudit.columns.ledger_sums import CELL, differs, sequence_key, sequence_number
+from shardaudit.columns.ledger_sums import CELL, sequence_key, sequence_number
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.gap_tables import GAPS
-from shardaudit.model.verdict import ENDED, Cause, Kind, State, Verdict
-from shardaudit.model.window import Window
+from shardaudit.model.verdict import ENDED, Cause, State, Verdict
 
 LEAST_MISSING = 1_000  # fewer are named one by one,
 MOST_NAMED = 100_000  # if not more lack in all such cells together
@@ -307,43 +303,3 @@ def _why() -> Column:
     named = F.concat(came, F.lit(", but for "), left.cast("string"), F.lit(" that findings name"))
     gone = F.when(left > 0, named).otherwise(came)
     return because(gone)
-
-
-def passed_cells(stuck: DataFrame, sums: DataFrame, facts: DataFrame) -> DataFrame:
-    """The cells of what was stuck, and is lost by now: its consumer was set past it.
-
-    Nothing comes to them any more: no batch tells it, and no window of the last days looks at them.
-
-    Input:
-        stuck: of `stuck_cells`; sums: `LedgerSums.cells`; facts: of `shard_facts`.
-    Output:
-        `shard_id`, `bucket_start`, unique.
-    """
-    last = F.col("sent_key")
-    says = position_says(
-        last, is_overdue=F.lit(True), has_no_position=last.isNull() | ~F.col("has_position")
-    )
-    # Unique on the shard on the right, by its grouping; presence only of the cell.
-    near = sums.where(differs()).join(F.broadcast(stuck), CELL, how="left_semi")
-    known = near.join(F.broadcast(facts), ["shard_id"], how="inner")
-    return known.where(says == Cause.LOST.value).select(*CELL)
-
-
-def unsettled_counts(
-    findings: DataFrame, gaps: DataFrame, shard_id: str, over: Window
-) -> DataFrame:
-    """The messages of a shard that hold its watermark: by `kind`, and whether they are `gone`.
-
-    Output:
-        `kind`, `gone` (boolean: missing for good), `ids` (bigint).
-    """
-    one, missing = F.lit(1).cast("bigint").alias("count"), F.lit(Kind.MISSING.value).alias("kind")
-    named = unsettled(findings).select("shard_id", "sent_at", "kind", "state", one)
-    sent_at = F.col("bucket_start").alias("sent_at")
-    unnamed = unsettled_gaps(gaps).select("shard_id", sent_at, missing, "state", "count")
-    in_span = named.union(unnamed).where(
-        (F.col("shard_id") == shard_id) & in_windows(F.col("sent_at"), [over])
-    )
-    is_expired = F.col("state") == State.EXPIRED.value
-    is_gone = is_expired & (F.col("kind") == Kind.MISSING.value)
-    return in_span.groupBy("kind", is_gone.alias("gone")).agg(F.sum("count").alias("ids"))

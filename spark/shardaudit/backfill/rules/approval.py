@@ -33,21 +33,30 @@ class Approvable(Protocol):
     def approved_by(self) -> str | None:
         """Who approved it before."""
 
-
-def policy_of(backfill: Backfill, size_bytes: int) -> str | None:
-    """The name under which policy lets a plan run that reads so many bytes; None: it does not."""
-    limit = backfill.auto_max_bytes
-    if backfill.approve is Approval.AUTO and limit is not None and size_bytes <= limit:
-        return f"{POLICY}: at most {size_bytes:,} of {limit:,} bytes"
-    return None
+    @property
+    def estimated_bytes(self) -> int | None:
+        """What it reads; None: it removes, which a person approves always."""
 
 
-def approver(parts: Sequence[Approvable], *, asked: str | None, policy: str | None = None) -> str:
+def policy_limit(backfill: Backfill) -> int | None:
+    """The bytes up to which policy lets a plan run; None: a person approves every plan."""
+    return backfill.auto_max_bytes if backfill.approve is Approval.AUTO else None
+
+
+def policy_of(parts: Sequence[Approvable], backfill: Backfill) -> str | None:
+    """The name under which policy lets a plan run; None: a person approves it."""
+    limit, sizes = policy_limit(backfill), [part.estimated_bytes for part in parts]
+    known = [size for size in sizes if size is not None]
+    if limit is None or len(known) < len(sizes) or sum(known) > limit:
+        return None
+    return f"{POLICY}: at most {sum(known):,} of {limit:,} bytes"
+
+
+def approver(parts: Sequence[Approvable], backfill: Backfill, *, asked: str | None) -> str:
     """The name under which the plan runs: who approved it before, who asks now, or the policy.
 
     Input:
-        parts: all of the plan, at least one; policy: as `policy_of` says, None for what a person
-        approves always.
+        parts: all of the plan, at least one.
 
     Raises:
         ConfigError: nobody did, or the plan was cancelled.
@@ -58,7 +67,7 @@ def approver(parts: Sequence[Approvable], *, asked: str | None, policy: str | No
     before = [part.approved_by for part in parts if part.approved_by is not None]
     if before and all(part.state is not WindowState.PLANNED for part in parts):
         return before[0]
-    who = (asked or "").strip() or policy
+    who = (asked or "").strip() or policy_of(parts, backfill)
     if who is None:
         wanted = "--approve-as NAME, the person who lets it run"
         raise ConfigError(f"plan {plan_id}", "no approval", wanted)

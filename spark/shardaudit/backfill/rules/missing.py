@@ -5,7 +5,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from shardaudit.backfill.rules.plan import AFTER, BEFORE
+from shardaudit.backfill.rules.ranges import AFTER, BEFORE
 from shardaudit.columns.instants import bucket_start, in_windows
 from shardaudit.columns.ledger_sums import id_hash
 from shardaudit.model.verdict import LIVE, Kind

@@ -187,3 +187,38 @@ class Plan:
     stream: str
     windows: tuple[PlannedWindow, ...]
     extension: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDedupe:
+    """A plan as it is stored, and what its runs made of it: a row of `dedupes`.
+
+    Its fields are the table's columns, where the meaning of each stands.
+    """
+
+    plan_id: str
+    stream: str
+    ids: int
+    extra_rows: int
+    sent_from: datetime
+    sent_to: datetime
+    state: WindowState = WindowState.PLANNED
+    removed_rows: int | None = None
+    approved_by: str | None = None
+    created_at: datetime
+    updated_at: datetime
+    error: str | None = None
+    owner: str | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:  # Any: a column's type is what its table says
+        """The plan that a row of the table holds."""
+        return cls(**{**row, "state": WindowState(row["state"])})
+
+    @property
+    def estimated_bytes(self) -> None:
+        """Nothing is read from the stream."""
+
+    def row(self) -> dict[str, object]:
+        """The row of the table that holds it."""
+        return asdict(self) | {"state": self.state.value}

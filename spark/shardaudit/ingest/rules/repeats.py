@@ -98,16 +98,6 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     Output:
         GIVEN, `counted`, `counted_in`.
     """
-    columns = (*_PLACE, "sent_at")
-    home = F.coalesce("counted_in", "bucket_start").alias("home")
-    no_home = F.lit(None).cast("timestamp").alias("home")
-    new = fresh.select(*GIVEN, "file", "line", F.lit(False).alias("is_old"), no_home)
-    # Of the known ones only what decides is read.
-    kinds = {field.name: field.dataType for field in fresh.schema}
-    others = [name for name in (*GIVEN, "file", "line") if name not in columns]
-    nothing = {name: F.lit(None).cast(kinds[name]) for name in others}
-    old = known.select(*columns, home).withColumns({"is_old": F.lit(True), **nothing})
-    old = old.select(new.columns)
     in_order = Window.partitionBy("part").orderBy(
         "stretch",
         "shard_id",
@@ -121,7 +111,7 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
     is_alike = [F.col(name).eqNullSafe(F.lag(name).over(in_order)) for name in ("stretch", *_PLACE)]
     is_least = F.col("is_least") & F.col("known_home").isNull()
     return (
-        _in_stretches(new.unionByName(old))
+        _in_stretches(_old_and_new(fresh, known))
         .withColumn("is_repeated", reduce(Column.__and__, is_alike))
         .withColumn("is_least", ~is_alike[0])
         .withColumn("known_home", F.min("home").over(of_stretch))
@@ -136,6 +126,19 @@ def told_traces(fresh: DataFrame, known: DataFrame) -> DataFrame:
             F.when(F.col("home") != F.col("bucket_start"), F.col("home")).alias("counted_in"),
         )
     )
+
+
+def _old_and_new(fresh: DataFrame, known: DataFrame) -> DataFrame:
+    """Both with `is_old` and `home`, where an old one counts; of the old only what decides."""
+    columns = (*_PLACE, "sent_at")
+    home = F.coalesce("counted_in", "bucket_start").alias("home")
+    no_home = F.lit(None).cast("timestamp").alias("home")
+    new = fresh.select(*GIVEN, "file", "line", F.lit(False).alias("is_old"), no_home)
+    kinds = {field.name: field.dataType for field in fresh.schema}
+    others = [name for name in (*GIVEN, "file", "line") if name not in columns]
+    nothing = {name: F.lit(None).cast(kinds[name]) for name in others}
+    old = known.select(*columns, home).withColumns({"is_old": F.lit(True), **nothing})
+    return new.unionByName(old.select(new.columns))
 
 
 def _in_stretches(traces: DataFrame) -> DataFrame:

@@ -2,9 +2,8 @@
 
 from datetime import timedelta
 
-from pydantic import BaseModel, ConfigDict
-
 from shardaudit.model.config.fields import Duration
+from shardaudit.model.config.parts import Frozen
 from shardaudit.model.errors import ConfigError
 
 # Beyond what an audit looks at and a stream keeps: the month of a loss budget, the thirty days that
@@ -12,10 +11,8 @@ from shardaudit.model.errors import ConfigError
 BESIDE = timedelta(days=31)
 
 
-class Keep(BaseModel):
+class Keep(Frozen):
     """How old the rows of histories become; all other tables keep theirs for ever."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     history: Duration = timedelta(days=400)
 

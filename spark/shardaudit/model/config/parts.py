@@ -1,10 +1,17 @@
-"""Parts of the configuration: AWS, what runs it, who is told, places, how messages come back."""
+"""Parts of the configuration: inputs, AWS, what runs it, who is told, how messages come back."""
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from shardaudit.model.config.choices import Approval, BackfillMode, EngineName, PositionSource
+from shardaudit.model.config.choices import (
+    Approval,
+    BackfillMode,
+    EngineName,
+    PositionSource,
+    SinkFormat,
+    TraceFormat,
+)
 from shardaudit.model.config.fields import (
     SHARE_TRACED,
     Decoder,
@@ -21,16 +28,69 @@ from shardaudit.model.config.fields import (
     one_of,
 )
 from shardaudit.model.errors import ConfigError
+from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS
 from shardaudit.model.route.route import RoutePlace
+from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 CONFIG = "SHARDAUDIT_CONFIG"  # in the environment: names the shardaudit.toml, for Airflow, too
 ENGINE = "SHARDAUDIT_ENGINE"  # in the environment: comes before the configuration's
 
 
-class Location(BaseModel):
-    """A place between producer and sink. `share`: of what arrives there, passed on."""
+class Frozen(BaseModel):
+    """What is read from the file, once: no key is unknown, no value changes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Traces(Frozen):
+    """The producers' logs. `columns`: standard name -> column of the input, where they differ."""
+
+    path: Place
+    format: Annotated[TraceFormat, Field(strict=False)] = TraceFormat.JSON
+    columns: dict[str, Text] = {}
+
+    @field_validator("columns")
+    @classmethod
+    def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
+        return _known_columns(columns, TRACE_COLUMNS)
+
+
+class Sink(Frozen):
+    """The lake table; with `place` what that place of the route hands over.
+
+    `without`: standard names of what it had once and has no more; `derived`: columns that a
+    backfill computes, as Spark SQL.
+    """
+
+    path: Place
+    place: Name | None = None
+    format: Annotated[SinkFormat, Field(strict=False)] = SinkFormat.DELTA
+    exclusive: bool = False
+    columns: dict[str, Text] = {}
+    without: list[Text] = []
+    derived: dict[str, Text] = {}
+
+    @field_validator("columns")
+    @classmethod
+    def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
+        return _known_columns(columns, SINK_COLUMNS)
+
+    @property
+    def mapped(self) -> dict[str, str]:
+        """`columns`, but for those of what it has no more."""
+        return {name: of for name, of in self.columns.items() if name not in self.without}
+
+    @field_validator("without")
+    @classmethod
+    def _without(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in OPTIONAL:
+                raise ConfigError("", name, one_of(name, OPTIONAL))
+        return names
+
+
+class Location(Frozen):
+    """A place between producer and sink. `share`: of what arrives there, passed on."""
 
     after: list[Text]
     share: RouteShare = 1.0
@@ -46,10 +106,8 @@ class Location(BaseModel):
 Service = Literal["s3", "kinesis", "dynamodb"]
 
 
-class Aws(BaseModel):
+class Aws(Frozen):
     """Where AWS is. Credentials come from the usual chain, never from here."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     region: Text | None = None
     endpoint_url: Url | None = None
@@ -60,10 +118,8 @@ class Aws(BaseModel):
         return self.endpoints.get(service, self.endpoint_url)
 
 
-class Embedded(BaseModel):
+class Embedded(Frozen):
     """The engine in the process. `memory`: of all of it; `shared_machine`: others may log in."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     memory: Annotated[SizeBytes, Field(ge=2**30)] = 3 * 2**30
     shared_machine: bool = False
@@ -80,10 +136,8 @@ def asked_engine(name: str) -> EngineName:
     return EngineName(name)
 
 
-class Notify(BaseModel):
+class Notify(Frozen):
     """Each key that is given is one more receiver; addresses and secrets are in the connection."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     slack: Text | None = None
     http: Text | None = None
@@ -97,10 +151,8 @@ class Notify(BaseModel):
         return self
 
 
-class Positions(BaseModel):
+class Positions(Frozen):
     """Who says how far the consumer is: the sink itself, a KCL lease table or a file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     source: Annotated[PositionSource, Field(strict=False)] = PositionSource.SINK
     table: Text | None = None
@@ -120,7 +172,7 @@ class Positions(BaseModel):
         return self
 
 
-class Backfill(BaseModel):
+class Backfill(Frozen):
     """How lost messages come back. `mode` absent: merge for Delta, append for Parquet.
 
     `fanout`: read by a consumer of our own, which costs money and takes nothing of others' share.
@@ -129,8 +181,6 @@ class Backfill(BaseModel):
     `approvers`: the ids in Airflow of who may approve a plan there, none: whoever may answer;
     `four_eyes`: who asked for it may not.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     mode: Annotated[BackfillMode | None, Field(strict=False)] = None
     republish_to: Name | None = None
@@ -165,3 +215,14 @@ class Backfill(BaseModel):
             wanted = "request_to with an address, http or https"
             raise ConfigError("request_token_env", self.request_token_env, wanted)
         return self
+
+
+def _known_columns(columns: dict[str, str], known: tuple[str, ...]) -> dict[str, str]:
+    for standard, column in columns.items():
+        if standard not in known:
+            raise ConfigError(standard, standard, one_of(standard, known))
+        if column.startswith(INTERNAL_PREFIX):
+            raise ConfigError(
+                standard, column, f"a column that does not begin with {INTERNAL_PREFIX}"
+            )
+    return columns

@@ -13,9 +13,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from shardaudit.model.config.choices import BackfillMode, EngineName, SinkFormat, TraceFormat
+from shardaudit.model.config.choices import BackfillMode, EngineName, SinkFormat
 from shardaudit.model.config.fields import (
     Duration,
     LostShare,
@@ -35,86 +35,26 @@ from shardaudit.model.config.parts import (
     Aws,
     Backfill,
     Embedded,
+    Frozen,
     Location,
     Notify,
     Positions,
+    Sink,
+    Traces,
     asked_engine,
 )
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.input_columns import OPTIONAL, SINK_COLUMNS, TRACE_COLUMNS, trace_columns
+from shardaudit.model.input_columns import trace_columns
 from shardaudit.model.retention import MAX_RETENTION
 from shardaudit.model.route.route import Route
 from shardaudit.model.tables.route_tables import handed_over
-from shardaudit.model.tables.table import INTERNAL_PREFIX
 from shardaudit.model.window import LONGEST
 
 DAY = timedelta(days=1)
 _SECRET_KEY = re.compile(r"(?i)(secret\.?key|access\.?key|session\.?token|password)$")
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-def _known_columns(columns: dict[str, str], known: tuple[str, ...]) -> dict[str, str]:
-    for standard, column in columns.items():
-        if standard not in known:
-            raise ConfigError(standard, standard, one_of(standard, known))
-        if column.startswith(INTERNAL_PREFIX):
-            raise ConfigError(
-                standard, column, f"a column that does not begin with {INTERNAL_PREFIX}"
-            )
-    return columns
-
-
-class Traces(_Frozen):
-    """The producers' logs. `columns`: standard name -> column of the input, where they differ."""
-
-    path: Place
-    format: Annotated[TraceFormat, Field(strict=False)] = TraceFormat.JSON
-    columns: dict[str, Text] = {}
-
-    @field_validator("columns")
-    @classmethod
-    def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
-        return _known_columns(columns, TRACE_COLUMNS)
-
-
-class Sink(_Frozen):
-    """The lake table; with `place` what that place of the route hands over.
-
-    `without`: standard names of what it had once and has no more; `derived`: columns that a
-    backfill computes, as Spark SQL.
-    """
-
-    path: Place
-    place: Name | None = None
-    format: Annotated[SinkFormat, Field(strict=False)] = SinkFormat.DELTA
-    exclusive: bool = False
-    columns: dict[str, Text] = {}
-    without: list[Text] = []
-    derived: dict[str, Text] = {}
-
-    @field_validator("columns")
-    @classmethod
-    def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
-        return _known_columns(columns, SINK_COLUMNS)
-
-    @property
-    def mapped(self) -> dict[str, str]:
-        """`columns`, but for those of what it has no more."""
-        return {name: of for name, of in self.columns.items() if name not in self.without}
-
-    @field_validator("without")
-    @classmethod
-    def _without(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if name not in OPTIONAL:
-                raise ConfigError("", name, one_of(name, OPTIONAL))
-        return names
-
-
-class Stream(_Frozen):
+class Stream(Frozen):
     """One stream: its logs, its sink and what is asked of it.
 
     `made_from`: the stream whose messages were made into these, where that ends.
@@ -138,7 +78,7 @@ class Stream(_Frozen):
     sink: Sink
     positions: Positions = Positions()
     backfill: Backfill = Backfill()
-    locations: dict[Name, Location] = {}
+    locations: dict[Name, Location] = Field(default_factory=dict)
     made_from: Name | None = None
 
     @field_validator("bucket")
@@ -233,14 +173,14 @@ def read_columns(stream: Stream) -> dict[str, str]:
     return trace_columns(stream.traces.columns, with_event=with_event, with_parents=reads_parents)
 
 
-class Settings(_Frozen):
+class Settings(Frozen):
     """The whole file."""
 
     warehouse: WarehousePlace
     expectations: Place | None = None
     engine: Annotated[EngineName, Field(strict=False)] = EngineName.SPARK
     aws: Aws = Aws()
-    spark: dict[str, SparkText] = {}
+    spark: dict[str, SparkText] = Field(default_factory=dict)
     embedded: Embedded = Embedded()
     notify: Notify = Notify()
     keep: Keep = Keep()

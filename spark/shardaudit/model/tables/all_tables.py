@@ -1,4 +1,4 @@
-"""All tables of the warehouse, by the claim that whoever writes them holds."""
+"""All tables of the warehouse, by the lock that whoever writes them holds."""
 
 from shardaudit.model.tables.audit_tables import (
     AUDITS,

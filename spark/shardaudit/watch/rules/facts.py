@@ -7,6 +7,9 @@ from shardaudit.model.retention import Retention, Shorter
 from shardaudit.model.sequence import Position, sequence_order
 from shardaudit.model.verdict import Level
 
+# Settled at one watch, and still not the same at the next: what lands late lands in between.
+LOOKS_APART = timedelta(minutes=10)  # a quarter of an hour, and some minutes' delay of the first
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -189,3 +192,8 @@ class Rules:
     def when_read(self) -> "Rules":
         """The same as of when the ledger was read: states are judged so, deadlines run on."""
         return replace(self, as_of=self.as_of - self.ledger_age, ledger_age=timedelta(0))
+
+    @property
+    def settled_by(self) -> datetime:
+        """Until when a cell must have been settled to be a hole: at the watch before, too."""
+        return self.when_read.as_of - LOOKS_APART

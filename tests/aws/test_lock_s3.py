@@ -1,4 +1,4 @@
-"""The claim of a warehouse on S3: conditional writes decide."""
+"""The lock of a warehouse on S3: conditional writes decide."""
 
 import json
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ from shardaudit.model.config.parts import Aws
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import LockLostError, WarehouseBusyError
 from shardaudit.simulate.s3proxy import s3_proxy
-from shardaudit.store import lock as claims
+from shardaudit.store import lock
 from shardaudit.store.lock import warehouse_lock
 from shardaudit.store.lock_files import FOLDER, WATCH, S3LockFiles
 from shardaudit.store.probes import probe_warehouse
-from tests.claimants import Claimant
+from tests.contenders import Contender
 from tests.faults.stormy_proxy import UNANSWERED, Weather, stormy
 
 
@@ -70,7 +70,7 @@ def test_the_watch_does_not_wait_for_the_ledger(settings: Settings) -> None:
 def test_second_run_is_refused_while_a_process_holds_and_takes_over_when_it_was_killed(
     settings: Settings,
 ) -> None:
-    with Claimant(settings) as other:
+    with Contender(settings) as other:
         assert other.take() == "held"
         with pytest.raises(WarehouseBusyError, match="other"), warehouse_lock(settings, owner="me"):
             pass
@@ -81,13 +81,13 @@ def test_second_run_is_refused_while_a_process_holds_and_takes_over_when_it_was_
 
 
 def test_exactly_one_wins_when_two_race(settings: Settings) -> None:
-    with Claimant(settings) as one, Claimant(settings) as two:
+    with Contender(settings) as one, Contender(settings) as two:
         for _ in range(10):
             assert one.race(two) == ["busy", "held"]
 
 
 class PutUnanswered(Weather):
-    """The answer to the second request, the claim's writing, is lost."""
+    """The answer to the second request, the lock's writing, is lost."""
 
     def of_request(self) -> tuple[str | None, float]:
         """As it says."""
@@ -95,7 +95,7 @@ class PutUnanswered(Weather):
         return (UNANSWERED if self.requests == 2 else None), 0.0
 
 
-def test_a_claim_is_held_when_s3_wrote_it_and_its_answer_was_lost(settings: Settings) -> None:
+def test_a_lock_is_held_when_s3_wrote_it_and_its_answer_was_lost(settings: Settings) -> None:
     with stormy(settings.aws.endpoint("s3") or "", PutUnanswered(seed=0)) as url:
         unsure = settings.model_copy(update={"aws": Aws(endpoints={"s3": url})})
         with warehouse_lock(unsure, owner="me") as mine:
@@ -106,7 +106,7 @@ def test_a_claim_is_held_when_s3_wrote_it_and_its_answer_was_lost(settings: Sett
 def test_holder_notices_when_it_was_taken_over(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "DEAD_AFTER", timedelta(seconds=2))
+    monkeypatch.setattr(lock, "DEAD_AFTER", timedelta(seconds=2))
     with warehouse_lock(settings, owner="first") as first:
         silent = json.loads(store(settings).read(1) or "")
         long_ago = (datetime.now(UTC) - timedelta(minutes=2)).isoformat()

@@ -1,4 +1,4 @@
-"""Other processes that want a warehouse, for the tests of the claim."""
+"""Other processes that want a warehouse, for the tests of the lock."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ for line in sys.stdin:
 """
 
 
-class Claimant:
+class Contender:
     """One such process, with the environment of this one."""
 
     def __init__(self, settings: Settings) -> None:

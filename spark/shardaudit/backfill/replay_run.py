@@ -1,0 +1,269 @@
+"""A run of a plan: what its rounds have in common, and one of them, from Kinesis into the sink."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from shardaudit.adapters.aws.kinesis_fan_out import (
+    consumer_name,
+    registered_consumer,
+    remove_consumers,
+)
+from shardaudit.adapters.engine.held import bare
+from shardaudit.audit.placing import buckets_of
+from shardaudit.backfill.kinesis_source import ReadSettings, read_outcome_of, read_windows
+from shardaudit.backfill.landing import Landing
+from shardaudit.backfill.ledger import Ledger, plan_ids, sent_range
+from shardaudit.backfill.rules.decode import (
+    ID,
+    ORDER,
+    POSITION,
+    RAW,
+    REASON,
+    SENT_AT,
+    WINDOW,
+    unique_rows,
+)
+from shardaudit.backfill.rules.planned import StoredWindow, WindowState
+from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
+from shardaudit.backfill.stamped_apart import edges_of_apart
+from shardaudit.columns.instants import in_windows
+from shardaudit.columns.ledger_sums import CELL
+from shardaudit.ingest.sightings import sightings_within
+from shardaudit.ingest.stream_traces import StreamTraces
+from shardaudit.model.input_columns import LEFT_OUT
+from shardaudit.model.retention import Retention
+from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
+from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
+from shardaudit.model.tables.gap_tables import GAPS
+from shardaudit.model.verdict import Kind, State
+from shardaudit.model.window import coalesced
+from shardaudit.store.transitions import NewState, change_state, findings_in
+from shardaudit.store.warehouse import Warehouse
+
+SOURCE = "backfill"  # in the quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What the rounds of one run have in common. `now` is the run's --as-of, or the clock.
+
+    Without a `landing` nothing is read here: somebody else is asked to. `writing` holds the
+    warehouse for a block of writes: while the stream is read, audits and watches have theirs.
+    `filters`: the places of the route that leave messages out by design.
+    """
+
+    warehouse: Warehouse
+    ledger: Ledger
+    landing: Landing | None
+    reading: ReadSettings
+    retention: Retention
+    bucket: timedelta
+    now: Callable[[], datetime]
+    writing: Callable[[], AbstractContextManager[None]] = nullcontext
+    filters: tuple[str, ...] = ()
+
+    @property
+    def plan_id(self) -> str:
+        """The plan's."""
+        return self.ledger.windows[0].plan_id
+
+    @property
+    def name(self) -> str:
+        """The stream's name in the configuration."""
+        return self.ledger.windows[0].stream
+
+    def planned_ids(self) -> DataFrame:
+        """The missing messages of the plan: rows of BACKFILL_IDS."""
+        ids = self.warehouse.read(BACKFILL_IDS)
+        return ids.where(F.col("plan_id") == self.plan_id)
+
+    def planned_gaps(self, windows: Sequence[StoredWindow] | None = None) -> DataFrame:
+        """The gaps of the plan, or of these windows of it: rows of BACKFILL_GAPS."""
+        gaps = self.warehouse.read(BACKFILL_GAPS).where(F.col("plan_id") == self.plan_id)
+        if windows is None:
+            return gaps
+        return gaps.where(F.col("window_id").isin([window.window_id for window in windows]))
+
+    def gaps(self, *states: State, windows: Sequence[StoredWindow] | None = None) -> DataFrame:
+        """Those of `planned_gaps` that are in these states: rows of GAPS."""
+        # Presence only.
+        planned = F.broadcast(self.planned_gaps(windows).select(*CELL))
+        return (
+            self.warehouse.read(GAPS)
+            .where(F.col("stream") == self.name)
+            .where(F.col("state").isin(*states))
+            .join(planned, CELL, how="left_semi")
+        )
+
+    def gap_ids(self, windows: list[StoredWindow]) -> DataFrame:
+        """The messages that were to land in the gaps of these windows, there or not: `message_id`.
+
+        Not what a filter says that it left out: it is not to land.
+        """
+        cells = self.planned_gaps(windows).select(*CELL).localCheckpoint()
+        starts = coalesced(buckets_of(cells), width=self.bucket)
+        if not starts:
+            return self.planned_ids().where(F.lit(False)).select("message_id")
+        traces = StreamTraces.of(self.warehouse, self.name).within(starts)
+        sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
+        if not self.filters:
+            return sent.select("message_id")
+        told = sightings_within(self.warehouse, self.name, starts).where(
+            (F.col("event") == LEFT_OUT) & F.col("location").isin(*self.filters)
+        )
+        # Presence only.
+        left_out = told.select("message_id").distinct()
+        return sent.select("message_id").join(left_out, ["message_id"], how="left_anti")
+
+    def findings(self, *states: State) -> DataFrame:
+        """The stream's findings of missing messages in these states, or in any."""
+        return findings_in(self.warehouse, self.name, Kind.MISSING, *states)
+
+    def change(
+        self,
+        states: Sequence[State],
+        change: NewState,
+        *,
+        ids: DataFrame | None = None,
+        windows: Sequence[StoredWindow] | None = None,
+    ) -> None:
+        """Of findings and gaps in these states: of the plan, or of these ids and windows."""
+        ids = (self.planned_ids() if ids is None else ids).select("message_id")
+        findings = self.findings(*states).join(ids, ["message_id"], how="left_semi")
+        change_state(self.warehouse, FINDINGS, findings, change)
+        change_state(self.warehouse, GAPS, self.gaps(*states, windows=windows), change)
+
+    def round(self, windows: list[StoredWindow]) -> int:
+        """Reads these windows, lands what was found, stores what came of each: bytes read."""
+        assert self.landing is not None  # noqa: S101 - or there are no rounds
+        started = self.now()
+        running = {w.window_id: replace(w, state=WindowState.RUNNING, error=None) for w in windows}
+        with self.writing():
+            self.ledger.store(running.values(), now=started)
+        rows = self._records(windows, horizon=started - self.retention.length).localCheckpoint()
+        told = rows.where(F.col("outcome").isNotNull()).select("outcome").collect()
+        outcomes = [read_outcome_of(row.outcome) for row in told]
+        records = rows.where(F.col("outcome").isNull())
+        decoded = self.landing.sink.decoded(records, landed_at=self.now())
+        wanted = self._wanted(decoded, windows).localCheckpoint()
+        rows_to_land = unique_rows(wanted.where(F.col(REASON).isNull())).localCheckpoint()
+        with self.writing():
+            self._quarantine(wanted.where(F.col(REASON).isNotNull()))
+            if not rows_to_land.isEmpty():
+                self._mark(rows_to_land, windows)
+            landed = self._landed(self.landing, rows_to_land, records)
+            ended = [
+                window_as_read(running[o.window_id], o, landed.get(o.window_id, 0))
+                for o in outcomes
+            ]
+            self.ledger.store(ended, now=self.now())
+        return sum(o.size_bytes for o in outcomes)
+
+    def _records(self, windows: list[StoredWindow], *, horizon: datetime) -> DataFrame:
+        wanted = [
+            ReadWindow(
+                window_id=window.window_id,
+                shard_id=window.shard_id,
+                start=window.window_start,
+                end=window.window_end,
+                horizon=horizon,
+                start_sequence=window.start_sequence_number,
+                end_sequence=window.end_sequence_number,
+                is_expected=window.expected_ids > 0,
+            )
+            for window in windows
+        ]
+        spark = self.warehouse.spark
+        return read_windows(spark, self.reading, wanted)
+
+    def _wanted(self, decoded: DataFrame, windows: list[StoredWindow]) -> DataFrame:
+        """The planned messages, or with a range by hand all that were sent in it.
+
+        What cannot be decoded may be one of them: it stays in, for the quarantine.
+        """
+        if self.ledger.windows[0].takes_all:
+            sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
+            return decoded.where(in_windows(sent, [sent_range(self.ledger.windows)]))
+        named = self.planned_ids().select("message_id")
+        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
+        # Unique on the id on the right.
+        planned = ids.select(F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned"))
+        return (
+            decoded.join(planned, [ID], how="left")
+            .where(F.col("_sa_is_planned") | F.col(ID).isNull())
+            .drop("_sa_is_planned")
+        )
+
+    def _quarantine(self, refused: DataFrame) -> None:
+        """Stores what does not fit, once however often it is read."""
+        place = F.concat(F.lit(f"kinesis:{self.reading.address.stream_name}/"), F.col(POSITION))
+        rows = refused.groupBy(place.alias("file"), F.col(REASON).alias("reason")).agg(
+            F.min(RAW).alias("raw")
+        )
+        if not rows.isEmpty():
+            stored = rows.select(
+                F.lit(self.plan_id).alias("batch_id"),
+                F.lit(self.name).alias("stream"),
+                F.lit(SOURCE).alias("source"),
+                "file",
+                F.lit(None).alias("line"),
+                "raw",
+                "reason",
+                F.lit(self.now()).alias("quarantined_at"),
+            )
+            self.warehouse.merge(stored, QUARANTINE)
+
+    def _mark(self, rows: DataFrame, windows: list[StoredWindow]) -> None:
+        """Marks what was read again: an audit after a crash would else call it false alarms."""
+        reason = f"read again by backfill {self.plan_id}"
+        change = NewState(State.REPLAYED, reason, self.now())
+        found = rows.select(F.col(ID).alias("message_id"))
+        self.change((State.OPEN, State.PLANNED), change, ids=found, windows=windows)
+
+    def _landed(self, landing: Landing, rows: DataFrame, records: DataFrame) -> dict[str, int]:
+        """Lands what the sink does not have: how many rows, by window."""
+        if rows.isEmpty():
+            return {}
+        placed = rows.select(F.col(ID).alias("message_id"), F.col(SENT_AT).alias("sent_at"))
+        sent = edges_of_apart(self.warehouse, self.name, placed, bucket=self.bucket)
+        absent = landing.sink.absent(rows, sent=sent).localCheckpoint()
+        counts = {row[WINDOW]: row["count"] for row in absent.groupBy(WINDOW).count().collect()}
+        if counts:
+            landing.land(absent, records, plan_id=self.plan_id, sent=sent)
+        return counts
+
+
+def window_as_read(window: StoredWindow, outcome: ReadOutcome, merged_rows: int) -> StoredWindow:
+    """The window after it was read, and so many rows of it landed."""
+    return replace(
+        window,
+        state=WindowState.MERGED if outcome.is_complete else WindowState.INCOMPLETE,
+        read_records=outcome.records,
+        merged_rows=merged_rows,
+        expired_from=outcome.expired_from,
+        expired_to=outcome.expired_to,
+        begins_at=outcome.begins_at,
+        error=outcome.error,
+    )
+
+
+@contextmanager
+def fan_out(replay: Replay, *, warehouse: str, reads: bool) -> Iterator[Replay]:
+    """The replay, reading through a consumer that is removed when the block ends.
+
+    A consumer that a run of any of the stream's plans left behind is removed first, also when
+    nothing is to be read any more: nobody else runs one, the lock on its backfills is ours.
+    """
+    ours = {consumer_name(warehouse, one) for one in plan_ids(replay.warehouse, replay.name)}
+    address, name = replay.reading.address, consumer_name(warehouse, replay.plan_id)
+    if not reads:
+        remove_consumers(address, ours)
+        yield replay
+        return
+    with registered_consumer(address, name, left_over=ours) as arn:
+        yield replace(replay, reading=replace(replay.reading, consumer_arn=arn))

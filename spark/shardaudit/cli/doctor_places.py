@@ -1,0 +1,129 @@
+"""What `doctor` finds at the places that the configuration names."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+
+from shardaudit.adapters.aws.kinesis import kinesis_client, kinesis_errors, stream_facts
+from shardaudit.adapters.clock import now
+from shardaudit.cli.doctor_checks import FAIL, OK, WARN, Line, looked
+from shardaudit.model.config.settings import Settings, Stream
+from shardaudit.model.errors import ShardauditError
+from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
+from shardaudit.model.tables.table import WAREHOUSE_VERSION
+from shardaudit.model.words import counted, length
+from shardaudit.report.next_steps import retention_note, too_short
+from shardaudit.store.health_times import read_health
+from shardaudit.store.migrations import check_versions
+from shardaudit.store.probes import SAMPLE, count_files, probe_warehouse, sink_columns
+
+
+def place_lines(settings: Settings) -> Iterator[Line]:
+    """The warehouse's lines, and those of each stream."""
+    yield looked(
+        "warehouse",
+        partial(_warehouse, settings),
+        cure="check [aws] and the credentials, or make the place writable for this user",
+    )
+    yield looked(
+        "warehouse's version",
+        partial(_version, settings),
+        cure="an earlier one: `shardaudit migrate`; a later one: install what wrote it",
+    )
+    for name, stream in settings.streams.items():
+        yield from _of_stream(settings, name, stream)
+
+
+def _of_stream(settings: Settings, name: str, stream: Stream) -> Iterator[Line]:
+    yield looked(
+        f"{name}: Kinesis",
+        partial(_kinesis, settings, stream),
+        cure="check [aws]; where Kinesis cannot be asked set `retention` to the stream's own",
+        without=FAIL if stream.retention is None else WARN,
+    )
+    yield looked(
+        f"{name}: time to repair",
+        partial(_repair, settings, stream),
+        cure="extend the stream's retention, audit more often, or raise backfill.read_share",
+        without=WARN,
+    )
+    yield looked(
+        f"{name}: traces",
+        partial(_traces, settings, stream),
+        cure="check traces.path, its rights, and that the producers write there",
+    )
+    yield looked(
+        f"{name}: sink",
+        partial(_sink, settings, stream),
+        cure="check sink.path, its rights, sink.format and sink.columns",
+    )
+    yield looked(
+        f"{name}: health",
+        partial(_health, settings, name),
+        cure="switch on the DAGs nightly_audit and retention_watch, or look at their last runs",
+        without=WARN,
+    )
+
+
+def _health(settings: Settings, stream: str) -> tuple[str, str]:
+    at = now()
+    health = read_health(settings, stream, now=at)
+    return (WARN if health.troubles(at) else OK), health.sentence(at)
+
+
+def _warehouse(settings: Settings) -> tuple[str, str]:
+    probe_warehouse(settings)
+    return OK, f"{settings.warehouse} is writable"
+
+
+def _version(settings: Settings) -> tuple[str, str]:
+    check_versions(settings)
+    return OK, f"{WAREHOUSE_VERSION}, or no table yet"
+
+
+def _kinesis(settings: Settings, stream: Stream) -> tuple[str, str]:
+    with kinesis_errors(stream.stream_name):
+        facts = stream_facts(kinesis_client(settings), stream.stream_name)
+    differs = retention_note(facts.retention // timedelta(seconds=1), stream.retention)
+    if differs is not None:
+        return WARN, differs
+    shards = counted(len(facts.shards), "shard")
+    return OK, f"{stream.stream_name}: {shards}, {facts.retention} of records"
+
+
+def _repair(settings: Settings, stream: Stream) -> tuple[str, str]:
+    try:
+        with kinesis_errors(stream.stream_name):
+            kept = stream_facts(kinesis_client(settings), stream.stream_name).retention
+    except ShardauditError:
+        if stream.retention is None:
+            raise
+        kept = stream.retention
+    note = too_short(kept, read_share=stream.backfill.read_share)
+    return (OK, f"fits into {length(kept)} of retention") if note is None else (WARN, note)
+
+
+def _traces(settings: Settings, stream: Stream) -> tuple[str, str]:
+    return _counted(stream.traces.path, count_files(settings.aws, stream.traces.path))
+
+
+def _sink(settings: Settings, stream: Stream) -> tuple[str, str]:
+    sink = stream.sink
+    if sink.place is not None:
+        return OK, f"is what {sink.place} traces as sent"
+    columns = sink_columns(settings.aws, sink)
+    if columns is None:
+        return _counted(sink.path, count_files(settings.aws, sink.path))
+    wanted = {n: sink.columns.get(n, n) for n in SINK_COLUMNS if n not in sink.without}
+    absent = {name: column for name, column in wanted.items() if column not in columns}
+    told = ", ".join(f"{column} (for {name})" for name, column in absent.items())
+    if absent.keys() & {*REQUIRED, *sink.columns}:
+        return FAIL, f"has no column {told}; it has {', '.join(columns)}"
+    if absent.keys() - {"arrived_at"}:
+        return WARN, f"is audited without {told}; it has {', '.join(columns)}"
+    return OK, f"{sink.path} is a Delta table with the columns that are wanted"
+
+
+def _counted(place: str, files: int) -> tuple[str, str]:
+    more = " or more" if files == SAMPLE else ""
+    return (OK if files else WARN), f"{place} holds {counted(files, 'file')}{more}"
