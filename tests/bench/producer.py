@@ -1,9 +1,10 @@
 """What the wrapper of boto3's Kinesis client costs a producer, and whether its log holds for a day.
 
 `python -m tests.bench.producer [SECONDS]` puts records into a Kinesis stand-in in a process of its
-own, with and without the wrapper in turn; weighs a process with it and one without; lets a log
-live through a day of files and lines of health in so many seconds (144: a minute is 0.1 s), whose
-disk takes nothing for a part of each hour, and counts what is in the files.
+own, with and without the wrapper in turn, and into a client that answers at once; weighs a process
+with it and one without; lets a log live through a day of files and lines of health in so many
+seconds (144: a minute is 0.1 s), whose disk takes nothing for a part of each hour, and counts what
+is in the files.
 """
 
 import logging
@@ -24,12 +25,22 @@ from shardaudit.producer import traced
 from shardaudit.simulate.kinesis_stream import endpoint_client
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
 from tests.aws.streams import Stream
-from tests.bench.producer_day import a_day, payload_records
+from tests.bench.producer_day import InstantKinesis, a_day, payload_records
 
 A_CALL = 500  # records; PutRecords takes no more
 CALLS = 20  # at once with, and without: the thread that writes has its share of both
 PAIRS = 12
 ON_ITS_WAY_S = 0.02  # a request and its answer, between a producer and Kinesis in its region
+LEAST_OF = 20  # times as many calls
+BOTH = ("message_id", "sent_at")
+CASES: dict[str, tuple[tuple[str, ...], float]] = {
+    "id and time in the payload": (BOTH, 1.0),
+    "the time added": (("message_id",), 1.0),
+    "the id added": (("sent_at",), 1.0),
+    "both added": ((), 1.0),
+    "in the payload, a sample of 10 %": (BOTH, 0.1),
+    "both added, a sample of 10 %": ((), 0.1),
+}
 WEIGHED = 100_000  # records, as fast as can be: the queue gets full
 DAY_SECONDS = 144.0
 _WEIGHT = """
@@ -61,17 +72,18 @@ def main(seconds: float) -> None:
         Stream(client, "events").make(8)
         costs = Table("put_records", "", "plain, ms", "traced, ms", "more", "of the pairs, half")
         clocks = {"wall": time.perf_counter, "processor": time.process_time}
-        for name, has_fields in (("id and time in the payload", True), ("both added", False)):
-            records = payload_records(A_CALL, has_fields=has_fields)
+        for name, fields in (("id and time in the payload", BOTH), ("both added", ())):
+            records = payload_records(A_CALL, fields=fields)
             for clock, read in clocks.items():
                 costs.add_row(name, clock, *_pairs(client, folder, records, read))
         # The stand-in answers on the same machine: no request is on its way.
         client.meta.events.register("before-send.kinesis", _on_its_way)
-        for name, has_fields in (("the same, in payload", True), ("the same, added", False)):
-            records = payload_records(A_CALL, has_fields=has_fields)
+        for name, fields in (("the same, in payload", BOTH), ("the same, added", ())):
+            records = payload_records(A_CALL, fields=fields)
             pairs = _pairs(client, folder, records, time.perf_counter)
             costs.add_row(f"{name}, {ON_ITS_WAY_S * 1000:.0f} ms on its way", "wall", *pairs)
         console.print(costs)
+        console.print(_processor(folder))
         more = _weight(_TRACED, folder) - _weight(_PLAIN, folder)
         console.print(f"memory: {more / 1024:.1f} MiB more at {WEIGHED:,} records")
     with tempfile.TemporaryDirectory() as folder:
@@ -110,6 +122,38 @@ def _pairs(
     more = [traced_ms / plain_ms - 1 for plain_ms, traced_ms in pairs]
     low, middle, high = statistics.quantiles(more, n=4)
     return f"{plain:.1f}", f"{with_it:.1f}", f"{middle:+.1%}", f"{low:+.1%} to {high:+.1%}"
+
+
+def _processor(folder: str) -> Table:
+    """Processor time of a record: what the wrapper adds to a client that answers at once.
+
+    The least of many calls, and all that a flush writes of each: another process adds, never takes.
+    """
+    table = Table("processor, µs a record", "the caller's thread", "the process", "bytes")
+    for name, (fields, rate) in CASES.items():
+        records, client = payload_records(A_CALL, fields=fields), InstantKinesis()
+        with traced(client, folder, producer_id="bench", sample_rate=rate) as producer:
+            plain, with_it = (
+                [_clocks(each, records, ended) for _ in range(LEAST_OF)]
+                for each, ended in ((client, bool), (producer, producer.flush))
+            )
+            more = [min(t[at] for t in with_it) - min(t[at] for t in plain) for at in (0, 1)]
+            stats = producer.stats
+        table.add_row(name, *(f"{each:.2f}" for each in more), f"{stats.bytes / stats.written:.0f}")
+    return table
+
+
+def _clocks(
+    putting: Any, records: list[dict[str, Any]], ended: Callable[[], object]
+) -> tuple[float, float]:
+    """Microseconds of a record: of this thread, and of the process."""
+    clocks = (time.thread_time, time.process_time)
+    start = [read() for read in clocks]
+    for _ in range(CALLS):
+        putting.put_records(StreamName="events", Records=records)
+    ended()
+    thread, process = (read() - at for read, at in zip(clocks, start, strict=True))
+    return thread * 1e6 / (CALLS * A_CALL), process * 1e6 / (CALLS * A_CALL)
 
 
 def _weight(what: dict[str, str], folder: str) -> float:

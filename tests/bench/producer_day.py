@@ -1,11 +1,12 @@
 """A day of a trace log in minutes, with a disk that takes nothing for a part of each hour."""
 
 import gzip
+import hashlib
 import json
 import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,12 +95,15 @@ class Day:
         }
 
 
-def payload_records(count: int, *, first: int = 0, has_fields: bool = True) -> list[dict[str, Any]]:
-    """Records of 1 KB of JSON, with or without an id and a time of their own."""
-    own = {"sent_at": "2026-11-24T12:00:00Z"} if has_fields else {}
+def payload_records(
+    count: int, *, first: int = 0, fields: Collection[str] = ("message_id", "sent_at")
+) -> list[dict[str, Any]]:
+    """Records of 1 KB of JSON, with an id of 32 digits and a time of their own, or one of them."""
     records = []
     for number in range(first, first + count):
-        payload = {"message_id": f"m{number}"} | own if has_fields else own
+        digits = hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
+        both = {"message_id": digits, "sent_at": f"2026-11-24T12:00:00.{number % 1000:03d}Z"}
+        payload = {name: both[name] for name in fields}
         text = json.dumps(payload | {"filler": ""})
         text = json.dumps(payload | {"filler": "x" * (SIZE - len(text))})
         records.append({"Data": text.encode(), "PartitionKey": str(number)})

@@ -6,11 +6,11 @@ done in the producer's own threads, for every record: plain code is quick code h
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from shardaudit.producer.payload_keys import ABSENT, HeldKeys, PayloadKeys
+from shardaudit.producer.payload_keys import ABSENT, HeldKeys, PayloadKeys, UntraceableError
 
 PutRecord = Mapping[str, Any]  # as boto3 takes it; Any: its values are the caller's
 FieldSource = str | Callable[[PutRecord], object] | None  # a path in the payload, or a function
@@ -18,7 +18,6 @@ FieldSource = str | Callable[[PutRecord], object] | None  # a path in the payloa
 NO_ROOM = "no room for an id or a time"
 
 _ENVELOPE_ID, _ENVELOPE_TIME = "message_id", "sent_at"
-_IDS_AT_ONCE, _DIGITS = 64, 32
 _EMPTY = re.compile(r"[ \t\n\r]*\{[ \t\n\r]*\}")
 _EMPTY_BYTES = re.compile(_EMPTY.pattern.encode())
 
@@ -44,17 +43,6 @@ class PreparedRecords(NamedTuple):
     def ids(self) -> list[str]:
         """Of each record; an empty text where there can be no trace of it."""
         return ["" if isinstance(each, str) else each[0] for each in self.messages]
-
-
-class _New(NamedTuple):
-    """What is added where it is absent, in one call."""
-
-    ids: Iterator[str]
-    sent_at: str
-
-
-class _UntraceableError(Exception):
-    """Why there can be no trace of a record. Never leaves this module."""
 
 
 class MessageFields:
@@ -85,60 +73,48 @@ class MessageFields:
         Input:
             at: the time to be added, where there is none.
         """
-        new, put, messages = _New(_new_ids(), at), list[PutRecord](), list[Message]()
+        put, messages = list(records), list[Message]()
         keys, take_id, take_time = self._keys, self._id, self._time
-        for record in records:
-            one: PutRecord = record  # the caller's own, unless something is added
+        chance = ""  # what the ids of one call begin with; a process that is forked off asks anew
+        for place, record in enumerate(put):
             message: Message
+            added = ""
             try:
-                held = None if keys is None else _held(keys, record["Data"])
+                held = None if keys is None else keys.held(record["Data"])
                 message_id, sent_at = take_id(record, held), take_time(record, held)
+                if message_id is ABSENT and self._adds_id:
+                    chance = chance or os.urandom(12).hex()
+                    message_id = f"{chance}{place:08x}"
+                    added = f'"{_ENVELOPE_ID}":"{message_id}",'
+                if sent_at is ABSENT and self._adds_time:
+                    sent_at, added = at, f'{added}"{_ENVELOPE_TIME}":"{at}",'
                 if type(message_id) is type(sent_at) is str and self._parents is None:
                     message = (message_id, sent_at, ())  # as most have it
                 else:
-                    one, message = self._completed(record, (message_id, sent_at), held, new)
-            except _UntraceableError as error:
+                    message = self._message(record, held, message_id, sent_at)
+                if added:
+                    put[place] = {**record, "Data": _with_added(record["Data"], added)}
+            except UntraceableError as error:
                 message = str(error)
             except Exception as error:  # noqa: BLE001 - the caller's function, or no record at all
                 message = f"the record could not be read: {type(error).__name__}"
-            put.append(one)
             messages.append(message)
         return PreparedRecords(put, messages)
 
-    def _completed(
-        self, record: PutRecord, fields: tuple[object, object], held: HeldKeys, new: _New
-    ) -> tuple[PutRecord, Message]:
-        (message_id, sent_at), added = fields, []
-        if message_id is ABSENT and self._adds_id:
-            message_id = next(new.ids)
-            added.append(f'"{_ENVELOPE_ID}":"{message_id}"')
-        elif type(message_id) is int:
+    def _message(
+        self, record: PutRecord, held: HeldKeys, message_id: object, sent_at: object
+    ) -> Message:
+        if type(message_id) is int:
             message_id = str(message_id)
-        if sent_at is ABSENT and self._adds_time:
-            sent_at = new.sent_at
-            added.append(f'"{_ENVELOPE_TIME}":"{sent_at}"')
-        elif isinstance(sent_at, datetime) and sent_at.tzinfo is not None:
+        if isinstance(sent_at, datetime) and sent_at.tzinfo is not None:
             sent_at = sent_at.isoformat()
         if not isinstance(message_id, str):
-            raise _UntraceableError("the message id is missing, or no text")
+            raise UntraceableError("the message id is missing, or no text")
         if type(sent_at) is not int and not isinstance(sent_at, str):
-            raise _UntraceableError("sent_at is missing, or no time with a zone")
+            raise UntraceableError("sent_at is missing, or no time with a zone")
         parents = self._parents
         parent_ids = () if parents is None else _ids(parents(record, held), of=message_id)
-        if added:
-            record = {**record, "Data": _with_added(record["Data"], ",".join(added))}
-        return record, (message_id, sent_at, parent_ids)
-
-
-def _new_ids() -> Iterator[str]:
-    """Ids of 32 digits. The system is asked for many: to ask costs as much as all else of a record.
-
-    For one call alone: a process that is forked off has the same ones before it.
-    """
-    while True:
-        digits = os.urandom(_IDS_AT_ONCE * _DIGITS // 2).hex()
-        for at in range(0, len(digits), _DIGITS):
-            yield digits[at : at + _DIGITS]
+        return message_id, sent_at, parent_ids
 
 
 def instant_with_ms(instant: datetime) -> str:
@@ -172,26 +148,21 @@ def _ids(parents: object, *, of: str) -> tuple[str, ...]:
     has_none = parents is None or parents is ABSENT
     listed = () if has_none else parents if isinstance(parents, list | tuple) else (parents,)
     if not all((one and isinstance(one, str)) or type(one) is int for one in listed):
-        raise _UntraceableError("parent_ids is neither an id nor a list of ids")
+        raise UntraceableError("parent_ids is neither an id nor a list of ids")
     ids = tuple(dict.fromkeys(map(str, listed)))
     if of in ids:
-        raise _UntraceableError("parent_ids names the message itself")
+        raise UntraceableError("parent_ids names the message itself")
     return ids
 
 
-def _held(keys: PayloadKeys, content: str | bytes | bytearray) -> HeldKeys:
-    try:
-        return keys.held(content)
-    except (ValueError, RecursionError) as error:
-        raise _UntraceableError("the payload is no JSON object") from error
-
-
 def _with_added(content: str | bytes | bytearray, added: str) -> str | bytes:
-    """The object with more keys at its front."""
+    """The object with more keys at its front; each ends with a comma."""
     if isinstance(content, str):
-        comma = "," if content.startswith('{"') or not _EMPTY.match(content) else ""
-        return content.replace("{", f"{{{added}{comma}", 1)
+        if not content.startswith('{"') and _EMPTY.match(content):
+            added = added[:-1]
+        return content.replace("{", f"{{{added}", 1)
     if isinstance(content, bytearray):
         content = bytes(content)
-    comma = "," if content.startswith(b'{"') or not _EMPTY_BYTES.match(content) else ""
-    return content.replace(b"{", f"{{{added}{comma}".encode(), 1)
+    if not content.startswith(b'{"') and _EMPTY_BYTES.match(content):
+        added = added[:-1]
+    return content.replace(b"{", f"{{{added}".encode(), 1)

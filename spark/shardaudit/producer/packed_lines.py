@@ -2,8 +2,9 @@
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 
 from shardaudit.producer.trace_queue import Gap, TraceOccasion, TraceRun
 
@@ -12,7 +13,7 @@ UNFIT = "the trace could not be written as a line"
 _GZIP = 31  # of zlib: with a gzip header
 _LEVEL = 3
 # Lines. While they are packed other threads go on; a longer loop would hold them up.
-_AT_ONCE = 250
+_AT_ONCE = 100
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 _text = json.encoder.encode_basestring_ascii
@@ -36,6 +37,7 @@ class PackedLines:
     lines: int = 0
     traces: int = 0
     size_bytes: int = 0
+    _unfit: int = 0
     _same: str = field(init=False)  # the end of each trace
     _parts: list[bytes] = field(default_factory=list)
     _gzip: "zlib._Compress" = field(default_factory=lambda: zlib.compressobj(_LEVEL, wbits=_GZIP))
@@ -43,26 +45,17 @@ class PackedLines:
     def __post_init__(self) -> None:
         self._same = _encoded(asdict(self.teller)).removeprefix("{")
 
-    def add(self, entries: Sequence[TraceRun | Gap]) -> int:
+    def add(self, entries: Iterable[TraceRun | Gap]) -> int:
         """Packs traces and gaps; says how many traces became gaps because they fit no line."""
-        all_unfit, lines = 0, list[str]()
-        for entry in entries:
-            if isinstance(entry, Gap):
-                lines.append(self._gap(entry))
-            else:
-                of_run, unfit = self._run(entry)
-                lines += of_run
-                self.traces += len(entry.traces) - unfit
-                all_unfit += unfit
-            if len(lines) >= _AT_ONCE:
-                self._pack(lines)
-                lines = []
-        self._pack(lines)
-        return all_unfit
+        unfit = self._unfit
+        lines = chain.from_iterable(map(self._of, entries))
+        while some := list(islice(lines, _AT_ONCE)):
+            self._pack(some)
+        return self._unfit - unfit
 
     def add_health(self, health: dict[str, int], at: str) -> None:
         """Packs what the log says of itself."""
-        self._pack([_encoded({"health": health, "at": at} | self._who)])
+        self._pack([_encoded({"health": health, "at": at} | self._who) + "\n"])
 
     def content(self) -> bytes:
         """The whole file; nothing can be added any more."""
@@ -81,18 +74,21 @@ class PackedLines:
         }
 
     def _pack(self, lines: Sequence[str]) -> None:
-        packed = self._gzip.compress("".join([f"{line}\n" for line in lines]).encode())
+        packed = self._gzip.compress("".join(lines).encode())
         self._parts.append(packed)
         self.lines += len(lines)
         self.size_bytes += len(packed)
 
-    def _run(self, run: TraceRun) -> tuple[list[str], int]:
-        """The lines of traces, and how many of them are gaps because the trace fits none."""
-        lines, unfit = list[str](), 0
+    def _of(self, entry: TraceRun | Gap) -> Iterator[str]:
+        """The lines of traces; one that fits none is a gap."""
+        if isinstance(entry, Gap):
+            yield self._gap(entry)
+            return
+        self.traces += len(entry.traces)
         occasion: TraceOccasion | None = None
         end = ""
         # As the encoder writes it, in a third of the time: a producer shares its processor with us.
-        for at, trace in enumerate(run.traces, run.session_seq):
+        for at, trace in enumerate(entry.traces, entry.session_seq):
             message_id, sent_at, shard_id, sequence_number, of, parent_ids = trace
             try:
                 if of is not occasion:
@@ -105,16 +101,16 @@ class PackedLines:
                     f'{parents}"session_seq":{at},{end}'
                 )
             except Exception:  # noqa: BLE001 - what no Kinesis answered must not end the thread
-                line, unfit = self._gap(Gap(at, 1, UNFIT)), unfit + 1
-            lines.append(line)
-        return lines, unfit
+                line = self._gap(Gap(at, 1, UNFIT))
+                self.traces, self._unfit = self.traces - 1, self._unfit + 1
+            yield line
 
     def _end(self, occasion: TraceOccasion) -> str:
         """What all lines of an occasion end with."""
         stream, acked_at, attempt, event = occasion
         how = f'"attempt":{attempt}' if event is None else f'"event":{_text(event)}'
-        return f'"stream":{_text(stream)},{how},"acked_at":{_text(acked_at)},{self._same}'
+        return f'"stream":{_text(stream)},{how},"acked_at":{_text(acked_at)},{self._same}\n'
 
     def _gap(self, gap: Gap) -> str:
         told = {"gap": gap.count, "session_seq": gap.session_seq, "reason": gap.reason}
-        return _encoded(told | self._who)
+        return _encoded(told | self._who) + "\n"

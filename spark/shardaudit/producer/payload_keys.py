@@ -19,8 +19,13 @@ except ImportError:
 ABSENT: Final = object()  # of a key that is not there; None is JSON's null
 
 HeldKeys = Any  # an attribute for each key: `key_0` of the first. Any: whatever JSON holds
+_NO_OBJECT = "the payload is no JSON object"
 _BLANKS = " \t\n\r"  # of JSON
 _read = json.JSONDecoder().raw_decode  # loads() takes twice the time of a small payload
+
+
+class UntraceableError(ValueError):
+    """Why there can be no trace of a record. Never leaves this package."""
 
 
 class PayloadKeys:
@@ -38,7 +43,7 @@ class PayloadKeys:
         """What the keys hold.
 
         Raises:
-            ValueError, RecursionError: it is no JSON object.
+            UntraceableError: it is none.
         """
         if self._decode is not None and not isinstance(content, bytearray):
             try:
@@ -47,10 +52,13 @@ class PayloadKeys:
                 return self._decode(content)
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 pass  # json has the last word
-        text = (content if isinstance(content, str) else content.decode()).strip(_BLANKS)
-        payload, end = _read(text)
+        try:
+            text = (content if isinstance(content, str) else content.decode()).strip(_BLANKS)
+            payload, end = _read(text)
+        except (ValueError, RecursionError) as error:
+            raise UntraceableError(_NO_OBJECT) from error
         if type(payload) is not dict or end < len(text):
-            raise ValueError("no JSON object")
+            raise UntraceableError(_NO_OBJECT)
         return SimpleNamespace(
             **{name: payload.get(key, ABSENT) for key, name in self._names.items()}
         )

@@ -1,5 +1,6 @@
 """boto3's Kinesis client, and a trace of each record that it gets acknowledged."""
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -28,6 +29,8 @@ from shardaudit.producer.sample import are_sampled
 from shardaudit.producer.trace_folder import trace_folder
 from shardaudit.producer.trace_log import LogLimits, TraceLog
 from shardaudit.producer.trace_queue import Trace
+
+log = logging.getLogger(__name__)
 
 Client = Any  # boto3 makes its clients' methods at run time
 
@@ -79,6 +82,7 @@ class TracedKinesis(LogHolder):
         super().__init__(log)
         self._client, self._fields = client, fields
         self._sample_rate = sample_rate
+        self._is_faulty = False
 
     def put_record(self, **request: Any) -> PutAnswer:
         """boto3's `put_record`."""
@@ -100,8 +104,10 @@ class TracedKinesis(LogHolder):
 
     def _put_one(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
         answer: PutAnswer = self._client.put_record(**prepared.records[0])
+        acks = list[Acknowledged | None]()
         with suppress(Exception):  # an answer that is none of Kinesis is the caller's to judge
-            self._trace(prepared, [acknowledged(answer, request)])
+            acks = [acknowledged(answer, request)]
+        self._trace(prepared, acks)
         return answer
 
     def _put_all(self, request: PutRequest, prepared: PreparedRecords) -> PutAnswer:
@@ -110,23 +116,39 @@ class TracedKinesis(LogHolder):
         try:
             return put.all_of({**request, "Records": prepared.records}, acks)
         finally:
-            if acks:
-                with suppress(Exception):  # as above
-                    self._trace(prepared, acks)
+            self._trace(prepared, acks)
 
     def _trace(self, prepared: PreparedRecords, acks: Sequence[Acknowledged | None]) -> None:
+        """Never raises: what is put is put, and a fault of ours is a gap, not the caller's."""
+        if not acks:
+            return
+        try:
+            traces = self._traces(prepared, acks)
+        except Exception as error:  # noqa: BLE001 - as it says
+            self._tell_once()
+            why = f"no trace could be made: {type(error).__name__}"
+            traces = [why] * (len(acks) - acks.count(None))
+        try:
+            self._log.add(traces)
+        except Exception:  # noqa: BLE001 - of no memory, say: what it has numbered is counted
+            self._tell_once()
+
+    def _traces(
+        self, prepared: PreparedRecords, acks: Sequence[Acknowledged | None]
+    ) -> list[Trace | str]:
         sampled = are_sampled(prepared.ids(), self._sample_rate)
-        traces = list[Trace | str]()
-        for message, is_sampled, ack in zip(prepared.messages, sampled, acks, strict=True):
-            if ack is None:
-                continue
-            if isinstance(message, str):
-                traces.append(message)
-            elif is_sampled:
-                message_id, sent_at, parent_ids = message
-                shard_id, number, occasion = ack
-                traces.append((message_id, sent_at, shard_id, number, occasion, parent_ids))
-        self._log.add(traces)
+        return [
+            message
+            if isinstance(message, str)
+            else (message[0], message[1], ack[0], ack[1], ack[2], message[2])
+            for message, is_sampled, ack in zip(prepared.messages, sampled, acks, strict=True)
+            if ack is not None and (is_sampled or isinstance(message, str))
+        ]
+
+    def _tell_once(self) -> None:
+        if not self._is_faulty:
+            self._is_faulty = True
+            log.exception("a put could not be traced, by a fault of shardaudit; told once")
 
 
 def _first_or_as_given(

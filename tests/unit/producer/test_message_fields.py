@@ -68,6 +68,12 @@ def test_payload_stays_one_object_when_it_has_blanks(text: str, kind: Callable[.
     assert json.loads(found.record["Data"]) == json.loads(text) | added
 
 
+def test_ids_of_calls_are_each_another() -> None:
+    fields = MessageFields()
+    ids = [one for _ in range(3) for one in fields.prepared([{"Data": "{}"}] * 300, NOW).ids()]
+    assert (len(set(ids)), {len(one) for one in ids}) == (900, {32})
+
+
 def test_what_is_there_stays_when_only_one_is_added() -> None:
     record = {"Data": b'{"message_id": 17, "price": 1.50}'}
     found = prepared(MessageFields(), record)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -13,11 +14,26 @@ from hypothesis import strategies as st
 
 from shardaudit.model.errors import ConfigError
 from shardaudit.producer import traced
-from shardaudit.producer.message_fields import NO_ROOM
+from shardaudit.producer.message_fields import (
+    NO_ROOM,
+    MessageFields,
+    PreparedRecords,
+    PutRecord,
+)
 from shardaudit.producer.packed_lines import UNFIT
 from shardaudit.producer.sample import are_sampled, is_sampled, xxh64
 from shardaudit.producer.trace_folder import trace_folder
-from tests.unit.producer.puts import ClientError, FakeKinesis, logged, records
+from shardaudit.producer.trace_log import TraceLog
+from shardaudit.producer.traced_kinesis import TracedKinesis
+from tests.unit.producer.puts import (
+    QUICK,
+    TELLER,
+    ClientError,
+    FakeKinesis,
+    StubbornFolder,
+    logged,
+    records,
+)
 
 
 def test_each_acknowledged_record_is_a_line_when_some_fail(tmp_path: Path) -> None:
@@ -161,9 +177,9 @@ def test_sample_is_dense_and_the_same_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_hash_is_that_of_xxhash(content: bytes, hashed: int) -> None:
-    others = [bytes(len(content)), content, b"\xff" * len(content)]
-    assert xxh64([content], 0) == (hashed,)
-    assert xxh64(others, 0)[1] == hashed
+    others = [b"\xff" * len(content), content, bytes(len(content))]
+    for some in ([content], others):
+        assert xxh64(some, 0)[some.index(content)] % 2**64 == hashed
 
 
 @given(st.lists(st.text(max_size=70)), st.sampled_from([1e-6, 0.1, 0.5, 1.0]))
@@ -258,3 +274,22 @@ def test_what_a_message_was_made_from_is_in_its_line(tmp_path: Path) -> None:
         ("c1", ["p", "7"]),
         ("c2", None),
     ]
+
+
+def test_own_fault_is_counted_and_logged_once_and_never_the_callers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Faulty(MessageFields):
+        def prepared(self, records: Iterable[PutRecord], at: str) -> PreparedRecords:
+            return super().prepared(records, at)._replace(messages=[])
+
+    log = TraceLog(folder := StubbornFolder(), TELLER, QUICK)
+    with TracedKinesis(FakeKinesis(), log, Faulty(), 1.0) as producer:
+        answer = producer.put_records(StreamName="events", Records=records(3))
+        ack = producer.put_record(StreamName="events", **records(1)[0])
+    assert [entry["SequenceNumber"] for entry in [*answer["Records"], ack]] == ["1", "2", "3", "4"]
+    assert producer.stats[:3] == (0, 4, 0)
+    [gap] = folder.lines()
+    assert (gap["gap"], gap["reason"]) == (4, "no trace could be made: ValueError")
+    own = [line for line in caplog.records if line.name == "shardaudit.producer.traced_kinesis"]
+    assert len(own) == 1
