@@ -15,7 +15,6 @@ from typing import TypeVar
 from shardaudit.model.rates import is_surely_below
 from shardaudit.model.route.route import Route
 
-_ROUNDING = 1e-9
 _CERTAIN = 1e-9  # there are many shards: by chance no one is to be told in a lifetime
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -49,12 +48,9 @@ def filters(route: Route) -> tuple[RouteFilter, ...]:
         if place.tells:
             found.append(_filter(route, (name,), place.share, tells=True))
             continue
-        if route.lands_all:
-            continue
         beside = [n for n, other in route.places.items() if {*place.after} & {*other.after}]
-        is_alike = all({*route.places[other].after} == {*place.after} for other in beside)
-        share = sum(route.places[other].share for other in beside)
-        if beside[0] == name and is_alike and share < 1 - _ROUNDING:
+        share = route.passed_beside(name)
+        if beside[0] == name and route.may_leave_out(name) and share is not None:
             found.append(_filter(route, tuple(beside), share))
     return tuple(found)
 
