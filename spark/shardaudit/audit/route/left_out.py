@@ -27,12 +27,13 @@ _FILTERED = [f"filtered_{name}" for name in SUMS]
 def places_passed(
     traces: DataFrame, sightings: DataFrame, route: Route, of: Sequence[RouteFilter]
 ) -> DataFrame:
-    """Where messages were seen that came to a filter: one row per message a producer traced.
+    """Where messages were seen that came to a filter: one row per message.
 
     Input:
         traces: of `StreamTraces.within`, those that count; sightings: SIGHTINGS, a while longer.
     Output:
-        `id_hash`, CELL of the producer's trace; by the number of a filter, 0 or 1: `in_0` (it was
+        `id_hash`, CELL of the producer's trace (none: no `shard_id`, and the `bucket_start` of a
+        place); by the number of a filter, 0 or 1: `in_0` (it was
         there), `out_0` (it went on from there, or was never to go there), `told_0` (a trace says
         that it was sent on), `left_0` (that it was left out there); by the number of a place
         `at_0`: it was there; `filter`: the number of the last one that it came to and was not seen
@@ -40,11 +41,14 @@ def places_passed(
         that filter says that it left it out.
     """
     nowhere = F.lit(None).cast("string")
-    sent = traces.select(id_hash(), *CELL, nowhere.alias("location"), nowhere.alias("event"))
+    never = F.lit(None).cast("timestamp")
+    whose = [id_hash(), *CELL, never.alias("seen_start")]
+    sent = traces.select(*whose, nowhere.alias("location"), nowhere.alias("event"))
     seen = sightings.select(
         id_hash(),
         nowhere.alias("shard_id"),
-        F.lit(None).cast("timestamp").alias("bucket_start"),
+        never.alias("bucket_start"),
+        F.col("bucket_start").alias("seen_start"),
         "location",
         "event",
     )
@@ -61,12 +65,13 @@ def places_passed(
         sent.unionByName(seen)
         .groupBy("id_hash")
         .agg(
-            *(F.max(name).alias(name) for name in CELL),
+            F.max("shard_id").alias("shard_id"),
+            F.coalesce(F.max("bucket_start"), F.min("seen_start")).alias("bucket_start"),
             *(F.max(F.when(is_so, 1).otherwise(0)).alias(name) for name, is_so in flags.items()),
         )
     )
     came = any_of([F.col(f"in_{n}") == 1 for n in range(len(of))])
-    known = messages.where(came & F.col("shard_id").isNotNull())
+    known = messages.where(came)
     ends = {name: column for n in range(len(of)) for name, column in _ends(route, of, n).items()}
     known = known.withColumns(ends).drop(*(f"kept_{n}" for n in range(len(route.places))))
     # Where one by counts and another by its word may have left it out, the counts decide.
