@@ -139,9 +139,10 @@ def filtered(
     )
     known = _explained(left, hours, warehouse, width)
     own = known.where(in_windows(F.col("bucket_start"), [window])).localCheckpoint()
-    is_sent, settled = F.col("shard_id").isNotNull(), F.col("is_settled")
-    parts = (own.where(of) for of in (is_sent & settled, is_sent & ~settled, ~is_sent))
-    return Filtered(*parts, of, hours, times)
+    is_sent = F.col("shard_id").isNotNull()
+    # Of what no producer traced nothing is settled.
+    settled, recent = own.where(F.col("is_settled")), own.where(is_sent & ~F.col("is_settled"))
+    return Filtered(settled, recent, own.where(~is_sent), of, hours, times)
 
 
 def filtered_anew(

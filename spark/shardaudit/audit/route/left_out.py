@@ -40,18 +40,6 @@ def places_passed(
         to leave, of one that tells what it leaves out: and told so; NULL: it left all; `is_told`:
         that filter says that it left it out.
     """
-    nowhere = F.lit(None).cast("string")
-    never = F.lit(None).cast("timestamp")
-    whose = [id_hash(), *CELL, never.alias("seen_start")]
-    sent = traces.select(*whose, nowhere.alias("location"), nowhere.alias("event"))
-    seen = sightings.select(
-        id_hash(),
-        nowhere.alias("shard_id"),
-        never.alias("bucket_start"),
-        F.col("bucket_start").alias("seen_start"),
-        "location",
-        "event",
-    )
     flags: dict[str, Column] = {}
     for n, name in enumerate(route.places):
         is_at = F.col("location") == name
@@ -62,7 +50,7 @@ def places_passed(
         flags |= {f"in_{n}": is_here, f"told_{n}": is_told, f"out_{n}": _has_left(route, each)}
     # One trace of an id counts: it says the cell.
     messages = (
-        sent.unionByName(seen)
+        _sent_and_seen(traces, sightings)
         .groupBy("id_hash")
         .agg(
             F.max("shard_id").alias("shard_id"),
@@ -80,6 +68,22 @@ def places_passed(
     says = [(F.col("filter") == n) & (F.col(f"left_{n}") == 1) for n in range(len(of))]
     told = F.coalesce(any_of(says), F.lit(False))
     return known.withColumn("filter", last).withColumn("is_told", told)
+
+
+def _sent_and_seen(traces: DataFrame, sightings: DataFrame) -> DataFrame:
+    """The traces of producers, of no `location`, and of places, of no cell but `seen_start`."""
+    nowhere, never = F.lit(None).cast("string"), F.lit(None).cast("timestamp")
+    elsewhere = (nowhere.alias("location"), nowhere.alias("event"))
+    sent = traces.select(id_hash(), *CELL, never.alias("seen_start"), *elsewhere)
+    seen = sightings.select(
+        id_hash(),
+        nowhere.alias("shard_id"),
+        never.alias("bucket_start"),
+        F.col("bucket_start").alias("seen_start"),
+        "location",
+        "event",
+    )
+    return sent.unionByName(seen)
 
 
 def _ends(route: Route, of: Sequence[RouteFilter], n: int) -> dict[str, Column]:
