@@ -120,7 +120,8 @@ class Passage:
 class FilterTime:
     """Hours in a row in which what a filter left out is not explained; counts are messages.
 
-    `shard_id`: None: of all shards; `because`: a value of `Unexplained`.
+    `shard_id`: None: of all shards; `because`: a value of `Unexplained`; `told`: of `passed` those
+    that the filter traced as sent; None: an older audit did not say.
     """
 
     since: datetime
@@ -129,6 +130,7 @@ class FilterTime:
     received: int
     passed: int
     shard_id: str | None = None
+    told: int | None = None
 
 
 def unexplained_hours(passages: Sequence[Passage], share: float) -> UnexplainedHours:
@@ -216,7 +218,8 @@ def filter_times(
     rows: list[FilterTime] = []
     for (shard_id, start), why in sorted(hours.items(), key=_in_order):
         of = sums[shard_id, start]
-        new = FilterTime(start, start + width, why.value, of.received, of.passed, shard_id)
+        counts = (of.received, of.passed)
+        new = FilterTime(start, start + width, why.value, *counts, shard_id, told=of.told)
         last = rows[-1] if rows else None
         if last and (last.until, last.because, last.shard_id) == (start, why.value, shard_id):
             rows[-1] = replace(
@@ -224,6 +227,7 @@ def filter_times(
                 until=new.until,
                 received=last.received + of.received,
                 passed=last.passed + of.passed,
+                told=(last.told or 0) + of.told,
             )
         else:
             rows.append(new)
