@@ -22,7 +22,7 @@ from shardaudit.model.tables.audit_tables import FINDINGS
 from shardaudit.model.tables.gap_tables import GAPS
 from shardaudit.model.verdict import STANDING, Cause, Kind
 from shardaudit.model.window import Window, unix_micros
-from shardaudit.store.newest_cells import unnamed_cells
+from shardaudit.store.newest_cells import filtered_cells, unnamed_cells
 from shardaudit.store.warehouse import Warehouse
 
 _NO_FINDINGS = {"missing": 0, "lost": 0, "untraced": 0}
@@ -49,9 +49,10 @@ def _around(
     warehouse: Warehouse, request: AuditRequest, comparison: Comparison, *, over: Window
 ) -> dict[str, Around]:
     unaudited = _unaudited(warehouse, request.name, over)
-    near = comparison.sums.near.where(_is_around("bucket_start", request, over))
-    sums = _audited(near, unaudited)
-    sent = collected(sums.groupBy("shard_id").agg(F.sum("sent_n").alias("sent")))
+    near = _due(warehouse, request, comparison, over).where(
+        _is_around("bucket_start", request, over)
+    )
+    sums = _audited(near, unaudited).groupBy("shard_id").agg(F.sum("due").alias("due"))
     is_standing = (F.col("stream") == request.name) & F.col("state").isin(*STANDING)
     findings = warehouse.read(FINDINGS).where(is_standing & _is_around("sent_at", request, over))
     gaps = warehouse.read(GAPS).where(is_standing & _is_around("bucket_start", request, over))
@@ -65,18 +66,34 @@ def _around(
         ),
     )
     found = {row.shard_id: row.asDict() for row in collected(counted)}
-    ids = {row.shard_id: int(row.sent) for row in sent}
+    ids = {row.shard_id: int(row.due) for row in collected(sums)}
     around = {}
     for shard_id in ids.keys() | found.keys():
-        sent_ids, of_shard = ids.get(shard_id, 0), found.get(shard_id, _NO_FINDINGS)
+        due_ids, of_shard = ids.get(shard_id, 0), found.get(shard_id, _NO_FINDINGS)
         around[shard_id] = Around(
-            sent=sent_ids,
+            due=due_ids,
             lost=of_shard["lost"],
             # Whether rows that landed are still there or not: a lake drops what is old.
-            matched=sent_ids - of_shard["missing"],
+            matched=due_ids - of_shard["missing"],
             untraced=of_shard["untraced"],
         )
     return around
+
+
+def _due(
+    warehouse: Warehouse, request: AuditRequest, comparison: Comparison, over: Window
+) -> DataFrame:
+    """How many messages were to land, as if what filters left out had never been sent.
+
+    Output:
+        CELL, `due` (bigint, below 0 of what was left out), of a cell once or twice.
+    """
+    sent = comparison.sums.near.select(*CELL, F.col("sent_n").alias("due"))
+    left_out = filtered_cells(warehouse, request.name, over, but=request.audit_id)
+    if left_out is None:
+        return sent
+    never = left_out.select(*CELL, (-F.col("filtered")).alias("due"))
+    return bare(sent).union(bare(never))
 
 
 def _with_unnamed(

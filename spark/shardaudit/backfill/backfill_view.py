@@ -40,6 +40,7 @@ def plan_view(report: PlanReport) -> RenderableType:
         f"{size // _MIB:,} MiB in {counted(calls, 'call')}, about {report.minutes:,.1f} minutes",
         *left_out,
         *_too_late(report),
+        *([report.lands_filtered] if report.lands_filtered else []),
     ]
     title = f"Backfill plan {report.plan_id}"
     run = f"shardaudit backfill run --plan {report.plan_id} --approve-as NAME"

@@ -15,8 +15,10 @@ from shardaudit.backfill.rules.planned import (
     WindowState,
     window_order,
 )
+from shardaudit.backfill.rules.ranges import ASKED_FOR
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.tables.backfill_tables import BACKFILLS, DEDUPES
+from shardaudit.model.route.filters import filters
+from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILLS, DEDUPES
 from shardaudit.model.tables.table import Table
 from shardaudit.model.words import counted, length, messages
 from shardaudit.report.plain import harmless, instant
@@ -61,7 +63,8 @@ class PlanReport:
     """A plan before it is run. `minutes`: when all its shards are read at once.
 
     `extension`: the retention that makes it feasible; `stuck_left_out`: messages behind a stopped
-    shard that are not in it; `before_run`: what must be set first, None when nothing is in the way.
+    shard that are not in it; `before_run`: what must be set first, None when nothing is in the way;
+    `lands_filtered`: of `lands_filtered`.
     """
 
     plan_id: str
@@ -73,6 +76,7 @@ class PlanReport:
     extension: timedelta | None
     stuck_left_out: int
     before_run: str | None
+    lands_filtered: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +116,35 @@ def minutes_to_read(windows: Sequence[StoredWindow]) -> float:
     return round(max(by_shard.values(), default=0.0) / 60, 1)
 
 
+def lands_filtered(settings: Settings, windows: Sequence[StoredWindow]) -> str | None:
+    """What a plan lands that filters of the route left out by design; None: nothing.
+
+    Input:
+        windows: of one plan, one at least.
+    """
+    of = filters(settings.stream(windows[0].stream).route)
+    if any(window.because == ASKED_FOR for window in windows):
+        said, why = of, "by hand all that was sent in the range is landed"
+    else:
+        in_plan = pc.field("plan_id") == windows[0].plan_id
+        of_gaps = read_rows(settings, BACKFILL_GAPS, where=in_plan)
+        said = tuple(each for each in of if not each.tells) if of_gaps else ()
+        why = 'of gaps all is landed but what a place with share = "traced" left out'
+    if not said:
+        return None
+    names = ", ".join(harmless(name) for each in said for name in each.places)
+    return f"what {names} left out by design is landed, too: {why}"
+
+
 def plan_markdown(
-    stream: str, windows: Sequence[WindowLine], *, as_of: datetime, minutes: float
+    windows: Sequence[StoredWindow], *, as_of: datetime, filtered: str | None = None
 ) -> str:
-    """What the plan reads and costs, until when it can work, and its windows."""
+    """What the plan reads and costs, until when it can work, and its windows.
+
+    Input:
+        filtered: of `lands_filtered`.
+    """
+    stream, minutes = windows[0].stream, minutes_to_read(windows)
     ids = sum(line.expected_ids for line in windows)
     size = sum(line.estimated_bytes for line in windows) // _MIB
     calls = sum(line.estimated_calls for line in windows)
@@ -128,6 +157,7 @@ def plan_markdown(
         "",
         f"- at most {size:,} MiB in {counted(calls, 'call')}, about {minutes:,.1f} minutes",
         f"- the first leave the stream at {instant(first)} ({_left(first - as_of)})",
+        *([f"- **{filtered}**"] if filtered else []),
         *(
             [f"- **{counted(late, 'window')} cannot be read before their deadline**"]
             if late
@@ -136,7 +166,7 @@ def plan_markdown(
         "",
         "| deadline | shard | from | to | why | messages | at most MiB |",
         "|---|---|---|---|---|--:|--:|",
-        *(_row(line) for line in windows[:_SHOWN_WINDOWS]),
+        *(_row(line) for line in window_lines(windows[:_SHOWN_WINDOWS])),
     ]
     if len(windows) > _SHOWN_WINDOWS:
         more = counted(len(windows) - _SHOWN_WINDOWS, "window")
@@ -191,12 +221,7 @@ def proposal(settings: Settings, plan_id: str, *, as_of: datetime) -> Proposal |
     windows = sorted(
         (StoredWindow.of(row) for row in waiting), key=lambda window: window_order(window.window_id)
     )
-    text = plan_markdown(
-        windows[0].stream,
-        window_lines(windows),
-        as_of=as_of,
-        minutes=minutes_to_read(windows),
-    )
+    text = plan_markdown(windows, as_of=as_of, filtered=lands_filtered(settings, windows))
     backfill = settings.stream(windows[0].stream).backfill
     return Proposal(plan_id, text, policy_of(windows, backfill))
 

@@ -8,7 +8,13 @@ from shardaudit.audit.gates import open_gates
 from shardaudit.backfill.backfill_view import plan_view, run_view
 from shardaudit.backfill.ledger import stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill, stuck_ids
-from shardaudit.backfill.proposal import PlanReport, RunReport, minutes_to_read, window_lines
+from shardaudit.backfill.proposal import (
+    PlanReport,
+    RunReport,
+    lands_filtered,
+    minutes_to_read,
+    window_lines,
+)
 from shardaudit.backfill.questions import AskedPlan, store_request
 from shardaudit.backfill.rules.approval import why_not_run
 from shardaudit.backfill.rules.planned import REPLAY, SINK_WRITING, VERIFY, Repair, WindowState
@@ -117,6 +123,7 @@ def _plan(arguments: argparse.Namespace, context: CommandContext) -> Reply:
         extension=plan.extension,
         stuck_left_out=0 if window else stuck - planned,
         before_run=why_not_run(name, stream, spark_settings=settings.spark),
+        lands_filtered=lands_filtered(settings, windows) if windows else None,
     )
     ran_by = RanBy(warehouse.engine, chosen.because)
     return Reply(document=report, view=plan_view(report), ran_by=ran_by)

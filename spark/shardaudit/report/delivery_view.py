@@ -67,8 +67,9 @@ class DeliveryLine:
 class PlaceLine:
     """One place of a route, from the producer to the sink. Counts are of messages.
 
-    `received`, `sent`: what it traced; of the producer what was acknowledged, of the sink what
-    landed. `lost`: never reached it; `doubtful`: that is inconclusive of them; `doubled`: after it.
+    `received`, `sent`, `left_out`: what it traced; of the producer what was acknowledged, of the
+    sink what landed. `lost`: never reached it; `doubtful`: that is inconclusive of them;
+    `doubled`: after it.
     `trace_loss`: of what landed and had passed it, how much it did not trace, as a fraction.
     `…_latency`: from `sent_at` to when it received a message, or knew it sent on; `…_early`:
     messages that are in none of them, as the place says that it was more than 1 s before `sent_at`.
@@ -80,6 +81,7 @@ class PlaceLine:
     audited_s: float = 0.0
     received: int | None = None
     sent: int | None = None
+    left_out: int | None = None
     received_per_s: float | None = None
     sent_per_s: float | None = None
     lost: int | None = None
@@ -185,7 +187,10 @@ def _between(ends: Between) -> str:
 
 
 def _routed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:
-    names = ("received", "per s", "sent on", "per s", "lost before it", "may be lost before it")
+    names = ["received", "per s", "sent on", "per s", "lost before it", "may be lost before it"]
+    has_filter = any(place.left_out for place in places)
+    if has_filter:
+        names.insert(4, "left out")
     table = _numbers(firsts, "audited", *names, "doubled after it", "trace loss")
     for place in places:
         table.add_row(
@@ -193,6 +198,7 @@ def _routed(places: Sequence[PlaceLine], firsts: Sequence[str]) -> Table:
             length(timedelta(seconds=place.audited_s)) if place.audited_s else "not audited",
             *(_count(place.received), _per_s(place.received_per_s)),
             *(_count(place.sent), _per_s(place.sent_per_s)),
+            *([_count(place.left_out)] if has_filter else []),
             *(_count(place.lost), _count(place.doubtful), _count(place.doubled)),
             _NONE if place.trace_loss is None else f"{place.trace_loss:.4%}",
         )

@@ -198,6 +198,9 @@ def _route(hops: Sequence[AuditedPlace]) -> Table:
     table = _table("place", "after")
     has_filter = any(hop.filtered for hop in hops)
     names = ["received", "sent on", "trace loss", "lost before it", "doubled after it"]
+    tells = any(hop.end_loss is not None for hop in hops)
+    if tells:
+        names.insert(3, "end lost")
     if has_filter:
         names.insert(2, "left out")
     for name in names:
@@ -207,7 +210,9 @@ def _route(hops: Sequence[AuditedPlace]) -> Table:
         counts = (
             *(f"{hop.received:,}", f"{hop.sent:,}"),
             *([f"{hop.filtered:,}"] if has_filter else []),
-            *(_percent(hop.trace_loss), _lost_before(hop)),
+            _percent(hop.trace_loss),
+            *([_percent(hop.end_loss)] if tells else []),
+            _lost_before(hop),
             doubled_line(doubled.get(hop.location)),
         )
         table.add_row(cell(hop.location), cell(", ".join(hop.after)), *counts)

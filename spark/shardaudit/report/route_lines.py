@@ -19,7 +19,7 @@ _TOLD = {each.name for each in fields(AuditedPlace)}
 _WHY_NOT = {
     Unexplained.BELOW: "which is less than its share",
     Unexplained.NOTHING: "which is less than its share",
-    Unexplained.UNTOLD: "but traced too few of these as sent for anybody to tell",
+    Unexplained.UNTOLD: "but traced too few of these{told} as sent for anybody to tell",
 }
 _TOLD_TIMES = 5  # of a filter, in notes; all are in the table
 
@@ -94,9 +94,11 @@ def _filter_notes(hop: AuditedPlace, *, beside: Sequence[AuditedPlace]) -> Itera
     share = sum(one.share or 0 for one in beside)
     for time in hop.unexplained[:_TOLD_TIMES]:
         shard = f" of the shard {harmless(time.shard_id)}" if time.shard_id else ""
+        told = "" if time.told is None else f" ({time.told:,})"
+        why = _WHY_NOT[Unexplained(time.because)].format(told=told)
         yield (
             f"from {instant(time.since)} to {instant(time.until)} {who} passed on {time.passed:,} "
-            f"of {messages(time.received)}{shard}, {_WHY_NOT[Unexplained(time.because)]} "
+            f"of {messages(time.received)}{shard}, {why} "
             f"(share {share:g}): what it left out counts as missing"
         )
     if (more := len(hop.unexplained) - _TOLD_TIMES) > 0:

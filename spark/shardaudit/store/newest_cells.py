@@ -58,6 +58,22 @@ def unnamed_cells(
     return _of_newest(warehouse, audits, counted) if counted else None
 
 
+def filtered_cells(
+    warehouse: Warehouse, name: str, window: Span, *, but: str | None = None
+) -> DataFrame | None:
+    """The cells of which filters of the route left something out, as the newest audits saw them.
+
+    Input:
+        but: as of `audited_cells`.
+    Output:
+        CELLS with the audit's `as_of`, unique on the cell; None: there was no such audit.
+    """
+    audits = _audits(warehouse, name, but=but)
+    segments = newest_segments(audit_spans(audits.values()), window)
+    some = [of for of in segments if audits[of.audit_id]["filtered"]]
+    return _of_newest(warehouse, audits, some).where(F.col("filtered") > 0) if some else None
+
+
 def _audits(warehouse: Warehouse, name: str, *, but: str | None) -> dict[str, Row]:
     published = warehouse.rows(AUDITS, where=published_of(name))
     return {row["audit_id"]: row for row in published if row["audit_id"] != but}

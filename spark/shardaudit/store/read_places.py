@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from shardaudit.adapters.lake.delta_rs import DeltaRs
 from shardaudit.model.config.settings import Settings
-from shardaudit.model.input_columns import PRODUCER, RECEIVED, SENT
+from shardaudit.model.input_columns import LEFT_OUT, PRODUCER, RECEIVED, SENT
 from shardaudit.model.route.lost_hops import LostHop, lost_before, lost_hops_from_json
 from shardaudit.model.route.route import SINK, Route
 from shardaudit.model.route.trace_loss import Traced, trace_losses
@@ -37,13 +37,13 @@ _Found = Sequence[tuple[str, str, str | None, int]]  # kind, location, hops, and
 
 @dataclass(frozen=True, slots=True)
 class _Sighted:
-    """What places traced. `counts`: received and sent, by place and bucket.
+    """What places traced. `counts`: received, sent and left out, by place and bucket.
 
     `times`: by place and hour since 1970, of each event its messages by bin of latency, and those
     that are in none as they came before they were sent.
     """
 
-    counts: dict[tuple[str, datetime], tuple[int, int]] = field(default_factory=dict)
+    counts: dict[tuple[str, datetime], Integers] = field(default_factory=dict)
     times: dict[tuple[str, int], Integers] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -51,21 +51,24 @@ class _Sighted:
         places = dictionary(batch.column("location"))
         codes, names = places.indices.to_numpy(), places.dictionary.to_pylist()
         starts = micros(batch.column("bucket_start"))
-        counts = np.stack([batch.column(event).to_numpy() for event in _EVENTS], axis=1)
+        # An older version counted none as left out.
+        each_event = (batch.column(event).fill_null(0) for event in (*_EVENTS, LEFT_OUT))
+        counts = np.stack([column.to_numpy() for column in each_event], axis=1)
         each, nth = np.unique(starts, return_inverse=True)
-        for code, (received, sent) in sums_by_code(nth * len(names) + codes, counts):
+        for code, sums in sums_by_code(nth * len(names) + codes, counts):
             key = (names[code % len(names)], EPOCH + int(each[code // len(names)]) * _MICROSECOND)
-            before = self.counts.get(key, (0, 0))
-            self.counts[key] = (before[0] + int(received), before[1] + int(sent))
+            self.counts[key] = self.counts.get(key, 0) + sums
         times = np.concatenate([_timed(batch, event) for event in _EVENTS], axis=1)
         for code, sums in sums_by_code(starts // HOUR_US * len(names) + codes, times):
             hour = (names[code % len(names)], code // len(names))
             self.times[hour] = self.times.get(hour, 0) + sums
 
-    def of(self, place: str, starts: Iterable[datetime]) -> tuple[int, int]:
-        """How many messages of some buckets it traced as received, and as sent."""
-        counts = [self.counts.get((place, at), (0, 0)) for at in starts]
-        return sum(n for n, _ in counts), sum(n for _, n in counts)
+    def of(self, place: str, starts: Iterable[datetime]) -> list[int]:
+        """How many messages of some buckets it traced as received, as sent, and as left out."""
+        sums = np.zeros(len(_EVENTS) + 1, np.int64)
+        for at in starts:
+            sums += self.counts.get((place, at), 0)
+        return [int(of) for of in sums]
 
     def latencies(self, place: str, hours: Iterable[int]) -> dict[str, Any]:  # Any: of PlaceLine
         """What is known of the times of both events."""
@@ -188,10 +191,11 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
     after = _after(route)
     if not seconds:
         return [PlaceLine(place, before) for place, before in after.items()]
-    had: dict[str, tuple[int | None, int | None]]
+    had: dict[str, Sequence[int | None]]
     had = {place: sighted.of(place, part.buckets) for place in route.places}
     silent = {place for place, counts in had.items() if not any(counts)}
-    had = {PRODUCER: (None, whole.counts["sent"]), **had, SINK: (whole.landed_ids, None)}
+    had = {PRODUCER: (None, whole.counts["sent"], None)} | had
+    had[SINK] = (whole.landed_ids, None, None)
     losses = _trace_losses(route, part, sighted)
     if whole.landed_ids:
         losses[PRODUCER] = whole.counts["untraced"] / whole.landed_ids
@@ -206,6 +210,7 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
             audited_s=seconds,
             received=received,
             sent=sent,
+            left_out=left_out,
             received_per_s=None if received is None else received / seconds,
             sent_per_s=None if sent is None else sent / seconds,
             lost=None if place in {PRODUCER, *silent} else lost[place],
@@ -214,7 +219,7 @@ def _lines(route: Route, part: Deliveries, sighted: _Sighted, found: _Found) -> 
             trace_loss=losses.get(place),
             **times.get(place, {}),
         )
-        for place, (received, sent) in had.items()
+        for place, (received, sent, left_out) in had.items()
     ]
 
 
@@ -222,8 +227,8 @@ def _sighted(tables: DeltaRs, name: str, deliveries: Deliveries) -> _Sighted:
     """What the places traced in the buckets that audits looked at."""
     found = _Sighted()
     starts = [unix_micros(at) for at in deliveries.buckets]
-    told = [f"{event}_{what}" for event in _EVENTS for what in ("latency_counts", "early")]
-    for batch in _counted(tables, name, deliveries.window, columns=told):
+    times = [f"{event}_{what}" for event in _EVENTS for what in ("latency_counts", "early")]
+    for batch in _counted(tables, name, deliveries.window, columns=[LEFT_OUT, *times]):
         audited = batch.filter(pa.array(np.isin(micros(batch.column("bucket_start")), starts)))
         if audited.num_rows:
             found.add(audited)

@@ -100,7 +100,7 @@ def found_holes(ledger: LedgerDays, standing: Standing) -> HoleFacts:
     stay = still_told(standing_now, told, fed).localCheckpoint()
     fed = fed.join(stay, CELL, how="left_anti")
     cells = hole_cells(standing_now, differing).unionByName(stay)
-    if (counts := filter_counts(ledger, stream, window)) is not None:
+    if (counts := filter_counts(ledger, stream, since=since)) is not None:
         cells = _less_filtered(cells, counts, stream)
     if state.unplaced:
         cells = _doubted(cells, state, stream)

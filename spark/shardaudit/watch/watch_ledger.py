@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -14,7 +14,7 @@ from shardaudit.audit.kept_days import days_of
 from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.ingest.sightings import sighting_counts
-from shardaudit.model.config.settings import Stream
+from shardaudit.model.config.settings import DAY, Stream
 from shardaudit.model.route.filters import filter_places
 from shardaudit.model.sequence import Position
 from shardaudit.model.window import Window
@@ -71,8 +71,7 @@ def ledger_progress(
     held_back = _held_back(ledger, _read_until(times, stream, as_of=as_of))
     horizons = [_horizon(row, as_of, known, held_back) for row in times.values()]
     first = min(horizon[1] for horizon in horizons)
-    # All may be ahead of us: a producer's clock is not ours.
-    told = filter_counts(ledger, stream, Window(min(first, as_of - stream.bucket), as_of))
+    told = filter_counts(ledger, stream, since=first)
     days = {day for day in ledger.of if day >= first.date()}
     old = {day for day in days & ledger.kept if day < (as_of - _OLD).date()}
     progress = shard_progress(
@@ -97,11 +96,15 @@ def ledger_progress(
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
 
 
-def filter_counts(ledger: LedgerDays, stream: Stream, window: Window) -> DataFrame | None:
+def filter_counts(ledger: LedgerDays, stream: Stream, *, since: datetime) -> DataFrame | None:
     """What the filters of the route traced: SIGHTING_COUNTS; None: there is no filter."""
     places = filter_places(stream.route)
     if not places:
         return None
+    # As far as the ledger reaches: a producer's clock may be ahead of ours.
+    last = max(ledger.of, default=since.date())
+    until = datetime.combine(last, time(), UTC) + DAY
+    window = Window(since, max(until, since + stream.bucket))
     counts = sighting_counts(ledger.warehouse, ledger.stream, window)
     return counts.where(F.col("location").isin(*places))
 

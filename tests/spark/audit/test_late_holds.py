@@ -23,6 +23,7 @@ from tests.spark.audit.nights import (
     settings_of,
     told,
 )
+from tests.spark.audit.on_routes import sighting
 from tests.spark.lake import Lake
 
 HOURLY = range(0, DAY_S, 3600)
@@ -168,3 +169,17 @@ def test_a_silence_that_was_told_is_looked_at_again_when_its_messages_come(lake:
     report = audited(lake, 9)
     assert told(report) == [(Window(begin, begin + 10 * HOUR), Verdict.OK, 0)]
     assert (report.watermark, report.watermark_reason) == (T0 + 10 * DAY, None)
+
+
+def test_late_loss_is_tolerated_as_a_share_of_what_filters_left_of_its_day(lake: Lake) -> None:
+    lake.settings["tolerance"] = 0.02
+    lake.settings["locations"] = {"valid": {"after": ["producer"], "share": "traced"}}
+    left_out = [n for n in range(0, DAY_S, 1200) if n % 3600]  # 48 of 72
+    lake.log("sent.jsonl", map(trace_line, left_out))
+    lake.log("left_out.jsonl", [sighting(n, "valid", "left_out") for n in left_out])
+    of_day(lake, 0, *HOURLY)
+    assert audited(lake, 0).verdict is Verdict.OK
+    lake.log("late.jsonl", [buffered(60, 1.5)])
+    of_day(lake, 1, *HOURLY)
+    # One of 25, not of 73.
+    assert told(audited(lake, 1)) == [(Window(T0 + MINUTE, T0 + 2 * MINUTE), Verdict.LOSS, 1)]

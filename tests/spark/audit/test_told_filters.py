@@ -131,8 +131,9 @@ def test_what_a_place_beside_a_filter_received_it_was_to_pass_on(
     others = {"eu": RoutePlace(("producer",), 0.6), "writer": RoutePlace(("eu", "wanted"))}
     route = Routes.of({"us": us, "wanted": wanted, **others})
     seen = {"m1": BEHIND_US[tells], "m2": (*BEHIND_US[tells], ("eu", "received"))}
-    told = [(name, *each) for name, lines in seen.items() for each in lines]
-    sightings = own_rows(spark, told, "message_id string, location string, event string")
+    told = [(name, *each, T0) for name, lines in seen.items() for each in lines]
+    of_places = "message_id string, location string, event string, bucket_start timestamp"
+    sightings = own_rows(spark, told, of_places)
     sent = [(name, "s", T0) for name in seen]
     traces = own_rows(spark, sent, "message_id string, shard_id string, bucket_start timestamp")
     found = places_passed(traces, sightings, route, filters(route))
@@ -204,3 +205,32 @@ def test_place_that_passes_all_on_cannot_leave_a_message_out(lake: Lake) -> None
     assert found(lake) == {f"m{n}": ("open", "writer") for n in LEFT_OUT}
     [note] = of_filters(report)
     assert note.startswith("filter traced 80 messages as left out, but by its share it passes on")
+
+
+SIEVES: Route = {
+    "one": {"after": ["producer"], "share": "traced"},
+    "two": {"after": ["one"], "share": "traced"},
+}
+
+
+def test_end_loss_is_of_what_a_filter_sent_on_whoever_left_it_out_behind_it(lake: Lake) -> None:
+    # Of what came to it each third was left out by the second one, of which no producer's trace is
+    # there; of each tenth message it did not say how that ended.
+    silent = {*SENT[::10]}
+    lines = [
+        line
+        for n in SENT
+        for line in (
+            *passed(n, ("one",)),
+            *(told_out(n, "two") if n in LEFT_OUT else passed(n, ("two",))),
+        )
+        if (line["location"], line["event"]) != ("one", "sent") or n not in silent
+    ]
+    lake.settings = {"locations": SIEVES}
+    lake.log("all.jsonl", [*(trace_line(n) for n in SENT if n % 7 or n not in LEFT_OUT), *lines])
+    lake.land([sink_row(n) for n in SENT if n not in LEFT_OUT])
+    lake.ingest(now=T0 + 6 * HOUR)
+    report = audited_with_late(lake)
+    assert (report.verdict, found(lake)) == (Verdict.OK, {})
+    told = [(hop.end_loss, hop.trace_loss, hop.unsent) for hop in report.hops]
+    assert told == [(pytest.approx(0.1), 0, 0), (0, 0, 0)]

@@ -27,8 +27,11 @@ LINES = [
     ("bare", "enricher", "received", None),
     ("bare", "enricher", "received", None),
     *(("bare", "enricher", "left_out", number) for number in (8, 9, 10)),
+    ("anew", "writer", "left_out", 11),  # it was restarted, and has another rule
+    ("anew", "writer", "sent", 12),
 ]
 SEEN = {"once": "router:1:1:0", "often": "enricher:0:1:0,router:1:2:0", "bare": "enricher:1:0:2"}
+SEEN["anew"] = "writer:0:1:1"
 
 
 def rows() -> list[dict[str, object]]:
@@ -47,6 +50,7 @@ def test_a_place_counts_its_messages_once_each(spark: SparkSession) -> None:
     assert {(row.location, row.received, row.sent, row.left_out) for row in counts} == {
         ("router", 2, 2, 0),
         ("enricher", 1, 1, 1),
+        ("writer", 0, 1, 0),
     }
 
 
@@ -89,6 +93,6 @@ def test_what_is_known_is_not_new_and_without_event_it_was_received(spark: Spark
 def test_a_message_is_handed_over_as_often_as_it_was_sent(spark: SparkSession) -> None:
     given = [{"batch_id": "b", "acked_at": T0, "sent_at": T0} | row for row in rows() * 2]
     handed = handings_over(frame(spark, SIGHTINGS.ddl, given)).collect()
-    assert Counter(row.message_id for row in handed) == {"once": 1, "often": 4}
+    assert Counter(row.message_id for row in handed) == {"once": 1, "often": 4, "anew": 1}
     assert {row.shard_id for row in handed} == {"s0"}
     assert all(row.landed_at == row.sent_at for row in handed)

@@ -57,9 +57,13 @@ def test_what_a_filter_says_it_left_out_is_not_waited_for(
 def test_clock_of_the_first_producer_is_ahead_when_the_route_has_a_filter(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    fill(warehouse, [cell("shard", 0)])
+    fill(warehouse, [cell("shard", 0), cell("left out", 0)])
+    row: dict[str, object] = {"batch_id": "b", "stream": "events", "location": "valid"}
+    row |= {"shard_id": "left out", "bucket_start": START, "sent_day": START.date()}
+    warehouse.upsert([row | {"received": 3, "sent": 0, "left_out": 3}], SIGHTING_COUNTS)
     route = {"valid": {"after": ["producer"], "share": "traced"}}
     stream = settings(tmp_path, locations=route).stream("events")
     as_of = START - MINUTE
     of = ledger_progress(ledger_days(warehouse, "events"), stream, as_of=as_of, known=Known({}, {}))
     assert of["shard"].ahead is not None
+    assert of["left out"].ahead is None

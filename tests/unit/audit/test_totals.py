@@ -146,11 +146,11 @@ def test_findings_that_no_cell_counts_are_told(kind: str) -> None:
 @pytest.mark.parametrize(
     ("totals", "verdict"),
     [
-        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=90)), Verdict.OK),
-        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=89)), Verdict.LOSS),
-        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=90, lost=1)), Verdict.LOSS),
-        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(sent=190, lost=1)), Verdict.OK),
-        (shard(Verdict.OK, sent=10, around=Around(sent=90, lost=50)), Verdict.OK),
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(due=90)), Verdict.OK),
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(due=89)), Verdict.LOSS),
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(due=90, lost=1)), Verdict.LOSS),
+        (shard(Verdict.LOSS, lost=1, sent=10, around=Around(due=190, lost=1)), Verdict.OK),
+        (shard(Verdict.OK, sent=10, around=Around(due=90, lost=50)), Verdict.OK),
         (shard(Verdict.INCONCLUSIVE, matched=8, untraced=2, around=Around(matched=10)), "untraced"),
         (
             shard(Verdict.INCONCLUSIVE, matched=8, untraced=2, around=Around(matched=9)),

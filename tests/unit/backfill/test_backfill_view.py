@@ -3,13 +3,26 @@
 import io
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from shardaudit.backfill.backfill_view import SHOWN_WINDOWS, plan_view, run_view
-from shardaudit.backfill.proposal import PlanReport, RunReport, WindowLine
+from shardaudit.backfill.proposal import (
+    PlanReport,
+    RunReport,
+    WindowLine,
+    lands_filtered,
+    plan_markdown,
+)
 from shardaudit.backfill.rules.planned import WindowState
+from shardaudit.backfill.rules.ranges import ASKED_FOR
+from shardaudit.model.config.settings import Settings
+from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS
 from tests.builders import SHARD, T0
+from tests.page_warehouse import write_rows
+from tests.unit.backfill.windows import stored_window
 
 LINE = WindowLine(
     window_id="00001",
@@ -124,3 +137,36 @@ def test_plan_says_what_to_set_before_it_is_run() -> None:
     assert "Before it can run" in text
     assert "streams.events.sink.exclusive: found False" in text
     assert "Before it can run" not in shown(plan_view(PLAN))
+
+
+@pytest.mark.parametrize(
+    ("because", "has_gap", "names"),
+    [
+        ("lost", False, None),
+        ("lost", True, "thin"),  # what the other one left out is known
+        (ASKED_FOR, False, "valid, thin"),
+    ],
+)
+def test_plan_says_of_which_filters_it_lands_what_they_left_out(
+    tmp_path: Path, because: str, has_gap: bool, names: str | None
+) -> None:
+    route = {
+        "valid": {"after": ["producer"], "share": "traced"},
+        "thin": {"after": ["valid"], "share": 0.5},
+        "writer": {"after": ["thin"]},
+    }
+    place = {"path": str(tmp_path)}
+    events = {"stream_name": "e", "traces": place, "sink": place, "locations": route}
+    settings = Settings.model_validate({"warehouse": str(tmp_path), "streams": {"events": events}})
+    window = stored_window(because=because)
+    if has_gap:
+        key = {"plan_id": window.plan_id, "window_id": "00001", "stream": "events"}
+        write_rows(tmp_path, BACKFILL_GAPS, [key | {"shard_id": "s", "bucket_start": T0}])
+    said = lands_filtered(settings, [window])
+    assert (said is None) == (names is None)
+    for text in (
+        plan_markdown([window], as_of=T0, filtered=said),
+        shown(plan_view(replace(PLAN, lands_filtered=said))),
+    ):
+        assert ("left out by design is landed" in text) == (names is not None)
+        assert names is None or f"what {names} left out" in text

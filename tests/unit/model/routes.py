@@ -15,6 +15,11 @@ BRANCHES = {
     "writer": RoutePlace(("eu", "us")),
 }
 FILTER = {"sieve": RoutePlace(("producer",), 0.3), "writer": RoutePlace(("sieve",))}
+FANNED_OUT = {
+    "sieve": RoutePlace(("producer",), 0.3),
+    "eu": RoutePlace(("sieve",), 0.4),
+    "us": RoutePlace(("sieve",), 0.6),
+}
 TELLS = {"sieve": RoutePlace(("producer",), tells=True), "writer": RoutePlace(("sieve",))}
 TELLING_BRANCHES = {
     "eu": RoutePlace(("producer",), 0.4),

@@ -20,6 +20,7 @@ from shardaudit.model.verdict import Verdict
 from tests.unit.model.routes import (
     BOTH,
     BRANCHES,
+    FANNED_OUT,
     FILTER,
     LEFT,
     LINE,
@@ -56,6 +57,7 @@ DEAD_END = {"router": RoutePlace(("producer",)), "eu": RoutePlace(("router",), 0
         (FILTER, {"sieve": BOTH}, (), "sieve>writer 1"),
         (FILTER, {"writer": RECEIVED}, (), "writer>sink 1"),
         (DEAD_END, {"eu": BOTH}, (), "eu>sink 1"),
+        (FANNED_OUT, {"eu": RECEIVED}, (), "eu>sink 1"),
     ],
 )
 def test_message_is_lost_behind_where_it_was_seen_last(

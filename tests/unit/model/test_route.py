@@ -7,6 +7,7 @@ from shardaudit.model.route.route import Route, RoutePlace, Sighting
 from tests.unit.model.routes import (
     BOTH,
     BRANCHES,
+    FANNED_OUT,
     FILTER,
     LEFT,
     LINE,
@@ -101,6 +102,9 @@ def test_what_is_no_route_is_refused(
         (FILTER, {}, ("sieve",), None),
         (FILTER, {"sieve": LEFT}, (), None),
         (LINE, {"router": LEFT}, (), "enricher"),  # it is to pass all on
+        (FANNED_OUT, {"sieve": RECEIVED}, (), None),
+        (FANNED_OUT, {"eu": RECEIVED}, (), "sink"),  # both are to pass all on
+        (FANNED_OUT, {"eu": LEFT}, (), "sink"),
         (TELLS, {"sieve": RECEIVED}, (), "writer"),
         (TELLS, {"sieve": LEFT}, (), None),
         (TELLS, {"sieve": Sighting(1, 1, 1)}, (), "writer"),

@@ -55,23 +55,23 @@ def test_place_lost_what_landed_without_its_trace(
 
 
 def test_place_that_tells_lost_how_a_message_ended_where_it_did_not_trace_it_as_sent() -> None:
-    traced = Traced(60, {"sieve": 50, "writer": 60}, {"sieve": 30, "writer": 1})
-    traced += Traced(60, {"sieve": 50}, {"sieve": 50})
+    traced = Traced(60, {}, {"sieve": 50, "writer": 60}, {"sieve": 30, "writer": 1})
+    traced += Traced(60, {}, {"sieve": 50}, {"sieve": 50})
     assert end_losses(Route.of(TELLS), traced, {}) == pytest.approx({"sieve": 0.2})
     # Of one branch alone, whatever goes by the other.
-    both = Traced(1000, {"eu": 990, "us": 10}, {"eu": 990, "us": 5})
+    both = Traced(1000, {}, {"eu": 990, "us": 10}, {"eu": 990, "us": 5})
     assert end_losses(Route.of(TELLING_BRANCHES), both, {}, least=10) == {"us": 0.5}
 
 
 def test_how_few_messages_ended_is_known_by_what_was_before_alone() -> None:
     route = Route.of(TELLS)
-    few, more = (Traced(10, {"sieve": n}, {"sieve": 0}) for n in (9, 10))
+    few, more = (Traced(10, {}, {"sieve": n}, {"sieve": 0}) for n in (9, 10))
     assert end_losses(route, few, {}, least=10) == {}
     assert end_losses(route, more, {}, least=10) == {"sieve": 1}
     assert end_losses(route, more, {"sieve": 0.0}, least=10) == {"sieve": 0.5}
     assert end_losses(route, Traced(), {"sieve": 0.25}, least=10) == {"sieve": 0.25}
     # What it sent may count for more than what it had.
-    assert end_losses(route, Traced(10, {"sieve": 10}, {"sieve": 11}), {}) == {"sieve": 0}
+    assert end_losses(route, Traced(10, {}, {"sieve": 10}, {"sieve": 11}), {}) == {"sieve": 0}
 
 
 def test_losses_of_a_minute_are_its_own_as_far_as_it_has_messages() -> None:

@@ -65,11 +65,11 @@ def test_audit_page_has_a_line_for_each_place_of_the_route() -> None:
 def test_what_filters_left_out_has_a_column_where_there_is_any() -> None:
     hops = (
         AuditedPlace("router", ("producer",), 1.0, 1000, 990),
-        AuditedPlace("filter", ("router",), 0.7, 990, 700, filtered=290),
+        AuditedPlace("filter", ("router",), None, 990, 700, filtered=290, end_loss=0.0125),
     )
     lines = shown(audit_view(report(hops=hops))).partition("\nRoute\n")[2].splitlines()
-    left_out = {line.split()[0]: line.split()[4] for line in lines if line.startswith((" r", " f"))}
-    assert left_out == {"router": "0", "filter": "290"}
+    told = {line.split()[0]: line.split()[4:7] for line in lines if line.startswith((" r", " f"))}
+    assert told == {"router": ["0", "–", "–"], "filter": ["290", "–", "1.250%"]}
 
 
 def test_route_has_its_hops_and_what_was_doubled_after_each_place() -> None:

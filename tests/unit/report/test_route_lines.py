@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from shardaudit.model.route.filters import Passage, filter_times, unexplained_hours
 from shardaudit.model.route.lost_hops import HopLine
 from shardaudit.report.route_lines import hops_as_json, hops_from_json, lost_told, route_notes
 from shardaudit.report.summary import AuditedPlace
@@ -27,6 +29,16 @@ def test_places_are_read_as_they_were_kept_also_with_what_was_told_once() -> Non
     assert kept is not None and hops_from_json(kept) == hops
     older = [{**row, "coverage": 0.4} for row in json.loads(kept)]
     assert hops_from_json(json.dumps(older)) == hops
+
+
+def test_note_says_how_few_a_filter_traced_of_what_it_passed_on() -> None:
+    hour, start = timedelta(hours=1), datetime(2026, 11, 20, 12, tzinfo=UTC)
+    passages = [Passage("a", start + n * hour, 1000, 750, told=300 + n) for n in range(2)]
+    times = filter_times(passages, unexplained_hours(passages, 0.7), width=hour)
+    hops = (AuditedPlace("filter", ("producer",), 0.7, 2000, 601, unexplained=times),)
+    for kept in (hops, hops_from_json(hops_as_json(hops))):
+        [note] = route_notes(kept, sent=2000, missing=0)
+        assert "filter passed on 1,500 of 2,000 messages, but traced too few of these (601)" in note
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,8 @@ def minutes(**counts: tuple[int, ...]) -> Deliveries:
 
 def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> None:
     received = [
-        {**at(minute), "location": "router", "received": count, "sent": 0}
-        for minute, count in ((0, 60), (0, 30), (1, 1000), (2, 40))
+        {**at(minute), "location": "router", "received": count, "sent": 0, "left_out": left_out}
+        for minute, count, left_out in ((0, 60, None), (0, 30, 2), (1, 1000, 9), (2, 40, 5))
     ]
     write_rows(tmp_path, SIGHTING_COUNTS, received)
     write_rows(tmp_path, FINDINGS, [lost(0, "sink"), lost(1), lost(2), lost(3)])
@@ -63,6 +63,7 @@ def test_a_minute_that_no_audit_saw_tells_nothing_of_a_place(tmp_path: Path) -> 
     assert (producer.sent, producer.trace_loss, producer.sent_per_s) == (200, 0, 200 / 120)
     # Its trace loss is of the first minute: in the third something lacks.
     assert (router.received, router.sent, router.received_per_s) == (130, 0, 130 / 120)
+    assert [place.left_out for place in places] == [None, 7, None]
     assert (router.after, router.lost, router.doubtful, router.doubled) == (("producer",), 1, 0, 0)
     assert router.trace_loss == pytest.approx(0.1)
     assert (sink.received, sink.after, sink.lost, unplaced) == (140, ("router",), 1, 58)

@@ -59,20 +59,27 @@ class Filtered:
     """What filters left out of an audit's window.
 
     `settled`: FILTERED_IDS and the places of `places_passed`, of settled cells, read: it counts as
-    never sent; `recent`: the same of others, of which each id is judged by itself, read.
+    never sent; `recent`: the same of others, of which each id is judged by itself, read; `unsent`:
+    what no producer traced, read.
     `of`: the filters; `hours`, `times`: of each what its share does not explain.
     """
 
     settled: DataFrame
     recent: DataFrame
+    unsent: DataFrame
     of: tuple[RouteFilter, ...]
     hours: tuple[UnexplainedHours, ...]
     times: tuple[tuple[FilterTime, ...], ...]
 
     @property
     def left_out(self) -> DataFrame:
-        """Both."""
+        """All that a producer traced."""
         return self.settled.unionByName(self.recent)
+
+    @property
+    def seen(self) -> DataFrame:
+        """All of it: where places traced it."""
+        return self.left_out.unionByName(self.unsent)
 
     def never_sent(self, cells: DataFrame) -> DataFrame:
         """The cells, as if what is settled had never been sent.
@@ -132,9 +139,10 @@ def filtered(
     )
     known = _explained(left, hours, warehouse, width)
     own = known.where(in_windows(F.col("bucket_start"), [window])).localCheckpoint()
-    return Filtered(
-        own.where(F.col("is_settled")), own.where(~F.col("is_settled")), of, hours, times
-    )
+    is_sent = F.col("shard_id").isNotNull()
+    # Of what no producer traced nothing is settled.
+    settled, recent = own.where(F.col("is_settled")), own.where(is_sent & ~F.col("is_settled"))
+    return Filtered(settled, recent, own.where(~is_sent), of, hours, times)
 
 
 def filtered_anew(

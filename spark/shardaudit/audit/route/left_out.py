@@ -27,27 +27,19 @@ _FILTERED = [f"filtered_{name}" for name in SUMS]
 def places_passed(
     traces: DataFrame, sightings: DataFrame, route: Route, of: Sequence[RouteFilter]
 ) -> DataFrame:
-    """Where messages were seen that came to a filter: one row per message a producer traced.
+    """Where messages were seen that came to a filter: one row per message.
 
     Input:
         traces: of `StreamTraces.within`, those that count; sightings: SIGHTINGS, a while longer.
     Output:
-        `id_hash`, CELL of the producer's trace; by the number of a filter, 0 or 1: `in_0` (it was
+        `id_hash`, CELL of the producer's trace (none: no `shard_id`, and the `bucket_start` of a
+        place); by the number of a filter, 0 or 1: `in_0` (it was
         there), `out_0` (it went on from there, or was never to go there), `told_0` (a trace says
         that it was sent on), `left_0` (that it was left out there); by the number of a place
         `at_0`: it was there; `filter`: the number of the last one that it came to and was not seen
         to leave, of one that tells what it leaves out: and told so; NULL: it left all; `is_told`:
         that filter says that it left it out.
     """
-    nowhere = F.lit(None).cast("string")
-    sent = traces.select(id_hash(), *CELL, nowhere.alias("location"), nowhere.alias("event"))
-    seen = sightings.select(
-        id_hash(),
-        nowhere.alias("shard_id"),
-        F.lit(None).cast("timestamp").alias("bucket_start"),
-        "location",
-        "event",
-    )
     flags: dict[str, Column] = {}
     for n, name in enumerate(route.places):
         is_at = F.col("location") == name
@@ -58,15 +50,16 @@ def places_passed(
         flags |= {f"in_{n}": is_here, f"told_{n}": is_told, f"out_{n}": _has_left(route, each)}
     # One trace of an id counts: it says the cell.
     messages = (
-        sent.unionByName(seen)
+        _sent_and_seen(traces, sightings)
         .groupBy("id_hash")
         .agg(
-            *(F.max(name).alias(name) for name in CELL),
+            F.max("shard_id").alias("shard_id"),
+            F.coalesce(F.max("bucket_start"), F.min("seen_start")).alias("bucket_start"),
             *(F.max(F.when(is_so, 1).otherwise(0)).alias(name) for name, is_so in flags.items()),
         )
     )
     came = any_of([F.col(f"in_{n}") == 1 for n in range(len(of))])
-    known = messages.where(came & F.col("shard_id").isNotNull())
+    known = messages.where(came)
     ends = {name: column for n in range(len(of)) for name, column in _ends(route, of, n).items()}
     known = known.withColumns(ends).drop(*(f"kept_{n}" for n in range(len(route.places))))
     # Where one by counts and another by its word may have left it out, the counts decide.
@@ -75,6 +68,22 @@ def places_passed(
     says = [(F.col("filter") == n) & (F.col(f"left_{n}") == 1) for n in range(len(of))]
     told = F.coalesce(any_of(says), F.lit(False))
     return known.withColumn("filter", last).withColumn("is_told", told)
+
+
+def _sent_and_seen(traces: DataFrame, sightings: DataFrame) -> DataFrame:
+    """The traces of producers, of no `location`, and of places, of no cell but `seen_start`."""
+    nowhere, never = F.lit(None).cast("string"), F.lit(None).cast("timestamp")
+    elsewhere = (nowhere.alias("location"), nowhere.alias("event"))
+    sent = traces.select(id_hash(), *CELL, never.alias("seen_start"), *elsewhere)
+    seen = sightings.select(
+        id_hash(),
+        nowhere.alias("shard_id"),
+        never.alias("bucket_start"),
+        F.col("bucket_start").alias("seen_start"),
+        "location",
+        "event",
+    )
+    return sent.unionByName(seen)
 
 
 def _ends(route: Route, of: Sequence[RouteFilter], n: int) -> dict[str, Column]:

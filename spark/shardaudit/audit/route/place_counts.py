@@ -19,7 +19,7 @@ from shardaudit.audit.route.left_out import seen_of_left_out
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.columns.instants import in_windows
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
-from shardaudit.model.input_columns import SENT
+from shardaudit.model.input_columns import LEFT_OUT, SENT
 from shardaudit.model.route.route import Sighting
 from shardaudit.model.route.trace_loss import Traced
 from shardaudit.model.verdict import Kind
@@ -27,7 +27,6 @@ from shardaudit.model.window import SCAN_WINDOWS, Window, joined
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.warehouse import Warehouse
 
-_ByBucket = Counter[tuple[str, datetime]]
 _NOTHING = Row(received=0, sent=0, kept=0, traced=0, ended=0)
 
 
@@ -54,8 +53,8 @@ class PlaceCounts:
     `cells`: `bucket_start`, unique; `landed`, `missing`, `pending`, `filtered` (bigint).
     `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `kept` (traced as
         left out), `traced` (bigint), messages, again in each ingest that brought traces of them;
-        `is_split`: there were several such; `left_out`: of `traced` those that a filter left out;
-        and what `cells` has.
+        `is_split`: there were several such; `left_out`: of `traced` those that a filter left out,
+        sent by a producer that traced them or not; and what `cells` has.
     """
 
     warehouse: Warehouse
@@ -73,6 +72,7 @@ class PlaceCounts:
             F.sum("sent").alias("sent"),
             F.sum("kept").alias("kept"),
             F.sum(F.when(is_whole, F.col("traced") - F.col("left_out"))).alias("traced"),
+            F.sum(F.when(is_whole, F.col("traced") - F.col("kept"))).alias("passed_on"),
             F.sum(F.when(is_whole, F.col("sent"))).alias("ended"),
         )
         found = {row.location: row for row in collected(sums)}
@@ -88,10 +88,11 @@ class PlaceCounts:
             for name, place in self.request.stream.route.places.items()
             for row in [found.get(name, _NOTHING)]
         )
-        traced, sent = (
-            {name: row[of] or 0 for name, row in found.items()} for of in ("traced", "ended")
+        told = (
+            {name: row[of] or 0 for name, row in found.items()}
+            for of in ("traced", "passed_on", "ended")
         )
-        return lines, Traced(cells.landed or 0, traced, sent)
+        return lines, Traced(cells.landed or 0, *told)
 
     def landed(
         self, missing: Sequence[SeenAlike], told: DataFrame
@@ -110,31 +111,31 @@ class PlaceCounts:
             collected(rows.join(F.broadcast(buckets), ["bucket_start"], how="left_semi"))
             for rows in (self.cells, self.traced)
         )
-        by_bucket: dict[datetime, Counter[str]] = defaultdict(Counter)
-        sent: dict[datetime, Counter[str]] = defaultdict(Counter)
+        by_bucket, passed_on, sent = (defaultdict[datetime, Counter[str]](Counter) for _ in "123")
         named = Counter[datetime]()
         # Again, message by message: what a place traced twice would stand for what it did not.
         split = {row.bucket_start for row in traced if row.is_split}
-        messages, sent_on = self._messages(
+        messages = self._messages(
             Window(start, start + self.request.stream.bucket) for start in split
         )
         for row in traced:
-            place = (row.location, row.bucket_start)
-            traced_here = messages.get(place, row.traced) - row.left_out
-            by_bucket[row.bucket_start][row.location] += traced_here
-            sent[row.bucket_start][row.location] += sent_on.get(place, row.sent)
+            each = messages.get((row.location, row.bucket_start), row)
+            by_bucket[row.bucket_start][row.location] += each.traced - row.left_out
+            passed_on[row.bucket_start][row.location] += each.traced - each.kept
+            sent[row.bucket_start][row.location] += each.sent
         for group in missing:
             named[group.bucket_start] += group.ids
-            by_bucket[group.bucket_start].update(dict.fromkeys(group.seen, -group.ids))
+            had = {name for name, told in group.seen.items() if told.sent or not told.left_out}
             by = [name for name, told in group.seen.items() if told.sent]
-            sent[group.bucket_start].update(dict.fromkeys(by, -group.ids))
+            for names, counts in ((group.seen, by_bucket), (had, passed_on), (by, sent)):
+                counts[group.bucket_start].update(dict.fromkeys(names, -group.ids))
         landed, exact = {}, set[datetime]()
         for row in cells:
             if not (unseen := row.pending + max(0, row.missing - named[row.bucket_start])):
                 exact.add(row.bucket_start)
             of_landed = (
                 {name: max(0, ids - unseen) for name, ids in of[row.bucket_start].items()}
-                for of in (by_bucket, sent)
+                for of in (by_bucket, passed_on, sent)
             )
             landed[row.bucket_start] = Traced(row.landed, *of_landed)
         return landed, exact
@@ -148,40 +149,41 @@ class PlaceCounts:
         bucket, window = self.request.stream.bucket, self.request.aligned
         # Beyond the window nothing is known of what lacks.
         end = min(self.request.as_of - self.request.stream.settle_grace, window.end - bucket)
-        unlanded = F.col("missing") + F.col("pending") + F.col("filtered")
-        sent = F.coalesce(F.col("landed") + unlanded, F.lit(0))
-        start, is_more = F.col("bucket_start"), F.col("traced") > sent
+        due = F.coalesce(F.col("landed") + F.col("missing") + F.col("pending"), F.lit(0))
+        start, is_more = F.col("bucket_start"), F.col("traced") - F.col("left_out") > due
         is_within = (start > F.lit(window.start)) & (start <= F.lit(end - bucket))
         rows = self.traced.where(is_more & is_within).select("location", "bucket_start")
         more = collected(rows)
         if not more:
             return tuple(hops)
         around = [Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in more]
-        # Again, message by message: a place may have traced one in several ingests.
-        traced, _ = self._messages(around)
         near = in_windows(start, joined(around, most=SCAN_WINDOWS))
-        of_cells = self.cells.where(near).select(start, sent.alias("sent"))
-        known = Counter({row.bucket_start: row.sent for row in collected(of_cells)})
+        # Again, message by message: a place may have traced one in several ingests.
+        traced = Counter({place: row.traced for place, row in self._messages(around).items()})
+        for row in collected(self.traced.where(near).select("location", start, "left_out")):
+            traced[row.location, row.bucket_start] -= row.left_out
+        of_cells = self.cells.where(near).select(start, due.alias("due"))
+        known = Counter({row.bucket_start: row.due for row in collected(of_cells)})
         unsent = Counter[str]()
         for name, at in more:
             lacking = sum(max(0, known[by] - traced[name, by]) for by in (at - bucket, at + bucket))
             unsent[name] += max(0, traced[name, at] - known[at] - lacking)
         return tuple(replace(hop, unsent=unsent[hop.location]) for hop in hops)
 
-    def _messages(self, spans: Iterable[Window]) -> tuple[_ByBucket, _ByBucket]:
-        """How many messages each place traced, and sent, each once however often it came."""
-        traced, sent = _ByBucket(), _ByBucket()
+    def _messages(self, spans: Iterable[Window]) -> dict[tuple[str, datetime], Row]:
+        """By place and bucket `traced`, `sent` and `kept`, of messages that may have come again."""
         if not (near := joined(spans, most=SCAN_WINDOWS)):
-            return traced, sent
+            return {}
         each = ["location", "bucket_start", "message_id"]
         sightings = sightings_within(self.warehouse, self.request.name, near)
-        is_sent = F.max(F.when(F.col("event") == SENT, 1).otherwise(0)).alias("sent")
-        messages = sightings.groupBy(*each).agg(is_sent)
-        sums = messages.groupBy(*each[:2]).agg(F.count("*").alias("ids"), F.sum("sent").alias("on"))
-        for row in collected(sums):
-            traced[row.location, row.bucket_start] = row.ids
-            sent[row.location, row.bucket_start] = row.on
-        return traced, sent
+        happened = (F.max(F.col("event") == event).alias(event) for event in (SENT, LEFT_OUT))
+        messages = sightings.groupBy(*each).agg(*happened)
+        sums = messages.groupBy(*each[:2]).agg(
+            F.count("*").alias("traced"),
+            F.count_if(F.col(SENT)).alias("sent"),
+            F.count_if(F.col(LEFT_OUT) & ~F.col(SENT)).alias("kept"),
+        )
+        return {(row.location, row.bucket_start): row for row in collected(sums)}
 
 
 def place_counts(
@@ -208,7 +210,7 @@ def place_counts(
     if filtered is None:
         traced = traced.withColumn("left_out", F.lit(0).cast("bigint"))
     else:
-        seen = seen_of_left_out(filtered.left_out, request.stream.route)
+        seen = seen_of_left_out(filtered.seen, request.stream.route)
         # Unique on the place and bucket on the right, by its grouping.
         traced = traced.join(seen, ["location", "bucket_start"], how="left")
         traced = traced.fillna(0, subset=["left_out"])

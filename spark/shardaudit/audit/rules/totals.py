@@ -17,9 +17,12 @@ _COVERED = ("matched", "untraced")
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What else there is of a shard in the time of which a window of few minutes is a part."""
+    """What else there is of a shard in the time of which a window of few minutes is a part.
 
-    sent: int = 0
+    `due`: what was sent, without what filters of the route left out.
+    """
+
+    due: int = 0
     lost: int = 0
     matched: int = 0
     untraced: int = 0
@@ -62,8 +65,8 @@ class ShardTotals:
     def _standing(self, tolerance: float, coverage_floor: float) -> set[Verdict]:
         standing = set(self.verdicts)
         due = self.sums["sent"] - self.sums["filtered"]
-        lost, sent = self.lost + self.around.lost, due + self.around.sent
-        if lost <= tolerance * sent:
+        lost = self.lost + self.around.lost
+        if lost <= tolerance * (due + self.around.due):
             if Verdict.MIXED in standing:
                 standing.add(Verdict.DUPLICATION)
             standing -= {Verdict.LOSS, Verdict.MIXED}

@@ -41,13 +41,16 @@ def counted_sightings(sightings: DataFrame) -> DataFrame:
         sightings: of `new_sightings`.
     Output:
         `location`, `shard_id`, `bucket_start`, unique together; `received`, `sent`, `left_out`
-        (bigint), of each of the first two `…_latency_counts` (array<bigint>), `…_early` (bigint).
+        (bigint: and did not send), of each of the first two `…_latency_counts` (array<bigint>),
+        `…_early` (bigint).
     """
     messages = sightings.groupBy("message_id", *_CELL).agg(
         F.min("sent_at").alias("sent_at"),
         _happened(LEFT_OUT),
         *(column for event in _EVENTS for column in _event(event)),
     )
+    # A place that was started anew may leave out first what it sends on then.
+    messages = messages.withColumn(LEFT_OUT, F.when(F.col(SENT) == 0, F.col(LEFT_OUT)).otherwise(0))
     bins = [_bin(event) for event in _EVENTS]
     is_early = [F.coalesce(_is_early(event), F.lit(False)) for event in _EVENTS]
     timed = messages.select(

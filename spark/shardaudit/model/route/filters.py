@@ -15,7 +15,6 @@ from typing import TypeVar
 from shardaudit.model.rates import is_surely_below
 from shardaudit.model.route.route import Route
 
-_ROUNDING = 1e-9
 _CERTAIN = 1e-9  # there are many shards: by chance no one is to be told in a lifetime
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -49,12 +48,9 @@ def filters(route: Route) -> tuple[RouteFilter, ...]:
         if place.tells:
             found.append(_filter(route, (name,), place.share, tells=True))
             continue
-        if route.lands_all:
-            continue
         beside = [n for n, other in route.places.items() if {*place.after} & {*other.after}]
-        is_alike = all({*route.places[other].after} == {*place.after} for other in beside)
-        share = sum(route.places[other].share for other in beside)
-        if beside[0] == name and is_alike and share < 1 - _ROUNDING:
+        share = route.passed_beside(name)
+        if beside[0] == name and route.may_leave_out(name) and share is not None:
             found.append(_filter(route, tuple(beside), share))
     return tuple(found)
 
@@ -124,7 +120,8 @@ class Passage:
 class FilterTime:
     """Hours in a row in which what a filter left out is not explained; counts are messages.
 
-    `shard_id`: None: of all shards; `because`: a value of `Unexplained`.
+    `shard_id`: None: of all shards; `because`: a value of `Unexplained`; `told`: of `passed` those
+    that the filter traced as sent; None: an older audit did not say.
     """
 
     since: datetime
@@ -133,6 +130,7 @@ class FilterTime:
     received: int
     passed: int
     shard_id: str | None = None
+    told: int | None = None
 
 
 def unexplained_hours(passages: Sequence[Passage], share: float) -> UnexplainedHours:
@@ -220,7 +218,8 @@ def filter_times(
     rows: list[FilterTime] = []
     for (shard_id, start), why in sorted(hours.items(), key=_in_order):
         of = sums[shard_id, start]
-        new = FilterTime(start, start + width, why.value, of.received, of.passed, shard_id)
+        counts = (of.received, of.passed)
+        new = FilterTime(start, start + width, why.value, *counts, shard_id, told=of.told)
         last = rows[-1] if rows else None
         if last and (last.until, last.because, last.shard_id) == (start, why.value, shard_id):
             rows[-1] = replace(
@@ -228,6 +227,7 @@ def filter_times(
                 until=new.until,
                 received=last.received + of.received,
                 passed=last.passed + of.passed,
+                told=(last.told or 0) + of.told,
             )
         else:
             rows.append(new)

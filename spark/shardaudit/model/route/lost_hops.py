@@ -163,7 +163,7 @@ class LostHops:
             return 0.0
         if self.route.places[name].tells:
             return self.end_losses.get(name, 1.0) if name in seen else 1.0
-        return float(self.route.places[name].share < 1 and not self.route.lands_all)
+        return float(self.route.may_leave_out(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class Route:
             return True
         # It took this branch, and all branches together pass everything on.
         others = {one for one in self._beside(name) & reached if not self.is_left_out(one, seen)}
-        return self.lands_all and not others
+        return not self.may_leave_out(name) and not others
 
     def is_left_out(self, name: str, seen: Mapping[str, Sighting]) -> bool:
         """Whether a place that may leave a message out says that it did, and not that it sent it.
@@ -220,8 +220,24 @@ class Route:
         """
         if name not in self.places or not (here := seen.get(name, Sighting())).left_out:
             return False
-        may = self.places[name].tells or (self.places[name].share < 1 and not self.lands_all)
-        return may and not here.sent
+        return (self.places[name].tells or self.may_leave_out(name)) and not here.sent
+
+    def passed_beside(self, name: str) -> float | None:
+        """Which share a place and those beside it pass on together.
+
+        None: to some of them others lead, too, and nobody can tell which share of what is meant.
+        """
+        alike = [self.places[one] for one in (name, *self._beside(name))]
+        if any({*one.after} != {*alike[0].after} for one in alike):
+            return None
+        return sum(one.share for one in alike)
+
+    def may_leave_out(self, name: str) -> bool:
+        """Whether a place may leave messages out without a word, as those beside it may."""
+        if self.places[name].share == 1 or self.lands_all:
+            return False
+        passed = self.passed_beside(name)
+        return passed is None or passed < 1 - _ROUNDING
 
 
 def _check_names(name: str, after: Sequence[str], *, known: Mapping[str, RoutePlace]) -> None:

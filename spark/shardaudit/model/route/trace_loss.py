@@ -3,7 +3,6 @@
 Messages that landed tell: they passed the places of their way, with a trace or not.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
@@ -16,17 +15,29 @@ _WEIGHT = FEW_TRACED  # as so many count the window beside a minute, what was be
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """Messages that landed, how many of them each place traced, and traced as sent; all add up."""
+    """Messages that landed, and how many of them each place traced; all add up.
+
+    `passed_on`: messages that a place traced, and not as left out: it was to send them on, whatever
+    became of them behind it; `sent`: those of them that it traced as sent.
+    """
 
     landed: int = 0
     by_place: Mapping[str, int] = field(default_factory=dict)
+    passed_on: Mapping[str, int] = field(default_factory=dict)
     sent: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "Traced") -> "Traced":
-        traced, sent = Counter(self.by_place), Counter(self.sent)
-        traced.update(other.by_place)
-        sent.update(other.sent)
-        return Traced(self.landed + other.landed, traced, sent)
+        return Traced(
+            self.landed + other.landed,
+            *(
+                {name: mine.get(name, 0) + theirs.get(name, 0) for name in {**mine, **theirs}}
+                for mine, theirs in zip(self._counts, other._counts, strict=True)
+            ),
+        )
+
+    @property
+    def _counts(self) -> tuple[Mapping[str, int], ...]:
+        return self.by_place, self.passed_on, self.sent
 
 
 def trace_losses(route: Route, traced: Traced) -> dict[str, float]:
@@ -80,8 +91,9 @@ def end_losses(
 ) -> dict[str, float]:
     """By place that tells what it leaves out: of how many it did not tell how they ended.
 
-    What landed it sent on: where it traced only that it received it, the other trace is lost. So
-    may be one that says that it left a message out. A place that is not here: nobody knows.
+    What it did not leave out, and is not missing, it sent on: where it traced only that it received
+    it, the other trace is lost. So may be one that says that it left a message out. A place that
+    is not here: nobody knows.
 
     Input:
         before: what is known besides, which counts as `_WEIGHT` messages; least: fewer messages of
@@ -89,7 +101,7 @@ def end_losses(
     """
     losses: dict[str, float] = {}
     for name in route.telling:
-        here = traced.by_place.get(name, 0)
+        here = traced.passed_on.get(name, 0)
         if here < least and name not in before:
             continue
         own = max(0.0, 1 - traced.sent.get(name, 0) / here) if here else before.get(name, 1.0)

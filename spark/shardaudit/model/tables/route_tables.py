@@ -48,7 +48,11 @@ SIGHTING_COUNTS = Table(
         ("received_early", "bigint", "those in no bin: it says more than 1 s before sent_at"),
         ("sent_latency_counts", "array<bigint>", "the same, to when it first knew them sent on"),
         ("sent_early", "bigint", ""),
-        ("left_out", "bigint", "messages that it traced as left out; NULL: of an older version"),
+        (
+            "left_out",
+            "bigint",
+            "messages that it traced as left out, not as sent; NULL: of an older version",
+        ),
     ),
     ("batch_id", "stream", "location", "shard_id", "bucket_start"),
     ("stream", "sent_day"),
