@@ -16,6 +16,7 @@ from shardaudit.ingest.batches import Batch, stored_rows
 from shardaudit.ingest.rules.sighted import counted_sightings, handings_over, new_sightings
 from shardaudit.ingest.stream_traces import in_days
 from shardaudit.ingest.trace_writing import TraceTally
+from shardaudit.model.input_columns import LEFT_OUT
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
 from shardaudit.model.tables.table import Table
 from shardaudit.model.window import Window, coalesced
@@ -78,6 +79,16 @@ def stored_sightings(warehouse: Warehouse, batch: Batch) -> DataFrame:
 def sightings_within(warehouse: Warehouse, stream: str, windows: Sequence[Window]) -> DataFrame:
     """The traces of a stream's places of messages that were sent in some windows: SIGHTINGS."""
     return _within(warehouse, SIGHTINGS, stream, windows)
+
+
+def left_out_within(
+    warehouse: Warehouse, stream: str, filters: Sequence[str], windows: Sequence[Window]
+) -> DataFrame:
+    """What these places say that they left out of what was sent then: `message_id`, unique."""
+    told = sightings_within(warehouse, stream, windows).where(
+        (F.col("event") == LEFT_OUT) & F.col("location").isin(*filters)
+    )
+    return told.select("message_id").distinct()
 
 
 def sighting_counts(warehouse: Warehouse, stream: str, window: Window) -> DataFrame:
