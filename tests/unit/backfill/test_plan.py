@@ -169,6 +169,19 @@ def test_plan_has_the_same_id_when_it_is_made_again_later() -> None:
         assert first.plan_id == again.plan_id != other.plan_id
 
 
+def test_plan_of_a_longer_time_by_hand_is_another_though_nothing_more_lacks() -> None:
+    by_hand = replace(TERMS, takes_all=True)
+    plans = {
+        planned(
+            whole_ranges([shard(0)], Window(T0, end), [stretch(60)], deadline=NOW + RETENTION),
+            replace(by_hand, as_of=at),
+        ).plan_id
+        for end in (T0 + timedelta(minutes=2), T0 + timedelta(minutes=9))
+        for at in (NOW, NOW + timedelta(hours=1))
+    }
+    assert len(plans) == 2
+
+
 def test_stuck_messages_are_planned_when_asked_for_or_when_time_runs_out() -> None:
     tail = [stretch(0, because="stuck"), stretch(60, 3600, because="stuck")]
     near = [replace(s, shard_id=shard(1), deadline=NOW + URGENT_WITHIN) for s in tail]
