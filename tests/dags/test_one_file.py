@@ -116,13 +116,16 @@ def test_the_clock_starts_the_audit_when_the_file_says(tmp_path: Path) -> None:
     [
         (
             {"pool": ""},
-            "dags(pool=…): found '', wanted the name of one of Airflow's pools. "
+            "dags(pool=…): found '', wanted the name of one of Airflow's pools, as a text. "
             "Correct it in this file",
         ),
         ({"config": " "}, "dags(config=…): found ' ', wanted the path of the shardaudit.toml"),
         ({"queue": " "}, "dags(queue=…): found ' ', wanted the name of a queue"),
         ({"connection": 7}, "dags(connection=…): found 7, wanted the id of a Spark connection"),
-        ({"owner": ["ann"]}, "dags(owner=…): found ['ann'], wanted who is shown"),
+        (
+            {"owner": ["ann"]},
+            "found ['ann'], wanted who is shown as the owner of the tasks, as a text. Correct",
+        ),
         ({"schedule": "every hour"}, "dags(schedule=…): found 'every hour', wanted five fields of"),
         ({"schedule": "61 * * * *"}, "found '61 * * * *', wanted five fields"),
         ({"schedule": "0 0 30 2 *"}, "found '0 0 30 2 *', wanted five fields"),

@@ -80,11 +80,13 @@ def test_a_gap_stands_in_the_report_with_its_count(silent: Silent) -> None:
 def test_the_messages_of_a_gap_are_read_from_the_traces(silent: Silent) -> None:
     gap = silent.listed["gaps"][0]
     start, end = minute_of(gap)
-    of_gap = ["--gap", gap["shard_id"], gap["bucket_start"], "--limit", "100000"]
-    read = {
-        row["message_id"] for row in silent.said("findings", "list", *STREAM, *of_gap)["messages"]
-    }
+    of_gap = ["findings", "list", *STREAM, "--gap", gap["shard_id"], gap["bucket_start"]]
+    said = silent.said(*of_gap, "--limit", "100000")
+    read = {row["message_id"] for row in said["messages"]}
     assert read == {row["message_id"] for row in silent.lost if start <= row["sent_at"] < end}
+    assert said["total"] == len(read)
+    shown = silent.run(*of_gap, "--limit", "3").stdout
+    assert f"these are the first 3 of {len(read):,}" in shown
 
 
 def test_an_accepted_gap_is_listed_as_accepted(silent: Silent) -> None:

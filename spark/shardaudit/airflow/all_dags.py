@@ -59,4 +59,4 @@ def dags(  # noqa: PLR0913 - the contract
 def _text(name: str, value: object, wanted: str) -> str:
     if isinstance(value, str) and value.strip():
         return value
-    raise ConfigError(f"dags({name}=…)", value, f"{wanted}. Correct it in this file")
+    raise ConfigError(f"dags({name}=…)", value, f"{wanted}, as a text. Correct it in this file")

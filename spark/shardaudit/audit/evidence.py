@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -30,6 +30,7 @@ from shardaudit.columns.ledger_sums import CELL, id_hash
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger
+from shardaudit.ingest.sightings import left_out_within
 from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.ingest.stream_traces import (
     APART,
@@ -38,6 +39,7 @@ from shardaudit.ingest.stream_traces import (
     StreamTraces,
 )
 from shardaudit.model.config.settings import Stream
+from shardaudit.model.route.filters import filter_places
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.audits import done_batches
@@ -294,8 +296,11 @@ def _with_placed(sink: SinkRows, placed: DataFrame, windows: Sequence[Window]) -
 
 def gap_messages(
     warehouse: Warehouse, name: str, stream: Stream, *, cell: tuple[str, datetime], limit: int
-) -> list[Row]:
-    """The first messages by time that were sent in a cell and are not in the sink with its time.
+) -> tuple[list[Row], int]:
+    """The first messages by time that were sent in a cell and that the sink lacks; and how many do.
+
+    Not looked for are rows with a time of another cell. What a filter says that it left out does
+    not lack.
 
     Input:
         cell: shard and start.
@@ -309,12 +314,24 @@ def gap_messages(
     window = Window(start, start + stream.bucket)
     traces = StreamTraces.of(warehouse, name).within([window])
     sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id)).select(*_SHOWN_OF_GAP)
-    inputs = ingested(warehouse, name).sink_inputs
-    if inputs is not None:
-        sink = SinkRows(warehouse.spark, warehouse.access, inputs)
-        landed = sink.scan(within=("sent_at", [(window.start, window.end)]))
-        ids = landed.materialized(landed.rows.select("message_id"))
+    elsewhere = _landed_ids(warehouse, name, stream, window)
+    if filters := filter_places(stream.route):
+        elsewhere.append(left_out_within(warehouse, name, filters, [window]))
+    for ids in elsewhere:
         # Presence only.
         sent = sent.join(ids, ["message_id"], how="left_anti")
     first = collected(sent.orderBy("sent_at", "message_id").limit(limit))
-    return [row.asDict() for row in first]
+    return [row.asDict() for row in first], len(first) if len(first) < limit else sent.count()
+
+
+def _landed_ids(warehouse: Warehouse, name: str, stream: Stream, window: Window) -> list[DataFrame]:
+    """`message_id` of what the sink has of a time, or since then of no time or shard; read."""
+    state = ingested(warehouse, name)
+    if state.sink_inputs is None:
+        return []
+    sink = SinkRows(warehouse.spark, warehouse.access, state.sink_inputs)
+    scans = [_sent_within(sink, [window])]
+    if state.may_lack_places or not sink.has_places:
+        since = window.start - stream.settle_grace
+        scans.append(sink.unplaced(landed=(since, datetime.max.replace(tzinfo=UTC)), before=None))
+    return [scan.materialized(scan.rows.select("message_id")) for scan in scans]

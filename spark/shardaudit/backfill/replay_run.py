@@ -33,9 +33,8 @@ from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.ingest.sightings import sightings_within
+from shardaudit.ingest.sightings import left_out_within
 from shardaudit.ingest.stream_traces import StreamTraces
-from shardaudit.model.input_columns import LEFT_OUT
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
@@ -113,11 +112,8 @@ class Replay:
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
         if not self.filters:
             return sent.select("message_id")
-        told = sightings_within(self.warehouse, self.name, starts).where(
-            (F.col("event") == LEFT_OUT) & F.col("location").isin(*self.filters)
-        )
+        left_out = left_out_within(self.warehouse, self.name, self.filters, starts)
         # Presence only.
-        left_out = told.select("message_id").distinct()
         return sent.select("message_id").join(left_out, ["message_id"], how="left_anti")
 
     def findings(self, *states: State) -> DataFrame:

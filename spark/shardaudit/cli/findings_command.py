@@ -141,11 +141,15 @@ def _list_gap(arguments: argparse.Namespace, context: CommandContext) -> Reply:
     ):
         stream = settings.stream(arguments.stream)
         cell = (shard_id, start)
-        rows = gap_messages(warehouse, arguments.stream, stream, cell=cell, limit=arguments.limit)
-    ids = [row["message_id"] for row in rows]
+        rows, total = gap_messages(
+            warehouse, arguments.stream, stream, cell=cell, limit=arguments.limit
+        )
+    ids = [harmless(row["message_id"]) for row in rows]
+    if len(ids) < total:
+        ids.append(f"these are the first {len(ids):,} of {total:,}: --limit says how many")
     return Reply(
-        document={"messages": rows},
-        view=Text("\n".join(map(harmless, ids)) or "none lacks any more"),
+        document={"total": total, "messages": rows},
+        view=Text("\n".join(ids) or "none lacks any more"),
         ran_by=RanBy(warehouse.engine, chosen.because),
     )
 

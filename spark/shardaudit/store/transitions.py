@@ -187,7 +187,7 @@ def accept_time(warehouse: Warehouse, said: Said, *, by: str, now: datetime) -> 
             "accepted_by": by,
             "accepted_at": now,
         }
-        for shard_id in said.shard_ids or (None,)
+        for shard_id in sorted(set(said.shard_ids)) or (None,)
     ]
     warehouse.upsert(rows, QUIET_TIMES)
     return AcceptedTime(

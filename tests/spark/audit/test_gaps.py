@@ -191,8 +191,8 @@ def test_a_cell_whose_messages_landed_elsewhere_is_no_gap(story: Story) -> None:
 
 def test_the_messages_of_a_gap_are_read_when_somebody_asks(story: Story) -> None:
     lake, cell = story.lake, (shard(1), T0 + 7 * MINUTE)
-    rows = gap_messages(lake.warehouse, lake.name, lake.stream, cell=cell, limit=2)
-    assert [row["message_id"] for row in rows] == ["gap-7-15", "gap-7-16"]
+    rows, total = gap_messages(lake.warehouse, lake.name, lake.stream, cell=cell, limit=2)
+    assert ([row["message_id"] for row in rows], total) == (["gap-7-15", "gap-7-16"], LEFT)
 
 
 def test_every_change_of_a_gap_is_kept(story: Story) -> None:
@@ -208,3 +208,12 @@ def test_every_change_of_a_gap_is_kept(story: Story) -> None:
     }
     told = [row.text for row in story.lake.rows(NOTIFICATIONS)]
     assert any(f"3 gaps of 4,485 messages: shard {shard(1)}" in text for text in told)
+
+
+def test_what_landed_without_its_place_lacks_in_no_gap(lake: Lake) -> None:
+    lake.log("a.jsonl", [trace_line(n) for n in range(5)])
+    lake.land([sink_row(0), sink_row(1, shard_id=None), sink_row(2, sent_at=None)])
+    lake.ingest()
+    cell = (shard(0), T0)
+    rows, total = gap_messages(lake.warehouse, lake.name, lake.stream, cell=cell, limit=1)
+    assert ([row["message_id"] for row in rows], total) == (["m3"], 2)

@@ -62,7 +62,7 @@ def test_silence_is_told_until_a_person_says_that_it_was_quiet(trial: Trial) -> 
     }
     assert first.audit.watermark_reason.startswith("stopped: no traces where there used to be some")
 
-    said = Said("events", Window(STOP - HOUR, STOP + 9 * HOUR), ("stopped",), "moved house")
+    said = Said("events", Window(STOP - HOUR, STOP + 9 * HOUR), ("stopped",) * 2, "moved house")
     for _ in range(2):
         accept_time(trial.warehouse, said, by="ann", now=STOP)
     [kept] = trial.warehouse.rows(QUIET_TIMES, where=pc.scalar(True))

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from shardaudit.adapters.aws.kinesis_pages import StreamAddress
 from shardaudit.audit.audit_request import AuditRequest
+from shardaudit.audit.evidence import gap_messages
 from shardaudit.audit.gates import open_gates
 from shardaudit.audit.job import audit
 from shardaudit.backfill.kinesis_source import ReadSettings
@@ -112,3 +113,6 @@ def test_what_a_filter_left_out_is_not_looked_for_again(lake: Lake) -> None:
     found = {row.message_id for row in replay.gap_ids([stored]).collect()}
     assert (stored.expected_ids, [row["count"] for row in lake.rows(GAPS)]) == (SIZE, [SIZE])
     assert found == {f"2-{n}" for n in range(150, 150 + SIZE)}
+    cell = ("shardId-000000000000", T0 + 2 * MINUTE)
+    listed, _ = gap_messages(lake.warehouse, lake.name, lake.stream, cell=cell, limit=10_000)
+    assert {row["message_id"] for row in listed} == found

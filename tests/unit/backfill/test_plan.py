@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from shardaudit.backfill.rules.plan import Terms, planned, price, wanted_stretches
 from shardaudit.backfill.rules.planned import window_order
-from shardaudit.backfill.rules.ranges import AFTER, BEFORE, ranges
+from shardaudit.backfill.rules.ranges import AFTER, BEFORE, ranges, whole_ranges
 from shardaudit.model.retention import PAGE_RECORDS, seconds_to_read
 from shardaudit.model.sequence import sequence_order
 from shardaudit.model.verdict import URGENT_WITHIN
+from shardaudit.model.window import Window
 from shardaudit.watch.rules.deadline import bytes_at_most, hours_to_read
 from shardaudit.watch.rules.facts import Span
 from tests.builders import T0, shard
@@ -72,6 +73,19 @@ def test_plan_has_the_same_id_when_it_is_made_again_later() -> None:
     for change in ({"ids": 11}, {"ids_sum": 1}):
         other = planned(ranges([stretch(0, **change), wanted[1]]), TERMS)
         assert first.plan_id == again.plan_id != other.plan_id
+
+
+def test_plan_of_a_longer_time_by_hand_is_another_though_nothing_more_lacks() -> None:
+    by_hand = replace(TERMS, takes_all=True)
+    plans = {
+        planned(
+            whole_ranges([shard(0)], Window(T0, end), [stretch(60)], deadline=NOW + RETENTION),
+            replace(by_hand, as_of=at),
+        ).plan_id
+        for end in (T0 + timedelta(minutes=2), T0 + timedelta(minutes=9))
+        for at in (NOW, NOW + timedelta(hours=1))
+    }
+    assert len(plans) == 2
 
 
 def test_stuck_messages_are_planned_when_asked_for_or_when_time_runs_out() -> None:

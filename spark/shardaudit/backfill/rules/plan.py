@@ -152,7 +152,9 @@ def _plan_id(ordered: Sequence[Range], terms: Terms) -> str:
     parts = [terms.config_digest, str(terms.takes_all)]
     for one in ordered:
         places = (one.window.start, one.start_sequence, one.end_sequence, one.ids, one.because)
+        # Of what is open the messages say how far it goes.
+        until = [str(one.sent.end)] if terms.takes_all and one.sent else []
         ids_sum = sum(stretch.ids_sum for stretch in one.stretches)
-        parts.append("\t".join([one.shard_id, *map(str, places), str(ids_sum)]))
+        parts.append("\t".join([one.shard_id, *map(str, places), *until, str(ids_sum)]))
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
     return f"{terms.stream}-{digest}"

@@ -165,7 +165,7 @@ def whole_ranges(
         stretches: by the bucket in which their messages were sent.
     """
     found = []
-    for shard_id in sorted(shard_ids):
+    for shard_id in sorted(set(shard_ids)):
         until = window.end + after((delays or {}).get(shard_id))
         start = window.start
         while start < until:
