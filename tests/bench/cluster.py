@@ -1,8 +1,9 @@
 """Ingest and first audit on a standalone cluster with one worker core, then with two.
 
 `python -m tests.bench.cluster [MESSAGES]` prints seconds, the speed-up, and of the stages with the
-most work how evenly their tasks shared it, from Spark's event log. Files and warehouse are on this
-machine's disk: what is measured is the work, not an S3 stand-in.
+most work how evenly their tasks shared it, from Spark's event log. The audit must find what was
+planted. Files and warehouse are on this machine's disk: what is measured is the work, not an S3
+stand-in.
 """
 
 import json
@@ -15,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench.commands import simulated
+from tests.bench.commands import FAULT_KINDS, simulated
 from tests.cluster.bound_process import BoundProcess
 from tests.cluster.standalone import Cluster, standalone_cluster, submission
 
@@ -82,8 +84,12 @@ def audited(cluster: Cluster, lake: Path, folder: Path) -> float:
     start = time.perf_counter()
     audit = BoundProcess(submission(cluster, *words), environment, folder / "audit.log")
     code = audit.exit_code(within_s=_HOURS * 3600)
+    seconds = time.perf_counter() - start
     assert code == 0, audit.words()[-4000:]
-    return time.perf_counter() - start
+    [found] = DeltaTable(f"{folder}/warehouse/audits").to_pyarrow_table().to_pylist()
+    planted = [of["faults"][name] for name in ("lost", "replay", "untraced")]
+    assert [found[kind] for kind in FAULT_KINDS] == planted, found
+    return seconds
 
 
 def stages(events: Path) -> list[StageTasks]:
