@@ -161,7 +161,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     **{
         f"shardaudit/backfill/rules/{name}.py": _BACKFILL
         for name in (
-            *("approval", "missing", "pace", "plan", "reading"),
+            *("approval", "missing", "pace", "plan", "ranges", "reading"),
             *("hand_over", "column_sources"),
         )
     },
