@@ -52,10 +52,7 @@ def unnamed_cells(
     Output:
         CELLS with the audit's `as_of`, unique on the cell; None: there was no such audit.
     """
-    audits = _audits(warehouse, name, but=but)
-    segments = newest_segments(audit_spans(audits.values()), window)
-    counted = [of for of in segments if audits[of.audit_id]["unnamed"]]
-    return _of_newest(warehouse, audits, counted) if counted else None
+    return _of_newest_with("unnamed", warehouse, name, window, but=but)
 
 
 def filtered_cells(
@@ -68,10 +65,18 @@ def filtered_cells(
     Output:
         CELLS with the audit's `as_of`, unique on the cell; None: there was no such audit.
     """
+    cells = _of_newest_with("filtered", warehouse, name, window, but=but)
+    return None if cells is None else cells.where(F.col("filtered") > 0)
+
+
+def _of_newest_with(
+    count: str, warehouse: Warehouse, name: str, window: Span, *, but: str | None
+) -> DataFrame | None:
+    """`_of_newest`, of the audits that have some of a column of AUDITS; None: none has."""
     audits = _audits(warehouse, name, but=but)
     segments = newest_segments(audit_spans(audits.values()), window)
-    some = [of for of in segments if audits[of.audit_id]["filtered"]]
-    return _of_newest(warehouse, audits, some).where(F.col("filtered") > 0) if some else None
+    some = [of for of in segments if audits[of.audit_id][count]]
+    return _of_newest(warehouse, audits, some) if some else None
 
 
 def _audits(warehouse: Warehouse, name: str, *, but: str | None) -> dict[str, Row]:
