@@ -95,7 +95,9 @@ def test_calls_and_grants_are_the_same_on_apache_spark(tmp_path: Path) -> None:
         judged(run)
         for command in ("backfill", "dedupe"):
             run.command(f"{command}-plan", command, "plan", *STREAM)
-    asked = {"audit", "findings-accept", "backfill-plan"}  # what Spark writes by itself in them
+    # What Spark writes by itself in them: up to 50,000 rows, as `findings accept` has here, the
+    # driver writes.
+    asked = {"audit", "backfill-plan"}
     found = {
         actor: differences(made, actor, [actor, *ALSO.get(actor, []), ON_SPARK])
         for actor in made.calls
