@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -24,6 +24,7 @@ from shardaudit.adapters.clock import now
 from shardaudit.model.config.settings import load_settings
 from shardaudit.page.routes import Rights
 from shardaudit.page.site import Site
+from shardaudit.producer.message_fields import instant_with_ms
 from shardaudit.simulate.kinesis_stream import simulated_stream
 from shardaudit.simulate.stand_in.served_stream import hash_starts
 from shardaudit.simulate.stand_in_process import kinesis_stand_in
@@ -74,7 +75,7 @@ def main(messages: str) -> int:
 
 def simulated(messages: str) -> Path:
     """The folder of it, made once (200 million: a quarter of an hour, 20 GB of memory or disk)."""
-    folder = FOLDER / "incident"
+    folder = FOLDER / f"incident-{messages}"
     if not (folder / "simulation.json").exists():
         size = [f"--messages={messages}", f"--shards={SHARDS}", f"--hours={HOURS}"]
         made = ["simulate", "files", "--out", str(folder), *size, "--fault=silent_shard=1"]
@@ -83,7 +84,7 @@ def simulated(messages: str) -> Path:
 
 
 def counted(folder: Path) -> dict[str, int]:
-    """Rows of the tables that grow with what is missing, and how many messages gaps speak of."""
+    """Rows of the tables that grow with what is missing."""
     rows = {}
     for name in ("findings", "gaps", "transitions"):
         place = str(folder / "warehouse" / name)
@@ -135,8 +136,8 @@ def _traced(folder: Path, start: datetime, end: datetime) -> list[tuple[str, dat
 
 
 def _payload(message_id: str, sent_at: datetime) -> bytes:
-    text = sent_at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return json.dumps({"message_id": message_id, "sent_at": text, "amount": 1}).encode()
+    message = {"message_id": message_id, "sent_at": instant_with_ms(sent_at), "amount": 1}
+    return json.dumps(message).encode()
 
 
 def page_seconds(folder: Path, stream: str, shard: str) -> dict[str, float]:
