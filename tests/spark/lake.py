@@ -1,5 +1,6 @@
 """One stream's inputs in a folder, and the warehouse that they are ingested into."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS, QUARANTI
 from shardaudit.model.tables.table import Table
 from shardaudit.report.summary import IngestReport
 from shardaudit.store.warehouse import Warehouse
-from tests.builders import NOW, SINK_DDL, Line, write_lines
+from tests.builders import NOW, SINK_DDL, Line, jsonl, write_lines
 
 CELL_TOTALS = ("n", "sum_lo", "sum_hi")
 Totals = dict[tuple[str, int], tuple[int, ...]]
@@ -89,6 +90,16 @@ class Lake:
         """One more commit of the Delta sink; also without rows, so that it exists."""
         writer = self.frame(rows, ddl).coalesce(1).write.format("delta").mode("append")
         writer.options(**options).save(str(self.sink))
+
+    def date_newest(self, written: datetime) -> None:
+        """The log's newest commit tells that its files were written then, not now."""
+        path = self.sink / "_delta_log" / f"{self.version:020}.json"
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        for action in actions:
+            if "add" in action:
+                action["add"]["modificationTime"] = int(written.timestamp() * 1000)
+        path.write_bytes(jsonl(actions))
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # of Hadoop, of what it was
 
     def sql(self, text: str) -> None:
         """Runs a statement in which SINK stands for the Delta sink."""

@@ -154,6 +154,7 @@ class Days:
         self.before, files = self.states("missing"), set(self.lake.sink.glob("*.parquet"))
         self.hidden = {str(row["message_id"]) for row in self.world.to_land}
         self.lake.land(self.world.to_land, ROWS_DDL)
+        self.lake.date_newest(self.world.now)
         self.world.to_land = []
         [path] = set(self.lake.sink.glob("*.parquet")) - files
         content = path.read_bytes()
