@@ -5,10 +5,12 @@ the packages of `[spark]` without `shardaudit`.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,10 +26,15 @@ from shardaudit.adapters.engine.apache_spark import JARS
 from tests.cluster.bound_process import BoundProcess
 
 SPARK = Path(pyspark.__file__).parent
+_CLASS = [str(SPARK / "bin" / "spark-class")]
 JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _HERE = ["--host", "127.0.0.1", "--webui-port", "0"]
+# Processor time by Linux' control groups (version 1), which root may make.
+_GROUPS, _PERIOD_US = Path("/sys/fs/cgroup/cpu"), 100_000
+_PAUSE_S = 0.1
+_IN_GROUP = ["/bin/sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"']
 
 
 @dataclass
@@ -39,8 +46,10 @@ class Cluster:
     environment: dict[str, str]
     python: Path
     memory: str = "1g"  # of each worker
+    core_share: float | None = None
     workers: dict[str, BoundProcess] = field(default_factory=dict)
     started: list[BoundProcess] = field(default_factory=list)  # all that ever were
+    groups: list[Path] = field(default_factory=list)
 
     def add_workers(self, count: int) -> None:
         """So many more, which the master knows."""
@@ -59,12 +68,29 @@ class Cluster:
         place.mkdir()
         sizes = ["--cores", "1", "--memory", self.memory, "--work-dir", str(place / "work")]
         own = self.environment | {"SPARK_LOCAL_DIRS": str(place / "scratch")}
-        self.started.append(_daemon([_WORKER, *_HERE, *sizes, self.url], own, place / "log"))
+        words = [*self._in_group(), *_CLASS, _WORKER, *_HERE, *sizes, self.url]
+        self.started.append(BoundProcess(words, own, place / "log"))
         return self.started[-1]
 
+    def _in_group(self) -> list[str]:
+        """What stands before a worker's command, so that it has its share of a core and no more."""
+        if self.core_share is None:
+            return []
+        group = _GROUPS / f"shardaudit-{os.getpid()}-{len(self.groups)}"
+        group.mkdir()
+        self.groups.append(group)
+        (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+        (group / "cpu.cfs_quota_us").write_text(str(round(self.core_share * _PERIOD_US)))
+        return [*_IN_GROUP, str(group)]
 
-def _daemon(words: list[str], environment: Mapping[str, str], log: Path) -> BoundProcess:
-    return BoundProcess([str(SPARK / "bin" / "spark-class"), *words], environment, log)
+    def end(self) -> None:
+        """Ends all that runs."""
+        for one in self.started:
+            one.kill()
+        for group in self.groups:
+            while (group / "cgroup.procs").read_text():  # until the last has gone
+                time.sleep(_PAUSE_S)
+            group.rmdir()
 
 
 def python_without_us(folder: Path) -> Path:
@@ -84,12 +110,15 @@ def standalone_cluster(
     *,
     workers: int,
     memory: str = "1g",
+    core_share: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """A master and so many workers, on free ports of 127.0.0.1; they end with the block.
 
     Input:
         memory: of each worker.
+        core_share: the processor time of each worker and its executors, where it is not all that
+            they can get; 0.5 is half a core.
         environment: what the machines of a cluster have besides, as their credentials.
     """
     folder.mkdir()
@@ -106,15 +135,15 @@ def standalone_cluster(
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         **(environment or {}),
     }
-    master = _daemon([_MASTER, *_HERE, "--port", "0"], clean, folder / "log")
-    cluster = Cluster("", folder, clean, programs / "python3", memory)
+    master = BoundProcess([*_CLASS, _MASTER, *_HERE, "--port", "0"], clean, folder / "log")
+    cluster = Cluster("", folder, clean, programs / "python3", memory, core_share)
     try:
         cluster.url = master.said(r"Starting Spark master at (spark://\S+)")
         cluster.add_workers(workers)
         yield cluster
     finally:
-        for one in (*cluster.started, master):
-            one.kill()
+        cluster.end()
+        master.kill()
 
 
 def submission(cluster: Cluster, *words: str) -> list[str]:
