@@ -187,5 +187,10 @@ def test_a_streams_name_is_one_part_of_the_metrics_name(statsd: Listener) -> Non
     assert statsd.received() == {"airflow.shardaudit.audit.missing.eu__events-1_x": 3}
 
 
-def test_nothing_is_sent_when_airflow_is_not_told_to() -> None:
+def test_nothing_is_sent_when_airflow_is_not_told_to(
+    statsd: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW__METRICS__STATSD_ON")
+    Stats.initialize(factory=get_stats_factory(), export_legacy_names=True)
     emit("audit", "events", {"missing": 3})
+    assert statsd.received() == {}
