@@ -15,6 +15,7 @@ from shardaudit.adapters.aws.kinesis_fan_out import (
 )
 from shardaudit.adapters.engine.held import bare
 from shardaudit.audit.placing import buckets_of
+from shardaudit.audit.route.left_out import BY_FILTER
 from shardaudit.backfill.kinesis_source import ReadSettings, read_outcome_of, read_windows
 from shardaudit.backfill.landing import Landing
 from shardaudit.backfill.ledger import Ledger, plan_ids, sent_range
@@ -80,6 +81,17 @@ class Replay:
         """The missing messages of the plan: rows of BACKFILL_IDS."""
         ids = self.warehouse.read(BACKFILL_IDS)
         return ids.where(F.col("plan_id") == self.plan_id)
+
+    def named_ids(self) -> DataFrame:
+        """Those of them that are to land: `message_id`.
+
+        Not what an audit since the plan found to be left out by a filter.
+        """
+        is_left_out = F.col("state_reason") == BY_FILTER
+        left_out = self.findings(State.FALSE_ALARM).where(is_left_out).select("message_id")
+        # Presence only.
+        ids = self.planned_ids().select("message_id")
+        return ids.join(left_out, ["message_id"], how="left_anti")
 
     def planned_gaps(self, windows: Sequence[StoredWindow] | None = None) -> DataFrame:
         """The gaps of the plan, or of these windows of it: rows of BACKFILL_GAPS."""
@@ -185,8 +197,7 @@ class Replay:
         if self.ledger.windows[0].takes_all:
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
             return decoded.where(in_windows(sent, [sent_range(self.ledger.windows)]))
-        named = self.planned_ids().select("message_id")
-        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
+        ids = bare(self.named_ids()).union(bare(self.gap_ids(windows))).distinct()
         # Unique on the id on the right.
         planned = ids.select(F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned"))
         return (
