@@ -695,7 +695,9 @@ def what_places_saw(spark: SparkSession) -> DataFrame:
 
 @table()
 def what_places_saw_of_cells(spark: SparkSession) -> DataFrame:
-    return by(counted_sightings(sightings(spark)), "location", "shard_id", "bucket_start")
+    given = sightings(spark)
+    new, known = given.where("session IS NULL"), given.where("session IS NOT NULL")
+    return by(counted_sightings(new, known), "location", "shard_id", "bucket_start")
 
 
 @table()

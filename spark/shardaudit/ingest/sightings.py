@@ -26,7 +26,7 @@ from shardaudit.store.warehouse import Warehouse
 def append_sightings(
     warehouse: Warehouse, judged: DataFrame, batch: Batch, tally: TraceTally
 ) -> None:
-    """Writes the traces of places that are new, and how many there are by cell.
+    """Writes the traces of places that are new, and how many messages more there are by cell.
 
     Input:
         judged: `judged_traces`, good ones of places alone, read; tally: theirs.
@@ -39,7 +39,7 @@ def append_sightings(
     known = known.where(F.col("batch_id") != batch.batch_id)
     new = new_sightings(judged, known).localCheckpoint()
     _append(warehouse, new, SIGHTINGS, batch, most=tally.good)
-    _append(warehouse, counted_sightings(new), SIGHTING_COUNTS, batch, most=tally.good)
+    _append(warehouse, counted_sightings(new, known), SIGHTING_COUNTS, batch, most=tally.good)
 
 
 def append_handed_over(warehouse: Warehouse, batch: Batch, place: str, tally: TraceTally) -> None:
