@@ -98,7 +98,7 @@ def with_hops(
     if is_thin(usual := window):
         usual = sum((landed[start] for start in landed.keys() - exact), start=window)
     lost = _with_usual(warehouse, request, LostHops(route, silent, left_out=out), usual)
-    alike = _lost_on(groups, landed, lost, _begins(warehouse, request))
+    alike = _lost_on(groups, landed, lost, _begins(warehouse, request, counts.cells))
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
@@ -288,10 +288,13 @@ def _silent(
     return names - {row.location for row in collected(counts.select("location").distinct())}
 
 
-def _begins(warehouse: Warehouse, request: AuditRequest) -> dict[str, datetime]:
-    """Of the places that nobody knew before the window when their traces begin within it.
+def _begins(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> dict[str, datetime]:
+    """When the traces of places begin that did not trace what had landed before, as of new ones.
 
-    That they did not trace what was sent earlier says nothing.
+    That they did not trace what was lost before says nothing.
+
+    Input:
+        cells: of `PlaceCounts`.
     """
     window = request.aligned
     counts = sighting_counts(warehouse, request.name, Window(window.start - DAY, window.end))
@@ -300,11 +303,18 @@ def _begins(warehouse: Warehouse, request: AuditRequest) -> dict[str, datetime]:
     if not begins:
         return begins
     earlier = published_of(request.name) & (pc.field("window_end") <= window.start)
+    landed_at = [row.start for row in collected(_first_landed(cells))]
     for row in warehouse.rows(AUDITS, where=earlier):
+        landed_at += [row["window_start"]] if row["matched"] + row["untraced"] else []
         for hop in hops_from_json(row["hops"]):
             if not hop.is_silent:
                 begins.pop(hop.location, None)
-    return begins
+    since = min((at for at in landed_at if at is not None), default=window.end)
+    return {name: begin for name, begin in begins.items() if since < begin}
+
+
+def _first_landed(cells: DataFrame) -> DataFrame:
+    return cells.where(F.col("landed") > 0).agg(F.min("bucket_start").alias("start"))
 
 
 def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:
