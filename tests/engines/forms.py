@@ -546,7 +546,8 @@ def progress_of_shards(spark: SparkSession) -> DataFrame:
     known = spark.createDataFrame(horizons, ddl)
     of_days = ledger(spark).where(F.col("shard_id") != "s0")
     some = of_days.where(F.pmod("n", F.lit(2)) == 0).select(*CELL).distinct()
-    left_out = some.withColumn("left_out", F.lit(1).cast("bigint"))
+    one = F.lit(1).cast("bigint")
+    left_out = some.withColumns({"left_out": one, "had": one})
     view = LedgerView(of_days, kept(spark), left_out)
     found = shard_progress(view, known, bucket=MINUTE, rested_since=T0)
     return by(found, "shard_id")
@@ -695,7 +696,9 @@ def what_places_saw(spark: SparkSession) -> DataFrame:
 
 @table()
 def what_places_saw_of_cells(spark: SparkSession) -> DataFrame:
-    return by(counted_sightings(sightings(spark)), "location", "shard_id", "bucket_start")
+    given = sightings(spark)
+    new, known = given.where("session IS NULL"), given.where("session IS NOT NULL")
+    return by(counted_sightings(new, known), "location", "shard_id", "bucket_start")
 
 
 @table()

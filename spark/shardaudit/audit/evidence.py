@@ -15,6 +15,7 @@ from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.canary_frames import Canary, beside
 from shardaudit.audit.placing import Placed, Placing
+from shardaudit.audit.route.left_out import without_told
 from shardaudit.audit.rules.classify import Damage
 from shardaudit.audit.rules.drill_down import (
     cell_ids,
@@ -30,7 +31,7 @@ from shardaudit.columns.ledger_sums import CELL, id_hash
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger
-from shardaudit.ingest.sightings import left_out_within
+from shardaudit.ingest.sightings import sightings_within
 from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.ingest.stream_traces import (
     APART,
@@ -39,7 +40,6 @@ from shardaudit.ingest.stream_traces import (
     StreamTraces,
 )
 from shardaudit.model.config.settings import Stream
-from shardaudit.model.route.filters import filter_places
 from shardaudit.model.tables.audit_tables import BATCHES, FINGERPRINTS
 from shardaudit.model.window import Window, coalesced
 from shardaudit.store.audits import done_batches
@@ -313,11 +313,10 @@ def gap_messages(
     shard_id, start = cell
     window = Window(start, start + stream.bucket)
     traces = StreamTraces.of(warehouse, name).within([window])
-    sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id)).select(*_SHOWN_OF_GAP)
-    elsewhere = _landed_ids(warehouse, name, stream, window)
-    if filters := filter_places(stream.route):
-        elsewhere.append(left_out_within(warehouse, name, filters, [window]))
-    for ids in elsewhere:
+    sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id))
+    sightings = sightings_within(warehouse, name, [window])
+    sent = without_told(sent, sightings, stream.route).select(*_SHOWN_OF_GAP)
+    for ids in _landed_ids(warehouse, name, stream, window):
         # Presence only.
         sent = sent.join(ids, ["message_id"], how="left_anti")
     first = collected(sent.orderBy("sent_at", "message_id").limit(limit))

@@ -15,6 +15,7 @@ from shardaudit.adapters.aws.kinesis_fan_out import (
 )
 from shardaudit.adapters.engine.held import bare
 from shardaudit.audit.placing import buckets_of
+from shardaudit.audit.route.left_out import BY_FILTER, without_told
 from shardaudit.backfill.kinesis_source import ReadSettings, read_outcome_of, read_windows
 from shardaudit.backfill.landing import Landing
 from shardaudit.backfill.ledger import Ledger, plan_ids, sent_range
@@ -33,9 +34,10 @@ from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.ingest.sightings import left_out_within
+from shardaudit.ingest.sightings import sightings_within
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.retention import Retention
+from shardaudit.model.route.route import Route
 from shardaudit.model.tables.audit_tables import FINDINGS, QUARANTINE
 from shardaudit.model.tables.backfill_tables import BACKFILL_GAPS, BACKFILL_IDS
 from shardaudit.model.tables.gap_tables import GAPS
@@ -45,6 +47,7 @@ from shardaudit.store.transitions import NewState, change_state, findings_in
 from shardaudit.store.warehouse import Warehouse
 
 SOURCE = "backfill"  # in the quarantine
+_STRAIGHT = Route({})  # from the producer to the sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class Replay:
 
     Without a `landing` nothing is read here: somebody else is asked to. `writing` holds the
     warehouse for a block of writes: while the stream is read, audits and watches have theirs.
-    `filters`: the places of the route that leave messages out by design.
+    `route`: its filters leave messages out by design.
     """
 
     warehouse: Warehouse
@@ -64,7 +67,7 @@ class Replay:
     bucket: timedelta
     now: Callable[[], datetime]
     writing: Callable[[], AbstractContextManager[None]] = nullcontext
-    filters: tuple[str, ...] = ()
+    route: Route = _STRAIGHT
 
     @property
     def plan_id(self) -> str:
@@ -80,6 +83,17 @@ class Replay:
         """The missing messages of the plan: rows of BACKFILL_IDS."""
         ids = self.warehouse.read(BACKFILL_IDS)
         return ids.where(F.col("plan_id") == self.plan_id)
+
+    def named_ids(self) -> DataFrame:
+        """Those of them that are to land: `message_id`.
+
+        Not what an audit since the plan found to be left out by a filter.
+        """
+        is_left_out = F.col("state_reason") == BY_FILTER
+        left_out = self.findings(State.FALSE_ALARM).where(is_left_out).select("message_id")
+        # Presence only.
+        ids = self.planned_ids().select("message_id")
+        return ids.join(left_out, ["message_id"], how="left_anti")
 
     def planned_gaps(self, windows: Sequence[StoredWindow] | None = None) -> DataFrame:
         """The gaps of the plan, or of these windows of it: rows of BACKFILL_GAPS."""
@@ -110,11 +124,8 @@ class Replay:
             return self.planned_ids().where(F.lit(False)).select("message_id")
         traces = StreamTraces.of(self.warehouse, self.name).within(starts)
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
-        if not self.filters:
-            return sent.select("message_id")
-        left_out = left_out_within(self.warehouse, self.name, self.filters, starts)
-        # Presence only.
-        return sent.select("message_id").join(left_out, ["message_id"], how="left_anti")
+        sightings = sightings_within(self.warehouse, self.name, starts)
+        return without_told(sent, sightings, self.route).select("message_id")
 
     def findings(self, *states: State) -> DataFrame:
         """The stream's findings of missing messages in these states, or in any."""
@@ -185,8 +196,7 @@ class Replay:
         if self.ledger.windows[0].takes_all:
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
             return decoded.where(in_windows(sent, [sent_range(self.ledger.windows)]))
-        named = self.planned_ids().select("message_id")
-        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
+        ids = bare(self.named_ids()).union(bare(self.gap_ids(windows))).distinct()
         # Unique on the id on the right.
         planned = ids.select(F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned"))
         return (

@@ -34,7 +34,6 @@ from shardaudit.ingest.ask_kinesis import retention_of
 from shardaudit.model.config.choices import BackfillMode
 from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
-from shardaudit.model.route.filters import filter_places
 from shardaudit.model.tables.backfill_tables import BACKFILLS
 from shardaudit.model.verdict import State
 from shardaudit.model.words import counted, messages
@@ -102,7 +101,7 @@ def replay_of(
         bucket=stream.bucket,
         now=now if as_of is None else lambda: as_of,
         writing=writing,
-        filters=filter_places(stream.route),
+        route=stream.route,
     )
 
 

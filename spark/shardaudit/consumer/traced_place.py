@@ -133,6 +133,6 @@ def _traced(record: ReceivedRecord, message: Message, occasion: TraceOccasion) -
         shard_id, sequence_number = record.get("ShardId"), record.get("SequenceNumber")
     if not isinstance(shard_id, str) or not shard_id:
         return NO_SHARD_ID
-    if not isinstance(sequence_number, str):
+    if not isinstance(sequence_number, str) or not sequence_number:
         return NO_NUMBER
     return message[0], message[1], shard_id, sequence_number, occasion, ()

@@ -16,7 +16,6 @@ from shardaudit.ingest.batches import Batch, stored_rows
 from shardaudit.ingest.rules.sighted import counted_sightings, handings_over, new_sightings
 from shardaudit.ingest.stream_traces import in_days
 from shardaudit.ingest.trace_tally import TraceTally
-from shardaudit.model.input_columns import LEFT_OUT, SENT
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
 from shardaudit.model.tables.table import Table
 from shardaudit.model.window import Window, coalesced
@@ -26,7 +25,7 @@ from shardaudit.store.warehouse import Warehouse
 def append_sightings(
     warehouse: Warehouse, judged: DataFrame, batch: Batch, tally: TraceTally
 ) -> None:
-    """Writes the traces of places that are new, and how many there are by cell.
+    """Writes the traces of places that are new, and how many messages more there are by cell.
 
     Input:
         judged: `judged_traces`, good ones of places alone, read; tally: theirs.
@@ -39,7 +38,7 @@ def append_sightings(
     known = known.where(F.col("batch_id") != batch.batch_id)
     new = new_sightings(judged, known).localCheckpoint()
     _append(warehouse, new, SIGHTINGS, batch, most=tally.good)
-    _append(warehouse, counted_sightings(new), SIGHTING_COUNTS, batch, most=tally.good)
+    _append(warehouse, counted_sightings(new, known), SIGHTING_COUNTS, batch, most=tally.good)
 
 
 def append_handed_over(warehouse: Warehouse, batch: Batch, place: str, tally: TraceTally) -> None:
@@ -79,20 +78,6 @@ def stored_sightings(warehouse: Warehouse, batch: Batch) -> DataFrame:
 def sightings_within(warehouse: Warehouse, stream: str, windows: Sequence[Window]) -> DataFrame:
     """The traces of a stream's places of messages that were sent in some windows: SIGHTINGS."""
     return _within(warehouse, SIGHTINGS, stream, windows)
-
-
-def left_out_within(
-    warehouse: Warehouse, stream: str, filters: Sequence[str], windows: Sequence[Window]
-) -> DataFrame:
-    """What these places say that they left out, and not that they sent it: `message_id`, unique.
-
-    Of what was sent by its producer in some windows.
-    """
-    here = sightings_within(warehouse, stream, windows).where(F.col("location").isin(*filters))
-    events = {event: F.count(F.when(F.col("event") == event, 1)) for event in (LEFT_OUT, SENT)}
-    ends = here.groupBy("message_id", "location").agg(*(n.alias(e) for e, n in events.items()))
-    told = ends.where((F.col(LEFT_OUT) > 0) & (F.col(SENT) == 0))
-    return told.select("message_id").distinct()
 
 
 def sighting_counts(warehouse: Warehouse, stream: str, window: Window) -> DataFrame:

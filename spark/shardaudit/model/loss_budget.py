@@ -14,9 +14,10 @@ class LossBudget:
     """A month of a stream, as of a time in it.
 
     `allowed`: the share of the month's messages that may be lost; `sent`, `lost`, `stuck`: messages
-    that were acknowledged, that are lost, and that wait behind a shard that stands still, as far as
-    audits looked; `unaudited`: how much of the time so far no audit looked at; `inconclusive`: how
-    much was inconclusive on some shard; `is_sampled`: all of them are of a sample of the ids.
+    that were acknowledged, but for what filters left out by design, that are lost, and that wait
+    behind a shard that stands still, as far as audits looked; `unaudited`: how much of the time so
+    far no audit looked at; `inconclusive`: how much was inconclusive on some shard; `is_sampled`:
+    all of them are of a sample of the ids.
 
     What is to come, and what nobody looked at, counts as what is known.
     """

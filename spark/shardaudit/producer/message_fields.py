@@ -88,7 +88,12 @@ class MessageFields:
                     added = f'"{_ENVELOPE_ID}":"{message_id}",'
                 if sent_at is ABSENT and self._adds_time:
                     sent_at, added = at, f'{added}"{_ENVELOPE_TIME}":"{at}",'
-                if type(message_id) is type(sent_at) is str and self._parents is None:
+                if (
+                    type(message_id) is type(sent_at) is str
+                    and message_id
+                    and sent_at
+                    and self._parents is None
+                ):
                     message = (message_id, sent_at, ())  # as most have it
                 else:
                     message = self._message(record, held, message_id, sent_at)
@@ -108,9 +113,10 @@ class MessageFields:
             message_id = str(message_id)
         if isinstance(sent_at, datetime) and sent_at.tzinfo is not None:
             sent_at = sent_at.isoformat()
-        if not isinstance(message_id, str):
+        # An empty one is none: all messages that have it would be the same.
+        if not message_id or not isinstance(message_id, str):
             raise UntraceableError("the message id is missing, or no text")
-        if type(sent_at) is not int and not isinstance(sent_at, str):
+        if type(sent_at) is not int and not (sent_at and isinstance(sent_at, str)):
             raise UntraceableError("sent_at is missing, or no time with a zone")
         parents = self._parents
         parent_ids = () if parents is None else _ids(parents(record, held), of=message_id)

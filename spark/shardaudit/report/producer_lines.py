@@ -13,8 +13,12 @@ from shardaudit.report.summary import HoleLine, ProducerLine, plain_value
 _MOST_NOTES, _MOST_HOLES = 10, 3
 _WHY = (
     "Dropped: its queue was full, or a record had no id. Never came: files that were not shipped, "
-    "or deleted before they were read, or a process that was killed. What of them landed is "
-    "untraced here; whether the others did, nobody sees"
+    "or deleted before they were read, or a process that was killed. "
+)
+_OF_PRODUCER = "What of them landed is untraced here; whether the others did, nobody sees"
+_OF_PLACE = (
+    "What of these messages did not land may have been lost further on than is told, and looks "
+    "lost where it was left out by design"
 )
 _UNNUMBERED = (
     "no count of what never came. `session_seq` should count the traces of a session from 0, one "
@@ -42,7 +46,8 @@ def producer_notes(producers: Sequence[ProducerLine]) -> tuple[str, ...]:
         producers: those that lost most first.
     """
     notes = [
-        f"{_who(one)}: {_lost(one)}: {_share(one)} of what it numbered in this window came. {_WHY}"
+        f"{_who(one)}: {_lost(one)}: {_share(one)} of what it numbered in this window came. "
+        f"{_WHY}{_OF_PRODUCER if one.location == PRODUCER else _OF_PLACE}"
         for one in producers
         if one.dropped or one.lost
     ]

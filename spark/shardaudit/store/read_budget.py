@@ -18,6 +18,7 @@ from shardaudit.store.audits import audits_of
 from shardaudit.store.cell_grid import Segment, audit_spans, newest_segments
 from shardaudit.store.cells import field_within, micros, newest_batches
 
+_DUE = ("matched", "missing", "pending")  # of what was sent all that no filter left out by design
 Sums = tuple[int, int]  # messages, and buckets in which some cell is inconclusive
 
 
@@ -80,7 +81,7 @@ def newest_budget(settings: Settings, name: str, *, now: datetime) -> LossBudget
 
 
 def _sent(tables: DeltaRs, segments: Sequence[Segment]) -> Sums:
-    """Messages of the segments' cells, and in how many buckets some cell is inconclusive."""
+    """How many messages were to land, and in how many buckets some cell is inconclusive."""
     newest = _newest(tables, segments)
     known = {one: sums for one in newest if (sums := _KNOWN.get(one)) is not None}
     unknown = [one for one in newest if one not in known]
@@ -107,15 +108,15 @@ def _newest(tables: DeltaRs, segments: Sequence[Segment]) -> list[_Newest]:
 
 
 def _read(tables: DeltaRs, newest: Sequence[_Newest]) -> dict[_Newest, Sums]:
-    """Of each the messages, and in how many buckets some cell is inconclusive: in one reading."""
+    """The same of each, in one reading."""
     sent = dict.fromkeys((one.audit_id for one in newest), 0)
     doubtful = {one.audit_id: np.empty(0, np.int64) for one in newest}
     segments = [part for one in newest for part in one.segments]
-    columns = ["audit_id", "bucket_start", "sent", "verdict"]
+    columns = ["audit_id", "bucket_start", *_DUE, "verdict"]
     for cells in newest_batches(tables, segments, columns=columns, dictionaries=("verdict",)):
         if cells.num_rows:
             name = cells.column("audit_id")[0].as_py()  # of one file, so of one audit
-            sent[name] += pc.sum(cells.column("sent")).as_py() or 0
+            sent[name] += sum(pc.sum(cells.column(of)).as_py() or 0 for of in _DUE)
             is_doubtful = pc.equal(cells.column("verdict"), Verdict.INCONCLUSIVE.value)
             starts = micros(cells.column("bucket_start").filter(is_doubtful))
             doubtful[name] = np.union1d(doubtful[name], starts)

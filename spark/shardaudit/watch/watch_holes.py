@@ -29,7 +29,11 @@ from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.rules.differing_cells import differing_cells, kept_cells, unequal_hours
 from shardaudit.watch.rules.facts import EarlierWatch, Holes, LedgerProgress, Rules
 from shardaudit.watch.rules.fed_cells import fed_cells, named_or_doubted
-from shardaudit.watch.rules.filtered_holes import broken_filter_hours, less_the_filtered
+from shardaudit.watch.rules.filtered_holes import (
+    FilterCounts,
+    broken_filter_hours,
+    less_the_filtered,
+)
 from shardaudit.watch.rules.holes import (
     HoleTerms,
     explained,
@@ -134,14 +138,14 @@ def _differing(
     return differing.where(came).localCheckpoint()
 
 
-def _less_filtered(cells: DataFrame, counts: DataFrame, stream: Stream) -> DataFrame:
+def _less_filtered(cells: DataFrame, counts: FilterCounts, stream: Stream) -> DataFrame:
     """The holes, less what filters of the route left out.
 
     Input:
         counts: of `filter_counts`.
     """
     of, width = filters(stream.route), slot(stream.bucket)
-    sums = counts.groupBy("location", hour_start(width).alias("hour")).agg(
+    sums = counts.rows.groupBy("location", hour_start(width).alias("hour")).agg(
         F.sum("received").alias("received"), F.sum("sent").alias("sent")
     )
     told = [(row.location, row.hour, row.received, row.sent) for row in collected(sums)]

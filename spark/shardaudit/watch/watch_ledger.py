@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -15,12 +15,12 @@ from shardaudit.audit.rules.deadlines import ahead_arrivals
 from shardaudit.audit.rules.patience import looked_back, patiences, week_bins
 from shardaudit.ingest.sightings import sighting_counts
 from shardaudit.model.config.settings import DAY, Stream
-from shardaudit.model.route.filters import filter_places
+from shardaudit.model.route.filters import beside_filters, filter_places
 from shardaudit.model.sequence import Position
 from shardaudit.model.window import Window
 from shardaudit.store.ledger_days import LedgerDays
 from shardaudit.watch.rules.facts import EarlierWatch, LedgerProgress, Pause, Span
-from shardaudit.watch.rules.filtered_holes import told_left_out
+from shardaudit.watch.rules.filtered_holes import FilterCounts, told_left_out
 from shardaudit.watch.rules.frontiers import LedgerView, shard_progress, shard_times
 
 # Sequence numbers grow with the arrival, cells with the producers' clocks, which differ by minutes;
@@ -96,8 +96,8 @@ def ledger_progress(
     return {shard: replace(one, ahead=None, passed=None) for shard, one in found.items()}
 
 
-def filter_counts(ledger: LedgerDays, stream: Stream, *, since: datetime) -> DataFrame | None:
-    """What the filters of the route traced: SIGHTING_COUNTS; None: there is no filter."""
+def filter_counts(ledger: LedgerDays, stream: Stream, *, since: datetime) -> FilterCounts | None:
+    """What the filters of the route traced, and the places beside them; None: there is none."""
     places = filter_places(stream.route)
     if not places:
         return None
@@ -106,7 +106,9 @@ def filter_counts(ledger: LedgerDays, stream: Stream, *, since: datetime) -> Dat
     until = datetime.combine(last, time(), UTC) + DAY
     window = Window(since, max(until, since + stream.bucket))
     counts = sighting_counts(ledger.warehouse, ledger.stream, window)
-    return counts.where(F.col("location").isin(*places))
+    beside = beside_filters(stream.route)
+    near = {*places, *(name for names in beside for name in names)}
+    return FilterCounts(counts.where(F.col("location").isin(*sorted(near))), places, beside)
 
 
 def _read_until(

@@ -76,3 +76,31 @@ def test_trace_losses_are_those_of_the_audit_before_where_nothing_landed(
     else:
         assert (router.lost, router.doubtful, writer.doubtful) == (0, 5, 5)
     assert router.lost + writer.lost + router.doubtful == HALF - landed
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_place_says_nothing_of_what_was_sent_before_its_traces_begin(
+    lake: Lake, is_known: bool
+) -> None:
+    lake.settings = {"locations": ROUTE}
+    lake.land()
+    # Of the first minutes of the later day the sink lost all.
+    days, minutes = (timedelta(days=0), timedelta(days=2)), timedelta(seconds=HALF)
+    for day in days:
+        numbers = range(int(day.total_seconds()), int((day + minutes).total_seconds()), 5)
+        begin = numbers[0] + HALF // 2 if day or not is_known else 0
+        traced = [(n, ("router", "writer") if n >= begin else ("router",)) for n in numbers]
+        lines = [line for n, places in traced for line in (trace_line(n), *passed(n, places))]
+        lake.log(f"{day}.jsonl", lines if day or is_known else map(trace_line, numbers))
+        lake.land(sink_row(n) for n in numbers if n >= begin or not day)
+        now = T0 + day + timedelta(hours=2)
+        lake.ingest(now=now)
+        window = Window(T0 + day, T0 + day + minutes)
+        kept = Retention(timedelta(days=2))
+        audit(
+            lake.warehouse,
+            AuditRequest(lake.name, lake.stream, window, now, kept),
+            ungated(),
+            now=now,
+        )
+    assert told(lake) == {f"router → {'writer' if is_known else 'sink'}": HALF // 10}

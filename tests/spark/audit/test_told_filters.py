@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
-from shardaudit.audit.route.left_out import places_passed
+from shardaudit.audit.route.left_out import places_passed, without_told
 from shardaudit.model.route.filters import filters
 from shardaudit.model.route.route import Route as Routes
 from shardaudit.model.route.route import RoutePlace
@@ -117,6 +117,17 @@ def test_what_went_on_all_the_same_is_missing(lake: Lake) -> None:
     report = audited_with_late(lake)
     assert (report.verdict, report.counts["filtered"]) == (Verdict.LOSS, 2)
     assert found(lake) == {f"m{numbers[what]}": ("open", FOUND[what]) for what in FOUND}
+
+
+def test_what_went_on_all_the_same_is_to_be_read_again(spark: SparkSession) -> None:
+    beside = {name: RoutePlace(("producer",), tells=True) for name in ("eu", "us")}
+    route = Routes.of({**beside, "writer": RoutePlace(("eu", "us"))})
+    lines = [(name, *each, T0) for name, each_of in AT.items() for each in each_of]
+    of_places = "message_id string, location string, event string, bucket_start timestamp"
+    ddl = "message_id string, shard_id string, bucket_start timestamp"
+    sent = own_rows(spark, [(name, "s", T0) for name in AT], ddl)
+    found = without_told(sent, own_rows(spark, lines, of_places), route)
+    assert {row.message_id for row in found.collect()} == FOUND.keys()
 
 
 BEHIND_US = {"us": (("us", "left_out"),), "wanted": (("us", "sent"), ("wanted", "left_out"))}

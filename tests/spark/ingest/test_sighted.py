@@ -1,9 +1,11 @@
 """What traces of places say of messages, and of cells."""
 
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 
-from pyspark.sql import SparkSession
+import pytest
+from pyspark.sql import Row, SparkSession
 
 from shardaudit.ingest.rules.sighted import (
     counted_sightings,
@@ -46,12 +48,33 @@ def test_each_place_says_how_often_it_saw_a_message(spark: SparkSession) -> None
 
 
 def test_a_place_counts_its_messages_once_each(spark: SparkSession) -> None:
-    counts = counted_sightings(frame(spark, SIGHTINGS.ddl, rows())).collect()
+    lines, nothing = frame(spark, SIGHTINGS.ddl, rows()), frame(spark, SIGHTINGS.ddl, [])
+    counts = counted_sightings(lines, nothing).collect()
     assert {(row.location, row.received, row.sent, row.left_out) for row in counts} == {
         ("router", 2, 2, 0),
         ("enricher", 1, 1, 1),
         ("writer", 0, 1, 0),
     }
+
+
+def summed(counts: Iterable[Row]) -> Counter[tuple[str, str]]:
+    sums = Counter[tuple[str, str]]()
+    for row in counts:
+        for name in ("received", "sent"):
+            timed = sum(row[f"{name}_latency_counts"])
+            sums.update({(row.location, name): row[name], (row.location, f"{name} at"): timed})
+        sums[row.location, "left_out"] += row.left_out
+    return sums
+
+
+@pytest.mark.parametrize("first", [1, 7, 11, len(LINES) - 1])
+def test_counts_of_batches_add_up_though_the_second_tells_all_again(
+    spark: SparkSession, first: int
+) -> None:
+    lines = [row | {"sent_at": T0, "acked_at": T0} for row in rows()]
+    nothing, some, whole = (frame(spark, SIGHTINGS.ddl, lines[:n]) for n in (0, first, None))
+    both = [*counted_sightings(some, nothing).collect(), *counted_sightings(whole, some).collect()]
+    assert summed(both) == summed(counted_sightings(whole, nothing).collect())
 
 
 # of a message: seconds from sent_at to its receipts, to its sending on; what bins they are in
@@ -74,7 +97,8 @@ def test_times_of_a_place_add_up_to_its_messages(spark: SparkSession) -> None:
         for event, seconds in (("received", received), ("sent", sent))
         for number, after in enumerate(seconds)
     ]
-    [row] = counted_sightings(frame(spark, SIGHTINGS.ddl, lines)).collect()
+    nothing = frame(spark, SIGHTINGS.ddl, [])
+    [row] = counted_sightings(frame(spark, SIGHTINGS.ddl, lines), nothing).collect()
     for nth, counts in ((2, row.received_latency_counts), (3, row.sent_latency_counts)):
         found = Counter(bins for bins in (of[nth] for of in TIMES.values()) if bins is not None)
         assert counts == [found[number] for number in range(LATENCY_BINS)]

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
@@ -12,7 +12,11 @@ from shardaudit.model.route.route import Route, RoutePlace
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.store.warehouse import Warehouse
 from shardaudit.watch.job import WatchRequest, watch
-from shardaudit.watch.rules.filtered_holes import broken_filter_hours, less_the_filtered
+from shardaudit.watch.rules.filtered_holes import (
+    FilterCounts,
+    broken_filter_hours,
+    less_the_filtered,
+)
 from tests.builders import NOW, T0
 from tests.spark.watch.holed import QUARTER, Shard, at, filled, holes
 from tests.spark.watch.ledger import settings
@@ -24,25 +28,26 @@ def test_hole_is_less_what_a_filter_left_out_of_its_cell(spark: SparkSession) ->
     lacking = [("a", 30, True), ("b", 31, True), ("c", 30, True), ("doubt", 0, False)]
     cells = own_rows(
         spark,
-        [(shard_id, T0, missing, is_sure) for shard_id, missing, is_sure in lacking],
-        f"{CELL_DDL}, missing bigint, is_sure boolean",
+        [(shard_id, T0, 100, missing, is_sure) for shard_id, missing, is_sure in lacking],
+        f"{CELL_DDL}, sent_n bigint, missing bigint, is_sure boolean",
     )
     told = [("a", 60, 50, None), ("a", 40, 20, 3), ("b", 100, 70, 0), ("doubt", 9, 0, 9)]
     found = less_the_filtered(cells, counted(spark, told), F.lit(True)).collect()
     assert {row.shard_id: row.missing for row in found} == {"b": 1, "c": 30, "doubt": 0}
 
 
-def counted(spark: SparkSession, told: list[tuple[str, int, int, int | None]]) -> DataFrame:
-    """SIGHTING_COUNTS of filters: shard, received, sent, left out."""
-    ddl = f"{CELL_DDL}, received bigint, sent bigint, left_out bigint"
-    return own_rows(spark, [(shard_id, T0, *counts) for shard_id, *counts in told], ddl)
+def counted(spark: SparkSession, told: list[tuple[str, int, int, int | None]]) -> FilterCounts:
+    """Of a filter: shard, received, sent, left out."""
+    ddl = f"location string, {CELL_DDL}, received bigint, sent bigint, left_out bigint"
+    rows = [("valid", shard_id, T0, *counts) for shard_id, *counts in told]
+    return FilterCounts(own_rows(spark, rows, ddl), ["valid"])
 
 
 def test_hole_is_less_what_a_filter_traced_as_left_out(spark: SparkSession) -> None:
     cells = own_rows(
         spark,
-        [(shard_id, T0, 30, True) for shard_id in ("all", "some", "share", "more")],
-        f"{CELL_DDL}, missing bigint, is_sure boolean",
+        [(shard_id, T0, 100, 30, True) for shard_id in ("all", "some", "share", "more")],
+        f"{CELL_DDL}, sent_n bigint, missing bigint, is_sure boolean",
     )
     told = [
         ("all", 90, 60, 30),

@@ -13,14 +13,18 @@ from tests.spark.watch.holed import LAST, QUARTER, Shard, at, filled
 from tests.spark.watch.ledger import MINUTE, START, cell, fill, settings
 
 STOP = 300
-# By shard how many of three each place of the route says of a minute that it left out.
+# By shard how many of three messages of a minute each place of the route had and left out.
 TOLD = {
-    "all": {"valid": 3},
-    "all but one": {"valid": 2},
+    "all": {"valid": (3, 3)},
+    "all but one": {"valid": (3, 2)},
     "none": {},
-    "all by two": {"valid": 2, "valid2": 1},
-    "all but one by two": {"valid": 1, "valid2": 1},
-    "by a place that passes on all": {"plain": 3},
+    "all by two": {"valid": (2, 2), "valid2": (1, 1)},
+    "all but one by two": {"valid": (2, 1), "valid2": (1, 1)},
+    "by a place that passes on all": {"plain": (3, 3)},
+    # Each of the two reads everything, and leaves a part to the other.
+    "all by both": {"valid": (3, 3), "valid2": (3, 3)},
+    "all by one or the other": {"valid": (3, 1), "valid2": (3, 2)},
+    "one by both": {"valid": (3, 2), "valid2": (3, 2)},
 }
 
 
@@ -28,13 +32,13 @@ def test_what_a_filter_says_it_left_out_is_not_waited_for(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
     filled(warehouse, *(Shard(name, stops_at=STOP) for name in TOLD))
-    whose = {"batch_id": "b", "stream": "events", "received": 3, "sent": 0}
+    whose = {"batch_id": "b", "stream": "events", "sent": 0}
     rows: list[dict[str, object]] = [
         whose
-        | {"location": place, "shard_id": name, "left_out": left_out}
+        | {"location": place, "shard_id": name, "received": received, "left_out": left_out}
         | {"bucket_start": at(minute), "sent_day": at(minute).date()}
         for name, places in TOLD.items()
-        for place, left_out in places.items()
+        for place, (received, left_out) in places.items()
         for minute in range(STOP, LAST + 1)
     ]
     warehouse.upsert(rows, SIGHTING_COUNTS)
@@ -50,6 +54,8 @@ def test_what_a_filter_says_it_left_out_is_not_waited_for(
         "none": 3 * minutes,
         "all but one by two": minutes,
         "by a place that passes on all": 3 * minutes,
+        "all by one or the other": 3 * minutes,
+        "one by both": 2 * minutes,
     }
     assert report.states[ShardState.OK] == len(TOLD) - len(stalled)
 

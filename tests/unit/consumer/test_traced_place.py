@@ -64,6 +64,7 @@ def test_health_and_gaps_say_of_which_place_they_are(tmp_path: Path) -> None:
         (record(0, ShardId=None), NO_SHARD_ID),
         (record(0, ShardId=""), NO_SHARD_ID),
         (record(0, SequenceNumber=17), NO_NUMBER),
+        (record(0, SequenceNumber=""), NO_NUMBER),
         ({"Data": record(0)["Data"]}, NO_SHARD_ID),
     ],
 )

@@ -7,7 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from shardaudit.model.rates import is_surely_below
-from shardaudit.model.route.filters import Passage, filter_times, filters, unexplained_hours
+from shardaudit.model.route.filters import (
+    Passage,
+    beside_filters,
+    filter_times,
+    filters,
+    unexplained_hours,
+)
 from shardaudit.model.route.route import Route, RoutePlace
 
 HOUR, START = timedelta(hours=1), datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -128,3 +134,10 @@ def test_shard_of_which_nothing_is_passed_on_is_told_apart() -> None:
         [*whole, dark, thin], unexplained_hours([*whole, dark, thin], 0.7), width=HOUR
     )
     assert [(one.shard_id, one.because, one.received) for one in told] == [("s9", "nothing", 100)]
+
+
+def test_places_beside_one_that_tells_may_read_what_it_left_out() -> None:
+    eu, us = RoutePlace(("producer",), 0.4), RoutePlace(("producer",), tells=True)
+    behind = {"one": RoutePlace(("us",), tells=True), "writer": RoutePlace(("eu", "one"))}
+    assert beside_filters(Route.of({"eu": eu, "us": us, **behind})) == (("eu", "us"),)
+    assert beside_filters(route(eu=("producer", 0.4), us=("producer", 0.5))) == ()

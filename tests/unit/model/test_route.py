@@ -92,7 +92,7 @@ def test_what_is_no_route_is_refused(
         (LINE, {}, tuple(LINE), "sink"),
         (BRANCHES, {"router": BOTH}, (), "eu"),
         (BRANCHES, {"us": RECEIVED}, (), "writer"),  # it took that branch
-        (BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), None),
+        (BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), "writer"),  # one of them lost it
         (BRANCHES, {"us": RECEIVED, "eu": BOTH}, (), "writer"),
         (BRANCHES, {"writer": RECEIVED}, (), "sink"),
         (FILTER, {}, (), "sieve"),
@@ -112,7 +112,7 @@ def test_what_is_no_route_is_refused(
         (TELLING_BRANCHES, {"us": RECEIVED}, (), "writer"),
         (TELLING_BRANCHES, {"us": LEFT}, (), None),
         (TELLING_BRANCHES, {"us": LEFT, "eu": RECEIVED}, (), "writer"),
-        (TELLING_BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), None),
+        (TELLING_BRANCHES, {"us": RECEIVED, "eu": RECEIVED}, (), "writer"),
         ({"sieve": RoutePlace(("producer",), tells=True)}, {"sieve": LEFT}, (), None),
     ],
 )

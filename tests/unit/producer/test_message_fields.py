@@ -126,6 +126,8 @@ def test_payload_is_not_read_when_both_are_functions() -> None:
         (b'{"id": true}', "id", None, NO_ID),
         (b'{"id": "a"}', "id", "at", NO_TIME),
         (b'{"id": "a"}', "id", lambda _: datetime(2026, 1, 1), NO_TIME),  # noqa: DTZ001 - the fault
+        (b'{"message_id": ""}', None, None, NO_ID),
+        (b'{"sent_at": "", "message_id": "a"}', None, None, NO_TIME),
         (b"{}", lambda r: r["no such key"], AT, "the record could not be read: KeyError"),
     ],
 )

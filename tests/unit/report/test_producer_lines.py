@@ -27,6 +27,15 @@ def test_who_lost_traces_is_told_by_name_number_and_share() -> None:
         "4722, 2026-11-24T12:00:59Z to 2026-11-24T12:01:59Z): 99.20% "
         "of what it numbered in this window came. Dropped: its queue was full"
     )
+    assert note.endswith(
+        "What of them landed is untraced here; whether the others did, nobody sees"
+    )
+
+
+def test_traces_of_a_place_that_never_came_make_no_landed_message_untraced() -> None:
+    [note] = producer_notes([replace(LOSSY, location="valid")])
+    assert note.startswith("valid, producer orders-1: 234 traces were dropped, ")
+    assert note.endswith("and looks lost where it was left out by design")
 
 
 def test_not_all_holes_nor_producers_are_named() -> None:

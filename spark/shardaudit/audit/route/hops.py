@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -97,11 +98,11 @@ def with_hops(
     if is_thin(usual := window):
         usual = sum((landed[start] for start in landed.keys() - exact), start=window)
     lost = _with_usual(warehouse, request, LostHops(route, silent, left_out=out), usual)
-    alike = _lost_on(groups, landed, lost)
+    alike = _lost_on(groups, landed, lost, _begins(warehouse, request, counts.cells))
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
-    hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike, silent=silent))
+    hops = _with_ways(_with_lost(hops, alike), hop_lines(route, alike))
     return _placed(found, placed), _with_losses(hops, window, route)
 
 
@@ -117,26 +118,33 @@ def _with_usual(
 
 
 def _lost_on(
-    groups: Sequence[SeenAlike], landed: Mapping[datetime, Traced], lost: LostHops
+    groups: Sequence[SeenAlike],
+    landed: Mapping[datetime, Traced],
+    lost: LostHops,
+    begins: Mapping[str, datetime],
 ) -> list[TracedAlike]:
     """The groups, the missing ones with the hops on which they may be lost.
 
     Input:
-        landed: by bucket what its places traced of what landed; lost: of `_with_usual`.
+        landed: by bucket what its places traced of what landed; lost: of `_with_usual`; begins: of
+            `_begins`: of a message of before a place is silent.
     """
-    there: dict[datetime, LostHops] = {}
-    if lost.trace_losses:
-        lost, there = _by_minute(groups, landed, lost)
-    else:
-        lost = lost.unknowing()
-    return [
-        TracedAlike(
-            group.ids,
-            group.seen,
-            there.get(group.bucket_start, lost).of(group.seen) if group.is_missing else None,
-        )
+    silent = [
+        lost.silent | {name for name, at in begins.items() if group.bucket_start < at}
         for group in groups
     ]
+    known: dict[frozenset[str], tuple[LostHops, dict[datetime, LostHops]]] = {}
+    for each in set(silent):
+        some = [group for group, of in zip(groups, silent, strict=True) if of == each]
+        here = replace(lost, silent=each)
+        has_losses = bool(lost.trace_losses)
+        known[each] = _by_minute(some, landed, here) if has_losses else (here.unknowing(), {})
+    alike = []
+    for group, each in zip(groups, silent, strict=True):
+        usual, there = known[each]
+        hops = there.get(group.bucket_start, usual).of(group.seen) if group.is_missing else None
+        alike.append(TracedAlike(group.ids, group.seen, hops, each))
+    return alike
 
 
 def _by_minute(
@@ -278,6 +286,35 @@ def _silent(
     wide = Window(min(window.start, request.aligned.end - DAY), request.aligned.end)
     counts = sighting_counts(warehouse, request.name, wide)
     return names - {row.location for row in collected(counts.select("location").distinct())}
+
+
+def _begins(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> dict[str, datetime]:
+    """When the traces of places begin that did not trace what had landed before, as of new ones.
+
+    That they did not trace what was lost before says nothing.
+
+    Input:
+        cells: of `PlaceCounts`.
+    """
+    window = request.aligned
+    counts = sighting_counts(warehouse, request.name, Window(window.start - DAY, window.end))
+    first = counts.groupBy("location").agg(F.min("bucket_start").alias("begin"))
+    begins = {row.location: row.begin for row in collected(first) if row.begin > window.start}
+    if not begins:
+        return begins
+    earlier = published_of(request.name) & (pc.field("window_end") <= window.start)
+    landed_at = [row.start for row in collected(_first_landed(cells))]
+    for row in warehouse.rows(AUDITS, where=earlier):
+        landed_at += [row["window_start"]] if row["matched"] + row["untraced"] else []
+        for hop in hops_from_json(row["hops"]):
+            if not hop.is_silent:
+                begins.pop(hop.location, None)
+    since = min((at for at in landed_at if at is not None), default=window.end)
+    return {name: begin for name, begin in begins.items() if since < begin}
+
+
+def _first_landed(cells: DataFrame) -> DataFrame:
+    return cells.where(F.col("landed") > 0).agg(F.min("bucket_start").alias("start"))
 
 
 def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:

@@ -15,7 +15,7 @@ from shardaudit.columns.instants import any_of
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs, id_hash
 from shardaudit.ingest.rules.fingerprint import fingerprint_sums
 from shardaudit.model.input_columns import LEFT_OUT, SENT
-from shardaudit.model.route.filters import RouteFilter
+from shardaudit.model.route.filters import RouteFilter, filters
 from shardaudit.model.route.route import Route
 from shardaudit.model.verdict import FILTERED, Cause, Kind, State
 
@@ -68,6 +68,21 @@ def places_passed(
     says = [(F.col("filter") == n) & (F.col(f"left_{n}") == 1) for n in range(len(of))]
     told = F.coalesce(any_of(says), F.lit(False))
     return known.withColumn("filter", last).withColumn("is_told", told)
+
+
+def without_told(sent: DataFrame, sightings: DataFrame, route: Route) -> DataFrame:
+    """The messages but those that a filter says it left out, and of which no trace says more.
+
+    Input:
+        sent: `message_id`, unique, CELL and more; sightings: SIGHTINGS of their time.
+    """
+    if not (of := filters(route)):
+        return sent
+    known = sightings.where(F.col("location").isin(*route.places))
+    told = places_passed(sent, known, route, of).where(F.col("is_told")).select("id_hash")
+    # Presence only.
+    hashed = sent.withColumn("id_hash", id_hash())
+    return hashed.join(told, ["id_hash"], how="left_anti").drop("id_hash")
 
 
 def _sent_and_seen(traces: DataFrame, sightings: DataFrame) -> DataFrame:

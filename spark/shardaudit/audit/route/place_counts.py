@@ -1,7 +1,8 @@
 """How many messages of an audit's window each place traced, beside what landed of them.
 
-What the ledger counts is summed; a place that traced messages in several ingests may have traced
-some of them again there: where it matters they are counted message by message.
+What the ledger counts is summed. Where several ingests brought a place's traces of a minute, they
+may name other shards than before, or an older version may have counted a message in each of them:
+where it matters they are counted message by message.
 """
 
 from collections import Counter, defaultdict
@@ -52,9 +53,9 @@ class PlaceCounts:
 
     `cells`: `bucket_start`, unique; `landed`, `missing`, `pending`, `filtered` (bigint).
     `traced`: `location`, `bucket_start`, unique together; `received`, `sent`, `kept` (traced as
-        left out), `traced` (bigint), messages, again in each ingest that brought traces of them;
-        `is_split`: there were several such; `left_out`: of `traced` those that a filter left out,
-        sent by a producer that traced them or not; and what `cells` has.
+        left out), `traced` (bigint), messages, again for each shard that their traces name;
+        `is_split`: several ingests brought them; `left_out`: of `traced` those that a filter left
+        out, sent by a producer that traced them or not; and what `cells` has.
     """
 
     warehouse: Warehouse

@@ -1,5 +1,7 @@
 """Judged traces of places → what is kept of them, how many there are, what they say of messages."""
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -31,26 +33,39 @@ def new_sightings(judged: DataFrame, known: DataFrame) -> DataFrame:
     return fresh.withColumn("told", _told()).join(old, same, how="left_anti").select(*_COPIED)
 
 
-def counted_sightings(sightings: DataFrame) -> DataFrame:
-    """How many messages a place traced, and how late: one row per place and cell.
+def counted_sightings(sightings: DataFrame, known: DataFrame) -> DataFrame:
+    """How many messages more a place traced, and how late: one row per place and cell.
 
-    A message counts once, with the first time of each event; of no bin where it has none, or one of
-    more than a second before it was sent.
+    A message counts once, whatever batches bring it, with the first time of each event that the
+    first of them brought; of no bin where it has none, or one of more than a second before it was
+    sent. So the rows of all batches add up.
 
     Input:
-        sightings: of `new_sightings`.
+        sightings: of `new_sightings`; known: as for that.
     Output:
         `location`, `shard_id`, `bucket_start`, unique together; `received`, `sent`, `left_out`
-        (bigint: and did not send), of each of the first two `…_latency_counts` (array<bigint>),
-        `…_early` (bigint).
+        (bigint: and did not send; less than 0 where it now says that it did), of each of the first
+        two `…_latency_counts` (array<bigint>), `…_early` (bigint).
     """
-    messages = sightings.groupBy("message_id", *_CELL).agg(
-        F.min("sent_at").alias("sent_at"),
-        _happened(LEFT_OUT),
-        *(column for event in _EVENTS for column in _event(event)),
+    each = ["message_id", *_CELL]
+    ids = sightings.select("message_id").distinct()
+    # Presence only.
+    again = known.join(ids, ["message_id"], how="left_semi")
+    lines = (
+        of.select(*each, "sent_at", "event", "acked_at", F.lit(is_new).alias("is_new"))
+        for of, is_new in ((sightings, True), (again, False))
     )
-    # A place that was started anew may leave out first what it sends on then.
-    messages = messages.withColumn(LEFT_OUT, F.when(F.col(SENT) == 0, F.col(LEFT_OUT)).otherwise(0))
+    messages = (
+        reduce(DataFrame.unionByName, lines)
+        .groupBy(*each)
+        .agg(
+            F.max("is_new").alias("is_new"),
+            F.min("sent_at").alias("sent_at"),
+            *(column for event in (*_EVENTS, LEFT_OUT) for column in _event(event)),
+        )
+        .where(F.col("is_new"))
+        .withColumns(_news())
+    )
     bins = [_bin(event) for event in _EVENTS]
     is_early = [F.coalesce(_is_early(event), F.lit(False)) for event in _EVENTS]
     timed = messages.select(
@@ -69,13 +84,29 @@ def counted_sightings(sightings: DataFrame) -> DataFrame:
     )
 
 
-def _event(event: str) -> tuple[Column, Column]:
-    first_at = F.min(F.when(F.col("event") == event, F.col("acked_at")))
-    return _happened(event), first_at.alias(f"{event}_first_at")
+def _event(event: str) -> tuple[Column, ...]:
+    """Whether it happened, by all that is known and before; and when, by what is new."""
+    is_it, is_new = F.col("event") == event, F.col("is_new")
+    return (
+        F.max(F.when(is_it, 1).otherwise(0)).alias(event),
+        F.max(F.when(is_it & ~is_new, 1).otherwise(0)).alias(f"{event}_before"),
+        F.min(F.when(is_it & is_new, F.col("acked_at"))).alias(f"{event}_first_at"),
+    )
 
 
-def _happened(event: str) -> Column:
-    return F.max(F.when(F.col("event") == event, 1).otherwise(0)).alias(event)
+def _news() -> dict[str, Column]:
+    """What is to be added for a message to what was counted of it."""
+    found: dict[str, Column] = {}
+    for event in _EVENTS:
+        before = F.col(f"{event}_before")
+        found[event] = F.col(event) - before
+        found[f"{event}_first_at"] = F.when(before == 0, F.col(f"{event}_first_at"))
+    # A place that was started anew may leave out first what it sends on then.
+    kept, kept_before = (
+        F.when(F.col(f"{SENT}{when}") == 0, F.col(f"{LEFT_OUT}{when}")).otherwise(0)
+        for when in ("", "_before")
+    )
+    return found | {LEFT_OUT: kept - kept_before}
 
 
 def _is_early(event: str) -> Column:

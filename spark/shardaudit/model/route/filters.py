@@ -60,6 +60,20 @@ def filter_places(route: Route) -> tuple[str, ...]:
     return tuple(name for each in filters(route) for name in each.places)
 
 
+def beside_filters(route: Route) -> tuple[tuple[str, ...], ...]:
+    """The places to which the same ones lead as to one that tells what it leaves out, with that.
+
+    Each of them may read everything, and leave a part to the others: that says so of messages that
+    these pass on.
+    """
+    groups = (
+        tuple(n for n, other in route.places.items() if {*place.after} & {*other.after})
+        for place in route.places.values()
+        if place.tells
+    )
+    return tuple(dict.fromkeys(group for group in groups if len(group) > 1))
+
+
 def _filter(
     route: Route, names: tuple[str, ...], share: float, *, tells: bool = False
 ) -> RouteFilter:

@@ -170,12 +170,14 @@ class LostHops:
 class TracedAlike:
     """So many missing or doubled messages that the same places traced.
 
-    `seen`: by which places; `lost`: of `LostHops.of`; None: they are doubled.
+    `seen`: by which places; `lost`: of `LostHops.of`; None: they are doubled. `silent`: places of
+    which there are no traces of their time.
     """
 
     ids: int
     seen: _Seen
     lost: tuple[LostHop, ...] | None = None
+    silent: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +204,10 @@ class HopLine:
         return Verdict.INCONCLUSIVE if self.doubtful else Verdict.OK
 
 
-def hop_lines(
-    route: Route, found: Sequence[TracedAlike], *, silent: Collection[str] = ()
-) -> tuple[HopLine, ...]:
+def hop_lines(route: Route, found: Sequence[TracedAlike]) -> tuple[HopLine, ...]:
     """The ways of a route, in its order, with what was lost and doubled on them.
 
-    Input:
-        silent: places of which there are no traces at all: before or behind one nobody can tell.
+    Before or behind a silent place nobody can tell which.
     """
     lost, doubtful, doubled = Counter[_Way](), Counter[_Way](), Counter[_Way]()
     for each in found:
@@ -219,7 +218,7 @@ def hop_lines(
             way
             for hop in each.lost
             if hop.before is not None
-            for way in route.ways_between(hop.after, hop.before, silent=silent)
+            for way in route.ways_between(hop.after, hop.before, silent=each.silent)
         }
         is_sure = len(each.lost) == len(ways) == 1
         (lost if is_sure else doubtful).update(dict.fromkeys(ways, each.ids))

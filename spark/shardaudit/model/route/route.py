@@ -200,18 +200,16 @@ class Route:
         self, by: Sequence[str], reached: set[str], seen: Mapping[str, Sighting]
     ) -> bool:
         """Whether one of some places had the message and is to have passed it on."""
-        return any(self._passes(name, reached, seen) for name in by if name in reached)
+        return any(self._passes(name, seen) for name in by if name in reached)
 
-    def _passes(self, name: str, reached: set[str], seen: Mapping[str, Sighting]) -> bool:
+    def _passes(self, name: str, seen: Mapping[str, Sighting]) -> bool:
         if name == PRODUCER or seen.get(name, Sighting()).sent:
             return True
         if self.is_left_out(name, seen):
             return False
-        if self.places[name].share == 1:
-            return True
-        # It took this branch, and all branches together pass everything on.
-        others = {one for one in self._beside(name) & reached if not self.is_left_out(one, seen)}
-        return not self.may_leave_out(name) and not others
+        # It took this branch, and all branches together pass everything on. Where it was on
+        # several, one of them lost it.
+        return self.places[name].tells or not self.may_leave_out(name)
 
     def is_left_out(self, name: str, seen: Mapping[str, Sighting]) -> bool:
         """Whether a place that may leave a message out says that it did, and not that it sent it.

@@ -36,8 +36,8 @@ SIGHTING_COUNTS = Table(
         ("location", "string", ""),
         ("shard_id", "string", ""),
         ("bucket_start", "timestamp", ""),
-        ("received", "bigint", "messages that the place traced as received"),
-        ("sent", "bigint", "messages that it traced as sent on"),
+        ("received", "bigint", "messages that the place traced as received, by no batch before"),
+        ("sent", "bigint", "messages that it traced as sent on, the same"),
         ("sent_day", "date", "UTC day of bucket_start"),
         (
             "received_latency_counts",
@@ -51,7 +51,8 @@ SIGHTING_COUNTS = Table(
         (
             "left_out",
             "bigint",
-            "messages that it traced as left out, not as sent; NULL: of an older version",
+            "messages that it traced as left out, not as sent; below 0: it now says that it sent "
+            "some that it had left out; NULL: of an older version",
         ),
     ),
     ("batch_id", "stream", "location", "shard_id", "bucket_start"),

@@ -7,6 +7,7 @@ does not say the producer's shard nothing is taken away.
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
@@ -32,30 +33,72 @@ def broken_filter_hours(counts: Sequence[Counts], of: Sequence[RouteFilter]) -> 
     return broken
 
 
-def less_the_filtered(cells: DataFrame, counts: DataFrame, is_by_share: Column) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class FilterCounts:
+    """What filters of the route traced, and the places beside them.
+
+    `rows`: SIGHTING_COUNTS; `filters`: the places that leave messages out by design; `beside`: of
+    `beside_filters`.
+    """
+
+    rows: DataFrame
+    filters: Sequence[str]
+    beside: Sequence[Sequence[str]] = ()
+
+    def by_cell(self, left_out: Column) -> DataFrame:
+        """How many messages each cell's filters left out, and how many the places beside them had.
+
+        Input:
+            left_out: of a row.
+        Output:
+            CELL, unique, `left_out`, `had` (bigint: of the places beside each other that had most,
+            a message again at each).
+        """
+        is_filter = F.col("location").isin(*self.filters)
+        had = [sum((_had(name) for name in names), F.lit(0)) for names in self.beside]
+        return self.rows.groupBy(*CELL).agg(
+            F.sum(F.when(is_filter, left_out).otherwise(0)).alias("left_out"),
+            F.greatest(F.lit(0), F.lit(0), *had).alias("had"),
+        )
+
+
+def _had(place: str) -> Column:
+    """How many messages a place had, by the traces that it has most of."""
+    is_here = F.col("location") == place
+    ended = F.col("sent") + F.coalesce("left_out", F.lit(0))
+    return F.greatest(
+        *(F.sum(F.when(is_here, of).otherwise(0)) for of in (F.col("received"), ended))
+    )
+
+
+def left_out_for_good() -> Column:
+    """How many of a cell's messages were left out, and by none of several places left to another.
+
+    Where places beside each other had more than there are, that many were at several of them, and
+    count once as left out too often. Of rows with `sent_n`, and `left_out` and `had` of
+    `FilterCounts.by_cell`.
+    """
+    again = F.greatest(F.coalesce("had", F.lit(0)) - F.col("sent_n"), F.lit(0))
+    return F.greatest(F.coalesce("left_out", F.lit(0)) - again, F.lit(0))
+
+
+def less_the_filtered(cells: DataFrame, counts: FilterCounts, is_by_share: Column) -> DataFrame:
     """The holes, less what filters left out of their cells; doubts as they are.
 
     Input:
-        cells: of `hole_cells`; counts: SIGHTING_COUNTS of filters; is_by_share: whether a row's
-            share says what else than it traced as left out it did leave out.
+        cells: of `hole_cells`; is_by_share: whether a row's share says what else than it traced as
+            left out it did leave out.
     """
     told = F.coalesce("left_out", F.lit(0))
     unsent = F.greatest(F.col("received") - F.col("sent"), told)
-    left = F.when(is_by_share, unsent).otherwise(told)
-    by_cell = counts.groupBy(*CELL).agg(F.sum(left).alias("left_out"))
+    by_cell = counts.by_cell(F.when(is_by_share, unsent).otherwise(told))
     # Unique on the cell on the right, by its grouping.
-    known = cells.join(by_cell, CELL, how="left").fillna(0, subset=["left_out"])
-    missing = F.when(F.col("is_sure"), F.col("missing") - F.col("left_out")).otherwise(0)
+    known = cells.join(by_cell, CELL, how="left")
+    missing = F.when(F.col("is_sure"), F.col("missing") - left_out_for_good()).otherwise(0)
     rest = known.withColumn("missing", missing.cast("bigint"))
-    return rest.where(~F.col("is_sure") | (F.col("missing") > 0)).drop("left_out")
+    return rest.where(~F.col("is_sure") | (F.col("missing") > 0)).drop("left_out", "had")
 
 
-def told_left_out(counts: DataFrame) -> DataFrame:
-    """Of each cell how many of its messages filters traced as left out.
-
-    Input:
-        counts: SIGHTING_COUNTS of filters.
-    Output:
-        CELL, unique, `left_out` (bigint; NULL: its rows are older than that column).
-    """
-    return counts.groupBy(*CELL).agg(F.sum("left_out").alias("left_out"))
+def told_left_out(counts: FilterCounts) -> DataFrame:
+    """Of each cell how many of its messages filters traced as left out: `FilterCounts.by_cell`."""
+    return counts.by_cell(F.coalesce("left_out", F.lit(0)))

@@ -25,6 +25,7 @@ from shardaudit.columns.ledger_sums import (
     sequence_key,
     sequence_number,
 )
+from shardaudit.watch.rules.filtered_holes import left_out_for_good
 
 _SPAN = ("n", "since", "last")
 _OF_CELL = [
@@ -152,7 +153,7 @@ def _recent_cells(ledger: LedgerView, horizons: DataFrame) -> DataFrame:
     if ledger.left_out is not None:
         # Unique on the cell on the right, by its grouping.
         cells = cells.join(ledger.left_out, CELL, how="left")
-        left = F.when(lacking > 0, F.coalesce("left_out", F.lit(0))).otherwise(0)
+        left = F.when(lacking > 0, left_out_for_good()).otherwise(0)
         cells = cells.withColumn("waiting", F.greatest(F.col("waiting") - left, F.lit(0)))
     return cells.join(F.broadcast(horizons), "shard_id", how="inner")
 
