@@ -53,7 +53,7 @@ def counted_sightings(sightings: DataFrame, known: DataFrame) -> DataFrame:
     again = known.join(ids, ["message_id"], how="left_semi")
     lines = (
         of.select(*each, "sent_at", "event", "acked_at", F.lit(is_new).alias("is_new"))
-        for of, is_new in ((sightings, True), (again, False))
+        for of, is_new in ((sightings, 1), (again, 0))
     )
     messages = (
         reduce(DataFrame.unionByName, lines)
@@ -63,7 +63,7 @@ def counted_sightings(sightings: DataFrame, known: DataFrame) -> DataFrame:
             F.min("sent_at").alias("sent_at"),
             *(column for event in (*_EVENTS, LEFT_OUT) for column in _event(event)),
         )
-        .where(F.col("is_new"))
+        .where(F.col("is_new") == 1)
         .withColumns(_news())
     )
     bins = [_bin(event) for event in _EVENTS]
@@ -86,7 +86,7 @@ def counted_sightings(sightings: DataFrame, known: DataFrame) -> DataFrame:
 
 def _event(event: str) -> tuple[Column, ...]:
     """Whether it happened, by all that is known and before; and when, by what is new."""
-    is_it, is_new = F.col("event") == event, F.col("is_new")
+    is_it, is_new = F.col("event") == event, F.col("is_new") == 1
     return (
         F.max(F.when(is_it, 1).otherwise(0)).alias(event),
         F.max(F.when(is_it & ~is_new, 1).otherwise(0)).alias(f"{event}_before"),
