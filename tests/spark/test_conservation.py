@@ -207,6 +207,7 @@ class Days:
             self.kept,
             self.lake.stream.bucket,
             lambda: self.world.now,
+            self.lake.stream.route,
         )
 
     def _round(self, replay: Replay, killed_after: str | None) -> None:

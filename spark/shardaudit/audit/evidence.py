@@ -31,7 +31,7 @@ from shardaudit.columns.ledger_sums import CELL, id_hash
 from shardaudit.ingest.rules.batch_inputs import CellShape, shape_of, sink_inputs
 from shardaudit.ingest.rules.deliveries import DELIVERY_DDL
 from shardaudit.ingest.rules.fingerprint import placed_ledger
-from shardaudit.ingest.sightings import sightings_within
+from shardaudit.ingest.sightings import sightings_near
 from shardaudit.ingest.sink_reading import Scan, SinkRows
 from shardaudit.ingest.stream_traces import (
     APART,
@@ -314,7 +314,7 @@ def gap_messages(
     window = Window(start, start + stream.bucket)
     traces = StreamTraces.of(warehouse, name).within([window])
     sent = traces.where(F.col("counted") & (F.col("shard_id") == shard_id))
-    sightings = sightings_within(warehouse, name, [window])
+    sightings = sightings_near(warehouse, name, [window], bucket=stream.bucket)
     sent = without_told(sent, sightings, stream.route).select(*_SHOWN_OF_GAP)
     for ids in _landed_ids(warehouse, name, stream, window):
         # Presence only.

@@ -34,7 +34,7 @@ from shardaudit.backfill.rules.reading import ReadOutcome, ReadWindow
 from shardaudit.backfill.stamped_apart import edges_of_apart
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.ingest.sightings import sightings_within
+from shardaudit.ingest.sightings import sightings_near
 from shardaudit.ingest.stream_traces import StreamTraces
 from shardaudit.model.retention import Retention
 from shardaudit.model.route.route import Route
@@ -47,7 +47,6 @@ from shardaudit.store.transitions import NewState, change_state, findings_in
 from shardaudit.store.warehouse import Warehouse
 
 SOURCE = "backfill"  # in the quarantine
-_STRAIGHT = Route({})  # from the producer to the sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,8 @@ class Replay:
     retention: Retention
     bucket: timedelta
     now: Callable[[], datetime]
+    route: Route
     writing: Callable[[], AbstractContextManager[None]] = nullcontext
-    route: Route = _STRAIGHT
 
     @property
     def plan_id(self) -> str:
@@ -124,7 +123,7 @@ class Replay:
             return self.planned_ids().where(F.lit(False)).select("message_id")
         traces = StreamTraces.of(self.warehouse, self.name).within(starts)
         sent = traces.where(F.col("counted")).join(F.broadcast(cells), CELL, how="left_semi")
-        sightings = sightings_within(self.warehouse, self.name, starts)
+        sightings = sightings_near(self.warehouse, self.name, starts, bucket=self.bucket)
         return without_told(sent, sightings, self.route).select("message_id")
 
     def findings(self, *states: State) -> DataFrame:

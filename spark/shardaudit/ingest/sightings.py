@@ -18,7 +18,7 @@ from shardaudit.ingest.stream_traces import in_days
 from shardaudit.ingest.trace_tally import TraceTally
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS, SIGHTINGS, handed_over
 from shardaudit.model.tables.table import Table
-from shardaudit.model.window import Window, coalesced
+from shardaudit.model.window import SCAN_WINDOWS, Window, coalesced, joined
 from shardaudit.store.warehouse import Warehouse
 
 
@@ -78,6 +78,14 @@ def stored_sightings(warehouse: Warehouse, batch: Batch) -> DataFrame:
 def sightings_within(warehouse: Warehouse, stream: str, windows: Sequence[Window]) -> DataFrame:
     """The traces of a stream's places of messages that were sent in some windows: SIGHTINGS."""
     return _within(warehouse, SIGHTINGS, stream, windows)
+
+
+def sightings_near(
+    warehouse: Warehouse, stream: str, windows: Sequence[Window], *, bucket: timedelta
+) -> DataFrame:
+    """The same, also where a place cut the message's time into the bucket before or after."""
+    wide = (Window(window.start - bucket, window.end + bucket) for window in windows)
+    return sightings_within(warehouse, stream, joined(wide, most=SCAN_WINDOWS))
 
 
 def sighting_counts(warehouse: Warehouse, stream: str, window: Window) -> DataFrame:

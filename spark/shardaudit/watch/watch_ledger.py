@@ -97,7 +97,7 @@ def ledger_progress(
 
 
 def filter_counts(ledger: LedgerDays, stream: Stream, *, since: datetime) -> FilterCounts | None:
-    """What the filters of the route traced, and the places beside them; None: there is none."""
+    """What the filters of the route traced, and the places near them; None: there is none."""
     places = filter_places(stream.route)
     if not places:
         return None
@@ -107,7 +107,7 @@ def filter_counts(ledger: LedgerDays, stream: Stream, *, since: datetime) -> Fil
     window = Window(since, max(until, since + stream.bucket))
     counts = sighting_counts(ledger.warehouse, ledger.stream, window)
     beside = beside_filters(stream.route)
-    near = {*places, *(name for names in beside for name in names)}
+    near = {*places, *(name for one in beside for name in (*one.names, *one.before))}
     return FilterCounts(counts.where(F.col("location").isin(*sorted(near))), places, beside)
 
 

@@ -75,7 +75,9 @@ class Repair:
         kept = Retention(RETENTION)
         bucket = self.lake.stream.bucket
         self.replay = Replay(
-            self.lake.warehouse, ledger, None, reading, kept, bucket, lambda: self.as_of
+            *(self.lake.warehouse, ledger, None, reading, kept, bucket),
+            now=lambda: self.as_of,
+            route=self.lake.stream.route,
         )
         found = verify(self.replay, self.settings, open_gates(None), clock_now=self.as_of)
         return found, [(window.state, window.error) for window in ledger.windows]

@@ -61,7 +61,10 @@ def replayed(lake: Lake, stored: StoredWindow) -> Replay:
     read = replace(stored, state=WindowState.MERGED, read_records=1, merged_rows=0)
     ledger = Ledger(lake.warehouse, [read], "test")
     reading = ReadSettings(StreamAddress("kinesis-events"), 0.5)
-    replay = Replay(lake.warehouse, ledger, None, reading, KEPT, lake.stream.bucket, lambda: NOW)
+    of = lake.stream
+    replay = Replay(
+        lake.warehouse, ledger, None, reading, KEPT, of.bucket, lambda: NOW, route=of.route
+    )
     for state in (State.PLANNED, State.REPLAYED):
         gaps = replay.gaps(State.OPEN, State.PLANNED).localCheckpoint()
         change_state(lake.warehouse, GAPS, gaps, NewState(state, "a test", NOW))
@@ -105,12 +108,14 @@ def test_what_a_filter_left_out_is_not_looked_for_again(lake: Lake) -> None:
     lake.log("a.jsonl", lines)
     of_valid = [line | {"location": "valid"} for line in lines]
     lake.log("b.jsonl", [line | {"event": "received"} for line in of_valid])
-    lake.log("c.jsonl", [line | {"event": "left_out"} for line in of_valid[10:160]])
+    later = {"event": "left_out", "sent_at": (T0 + 3 * MINUTE).isoformat()}  # its own clock's
+    lake.log("c.jsonl", [line | {"event": "left_out"} for line in of_valid[10:150]])
+    lake.log("e.jsonl", [line | later for line in of_valid[150:160]])
     lake.log("d.jsonl", [line | {"event": "sent"} for line in of_valid[10:20]])  # started anew
     audit_outage(lake)
     plan = plan_backfill(lake.warehouse, PlanRequest(lake.name, lake.stream, NOW, KEPT), now=NOW)
     [stored] = stored_windows(lake.warehouse, plan.plan_id)
-    replay = replace(replayed(lake, stored), route=lake.stream.route)
+    replay = replayed(lake, stored)
     found = {row.message_id for row in replay.gap_ids([stored]).collect()}
     wanted = [*range(10), *range(150, 150 + SIZE)]
     gaps = [row["count"] for row in lake.rows(GAPS)]

@@ -37,7 +37,9 @@ def test_what_a_filter_left_out_is_closed_and_lands_by_no_plan_of_before(lake: L
     plan = plan_backfill(lake.warehouse, wanted, now=NOW)
     ledger = Ledger(lake.warehouse, stored_windows(lake.warehouse, plan.plan_id), "test")
     reading, bucket = ReadSettings(StreamAddress("kinesis-events"), 0.5), lake.stream.bucket
-    replay = Replay(lake.warehouse, ledger, None, reading, KEPT, bucket, lambda: NOW)
+    replay = Replay(
+        lake.warehouse, ledger, None, reading, KEPT, bucket, lambda: NOW, lake.stream.route
+    )
     assert replay.named_ids().count() == len(LEFT_OUT) + len(LOST)
     findings = lake.warehouse.read(FINDINGS)
     is_read = F.col("message_id") >= "m2"

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.held import own_rows
-from shardaudit.model.route.filters import filters
+from shardaudit.model.route.filters import beside_filters, filters
 from shardaudit.model.route.route import Route, RoutePlace
 from shardaudit.model.tables.route_tables import SIGHTING_COUNTS
 from shardaudit.store.warehouse import Warehouse
@@ -24,12 +24,16 @@ from tests.spark.watch.ledger import settings
 CELL_DDL = "shard_id string, bucket_start timestamp"
 
 
+HOLES = f"{CELL_DDL}, sent_n bigint, missing bigint, is_sure boolean"
+COUNTS = f"location string, {CELL_DDL}, received bigint, sent bigint, left_out bigint"
+
+
 def test_hole_is_less_what_a_filter_left_out_of_its_cell(spark: SparkSession) -> None:
     lacking = [("a", 30, True), ("b", 31, True), ("c", 30, True), ("doubt", 0, False)]
     cells = own_rows(
         spark,
         [(shard_id, T0, 100, missing, is_sure) for shard_id, missing, is_sure in lacking],
-        f"{CELL_DDL}, sent_n bigint, missing bigint, is_sure boolean",
+        HOLES,
     )
     told = [("a", 60, 50, None), ("a", 40, 20, 3), ("b", 100, 70, 0), ("doubt", 9, 0, 9)]
     found = less_the_filtered(cells, counted(spark, told), F.lit(True)).collect()
@@ -38,16 +42,15 @@ def test_hole_is_less_what_a_filter_left_out_of_its_cell(spark: SparkSession) ->
 
 def counted(spark: SparkSession, told: list[tuple[str, int, int, int | None]]) -> FilterCounts:
     """Of a filter: shard, received, sent, left out."""
-    ddl = f"location string, {CELL_DDL}, received bigint, sent bigint, left_out bigint"
     rows = [("valid", shard_id, T0, *counts) for shard_id, *counts in told]
-    return FilterCounts(own_rows(spark, rows, ddl), ["valid"])
+    return FilterCounts(own_rows(spark, rows, COUNTS), ["valid"])
 
 
 def test_hole_is_less_what_a_filter_traced_as_left_out(spark: SparkSession) -> None:
     cells = own_rows(
         spark,
         [(shard_id, T0, 100, 30, True) for shard_id in ("all", "some", "share", "more")],
-        f"{CELL_DDL}, sent_n bigint, missing bigint, is_sure boolean",
+        HOLES,
     )
     told = [
         ("all", 90, 60, 30),
@@ -58,6 +61,42 @@ def test_hole_is_less_what_a_filter_traced_as_left_out(spark: SparkSession) -> N
     for is_by_share, rest in ((False, {"some": 1, "share": 30}), (True, {})):
         found = less_the_filtered(cells, counted(spark, told), F.lit(is_by_share)).collect()
         assert {row.shard_id: row.missing for row in found} == rest
+
+
+def test_what_one_ingest_brings_as_received_and_the_next_as_sent_is_not_left_out(
+    spark: SparkSession,
+) -> None:
+    cells = own_rows(spark, [("a", T0, 100, 55, True)], HOLES)
+    told: list[tuple[str, int, int, int | None]] = [("a", 100, 0, None), ("a", 0, 95, None)]
+    [hole] = less_the_filtered(cells, counted(spark, told), F.lit(True)).collect()
+    assert hole.missing == 50
+
+
+# By shard what is missing of 100, at each place what it had and left out, and what stays missing.
+# `first` leads to `eu` and `us`, `us` to `one` and `two`; all trace what they leave out.
+NESTED = {
+    "left to each other": (100, {"first": (100, 50), "eu": (50, 20), "us": (50, 30)}, 50),
+    "by both": (100, {"first": (100, 50), "eu": (50, 50), "us": (50, 50)}, 0),
+    "to one of them": (60, {"first": (100, 50), "eu": (30, 10), "us": (20, 0)}, 0),
+    "twice": (100, {"first": (100, 0), "us": (100, 40), "one": (60, 30), "two": (60, 30)}, 60),
+    "behind a place without a trace": (100, {"eu": (50, 50), "us": (50, 50)}, 0),
+}
+
+
+def test_what_places_behind_a_filter_leave_to_each_other_is_missing(spark: SparkSession) -> None:
+    after = {"first": "producer", "eu": "first", "us": "first", "one": "us", "two": "us"}
+    route = Route.of({name: RoutePlace((one,), tells=True) for name, one in after.items()})
+    rows = [
+        (place, shard_id, T0, had, had - out, out)
+        for shard_id, (_, places, _) in NESTED.items()
+        for place, (had, out) in places.items()
+    ]
+    counts = FilterCounts(own_rows(spark, rows, COUNTS), [*after], beside_filters(route))
+    lacking = [(shard_id, T0, 100, n, True) for shard_id, (n, _, _) in NESTED.items()]
+    cells = own_rows(spark, lacking, HOLES)
+    found = less_the_filtered(cells, counts, F.lit(False)).collect()
+    wanted = {shard_id: rest for shard_id, (_, _, rest) in NESTED.items() if rest}
+    assert {row.shard_id: row.missing for row in found} == wanted
 
 
 def test_hour_in_which_a_filter_passes_on_less_than_its_share_explains_no_hole() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from shardaudit.model.rates import is_surely_below
 from shardaudit.model.route.filters import (
+    Beside,
     Passage,
     beside_filters,
     filter_times,
@@ -136,8 +137,16 @@ def test_shard_of_which_nothing_is_passed_on_is_told_apart() -> None:
     assert [(one.shard_id, one.because, one.received) for one in told] == [("s9", "nothing", 100)]
 
 
+BETWEEN = {"a": ("eu",), "b": ("eu", "us"), "c": ("us",)}
+
+
 def test_places_beside_one_that_tells_may_read_what_it_left_out() -> None:
     eu, us = RoutePlace(("producer",), 0.4), RoutePlace(("producer",), tells=True)
     behind = {"one": RoutePlace(("us",), tells=True), "writer": RoutePlace(("eu", "one"))}
-    assert beside_filters(Route.of({"eu": eu, "us": us, **behind})) == (("eu", "us"),)
+    found = beside_filters(Route.of({"eu": eu, "us": us, **behind}))
+    assert found == (Beside(("eu", "us"), ("producer",)),)
+    # Nothing else leads to `a` and `c`, but `b` stands beside both.
+    row = {name: RoutePlace(after, tells=True) for name, after in BETWEEN.items()}
+    found = beside_filters(Route.of({"eu": eu, "us": us, **row}))
+    assert found[1:] == (Beside(("a", "b", "c"), ("eu", "us")),)
     assert beside_filters(route(eu=("producer", 0.4), us=("producer", 0.5))) == ()

@@ -34,7 +34,7 @@ from shardaudit.audit.rules.hours import hour_start, slot
 from shardaudit.audit.rules.ledger_hours import LedgerSums
 from shardaudit.columns.instants import in_windows
 from shardaudit.columns.ledger_sums import CELL, SUMS, cell_hash, differs, id_hash
-from shardaudit.ingest.sightings import sighting_counts, sightings_within
+from shardaudit.ingest.sightings import sighting_counts, sightings_near
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.route.filters import (
     FilterTime,
@@ -210,8 +210,7 @@ class _Looked:
         traces = self.both.traces.within([span]).where(
             F.col("counted") & ~is_damaged(damage.traces + damage.sink)
         )
-        near = Window(span.start - bucket, span.end + bucket)
-        sightings = sightings_within(self.warehouse, self.request.name, [near])
+        sightings = sightings_near(self.warehouse, self.request.name, [span], bucket=bucket)
         known = sightings.where(F.col("location").isin(*route.places))
         came: list[dict[tuple[str, datetime], Passage]] = [{} for _ in self.of]
         parts, frames = 1 + self._sent() // _AT_ONCE, list[DataFrame]()

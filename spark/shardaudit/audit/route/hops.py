@@ -24,7 +24,7 @@ from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import KEY
 from shardaudit.audit.rules.hours import slot
 from shardaudit.ingest.rules.sighted import seen_at
-from shardaudit.ingest.sightings import sighting_counts, sightings_within
+from shardaudit.ingest.sightings import sighting_counts, sightings_near
 from shardaudit.model.config.settings import DAY
 from shardaudit.model.route.lost_hops import (
     HopLine,
@@ -47,7 +47,7 @@ from shardaudit.model.route.trace_loss import (
 )
 from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import FILTERED, Kind
-from shardaudit.model.window import SCAN_WINDOWS, Window, joined
+from shardaudit.model.window import Window, coalesced
 from shardaudit.report.route_lines import hops_from_json
 from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.audits import published_of
@@ -303,18 +303,19 @@ def _begins(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> di
     if not begins:
         return begins
     earlier = published_of(request.name) & (pc.field("window_end") <= window.start)
-    landed_at = [row.start for row in collected(_first_landed(cells))]
-    for row in warehouse.rows(AUDITS, where=earlier):
-        landed_at += [row["window_start"]] if row["matched"] + row["untraced"] else []
+    audits = warehouse.rows(AUDITS, where=earlier)
+    for row in sorted(audits, key=lambda row: row["as_of"], reverse=True):
         for hop in hops_from_json(row["hops"]):
             if not hop.is_silent:
                 begins.pop(hop.location, None)
-    since = min((at for at in landed_at if at is not None), default=window.end)
-    return {name: begin for name, begin in begins.items() if since < begin}
-
-
-def _first_landed(cells: DataFrame) -> DataFrame:
-    return cells.where(F.col("landed") > 0).agg(F.min("bucket_start").alias("start"))
+        if not begins:
+            return begins
+    if any(row["matched"] + row["untraced"] for row in audits):
+        return begins
+    landed = cells.where(F.col("landed") > 0).agg(F.min("bucket_start").alias("start"))
+    [at_first] = collected(landed)
+    since = window.end if at_first.start is None else at_first.start
+    return {name: at for name, at in begins.items() if since < at}
 
 
 def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:
@@ -330,12 +331,8 @@ def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> Dat
     if sum(row["count"] for row in buckets) <= FEW_IDS:
         ids = F.broadcast(ids)
     bucket = request.stream.bucket
-    near = joined(
-        # A place's time may be cut otherwise than the producer's.
-        (Window(row.bucket_start - bucket, row.bucket_start + 2 * bucket) for row in buckets),
-        most=SCAN_WINDOWS,
-    )
-    sightings = sightings_within(warehouse, request.name, near)
+    windows = coalesced((row.bucket_start for row in buckets), width=bucket)
+    sightings = sightings_near(warehouse, request.name, windows, bucket=bucket)
     # Presence only.
     seen = seen_at(sightings.join(ids, ["message_id"], how="left_semi"))
     # Unique on the id on the right, by its grouping.

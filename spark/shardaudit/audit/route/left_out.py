@@ -74,7 +74,7 @@ def without_told(sent: DataFrame, sightings: DataFrame, route: Route) -> DataFra
     """The messages but those that a filter says it left out, and of which no trace says more.
 
     Input:
-        sent: `message_id`, unique, CELL and more; sightings: SIGHTINGS of their time.
+        sent: `message_id`, unique, CELL and more; sightings: of `sightings_near`.
     """
     if not (of := filters(route)):
         return sent

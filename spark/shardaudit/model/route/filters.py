@@ -60,18 +60,32 @@ def filter_places(route: Route) -> tuple[str, ...]:
     return tuple(name for each in filters(route) for name in each.places)
 
 
-def beside_filters(route: Route) -> tuple[tuple[str, ...], ...]:
-    """The places to which the same ones lead as to one that tells what it leaves out, with that.
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Places to which the same ones lead, `before`, and of which one tells what it leaves out.
 
     Each of them may read everything, and leave a part to the others: that says so of messages that
     these pass on.
     """
-    groups = (
-        tuple(n for n, other in route.places.items() if {*place.after} & {*other.after})
-        for place in route.places.values()
-        if place.tells
-    )
-    return tuple(dict.fromkeys(group for group in groups if len(group) > 1))
+
+    names: tuple[str, ...]
+    before: tuple[str, ...]
+
+
+def beside_filters(route: Route) -> tuple[Beside, ...]:
+    """The places beside each other of which one tells what it leaves out: each in one group."""
+    groups: list[Beside] = []
+    for name, place in route.places.items():
+        if not place.tells or any(name in group.names for group in groups):
+            continue
+        names, before = {name}, {*place.after}
+        while more := {n for n, one in route.places.items() if before & {*one.after}} - names:
+            names |= more
+            before |= {one for n in more for one in route.places[n].after}
+        if len(names) > 1:
+            in_order = tuple(n for n in route.places if n in names)
+            groups.append(Beside(in_order, tuple(sorted(before))))
+    return tuple(groups)
 
 
 def _filter(

@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.columns.ledger_sums import CELL
+from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.rates import is_surely_below
-from shardaudit.model.route.filters import RouteFilter
+from shardaudit.model.route.filters import Beside, RouteFilter
 
 Counts = tuple[str, datetime, int, int]  # of a place and hour: received, sent
 
@@ -35,7 +36,7 @@ def broken_filter_hours(counts: Sequence[Counts], of: Sequence[RouteFilter]) -> 
 
 @dataclass(frozen=True, slots=True)
 class FilterCounts:
-    """What filters of the route traced, and the places beside them.
+    """What filters of the route traced, and the places before and beside them.
 
     `rows`: SIGHTING_COUNTS; `filters`: the places that leave messages out by design; `beside`: of
     `beside_filters`.
@@ -43,32 +44,52 @@ class FilterCounts:
 
     rows: DataFrame
     filters: Sequence[str]
-    beside: Sequence[Sequence[str]] = ()
+    beside: Sequence[Beside] = ()
 
     def by_cell(self, left_out: Column) -> DataFrame:
         """How many messages each cell's filters left out, and how many the places beside them had.
 
         Input:
-            left_out: of a row.
+            left_out: of a place's `received`, `sent` and `told`, what it traced as left out.
         Output:
-            CELL, unique, `left_out`, `had` (bigint: of the places beside each other that had most,
-            a message again at each).
+            CELL, unique, `left_out`, `had` (bigint: of the first places beside each other, those
+            behind the producer, a message again at each). Of places further on, `left_out` is
+            without what was at several of them: they had more than those before them passed on.
         """
+        sums = {"received": F.col("received"), "sent": F.col("sent")}
+        sums["told"] = F.coalesce("left_out", F.lit(0))
+        # An ingest may have brought what a place received, and the next one what it did with it.
+        places = self.rows.groupBy("location", *CELL).agg(
+            *(F.sum(of).alias(name) for name, of in sums.items())
+        )
         is_filter = F.col("location").isin(*self.filters)
-        had = [sum((_had(name) for name in names), F.lit(0)) for names in self.beside]
-        return self.rows.groupBy(*CELL).agg(
-            F.sum(F.when(is_filter, left_out).otherwise(0)).alias("left_out"),
-            F.greatest(F.lit(0), F.lit(0), *had).alias("had"),
+        places = places.withColumns(
+            {
+                "out": F.when(is_filter, left_out).otherwise(0),
+                "had": F.greatest("received", F.col("sent") + F.col("told")),
+            }
+        )
+        first = [name for one in self.beside if PRODUCER in one.before for name in one.names]
+        again = [_again(one) for one in self.beside if PRODUCER not in one.before]
+        return places.groupBy(*CELL).agg(
+            (F.sum("out") - sum(again, F.lit(0))).alias("left_out"),
+            _sum_of("had", first).alias("had"),
         )
 
 
-def _had(place: str) -> Column:
-    """How many messages a place had, by the traces that it has most of."""
-    is_here = F.col("location") == place
-    ended = F.col("sent") + F.coalesce("left_out", F.lit(0))
-    return F.greatest(
-        *(F.sum(F.when(is_here, of).otherwise(0)) for of in (F.col("received"), ended))
+def _again(beside: Beside) -> Column:
+    """How many messages places beside each other left to each other; 0 when nobody can tell."""
+    passed = _sum_of(F.col("had") - F.col("out"), beside.before)
+    at_several = F.least(
+        _sum_of("had", beside.names) - passed,
+        _sum_of("out", beside.names),
     )
+    return F.when(passed > 0, F.greatest(at_several, F.lit(0))).otherwise(0)
+
+
+def _sum_of(figure: Column | str, places: Sequence[str]) -> Column:
+    of = F.col(figure) if isinstance(figure, str) else figure
+    return F.sum(F.when(F.col("location").isin(*places), of).otherwise(0))
 
 
 def left_out_for_good() -> Column:
@@ -89,7 +110,7 @@ def less_the_filtered(cells: DataFrame, counts: FilterCounts, is_by_share: Colum
         cells: of `hole_cells`; is_by_share: whether a row's share says what else than it traced as
             left out it did leave out.
     """
-    told = F.coalesce("left_out", F.lit(0))
+    told = F.col("told")
     unsent = F.greatest(F.col("received") - F.col("sent"), told)
     by_cell = counts.by_cell(F.when(is_by_share, unsent).otherwise(told))
     # Unique on the cell on the right, by its grouping.
@@ -100,5 +121,5 @@ def less_the_filtered(cells: DataFrame, counts: FilterCounts, is_by_share: Colum
 
 
 def told_left_out(counts: FilterCounts) -> DataFrame:
-    """Of each cell how many of its messages filters traced as left out: `FilterCounts.by_cell`."""
-    return counts.by_cell(F.coalesce("left_out", F.lit(0)))
+    """`FilterCounts.by_cell` of what filters traced as left out."""
+    return counts.by_cell(F.col("told"))
