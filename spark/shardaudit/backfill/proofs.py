@@ -55,7 +55,7 @@ class Proof:
 
 
 def proofs(replay: Replay, audit_id: str) -> dict[str, Proof]:
-    """By window: of its planned messages, and where a range was asked for, of all that lie in it.
+    """By window: of its `named_ids`, and where a range was asked for, of all that lie in it.
 
     Input:
         audit_id: of an audit of exactly the plan's time.
@@ -74,7 +74,7 @@ def proofs(replay: Replay, audit_id: str) -> dict[str, Proof]:
 def _of_planned(replay: Replay, stored: Sequence[StoredWindow]) -> list[tuple[str, Proof]]:
     # Unique on message_id on both sides: the key of findings within a stream and kind, and that
     # of the ids within a plan.
-    states = replay.planned_ids().join(
+    states = replay.named_ids().join(
         replay.findings().select("message_id", "state"), ["message_id"], how="inner"
     )
     windows = _begins(replay, stored)

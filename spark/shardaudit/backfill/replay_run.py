@@ -84,15 +84,11 @@ class Replay:
         return ids.where(F.col("plan_id") == self.plan_id)
 
     def named_ids(self) -> DataFrame:
-        """Those of them that are to land: `message_id`.
-
-        Not what an audit since the plan found to be left out by a filter.
-        """
+        """Those of them that are to land: not what an audit since found a filter to leave out."""
         is_left_out = F.col("state_reason") == BY_FILTER
         left_out = self.findings(State.FALSE_ALARM).where(is_left_out).select("message_id")
         # Presence only.
-        ids = self.planned_ids().select("message_id")
-        return ids.join(left_out, ["message_id"], how="left_anti")
+        return self.planned_ids().join(left_out, ["message_id"], how="left_anti")
 
     def planned_gaps(self, windows: Sequence[StoredWindow] | None = None) -> DataFrame:
         """The gaps of the plan, or of these windows of it: rows of BACKFILL_GAPS."""
@@ -195,7 +191,8 @@ class Replay:
         if self.ledger.windows[0].takes_all:
             sent = F.coalesce(SENT_AT, f"{ORDER}.arrived_at")
             return decoded.where(in_windows(sent, [sent_range(self.ledger.windows)]))
-        ids = bare(self.named_ids()).union(bare(self.gap_ids(windows))).distinct()
+        named = self.named_ids().select("message_id")
+        ids = bare(named).union(bare(self.gap_ids(windows))).distinct()
         # Unique on the id on the right.
         planned = ids.select(F.col("message_id").alias(ID), F.lit(True).alias("_sa_is_planned"))
         return (

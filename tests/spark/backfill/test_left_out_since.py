@@ -9,6 +9,7 @@ from shardaudit.adapters.aws.kinesis_pages import StreamAddress
 from shardaudit.backfill.kinesis_source import ReadSettings
 from shardaudit.backfill.ledger import Ledger, stored_windows
 from shardaudit.backfill.plan_job import PlanRequest, plan_backfill
+from shardaudit.backfill.proofs import Proof, proofs
 from shardaudit.backfill.replay_run import Replay
 from shardaudit.model.retention import Retention
 from shardaudit.model.tables.audit_tables import FINDINGS
@@ -47,7 +48,9 @@ def test_what_a_filter_left_out_is_closed_and_lands_by_no_plan_of_before(lake: L
         change_state(lake.warehouse, FINDINGS, some, NewState(state, "a test", NOW))
     lake.log("late.jsonl", [sighting(n, "valid", "left_out") for n in LEFT_OUT])
     lake.ingest()
-    audited(lake)
+    report = audited(lake)
+    total = sum(proofs(replay, report.audit_id).values(), Proof())
+    assert (total.back, total.left) == (0, len(LOST))
     states = Counter((row.state, row.state_reason) for row in lake.rows(FINDINGS))
     assert states == {
         ("false_alarm", "a filter left it out"): len(LEFT_OUT),
