@@ -56,11 +56,11 @@ class FilterCounts:
             behind the producer, a message again at each). Of places further on, `left_out` is
             without what was at several of them: they had more than those before them passed on.
         """
-        sums = {"received": F.col("received"), "sent": F.col("sent")}
-        sums["told"] = F.coalesce("left_out", F.lit(0))
         # An ingest may have brought what a place received, and the next one what it did with it.
         places = self.rows.groupBy("location", *CELL).agg(
-            *(F.sum(of).alias(name) for name, of in sums.items())
+            F.sum("received").alias("received"),
+            F.sum("sent").alias("sent"),
+            F.sum(F.coalesce("left_out", F.lit(0))).alias("told"),
         )
         is_filter = F.col("location").isin(*self.filters)
         places = places.withColumns(
@@ -73,23 +73,20 @@ class FilterCounts:
         again = [_again(one) for one in self.beside if PRODUCER not in one.before]
         return places.groupBy(*CELL).agg(
             (F.sum("out") - sum(again, F.lit(0))).alias("left_out"),
-            _sum_of("had", first).alias("had"),
+            _sum_of(F.col("had"), first).alias("had"),
         )
 
 
 def _again(beside: Beside) -> Column:
     """How many messages places beside each other left to each other; 0 when nobody can tell."""
-    passed = _sum_of(F.col("had") - F.col("out"), beside.before)
-    at_several = F.least(
-        _sum_of("had", beside.names) - passed,
-        _sum_of("out", beside.names),
-    )
+    had, out = F.col("had"), F.col("out")
+    passed = _sum_of(had - out, beside.before)
+    at_several = F.least(_sum_of(had, beside.names) - passed, _sum_of(out, beside.names))
     return F.when(passed > 0, F.greatest(at_several, F.lit(0))).otherwise(0)
 
 
-def _sum_of(figure: Column | str, places: Sequence[str]) -> Column:
-    of = F.col(figure) if isinstance(figure, str) else figure
-    return F.sum(F.when(F.col("location").isin(*places), of).otherwise(0))
+def _sum_of(figure: Column, places: Sequence[str]) -> Column:
+    return F.sum(F.when(F.col("location").isin(*places), figure).otherwise(0))
 
 
 def left_out_for_good() -> Column:
@@ -107,8 +104,8 @@ def less_the_filtered(cells: DataFrame, counts: FilterCounts, is_by_share: Colum
     """The holes, less what filters left out of their cells; doubts as they are.
 
     Input:
-        cells: of `hole_cells`; is_by_share: whether a row's share says what else than it traced as
-            left out it did leave out.
+        cells: of `hole_cells`; is_by_share: whether a place's share says what else than it traced
+            as left out it did leave out.
     """
     told = F.col("told")
     unsent = F.greatest(F.col("received") - F.col("sent"), told)
