@@ -104,3 +104,21 @@ def test_place_says_nothing_of_what_was_sent_before_its_traces_begin(
             now=now,
         )
     assert told(lake) == {f"router → {'writer' if is_known else 'sink'}": HALF // 10}
+
+
+def test_what_landed_before_a_place_traced_anything_is_no_trace_loss_of_it(lake: Lake) -> None:
+    lake.settings = {"locations": ROUTE}
+    lost = {HALF + 100, HALF + 300}
+    lines: list[Line] = []
+    for number in range(2 * HALF):
+        has_writer = number >= HALF and number not in lost
+        places = ("router", "writer") if has_writer else ("router",)
+        lines += [trace_line(number), *passed(number, places)]
+    lake.log("all.jsonl", lines)
+    lake.land(sink_row(number) for number in range(2 * HALF) if number not in lost)
+    lake.ingest()
+    window = Window(T0, T0 + timedelta(seconds=2 * HALF))
+    request = AuditRequest(lake.name, lake.stream, window, NOW, Retention(timedelta(days=2)))
+    router, writer = audit(lake.warehouse, request, ungated(), now=NOW).hops
+    assert told(lake) == {"router → writer": len(lost)}
+    assert (router.doubtful, writer.lost, writer.trace_loss) == (0, len(lost), 0)

@@ -4,11 +4,10 @@ They change no verdict: they say where a message was seen, and so how far it cam
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -17,6 +16,7 @@ from shardaudit.adapters.engine.held import own_rows
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.audit.comparison import Comparison
 from shardaudit.audit.looked_into import FEW_IDS
+from shardaudit.audit.route.beyond_window import losses_before, silent_places, traces_begin
 from shardaudit.audit.route.filtered import Filtered
 from shardaudit.audit.route.place_counts import SeenAlike, place_counts
 from shardaudit.audit.rules.canary.canary_answers import is_canary
@@ -24,8 +24,7 @@ from shardaudit.audit.rules.drill_down import with_hash
 from shardaudit.audit.rules.findings import KEY
 from shardaudit.audit.rules.hours import slot
 from shardaudit.ingest.rules.sighted import seen_at
-from shardaudit.ingest.sightings import sighting_counts, sightings_near
-from shardaudit.model.config.settings import DAY
+from shardaudit.ingest.sightings import sightings_near
 from shardaudit.model.route.lost_hops import (
     HopLine,
     LostHops,
@@ -45,12 +44,9 @@ from shardaudit.model.route.trace_loss import (
     trace_losses,
     usual_losses,
 )
-from shardaudit.model.tables.audit_tables import AUDITS
 from shardaudit.model.verdict import FILTERED, Kind
 from shardaudit.model.window import Window, coalesced
-from shardaudit.report.route_lines import hops_from_json
 from shardaudit.report.summary import AuditedPlace
-from shardaudit.store.audits import published_of
 from shardaudit.store.warehouse import Warehouse
 
 _LOCATED = (Kind.MISSING.value, Kind.DUPLICATED.value)
@@ -79,9 +75,11 @@ def with_hops(
         return found, ()
     filtered = comparison.filtered
     counts = place_counts(warehouse, request, cells, filtered)
-    hops, window = counts.lines()
-    out = {hop.location: hop.told_left_out for hop in hops}
-    hops = _with_filtered(counts.with_unsent(hops), comparison)
+    of_window = counts.of_window()
+    begins = traces_begin(warehouse, request, of_window.later, counts.cells)
+    window = counts.as_if_always(begins, of_window.traced)
+    out = {hop.location: hop.told_left_out for hop in of_window.places}
+    hops = _with_filtered(counts.with_unsent(of_window.places), comparison)
     is_told = F.col("kind").isin(*_LOCATED) & ~is_canary("message_id")
     sought = found.where(is_told).select(*KEY, "bucket_start").localCheckpoint()
     told = _seen(warehouse, request, sought)
@@ -93,12 +91,10 @@ def with_hops(
         for row in collected(told.groupBy(*_ALIKE).count())
     ]
     landed, exact = counts.landed([group for group in groups if group.is_missing], told)
-    window = sum((landed[start] for start in exact), start=window)
-    silent = _silent(warehouse, request, hops)
-    if is_thin(usual := window):
-        usual = sum((landed[start] for start in landed.keys() - exact), start=window)
+    window, usual = _with_minutes(window, landed, exact, begins)
+    silent = silent_places(warehouse, request, hops)
     lost = _with_usual(warehouse, request, LostHops(route, silent, left_out=out), usual)
-    alike = _lost_on(groups, landed, lost, _begins(warehouse, request, counts.cells))
+    alike = _lost_on(groups, landed, lost, begins)
     answers = own_rows(warehouse.spark, _answers(groups, alike, route), _HOP_DDL)
     # Unique on these columns on the right, by the grouping.
     placed = told.join(F.broadcast(answers), list(_ALIKE), how="inner")
@@ -106,12 +102,31 @@ def with_hops(
     return _placed(found, placed), _with_losses(hops, window, route)
 
 
+def _with_minutes(
+    window: Traced,
+    landed: Mapping[datetime, Traced],
+    exact: Collection[datetime],
+    begins: Mapping[str, datetime],
+) -> tuple[Traced, Traced]:
+    """The window with the minutes of which all is known; and with the others where that is thin.
+
+    Input:
+        window: of the other minutes; landed, exact: of `PlaceCounts.landed`; begins: of
+            `traces_begin`: the minutes before say nothing.
+    """
+    since = {start for start in landed if all(at <= start for at in begins.values())}
+    known = sum((landed[start] for start in since & set(exact)), start=window)
+    if not is_thin(known):
+        return known, known
+    return known, sum((landed[start] for start in since - set(exact)), start=known)
+
+
 def _with_usual(
     warehouse: Warehouse, request: AuditRequest, lost: LostHops, window: Traced
 ) -> LostHops:
     """With the usual losses, without any where they are not known."""
     route = lost.route
-    before, ends_before = _losses_before(warehouse, request) if is_thin(window) else ({}, {})
+    before, ends_before = losses_before(warehouse, request) if is_thin(window) else ({}, {})
     losses = usual_losses(route, window, before)
     ends = end_losses(route, window, ends_before, least=FEW_TRACED)
     return replace(lost, trace_losses=losses, end_losses=ends)
@@ -127,7 +142,7 @@ def _lost_on(
 
     Input:
         landed: by bucket what its places traced of what landed; lost: of `_with_usual`; begins: of
-            `_begins`: of a message of before a place is silent.
+            `traces_begin`: of a message of before a place is silent.
     """
     silent = [
         lost.silent | {name for name, at in begins.items() if group.bucket_start < at}
@@ -257,65 +272,6 @@ def _placed(found: DataFrame, told: DataFrame) -> DataFrame:
     # Unique on the key on the right, as what was found is.
     both = found.join(placed, KEY, how="left").withColumns(values)
     return both.drop(*new, "is_placed").localCheckpoint()
-
-
-def _losses_before(
-    warehouse: Warehouse, request: AuditRequest
-) -> tuple[dict[str, float], dict[str, float]]:
-    """By place its trace loss in the newest audit before that tells it; and its `end_losses`."""
-    rows = warehouse.rows(AUDITS, where=published_of(request.name))
-    # One of the same time is of the same night: they may run again, in any order.
-    before = [row for row in rows if row["as_of"] < request.as_of]
-    route, known, ends = request.stream.route, dict[str, float](), dict[str, float]()
-    for row in sorted(before, key=lambda row: (row["as_of"], row["window_end"], row["audit_id"])):
-        if not is_thin(Traced(row["matched"] + row["untraced"])):
-            hops = hops_from_json(row["hops"])
-            known |= {hop.location: hop.trace_loss for hop in hops if hop.trace_loss is not None}
-            ends |= {hop.location: hop.end_loss for hop in hops if hop.end_loss is not None}
-    return {name: loss for name, loss in known.items() if name in route.places}, ends
-
-
-def _silent(
-    warehouse: Warehouse, request: AuditRequest, hops: Sequence[AuditedPlace]
-) -> frozenset[str]:
-    """The places of which nothing is known in a day or longer: not just of these minutes."""
-    names = frozenset(line.location for line in hops if line.is_silent)
-    if not names:
-        return names
-    window = request.judged_over or request.aligned
-    wide = Window(min(window.start, request.aligned.end - DAY), request.aligned.end)
-    counts = sighting_counts(warehouse, request.name, wide)
-    return names - {row.location for row in collected(counts.select("location").distinct())}
-
-
-def _begins(warehouse: Warehouse, request: AuditRequest, cells: DataFrame) -> dict[str, datetime]:
-    """When the traces of places begin that did not trace what had landed before, as of new ones.
-
-    That they did not trace what was lost before says nothing.
-
-    Input:
-        cells: of `PlaceCounts`.
-    """
-    window = request.aligned
-    counts = sighting_counts(warehouse, request.name, Window(window.start - DAY, window.end))
-    first = counts.groupBy("location").agg(F.min("bucket_start").alias("begin"))
-    begins = {row.location: row.begin for row in collected(first) if row.begin > window.start}
-    if not begins:
-        return begins
-    earlier = published_of(request.name) & (pc.field("window_end") <= window.start)
-    audits = warehouse.rows(AUDITS, where=earlier)
-    for row in sorted(audits, key=lambda row: row["as_of"], reverse=True):
-        for hop in hops_from_json(row["hops"]):
-            if not hop.is_silent:
-                begins.pop(hop.location, None)
-        if not begins:
-            return begins
-    if any(row["matched"] + row["untraced"] for row in audits):
-        return begins
-    landed = cells.where(F.col("landed") > 0).agg(F.min("bucket_start").alias("start"))
-    [at_first] = collected(landed)
-    since = window.end if at_first.start is None else at_first.start
-    return {name: at for name, at in begins.items() if since < at}
 
 
 def _seen(warehouse: Warehouse, request: AuditRequest, sought: DataFrame) -> DataFrame | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from shardaudit.adapters.engine.collected import collected
@@ -19,6 +19,7 @@ from shardaudit.audit.route.filtered import Filtered
 from shardaudit.audit.route.left_out import seen_of_left_out
 from shardaudit.audit.rules.canary.canary_answers import without_canary
 from shardaudit.columns.instants import in_windows
+from shardaudit.ingest.rules.sighted import had_messages, is_kept
 from shardaudit.ingest.sightings import sighting_counts, sightings_within
 from shardaudit.model.input_columns import LEFT_OUT, SENT
 from shardaudit.model.route.route import Sighting
@@ -29,6 +30,19 @@ from shardaudit.report.summary import AuditedPlace
 from shardaudit.store.warehouse import Warehouse
 
 _NOTHING = Row(received=0, sent=0, kept=0, traced=0, ended=0)
+
+
+@dataclass(frozen=True, slots=True)
+class OfWindow:
+    """What the places traced in an audit's window.
+
+    `places`: in the route's order; `traced`: what they traced where all has landed; `later`: by
+    place that traced nothing in the window's first bucket, when its traces begin.
+    """
+
+    places: tuple[AuditedPlace, ...]
+    traced: Traced
+    later: Mapping[str, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +77,13 @@ class PlaceCounts:
     cells: DataFrame
     traced: DataFrame
 
-    def lines(self) -> tuple[tuple[AuditedPlace, ...], Traced]:
-        """The places in the route's order; and what they traced where all has landed."""
-        is_whole = (F.col("missing") == 0) & (F.col("pending") == 0)
+    def of_window(self) -> OfWindow:
+        """What the places traced in all."""
+        is_whole = _is_whole()
         landed = F.sum(F.when(is_whole, F.col("landed"))).alias("landed")
         [cells] = collected(self.cells.agg(landed))
         sums = self.traced.groupBy("location").agg(
+            F.min("bucket_start").alias("begin"),
             F.sum("received").alias("received"),
             F.sum("sent").alias("sent"),
             F.sum("kept").alias("kept"),
@@ -77,7 +92,7 @@ class PlaceCounts:
             F.sum(F.when(is_whole, F.col("sent"))).alias("ended"),
         )
         found = {row.location: row for row in collected(sums)}
-        lines = tuple(
+        places = tuple(
             AuditedPlace(
                 location=name,
                 after=place.after,
@@ -93,7 +108,28 @@ class PlaceCounts:
             {name: row[of] or 0 for name, row in found.items()}
             for of in ("traced", "passed_on", "ended")
         )
-        return lines, Traced(cells.landed or 0, *told)
+        start = self.request.aligned.start
+        later = {name: row.begin for name, row in found.items() if row.begin > start}
+        return OfWindow(places, Traced(cells.landed or 0, *told), later)
+
+    def as_if_always(self, begins: Mapping[str, datetime], window: Traced) -> Traced:
+        """What places would have traced of a window, had they traced all the time as they do since.
+
+        Input:
+            begins: by new place when its traces begin; window: of `of_window`.
+        """
+        if not begins:
+            return window
+        since = (
+            F.sum(F.when(_is_whole() & (F.col("bucket_start") >= F.lit(at)), F.col("landed")))
+            for at in begins.values()
+        )
+        [row] = collected(self.cells.agg(*(n.alias(f"of_{at}") for at, n in enumerate(since))))
+        by_place = dict(window.by_place)
+        for name, landed in zip(begins, row, strict=True):
+            if landed:
+                by_place[name] = round(by_place.get(name, 0) * window.landed / landed)
+        return replace(window, by_place=by_place)
 
     def landed(
         self, missing: Sequence[SeenAlike], told: DataFrame
@@ -177,14 +213,22 @@ class PlaceCounts:
             return {}
         each = ["location", "bucket_start", "message_id"]
         sightings = sightings_within(self.warehouse, self.request.name, near)
-        happened = (F.max(F.col("event") == event).alias(event) for event in (SENT, LEFT_OUT))
+        happened = (
+            F.max(F.when(F.col("event") == event, 1).otherwise(0)).alias(event)
+            for event in (SENT, LEFT_OUT)
+        )
         messages = sightings.groupBy(*each).agg(*happened)
         sums = messages.groupBy(*each[:2]).agg(
             F.count("*").alias("traced"),
-            F.count_if(F.col(SENT)).alias("sent"),
-            F.count_if(F.col(LEFT_OUT) & ~F.col(SENT)).alias("kept"),
+            F.sum(SENT).alias("sent"),
+            F.sum(is_kept(SENT, LEFT_OUT)).alias("kept"),
         )
         return {(row.location, row.bucket_start): row for row in collected(sums)}
+
+
+def _is_whole() -> Column:
+    """Whether all of a bucket has landed."""
+    return (F.col("missing") == 0) & (F.col("pending") == 0)
 
 
 def place_counts(
@@ -196,8 +240,6 @@ def place_counts(
         cells: of `judged_cells`; filtered: of `filtered`.
     """
     sums = ("received", "sent", "kept")
-    # Of a message that it sent on, or left out, it may have lost the other trace.
-    most = F.greatest("received", F.col("sent") + F.col("kept"))
     traced = (
         sighting_counts(warehouse, request.name, request.aligned)
         .withColumn("kept", F.coalesce("left_out", F.lit(0)))
@@ -206,7 +248,7 @@ def place_counts(
             *(F.sum(name).alias(name) for name in sums),
             (F.min("batch_id") < F.max("batch_id")).alias("is_split"),
         )
-        .withColumn("traced", most)
+        .withColumn("traced", had_messages("kept"))
     )
     if filtered is None:
         traced = traced.withColumn("left_out", F.lit(0).cast("bigint"))

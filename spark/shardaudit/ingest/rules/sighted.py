@@ -101,12 +101,24 @@ def _news() -> dict[str, Column]:
         before = F.col(f"{event}_before")
         found[event] = F.col(event) - before
         found[f"{event}_first_at"] = F.when(before == 0, F.col(f"{event}_first_at"))
-    # A place that was started anew may leave out first what it sends on then.
-    kept, kept_before = (
-        F.when(F.col(f"{SENT}{when}") == 0, F.col(f"{LEFT_OUT}{when}")).otherwise(0)
-        for when in ("", "_before")
-    )
+    kept, kept_before = (is_kept(f"{SENT}{of}", f"{LEFT_OUT}{of}") for of in ("", "_before"))
     return found | {LEFT_OUT: kept - kept_before}
+
+
+def is_kept(sent: str, left_out: str) -> Column:
+    """Whether a place left a message out for good, by whether it sent it on and left it out.
+
+    All three are 1 or 0. One that was started anew may leave out first what it sends on then.
+    """
+    return F.when(F.col(sent) == 0, F.col(left_out)).otherwise(0)
+
+
+def had_messages(kept: str) -> Column:
+    """How many messages a place had, of rows with `received`, `sent` and those it kept.
+
+    Of a message that it sent on, or left out, it may have lost the other trace.
+    """
+    return F.greatest("received", F.col("sent") + F.col(kept))
 
 
 def _is_early(event: str) -> Column:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from shardaudit.columns.ledger_sums import CELL
+from shardaudit.ingest.rules.sighted import had_messages
 from shardaudit.model.input_columns import PRODUCER
 from shardaudit.model.rates import is_surely_below
 from shardaudit.model.route.filters import Beside, RouteFilter
@@ -66,7 +67,7 @@ class FilterCounts:
         places = places.withColumns(
             {
                 "out": F.when(is_filter, left_out).otherwise(0),
-                "had": F.greatest("received", F.col("sent") + F.col("told")),
+                "had": had_messages("told"),
             }
         )
         first = [name for one in self.beside if PRODUCER in one.before for name in one.names]
