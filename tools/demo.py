@@ -54,7 +54,7 @@ from tools.demo_runs import DemoFailedError, Run, followed
 
 FOLDER = ROOT / ".demo"
 HOME = ROOT / ".airflow"
-AUDIT = ("plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict")
+AUDIT = ("plan", "audit", "gates", "publish", "tell", "verdict")
 REPAIR = ("plan", "approve", "repair", "verify")
 STAGES = STREAM_STAGES + 1 + len(AUDIT) + 2 * len(REPAIR) + 2
 APPROVE = "Approve"

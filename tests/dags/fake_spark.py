@@ -14,7 +14,7 @@ import json, os, sys, time
 with open({calls!r}, "a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 command = next(
-    c for c in ("backfill", "dedupe", "audit", "ingest", "watch", "maintain") if c in sys.argv
+    c for c in ("backfill", "dedupe", "audit", "watch", "maintain") if c in sys.argv
 )
 named = (a for a in sys.argv if a.startswith(("--stream=", "--plan=")))
 stream = next(named, "").partition("=")[2]

@@ -12,7 +12,7 @@ from shardaudit.airflow.launch import JobBusyError, JobFailedError
 from shardaudit.report.next_steps import AUDIT_EVERY
 
 DAGS = Path(__file__).parents[2] / "dags"
-TASKS = ["plan", "stream.ingest", "stream.audit", "gates", "publish", "tell", "verdict"]
+TASKS = ["plan", "audit", "gates", "publish", "tell", "verdict"]
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +30,8 @@ def dag(dags: dict[str, DAG]) -> DAG:
 
 def test_tasks_follow_one_another(dag: DAG) -> None:
     assert sorted(dag.task_ids) == sorted(TASKS)
-    assert "stream.ingest" in dag.get_task("stream.audit").upstream_task_ids
-    assert "stream.audit" in dag.get_task("gates").upstream_task_ids
     for task_id in ("gates", "publish", "tell"):
-        assert "stream.audit" in dag.get_task(task_id).upstream_task_ids
+        assert "audit" in dag.get_task(task_id).upstream_task_ids
         assert task_id in dag.get_task("verdict").upstream_task_ids
 
 
@@ -48,8 +46,8 @@ def test_it_runs_at_two_and_not_before_the_next_night(dag: DAG) -> None:
 
 def test_one_spark_driver_runs_at_a_time(dag: DAG) -> None:
     assert (dag.max_active_runs, dag.max_active_tasks) == (1, 1)
-    for name in ("stream.ingest", "stream.audit"):
-        assert dag.get_task(name).max_active_tis_per_dag == 1
+    audit: Any = dag.get_task("audit")
+    assert audit.max_active_tis_per_dag == 1
 
 
 @pytest.mark.parametrize("task_id", TASKS)

@@ -28,7 +28,7 @@ class PlannedJob(TypedDict):
 
 
 class PlannedAudit(PlannedJob):
-    """What the tasks of one stream need to know; the commands are ingest and audit."""
+    """What the tasks of one stream need to know; the command is audit, which ingests first."""
 
     audit_id: str
 
@@ -147,17 +147,13 @@ def _planned(
     settings: Settings, name: str, *, window: Window, as_of: datetime, config: Path
 ) -> PlannedAudit:
     stream = settings.stream(name)
-    common = ["--config", str(config)]
     arguments = {
-        "ingest": [*common, "ingest", f"--stream={name}"],
         "audit": [
-            *common,
-            "audit",
+            *("--config", str(config), "audit"),
             f"--stream={name}",
             f"--from={window.start.isoformat()}",
             f"--to={window.end.isoformat()}",
             f"--as-of={as_of.isoformat()}",
-            "--no-ingest",
         ],
     }
     return {

@@ -36,16 +36,11 @@ class Lineage:
 
 _KNOWN = ("findings", "transitions", "gaps", "gap_transitions")
 _TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "ingest": (
-        (_TRACES, _SINK),
+    "audit": (
+        (_TRACES, _SINK, "quiet_times"),
         (
             *("traces", "trace_sessions", "fingerprints", "quarantine", "batches"),
             *("sightings", "sighting_counts"),
-        ),
-    ),
-    "audit": (
-        ("traces", "trace_sessions", "fingerprints", "sightings", "quiet_times", _SINK),
-        (
             *("cells", "evidence", "ledger_hours", *_KNOWN, "audits"),
             *("watermarks", "gates", "notifications"),
         ),

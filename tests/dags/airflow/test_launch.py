@@ -19,7 +19,7 @@ def planned(config: Path) -> PlannedAudit:
     ]
 
 
-def run(planned: PlannedAudit, command: str = "ingest", *, tries: int = 1) -> None:
+def run(planned: PlannedAudit, command: str = "audit", *, tries: int = 1) -> None:
     context: Any = {"ti": SimpleNamespace(try_number=tries)}  # Any: a small part of Airflow's
     ShardauditJob(task_id=command, command=command, planned=planned).execute(context)
 
@@ -74,7 +74,7 @@ def test_a_folder_without_jars_is_refused(
 def test_exit_code_75_may_be_tried_again(
     planned: PlannedAudit, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": 75}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": 75}))
     with pytest.raises(JobBusyError) as busy:
         run(planned)
     assert not isinstance(busy.value, AirflowFailException)
@@ -97,11 +97,11 @@ def test_any_other_exit_code_is_not_tried_again(
     reason: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": code}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": code}))
     with pytest.raises(AirflowFailException) as failed:
         run(planned)
     assert reason in str(failed.value)
-    assert f"shardaudit ingest events ended with {code}:" in str(failed.value)
+    assert f"shardaudit audit events ended with {code}:" in str(failed.value)
     assert len(read_calls(spark_calls)) == 1
 
 
@@ -109,7 +109,7 @@ def test_any_other_exit_code_is_not_tried_again(
 def test_a_job_that_was_ended_from_outside_is_tried_again(
     planned: PlannedAudit, spark_calls: Path, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": code}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": code}))
     with pytest.raises(JobKilledError, match=r"was ended by SIG.*more memory"):
         run(planned)
     assert len(read_calls(spark_calls)) == 1
@@ -118,7 +118,7 @@ def test_a_job_that_was_ended_from_outside_is_tried_again(
 def test_a_job_whose_engine_breaks_is_tried_once_more(
     planned: PlannedAudit, spark_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": 134}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": 134}))
     with pytest.raises(JobKilledError, match=r"broke \(SIGABRT\): it is tried once more"):
         run(planned)
     with pytest.raises(JobFailedError, match=r'broke \(SIGABRT\) again.*engine = "spark"'):
@@ -143,5 +143,5 @@ def test_credentials_are_neither_in_the_command_line_nor_in_the_log(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
     run(planned)
     logged = "".join(capfd.readouterr())
-    assert "the words of ingest events" in logged
+    assert "the words of audit events" in logged
     assert "very-secret" not in logged + spark_calls.read_text()

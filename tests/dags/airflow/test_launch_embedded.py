@@ -41,7 +41,7 @@ def planned(embedded: Path) -> PlannedAudit:
     return plan_audits(embedded, {"stream": "events"}, run_after=NIGHT)[0]
 
 
-def execute(planned: PlannedAudit, command: str = "ingest") -> None:
+def execute(planned: PlannedAudit, command: str = "audit") -> None:
     ShardauditJob(task_id=command, command=command, planned=planned).execute({})
 
 
@@ -66,8 +66,8 @@ def test_its_lines_are_in_the_task_s_log_and_no_credentials(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
     execute(planned)
     logged = "".join(capfd.readouterr())
-    assert "shardaudit ingest events runs in this task, on the embedded engine" in logged
-    assert "the words of ingest events" in logged
+    assert "shardaudit audit events runs in this task, on the embedded engine" in logged
+    assert "the words of audit events" in logged
     assert "very-secret" not in logged + command_calls.read_text()
 
 
@@ -87,7 +87,7 @@ def test_exit_code_is_final(
     reason: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": code}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": code}))
     with pytest.raises(AirflowFailException, match=rf"ended with {code}: .*{reason}"):
         execute(planned)
     assert len(read_calls(command_calls)) == 1
@@ -98,7 +98,7 @@ def test_exit_code_is_final(
 def test_command_that_was_ended_from_outside_is_tried_again(
     planned: PlannedAudit, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": code}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": code}))
     with pytest.raises(JobKilledError, match="was ended by SIG"):
         execute(planned)
 
@@ -107,7 +107,7 @@ def test_command_that_was_ended_from_outside_is_tried_again(
 def test_exit_code_75_may_be_tried_again(
     planned: PlannedAudit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest events": 75}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit events": 75}))
     with pytest.raises(JobBusyError) as busy:
         execute(planned)
     assert not isinstance(busy.value, AirflowFailException)
@@ -118,7 +118,7 @@ def test_real_command_says_in_the_log_what_it_refuses(
 ) -> None:
     sources = Path(__file__).parents[3] / "spark"
     monkeypatch.setenv("PYTHONPATH", str(sources))
-    config = Path(planned["arguments"]["ingest"][1])
+    config = Path(planned["arguments"]["audit"][1])
     config.write_text(config.read_text().replace("[streams.events]", "[streams.event]"))
     with pytest.raises(AirflowFailException, match="ended with 2"):
         execute(planned)
@@ -146,7 +146,7 @@ def test_command_is_ended_when_its_time_is_over(
 def test_whole_night_runs_without_spark(
     embedded: Path, command_calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_EXIT", json.dumps({"ingest orders": 1}))
+    monkeypatch.setenv("FAKE_EXIT", json.dumps({"audit orders": 1}))
     events, _ = plan_audits(embedded, FORM, run_after=NIGHT)
     write_result(
         embedded.with_name("warehouse"),
@@ -155,13 +155,12 @@ def test_whole_night_runs_without_spark(
     )
     _, states = run(FORM)
     assert {name: state for name, state in states.items() if state != "success"} == {
-        "stream.ingest orders": "failed",
-        "stream.audit 1": "upstream_failed",
+        "audit orders": "failed",
         "gates orders": "skipped",
         "verdict orders": "failed",
     }
     calls = read_calls(command_calls)
-    assert sorted(call[3] for call in calls) == ["audit", "ingest", "ingest"]
+    assert sorted(call[3] for call in calls) == ["audit", "audit"]
     assert all(call[0] == "--engine=embedded" for call in calls)
 
 

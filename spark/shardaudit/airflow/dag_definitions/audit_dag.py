@@ -1,15 +1,16 @@
 """The nightly audit: every stream's last days, compared again with what landed.
 
-ingest → audit (per stream) → gates (per stream; red when one is shut), publish (an asset event),
-tell (per stream: what changed, to Slack, mail, webhook) → verdict (per stream; red when it is bad).
-One task at a time, one run at a time: one run writes a warehouse. What runs ingest and audit is the
-configuration's `engine`: a Spark driver by the Spark connection, or a process of the task itself.
+audit (per stream; ingests first, its log says each stage) → gates (per stream; red when one is
+shut), publish (an asset event), tell (per stream: what changed, to Slack, mail, webhook) → verdict
+(per stream; red when it is bad). One task at a time, one run at a time: one run writes a warehouse.
+What runs an audit is the configuration's `engine`: a Spark driver by the Spark connection, or a
+process of the task itself.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk import DAG, Asset, TriggerRule, get_current_context, task, task_group
+from airflow.sdk import DAG, Asset, TriggerRule, get_current_context, task
 
 from shardaudit.airflow.audit_verdict import event_extra, judge, keep_report
 from shardaudit.airflow.cadence import by_clock
@@ -25,7 +26,7 @@ _NAME = "{{ task.op_kwargs.planned.stream }}"
 
 
 def nightly_audit(tasks: Mapping[str, str] | None = None, *, schedule: str = NIGHTLY) -> DAG:
-    """The DAG of that name: plans, ingests, audits, publishes, judges.
+    """The DAG of that name: plans, audits, publishes, judges.
 
     Input:
         tasks: default arguments of its tasks; schedule: cron, in UTC.
@@ -73,25 +74,16 @@ def _tasks() -> None:
         context = get_current_context()
         return planned_run(context["params"], run_after=context["dag_run"].run_after)
 
-    @task_group
-    def stream(planned: PlannedAudit) -> None:
-        jobs = [
-            ShardauditJob(
-                task_id=command,
-                command=command,
-                planned=planned,
-                map_index_template="{{ task.planned.stream }}",
-                max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
-            )
-            for command in ("ingest", "audit")
-        ]
-        jobs[0] >> jobs[1]
-
     @task(outlets=[_AUDITS], trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS)
     def publish(planned: list[PlannedAudit], outlet_events: Any = None) -> None:
         outlet_events[_AUDITS].extra = event_extra(planned)
 
     audits: Any = plan()  # Any: Airflow gives the tasks the value, not the XComArg that this is
     checked, told = _gates.expand(planned=audits), _tell.expand(planned=audits)
-    audited = stream.expand(planned=audits)
+    audited = ShardauditJob.partial(
+        task_id="audit",
+        command="audit",
+        map_index_template="{{ task.planned.stream }}",
+        max_active_tis_per_dag=1,  # also over the runs of an Airflow backfill
+    ).expand(planned=audits)
     audited >> [checked, publish(audits), told] >> _verdict.expand(planned=audits)
