@@ -1,11 +1,13 @@
 """Which engine runs a command that reads little, and what it says of it."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from shardaudit.adapters.engine import light
 from shardaudit.adapters.engine.light import LIGHT, MOST_BYTES, LightChoice, light_choice
 from shardaudit.model.config.choices import EngineName
 from shardaudit.model.config.parts import Embedded
@@ -37,6 +39,16 @@ def nothing() -> int:
 
 def never() -> int:
     raise AssertionError("nobody has to look")
+
+
+def test_each_command_that_asks_for_it_is_light() -> None:
+    commands = Path(light.__file__).parents[2] / "cli"
+    asked = {
+        name
+        for file in commands.glob("*.py")
+        for name in re.findall(r"\.light\(\s*\"([^\"]+)\"", file.read_text())
+    }
+    assert asked == LIGHT
 
 
 def chosen(

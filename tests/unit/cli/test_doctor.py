@@ -174,7 +174,7 @@ def test_what_runs_the_light_commands_is_told(
     tables = f"[embedded]\nshared_machine = true\n[spark]\n{keys}\n[streams]\n"
     config.write_text(f'warehouse = "lake"\n{tables}')
     line = checked(config, engine=asked)[0]["light commands"]
-    wanted = f"backfill plan, dedupe plan, findings accept, watch: {found}"
+    wanted = f"backfill plan, dedupe plan, findings accept, findings list, watch: {found}"
     assert (line.level, line.found.startswith(wanted)) == ("ok", True), line.found
 
 

@@ -21,7 +21,7 @@ from shardaudit.model.config.settings import Settings
 from shardaudit.model.errors import ConfigError
 
 # The commands that read findings, sums and the log of a table, as a rule. The watch ingests, too.
-LIGHT = frozenset({"backfill plan", "dedupe plan", "findings accept", "watch"})
+LIGHT = frozenset({"backfill plan", "dedupe plan", "findings accept", "findings list", "watch"})
 # Of files, some ten million messages: 50 million were audited within embedded.memory's 3 GiB.
 MOST_BYTES = 2**30
 
