@@ -1,6 +1,6 @@
 """The ledger of an audit's window: which cells differ, which are gaps, what is only counted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -155,13 +155,12 @@ def window_ledger(
     week = week_bins(both.ledger(last_days), sums.kept, as_of=as_of, bucket=stream.bucket)
     patience = patiences(week, settle_grace=grace, retention=request.retention.length)
     facts = held(shard_facts(sums.hours, patience, as_of=as_of, settle_grace=grace))
-    listed = warehouse.counts(SHARDS, by=["shard_id"], having={"stream": request.name})
     told = collected(facts.select("shard_id", "has_lost_rows", "sent_total", "landed_total"))
-    seen = [(row.shard_id,) for row in told]
-    shards = own_rows(warehouse.spark, sorted({*listed, *seen}), "shard_id string")
-    own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     windows = [window, *both.planted.plan.windows]
     near = sums.near.where(in_windows(F.col("bucket_start"), windows)).select(*_OF_GRID)
+    names = _alive(warehouse, request, {row.shard_id for row in told}, near)
+    shards = own_rows(warehouse.spark, [(name,) for name in names], "shard_id string")
+    own = grid(without_canary(shards), window=window, bucket=stream.bucket)
     cells = compared_cells(both.planted.grid(shards).unionByName(own), near)
     own_shards = [row for row in told if not row.shard_id.startswith(CANARY)]
     known = past(warehouse, request, both, own_shards)
@@ -177,6 +176,43 @@ def window_ledger(
     cells, named, may_be = _with_gaps(warehouse, request, whole, standing)
     known_ids = (known.missing, named, standing, *may_be)
     return WindowLedger(sums, cells, facts, own_shards, *known_ids, filtered=left)
+
+
+def _alive(
+    warehouse: Warehouse, request: AuditRequest, in_ledger: Set[str], near: DataFrame
+) -> list[str]:
+    """The shards that an audit looks at: not those that were closed, and of which there is nothing.
+
+    A stream that is resharded each day would have more of those from day to day.
+
+    Input:
+        near: the ledger's cells of the window, and of the canary's.
+    """
+    window = request.aligned
+    keys = ("shard_id", "opened", "observed_at")
+    listed = warehouse.counts(SHARDS, by=keys, having={"stream": request.name})
+    closed = closed_shards(listed, by=window.start)
+    if closed:
+        here = near.where(in_windows(F.col("bucket_start"), [window]))
+        closed -= {row.shard_id for row in collected(here.select("shard_id").distinct())}
+    return sorted(({shard_id for shard_id, *_ in listed} | in_ledger) - closed)
+
+
+def closed_shards(
+    listings: Iterable[tuple[str, bool | None, datetime]], *, by: datetime
+) -> set[str]:
+    """The shards that took no records any more by then, and did not begin anew.
+
+    Input:
+        listings: of a shard, whether it was open, and when; None: nobody knows.
+    """
+    closed_at: dict[str, datetime] = {}
+    for shard_id, is_open, at in sorted(listings, key=lambda said: said[2]):
+        if is_open is False:
+            closed_at.setdefault(shard_id, at)
+        else:
+            closed_at.pop(shard_id, None)
+    return {shard_id for shard_id, at in closed_at.items() if at <= by}
 
 
 def _with_gaps(
