@@ -143,6 +143,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "shardaudit/columns/faults.py": (*_INGEST, _TRACES, _DELTA),
     "shardaudit/ingest/rules/fingerprint.py": (*_INGEST, *_AUDIT, _DELTA, _PARQUET),
     "shardaudit/ingest/rules/batch_inputs.py": (*_INGEST, _DELTA, _PARQUET, _TRACES),
+    "shardaudit/ingest/rules/sink_columns.py": (*_INGEST, _DELTA, _PARQUET),
     "shardaudit/columns/instants.py": (*_INGEST, _DELTA),
     "shardaudit/columns/ledger_sums.py": (*_INGEST, *_AUDIT),
     "shardaudit/ingest/rules/repeats.py": (

@@ -145,8 +145,8 @@ class Lake:
     def unplaced_now(self, *, since: int = 1) -> Scan:
         """Those of them that lack their shard or time, as they came and went since a batch."""
         always = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
-        [before] = [r for r in self.batches() if (r.side, r.number) == ("sink", since)]
-        return self.landed_now().unplaced(landed=always, before=before.inputs)
+        before = [r.inputs for r in self.batches() if r.side == "sink" and r.number <= since]
+        return self.landed_now().unplaced(landed=always, before=before)
 
     def rows(self, table: Table) -> list[Row]:
         """All rows of one of our tables."""

@@ -332,5 +332,5 @@ def _landed_ids(warehouse: Warehouse, name: str, stream: Stream, window: Window)
     scans = [_sent_within(sink, [window])]
     if state.may_lack_places or not sink.has_places:
         since = window.start - stream.settle_grace
-        scans.append(sink.unplaced(landed=(since, datetime.max.replace(tzinfo=UTC)), before=None))
+        scans.append(sink.unplaced(landed=(since, datetime.max.replace(tzinfo=UTC)), before=()))
     return [scan.materialized(scan.rows.select("message_id")) for scan in scans]

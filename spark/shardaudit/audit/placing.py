@@ -14,7 +14,6 @@ from shardaudit.adapters.engine.held import bare, own_rows
 from shardaudit.adapters.lake.delta_rs import Row
 from shardaudit.audit.audit_request import AuditRequest
 from shardaudit.columns.ledger_sums import CELL
-from shardaudit.ingest.batches import batch_id
 from shardaudit.ingest.rules.coarse_times import COARSEST
 from shardaudit.ingest.rules.deliveries import DELIVERY
 from shardaudit.ingest.rules.fingerprint import placed_rows
@@ -81,11 +80,11 @@ class Placing:
             touched = touched.unionByName(sent.withColumns(left))
         return Placed(rows.select(*DELIVERY), touched.distinct())
 
-    def _inputs(self, number: int) -> str | None:
-        """What a batch of the sink read; None where there is none of that number."""
-        batch = batch_id(self.request.name, "sink", number)
-        found = self.warehouse.rows(BATCHES, where=pc.field("batch_id") == batch)
-        return found[0]["inputs"] if found else None
+    def _inputs(self, number: int) -> list[str]:
+        """What the batches of the sink read up to one, oldest first."""
+        of_sink = (pc.field("stream") == self.request.name) & (pc.field("side") == "sink")
+        rows = self.warehouse.rows(BATCHES, where=of_sink & (pc.field("number") <= number))
+        return [row["inputs"] for row in sorted(rows, key=lambda row: int(row["number"]))]
 
     def _homes(self, since: datetime) -> list[Window]:
         """When what landed since then may have been sent.

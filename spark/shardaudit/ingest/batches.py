@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -37,6 +37,9 @@ class Inputs(Protocol):
 
     def heals(self, damaged: SourceFile, /) -> bool:
         """Whether a file that was unreadable earlier does no harm any more."""
+
+    def older(self) -> Self:
+        """What of it is kept once there is a newer batch."""
 
 
 SomeInputs = TypeVar("SomeInputs", bound=Inputs)
@@ -148,7 +151,7 @@ class Batches(Generic[SomeInputs]):
     def finish(
         self, batch: Batch, inputs: SomeInputs, *, result: BatchResult, at: datetime
     ) -> None:
-        """Stores that the batch is complete, and which older damage it healed."""
+        """Stores that the batch is complete, what it healed, and less of those before it."""
         row = _row(
             batch,
             inputs,
@@ -162,8 +165,17 @@ class Batches(Generic[SomeInputs]):
             done_at=at,
         )
         self._keep(row, inputs)
+        older = [each.older() for each in self._inputs[:-1]]
+        shorter = {
+            mine["number"]: mine | {"inputs": less.as_json()}
+            for mine, each, less in zip(self._rows, self._inputs, older, strict=False)
+            if less != each
+        }
+        self._rows = [shorter.get(each["number"], each) for each in self._rows]
+        self._inputs = [*older, inputs]
         healed = _healed(list(zip(self._rows, self._inputs, strict=True)))
-        self._warehouse.upsert([*healed, row], BATCHES)
+        changed = shorter | {each["number"]: each for each in (*healed, row)}
+        self._warehouse.upsert(list(changed.values()), BATCHES)
 
     def _keep(self, row: Row, inputs: SomeInputs) -> None:
         """The newest batch, as it is now."""

@@ -17,7 +17,6 @@ from shardaudit.ingest.rules.batch_inputs import (
     DamagedFile,
     DeltaInputs,
     SinkInputs,
-    resolved_columns,
     with_landings,
 )
 from shardaudit.ingest.rules.commits import (
@@ -27,6 +26,7 @@ from shardaudit.ingest.rules.commits import (
     still_there,
 )
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
+from shardaudit.ingest.rules.sink_columns import resolved_columns
 from shardaudit.ingest.sink_reading import Reading
 from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError

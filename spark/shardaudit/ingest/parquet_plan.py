@@ -1,7 +1,7 @@
 """What a batch reads of a folder of Parquet files: the new ones, or all of them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -16,10 +16,11 @@ from shardaudit.ingest.rules.batch_inputs import (
     DamagedFile,
     ParquetInputs,
     SinkInputs,
-    resolved_columns,
+    groups_with,
     with_landings,
 )
 from shardaudit.ingest.rules.deliveries import READABLE_TYPES, SinkTypeError
+from shardaudit.ingest.rules.sink_columns import resolved_columns
 from shardaudit.ingest.sink_reading import Reading, parquet_files
 from shardaudit.model.config.parts import Sink
 from shardaudit.model.errors import ConfigError
@@ -54,8 +55,7 @@ class ParquetPlan:
         if not found:
             return None
         damaged = [DamagedFile(f.known, found[f.path]) for f in fresh if f.path in found]
-        kept = {f for group in self.inputs.groups for f in group.files if f.path not in found}
-        groups = tuple(_only(self.inputs.groups, kept))
+        groups = _without(self.inputs.groups, found)
         inputs = replace(self.inputs.with_damage(damaged), groups=groups)
         return ParquetPlan(self.reader, inputs)
 
@@ -124,12 +124,11 @@ def reread_parquet(
     now = at_once(FileStore(access).found, [file.path for file in broken])
     if not broken or now != broken:
         return None
-    kept = {f for group in inputs.groups for f in group.files} - set(broken)
     rest = replace(
         inputs,
         damaged=tuple(DamagedFile(file, faults[file.path]) for file in broken),
         excluded=tuple(sorted(inputs.unread)),
-        groups=tuple(_only(inputs.groups, kept)),
+        groups=_without(inputs.groups, faults),
         added=None,
     )
     return ParquetPlan(SinkReader(spark, access), rest)
@@ -219,8 +218,6 @@ def _grouped(
     )
 
 
-def _only(groups: Iterable[FileGroup], files: Iterable[SourceFile]) -> list[FileGroup]:
-    """The groups with these files alone; none is empty."""
-    kept = set(files)
-    reduced = (FileGroup(g.columns, tuple(f for f in g.files if f in kept)) for g in groups)
-    return [group for group in reduced if group.files]
+def _without(groups: Sequence[FileGroup], paths: Collection[str]) -> tuple[FileGroup, ...]:
+    """The groups without the files of these paths."""
+    return groups_with(groups, {f.path for g in groups for f in g.files} - set(paths))

@@ -23,6 +23,7 @@ from shardaudit.ingest.rules.batch_inputs import (
     DeltaInputs,
     ParquetInputs,
     SinkInputs,
+    files_then,
     sink_inputs,
 )
 from shardaudit.ingest.rules.commits import UnknownFileError, net_change, rearranged_files
@@ -163,14 +164,14 @@ class SinkRows:
         files = self._reader.having(self._files(within), PLACES)
         return self._scan(files, partial(good_deliveries, bucket=shape.bucket))
 
-    def unplaced(self, *, landed: TimeSpan, before: str | None) -> Scan:
+    def unplaced(self, *, landed: TimeSpan, before: Sequence[str]) -> Scan:
         """The rows that lack their shard or time, as they are: a NULL `sent_at` or `shard_id`.
 
         Only files that may have such a row are read; the log, footers or columns tell.
 
         Input:
             landed: when: the caller keeps no row that is known to have landed outside of it.
-            before: the inputs of an earlier batch; None: there was none.
+            before: the inputs of an earlier batch, and of all before it, oldest first.
         Output:
             also `is_new` (boolean): the row is in no file that was there at that batch. A file that
             OPTIMIZE wrote since is none of those where the log tells that no row of it came since:
@@ -185,7 +186,7 @@ class SinkRows:
             files = self._delta_files(self._inputs, ("landed_at", [landed]), with_gaps=True)
         lacking = self._reader.lacking(files, PLACES)
         there = {file.known for file in self._files(None)}
-        known, has_left = self._since(there, sink_inputs(before)) if before else (set(), False)
+        known, has_left = self._since(there, before) if before else (set(), False)
         old, new = (
             self._scan(
                 [file for file in lacking if (file.known in known) is not is_new],
@@ -195,9 +196,10 @@ class SinkRows:
         )
         return Scan(old.unionByName(new), lacking, self._reader, has_left=has_left)
 
-    def _since(self, there: set[SourceFile], inputs: SinkInputs) -> tuple[set[SourceFile], bool]:
+    def _since(self, there: set[SourceFile], before: Sequence[str]) -> tuple[set[SourceFile], bool]:
         """The files without a row that came since a batch, and whether rows went since."""
-        known, own = self._then(there, inputs), self._inputs
+        inputs = sink_inputs(before[-1])
+        known, own = self._then(there, inputs, before), self._inputs
         if isinstance(inputs, DeltaInputs) and isinstance(own, DeltaInputs) and known:
             with suppress(CommitGoneError, UnknownFileError):
                 commits = self._now(own).commits_since(inputs.to_version)
@@ -206,7 +208,9 @@ class SinkRows:
                 return known | {f for f in there if f.path in kept}, bool(change.removed)
         return known, not known <= there
 
-    def _then(self, there: set[SourceFile], inputs: SinkInputs) -> set[SourceFile]:
+    def _then(
+        self, there: set[SourceFile], inputs: SinkInputs, before: Sequence[str]
+    ) -> set[SourceFile]:
         """The files of a batch; none where nobody knows them any more.
 
         Not those that it, or the newest one, could not read: no row of them counts.
@@ -216,7 +220,7 @@ class SinkRows:
         unread = inputs.unread | self._inputs.unread
         files: Iterable[SourceFile] = ()
         if isinstance(inputs, ParquetInputs):
-            files = inputs.files
+            files = files_then(map(sink_inputs, reversed(before)))
         else:
             with suppress(ConfigError, StorageError):  # cleaned up, or made anew
                 version = DeltaSink(inputs.path, self._access).at(inputs.to_version)

@@ -60,6 +60,20 @@ def test_rows_are_counted_once_when_files_come_go_and_change(folder: Lake) -> No
     assert lake.ingest().batches == ()
 
 
+def test_each_batch_says_its_own_files_and_the_newest_all(folder: Lake) -> None:
+    lake = folder
+    for number in range(4):
+        write_parquet(lake.sink / f"{number}.parquet", [without(sink_row(number), "shard_id")])
+        lake.ingest()
+    texts = [row.inputs for row in lake.batches() if row.side == "sink"]
+    told = [{n for n in range(4) if f"/{n}.parquet" in text} for text in texts]
+    assert told == [{0}, {1}, {2}, {0, 1, 2, 3}]
+    for since in range(1, 5):
+        new = [(f"m{number}", number >= since) for number in range(4)]
+        rows = lake.unplaced_now(since=since).rows
+        assert sorted((row.message_id, row.is_new) for row in rows.collect()) == new
+
+
 def test_partition_folders_are_columns_of_text_when_they_look_like_numbers(folder: Lake) -> None:
     lake = folder
     row = without(sink_row(0), "shard_id")

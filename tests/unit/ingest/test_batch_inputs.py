@@ -1,6 +1,10 @@
 """Inputs of batches as text and back."""
 
 import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shardaudit.ingest.rules.batch_inputs import (
     MOST_LANDINGS,
@@ -9,6 +13,7 @@ from shardaudit.ingest.rules.batch_inputs import (
     DeltaInputs,
     ParquetInputs,
     TraceInputs,
+    files_then,
     sink_inputs,
     with_landings,
 )
@@ -95,7 +100,54 @@ def test_text_of_version_0_1_is_read_when_it_is_of_a_parquet_sink() -> None:
     assert json.loads(found.as_json()) == json.loads(text) | {
         "own_landings": [],
         "gaps": ["/lake/shard_id=a/x.parquet"],
+        "is_whole": True,
     }
     assert isinstance(found, ParquetInputs)
     assert found.groups[0].files == (SourceFile("/lake/shard_id=a/x.parquet", 1076, 1795346532788),)
     assert found.is_full
+
+
+FILES = st.sets(st.sampled_from(range(40)), max_size=6)
+# Of a batch: the files that came, whether all is read anew, those of the new ones that are broken.
+STEPS = st.lists(st.tuples(FILES, st.booleans(), FILES), min_size=1, max_size=8)
+
+
+def folder_after(steps: list[tuple[set[int], bool, set[int]]]) -> list[ParquetInputs]:
+    """The inputs of each batch of a folder, whole as they are while they are the newest."""
+    made = [ParquetInputs({}, SHAPE, groups=())]
+    for came, is_anew, broken in steps:
+        before = made[-1]
+        names = {f"{len(made)}-{n}": n for n in came}
+        new = {n: SourceFile(n, 1, 2) for n in names}
+        damaged = tuple(DamagedFile(new[n], "") for n, of in names.items() if of in broken)
+        sound = [file for file in new.values() if file not in {d.file for d in damaged}]
+        kept = {f for group in before.groups for f in group.files}
+        kinds = [{}, {"message_id": ("id", "string")}]
+        groups = [FileGroup(kinds[n % 2], (f,)) for n, f in enumerate(sorted({*kept, *sound}))]
+        added = None if is_anew else tuple(sorted(new))
+        excluded = tuple(sorted(before.unread))
+        gaps = tuple(sorted({*before.gaps, *(f.path for f in sound if f.path.endswith("7"))}))
+        one = replace(before, damaged=damaged, excluded=excluded, added=added, gaps=gaps)
+        made.append(replace(one, groups=tuple(groups), own_landings=(len(made),)))
+    return made
+
+
+@given(STEPS)
+def test_files_of_each_batch_are_known_by_what_is_kept_of_it(
+    steps: list[tuple[set[int], bool, set[int]]],
+) -> None:
+    made = folder_after(steps)
+    kept = [sink_inputs(each.older().as_json()) for each in made]
+    for number, whole in enumerate(made):
+        assert sorted(files_then(reversed(kept[: number + 1]))) == whole.files
+        assert kept[number].older() == kept[number]
+    newer = [each for each in kept if isinstance(each, ParquetInputs) and not each.is_full]
+    told = [f for each in newer for g in each.groups for f in g.files]
+    assert len(told) == len(set(told)) <= sum(len(came) for came, _, _ in steps)
+
+
+def test_heals_are_told_by_what_is_kept_of_a_batch() -> None:
+    older = replace(PARQUET, gaps=("x", "y")).older()
+    assert (older.heals(A), older.heals(B), older.heals(C)) == (True, False, False)
+    assert (older.groups, older.gaps, older.is_whole) == ((), ("x",), False)
+    assert with_landings(DELTA, [5]).older() == DELTA

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardaudit.ingest.rules.batch_inputs import ReservedColumnError, resolved_columns
+from shardaudit.ingest.rules.sink_columns import ReservedColumnError, resolved_columns
 from shardaudit.model.errors import SinkSchemaError
 from shardaudit.model.exit_code import ExitCode
 

@@ -1,72 +1,15 @@
 """What a batch reads, stored with it: a crash is repaired by reading exactly that again."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Self, TypeVar
 
-from shardaudit.model.errors import FinalError, SinkSchemaError
-from shardaudit.model.input_columns import REQUIRED, SINK_COLUMNS
 from shardaudit.model.source import KEPT_BACK, FileGroup, KeptFiles, SourceFile
-from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 # A sink without one of these is compared by id, each row put where its trace is.
 PLACES = ("shard_id", "sent_at")
-
-
-class ReservedColumnError(FinalError, ValueError):
-    """An input uses a name that is kept for our own columns."""
-
-    def __init__(self, column: str, *, version: str) -> None:
-        super().__init__(
-            f"column {column!r} of the sink ({version}) begins with {INTERNAL_PREFIX}, which is "
-            "kept for shardaudit's own columns: rename it"
-        )
-
-
-def resolved_columns(
-    found: Collection[str],
-    mapped: Mapping[str, str],
-    *,
-    previous: Collection[str],
-    version: str,
-) -> dict[str, str]:
-    """Standard name -> column of the sink, for those that it has.
-
-    Input:
-        found: the sink's columns. Letters' case matters only where two differ in nothing else.
-        mapped: the configuration's `columns`.
-        previous: the standard names that were read so far, and may not go.
-        version: what the sink's state is called, for people.
-
-    Raises:
-        SinkSchemaError: a column that is mapped, needed or was read before is gone.
-        ReservedColumnError: a column has a name of ours.
-    """
-    for column in found:
-        if column.startswith(INTERNAL_PREFIX):
-            raise ReservedColumnError(column, version=version)
-    resolved: dict[str, str] = {}
-    for standard in SINK_COLUMNS:
-        name = mapped.get(standard, standard)
-        match = _found(name, found)
-        if match is not None:
-            resolved[standard] = match
-        elif standard in mapped or standard in previous or standard in REQUIRED:
-            raise _gone(standard, name, found=found, version=version)
-    return resolved
-
-
-def _gone(standard: str, name: str, *, found: Collection[str], version: str) -> SinkSchemaError:
-    return SinkSchemaError(column=standard, mapped_to=name, version=version, found=sorted(found))
-
-
-def _found(name: str, found: Collection[str]) -> str | None:
-    if name in found:
-        return name
-    alike = [column for column in found if column.casefold() == name.casefold()]
-    return alike[0] if len(alike) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -112,6 +55,10 @@ class _Inputs:
     def has_places(self) -> bool:
         """Whether there is a column for each row's shard and one for its time."""
         return not self.columns or set(PLACES) <= self.columns.keys()
+
+    def older(self) -> Self:
+        """What of it is kept once there is a newer batch, which says again what holds for all."""
+        return self
 
     def with_damage(self, damaged: Sequence[DamagedFile]) -> Self:
         """The same, knowing of more unreadable files."""
@@ -176,6 +123,10 @@ class DeltaInputs(_Inputs):
         """Whether all is read anew."""
         return self.from_version is None
 
+    def older(self) -> Self:
+        """Without what the newest says of all."""
+        return replace(self, own_landings=())
+
     @property
     def unread(self) -> set[str]:
         """The paths of all files in the table that do not count."""
@@ -199,6 +150,7 @@ class ParquetInputs(_Inputs):
     `added` NULL: all is read anew. `excluded`: files that earlier batches found unreadable.
     `own_landings`: see `with_landings`.
     `gaps`: paths of files of which some rows may lack a place, by what their footers say.
+    `is_whole`: not where `groups` and `gaps` are of the new files alone, see `older`.
     """
 
     path: str = ""
@@ -208,6 +160,7 @@ class ParquetInputs(_Inputs):
     excluded: tuple[SourceFile, ...] = ()
     own_landings: tuple[int, ...] = ()
     gaps: tuple[str, ...] = ()
+    is_whole: bool = True
     format: str = "parquet"
 
     @property
@@ -238,11 +191,27 @@ class ParquetInputs(_Inputs):
             FileGroup(_columns(columns), _files(files)) for columns, files in values["groups"]
         )
         added = None if values["added"] is None else tuple(values["added"])
-        files = {"groups": groups, "added": added, "excluded": _files(values["excluded"])}
+        files: dict[str, object] = {"groups": groups, "added": added}
+        files["excluded"] = _files(values["excluded"])
         # Nothing is known of those that version 0.1 read: any may lack a place.
         unknown = [file.path for group in groups for file in group.files]
         files["gaps"] = tuple(values.get("gaps", unknown))
         return cls(**values | files | _landings(values))
+
+    def older(self) -> Self:
+        """Without the files of the batches before: each of them says its own."""
+        rest = replace(self, own_landings=())
+        if self.added is None:
+            return rest
+        new = set(self.added)
+        gaps = tuple(path for path in self.gaps if path in new)
+        return replace(rest, groups=groups_with(self.groups, new), gaps=gaps, is_whole=False)
+
+
+def groups_with(groups: Iterable[FileGroup], paths: Set[str]) -> tuple[FileGroup, ...]:
+    """The groups with the files of these paths alone; none is empty."""
+    reduced = (replace(g, files=tuple(f for f in g.files if f.path in paths)) for g in groups)
+    return tuple(group for group in reduced if group.files)
 
 
 SinkInputs = DeltaInputs | ParquetInputs
@@ -254,6 +223,22 @@ def sink_inputs(text: str) -> SinkInputs:
     """The inputs of a sink's batch, of whatever format."""
     is_delta = json.loads(text)["format"] == "delta"
     return DeltaInputs.from_json(text) if is_delta else ParquetInputs.from_json(text)
+
+
+def files_then(batches: Iterable[SinkInputs]) -> set[SourceFile]:
+    """The files of a folder that a batch had, readable or not; none of a table.
+
+    Input:
+        batches: it, and those of the sink before it, newest first.
+    """
+    files = set[SourceFile]()
+    for batch in batches:
+        if not isinstance(batch, ParquetInputs):
+            break
+        files |= batch.unread | {file for group in batch.groups for file in group.files}
+        if batch.is_whole:
+            break
+    return files
 
 
 def shape_of(text: str) -> CellShape:
