@@ -83,7 +83,7 @@ def test_each_task_is_where_the_file_says_and_whose(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_airflow_warns", "_database")
-@pytest.mark.parametrize("run", [("maintenance", 1), ("nightly_audit", 4)])
+@pytest.mark.parametrize("run", [("maintenance", 1), ("nightly_audit", 2)])
 def test_spark_is_asked_where_the_connection_of_the_file_says(
     tmp_path: Path,
     config: Path,

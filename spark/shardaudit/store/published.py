@@ -105,7 +105,7 @@ class NotPublishedError(FinalError, LookupError):
     def __init__(self, stream: str, audit_id: str, status: str) -> None:
         super().__init__(
             f"the audit {audit_id} of {stream} {status}: nothing is known about its window. "
-            "The logs of its ingest and its audit say why"
+            "The log of its audit says why"
         )
 
 
