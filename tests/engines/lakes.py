@@ -30,6 +30,7 @@ from shardaudit.model.window import Window
 from shardaudit.store.warehouse import Warehouse
 from tests.builders import Line, write_lines
 from tests.cases import START, Case, Terms
+from tests.engines.odd import PLANES
 from tests.history import History, SinkRow, Trace
 from tests.random_cases import random_cases, random_terms
 
@@ -68,6 +69,10 @@ FORMS = (
 )
 
 DAILY = (4,)  # of the forms the one that asks most of a reader
+
+# Ids that were sent and landed; and what looks like one of them, on the other side alone.
+ODD_IDS = ("", PLANES, "nul\x00", "e\u0301", "\U0001f600" * 200, "12345678901234567890123", " a ")
+LIKE_THEM = ("\x00", PLANES[:-1], "nul", "é", "1234567890123456789012", "a")
 
 # Lines that are no traces, or odd ones. `%s` is a time in the window.
 ODD_LINES = (
@@ -164,13 +169,18 @@ def feed(engine: Engine, *, folder: str, number: int, size: int, round_: int) ->
         _take_away(engine, one, place / "sink")
 
 
-def judge(engine: Engine, *, folder: str, number: int, size: int, to: str) -> str:
-    """Ingests and audits into a warehouse; gives the audit's status."""
-    one, place = lake(number, size=size), Path(folder)
-    stream, ask = one.stream(place), one.of.question
+def take_in(engine: Engine, *, folder: str, number: int, size: int, to: str) -> None:
+    """Ingests into a warehouse."""
+    one = lake(number, size=size)
     warehouse = Warehouse(engine.session, to, engine=engine.version)
-    now = max(ask.as_of, datetime(2026, 11, 22, tzinfo=UTC))
-    ingest(warehouse, NAME, stream, now=now)
+    ingest(warehouse, NAME, one.stream(Path(folder)), now=_now(one))
+
+
+def judge(engine: Engine, *, folder: str, number: int, size: int, to: str) -> str:
+    """Audits what was ingested; gives the audit's status."""
+    one = lake(number, size=size)
+    stream, ask, now = one.stream(Path(folder)), one.of.question, _now(one)
+    warehouse = Warehouse(engine.session, to, engine=engine.version)
     request = AuditRequest(
         name=NAME,
         stream=stream,
@@ -184,14 +194,20 @@ def judge(engine: Engine, *, folder: str, number: int, size: int, to: str) -> st
         return "rejected"
 
 
+def _now(one: Lake) -> datetime:
+    return max(one.of.question.as_of, datetime(2026, 11, 22, tzinfo=UTC))
+
+
 def _log(one: Lake, folder: Path, traces: Sequence[Trace], round_: int) -> None:
     at = (START + timedelta(seconds=1)).isoformat()
-    lines: list[Line | str] = [_trace(trace) for trace in traces]
+    odd_traces = [_odd_trace(name) for name in (*ODD_IDS, *LIKE_THEM)] if round_ == 1 else []
+    lines: list[Line | str] = [*map(_trace, traces), *odd_traces]
     if one.form.traces == ".parquet":
         folder.mkdir(parents=True, exist_ok=True)
         names = ("message_id", "stream", "shard_id", "sequence_number", "sent_at")
-        table = {n: pa.array([_trace(t)[n] for t in traces], pa.string()) for n in names}
-        table["sent_at"] = pa.array([t.sent_at for t in traces], pa.timestamp("us", "UTC"))
+        told = [*map(_trace, traces), *odd_traces]
+        table = {n: pa.array([one[n] for one in told], pa.string()) for n in names}
+        table["sent_at"] = table["sent_at"].cast(pa.timestamp("us", "UTC"))
         pq.write_table(pa.table(table), folder / f"part-{round_}.parquet")
         return
     odd = [line.replace("%s", at) for line in ODD_LINES[one.number % 3 :: 3]]
@@ -206,6 +222,12 @@ def _trace(trace: Trace) -> dict[str, object]:
         "sequence_number": trace.sequence_number,
         "sent_at": trace.sent_at.isoformat(),
     }
+
+
+def _odd_trace(message_id: str) -> dict[str, object]:
+    sent_at = (START + timedelta(seconds=2)).isoformat()
+    own = {"message_id": message_id, "shard_id": "odd", "sequence_number": "7", "sent_at": sent_at}
+    return {"stream": NAME, **own}
 
 
 def _land(engine: Engine, one: Lake, place: Path, rows: Sequence[SinkRow], round_: int) -> None:
@@ -235,6 +257,8 @@ def _sink_rows(engine: Engine, one: Lake, rows: Sequence[SinkRow], round_: int) 
         (f"too old {round_}", "odd", "4", datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), start),
         ("é" * 600, "odd", "5", start, start),
     ]
+    if round_ == 1:
+        values += [(name, "odd", "7", start, start) for name in ODD_IDS]
     names = ["message_id", "shard_id", "sequence_number", "sent_at", "landed_at"]
     kinds = ["string"] * 3 + ["timestamp"] * 2
     ddl = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
