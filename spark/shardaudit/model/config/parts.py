@@ -34,6 +34,7 @@ from shardaudit.model.tables.table import INTERNAL_PREFIX
 
 CONFIG = "SHARDAUDIT_CONFIG"  # in the environment: names the shardaudit.toml, for Airflow, too
 ENGINE = "SHARDAUDIT_ENGINE"  # in the environment: comes before the configuration's
+NAMED_JARS = "spark.jars"  # of [spark]: files beside those that we bring
 
 
 class Frozen(BaseModel):
