@@ -104,6 +104,22 @@ def test_image_of_airflow_holds_what_the_page_for_installing_holds() -> None:
     assert "--constraint /tmp/held.txt" in text
 
 
+def test_what_runs_has_nothing_of_the_stand_ins() -> None:
+    stage, stages = "arguments", {"arguments": ""}
+    file = DEPLOY / "spark" / "Dockerfile"
+    for name, rest in instructions(file):
+        if name == "FROM":
+            base, _, stage = rest.partition(" AS ")
+            stages[stage] = stages.get(base, "")
+        stages[stage] += f"{name} {rest}\n"
+    assert stages[""] == f"{stages['run-time']}FROM run-time\n"  # what is built untold
+    assert not re.search("s3proxy|socat", stages[""])
+    assert "fetch_jars('s3proxy')" in stages["stand-ins"]
+    built = {name: one["build"].get("target") for name, one in SERVICES.items() if "build" in one}
+    standing_in = {name for name, target in built.items() if target == "stand-ins"}
+    assert standing_in == {"kinesis", "kinesis-door", "simulated", "s3", "s3-door"}
+
+
 def test_constraints_of_the_image_are_the_versions_of_the_lock() -> None:
     text = (DEPLOY / "spark" / "Dockerfile").read_text()
     [command] = re.findall(r"sed -n '[^']+' /tmp/requirements.lock", text)
